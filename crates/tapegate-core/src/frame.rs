@@ -1,0 +1,145 @@
+//! One message on the wire: its exact bytes, and an envelope that is scanned, not parsed.
+//!
+//! Reading a frame cannot fail. Bytes that are no JSON-RPC message are a frame with a reason, so
+//! they can be forwarded and recorded like any other. The scan validates the whole text in one
+//! pass, borrows what it finds and allocates nothing for ordinary messages.
+
+mod envelope;
+mod skim;
+
+use crate::json::{self, Cursor, Fault, Kind as JsonKind};
+
+pub use envelope::{Envelope, Kind};
+pub use skim::{Skim, Skimmed};
+
+/// One message: what arrived, and what it says.
+#[derive(Debug, Clone)]
+pub struct Frame<'a> {
+    bytes: &'a [u8],
+    body: Body<'a>,
+}
+
+/// What the bytes of a frame turned out to be.
+#[derive(Debug, Clone)]
+pub enum Body<'a> {
+    /// One JSON object, JSON-RPC or nearly so.
+    Message(Envelope<'a>),
+    /// A JSON array: a batch, whose elements are read by [`elements`].
+    Batch,
+    /// Anything else, with the reason why it is no message.
+    Garbage(Garbage),
+}
+
+/// Why bytes are no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Garbage {
+    /// Nothing, or only white space.
+    Empty,
+    /// Not JSON text.
+    NotJson(Fault),
+    /// JSON, but neither an object nor an array.
+    NotAnObject,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the bytes of one message, line ending not included. Never fails.
+    pub fn read(bytes: &'a [u8]) -> Self {
+        let body = if bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+            Body::Garbage(Garbage::Empty)
+        } else {
+            scan(bytes).unwrap_or_else(|fault| Body::Garbage(Garbage::NotJson(fault)))
+        };
+        Self { bytes, body }
+    }
+
+    /// The exact bytes that arrived.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// What the bytes say.
+    pub fn body(&self) -> &Body<'a> {
+        &self.body
+    }
+
+    /// The envelope, if the frame is a single message.
+    pub fn envelope(&self) -> Option<&Envelope<'a>> {
+        match &self.body {
+            Body::Message(envelope) => Some(envelope),
+            _ => None,
+        }
+    }
+
+    /// The JSON text without white space around it; for garbage, the bytes.
+    pub fn text(&self) -> &'a [u8] {
+        self.bytes.trim_ascii()
+    }
+}
+
+fn scan(bytes: &[u8]) -> Result<Body<'_>, Fault> {
+    let mut cursor = Cursor::new(bytes)?;
+    let body = match cursor.kind()? {
+        JsonKind::Object => Body::Message(Envelope::scan(&mut cursor)?),
+        JsonKind::Array => {
+            cursor.value()?;
+            Body::Batch
+        }
+        _ => {
+            cursor.value()?;
+            Body::Garbage(Garbage::NotAnObject)
+        }
+    };
+    cursor.end()?;
+    Ok(body)
+}
+
+/// The elements of a batch, each as a frame of its own, in order.
+pub fn elements(batch: &[u8]) -> Vec<Frame<'_>> {
+    let mut frames = Vec::new();
+    // A batch was validated when it was read; from other bytes, what could be read counts.
+    collect(batch, &mut frames).unwrap_or_default();
+    frames
+}
+
+fn collect<'a>(batch: &'a [u8], frames: &mut Vec<Frame<'a>>) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(batch)?;
+    if cursor.open()? != JsonKind::Array {
+        return Ok(());
+    }
+    let mut first = true;
+    while cursor.element(&mut first)? {
+        frames.push(Frame::read(cursor.value()?));
+    }
+    Ok(())
+}
+
+impl Garbage {
+    /// The reason in the words tapes use for it.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Empty => "empty_frame".to_owned(),
+            Self::NotJson(fault) => fault.to_string(),
+            Self::NotAnObject => "not a JSON-RPC message: neither an object nor an array".to_owned(),
+        }
+    }
+}
+
+/// Whether two texts are the same JSON id: `1` and `"1"` differ, `"é"` and `"\u00e9"` do not.
+pub fn same_id(one: &[u8], two: &[u8]) -> bool {
+    one == two || crate::pending::IdKey::new(one) == crate::pending::IdKey::new(two)
+}
+
+/// The text of a JSON-RPC error reply to the request with the raw id text `id`.
+///
+/// `data` must be JSON text. The reply has no line ending.
+pub fn error_reply(id: &[u8], code: i32, message: &str, data: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(96 + id.len() + message.len() + data.len());
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id);
+    out.extend_from_slice(format!(",\"error\":{{\"code\":{code},\"message\":").as_bytes());
+    json::write_str(&mut out, message);
+    out.extend_from_slice(b",\"data\":");
+    out.extend_from_slice(data.as_bytes());
+    out.extend_from_slice(b"}}");
+    out
+}

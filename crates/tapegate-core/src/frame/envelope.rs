@@ -1,0 +1,190 @@
+//! What a message says about itself, found in one pass over its text.
+
+use crate::json::{Cursor, Fault, Kind as JsonKind, Str};
+
+/// The sort of a message, by the members it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A method and an id: an answer is due.
+    Request,
+    /// A method without an id.
+    Notification,
+    /// A result for an id.
+    Response,
+    /// An error, for an id or for nobody.
+    Error,
+    /// An object that is no JSON-RPC message.
+    Other,
+}
+
+/// The members of a message that routing, pairing and recording need, borrowed from its bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Envelope<'a> {
+    /// The id exactly as written: `1`, `1.0` and `"1"` are three ids.
+    pub id: Option<&'a [u8]>,
+    /// The method, if it is a string.
+    pub method: Option<Str<'a>>,
+    /// The raw text of `params`.
+    pub params: Option<&'a [u8]>,
+    /// The raw text of `result`.
+    pub result: Option<&'a [u8]>,
+    /// The raw text of `error`.
+    pub error: Option<&'a [u8]>,
+    /// `params.name`, if it is a string: a tool or a prompt.
+    pub name: Option<Str<'a>>,
+    /// `params.uri`, if it is a string: a resource.
+    pub uri: Option<Str<'a>>,
+    /// The progress token: of a request in `params._meta`, of a progress notification in `params`.
+    pub progress_token: Option<&'a [u8]>,
+    /// `params.requestId`: what a cancellation cancels.
+    pub request_id: Option<&'a [u8]>,
+    /// Whether `jsonrpc` is present and says `"2.0"`.
+    pub version_ok: bool,
+    /// Whether a member named above occurs twice, so that readers may disagree on its value.
+    pub repeated: bool,
+}
+
+impl<'a> Envelope<'a> {
+    /// Scans the object at the cursor and moves over it.
+    pub(super) fn scan(cursor: &mut Cursor<'a>) -> Result<Self, Fault> {
+        let mut found = Self::default();
+        let mut jsonrpc = None;
+        cursor.open()?;
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first)? {
+            if key.is("method") && cursor.kind()? == JsonKind::String {
+                let method = cursor.string()?;
+                found.repeated |= found.method.replace(method).is_some();
+            } else if key.is("params") && cursor.kind()? == JsonKind::Object {
+                let start = cursor.position();
+                let before = found.params;
+                let text = found.scan_params(cursor, start)?;
+                found.params = Some(text);
+                found.repeated |= before.is_some();
+            } else {
+                let value = cursor.value()?;
+                let slot = match () {
+                    () if key.is("id") => &mut found.id,
+                    () if key.is("params") => &mut found.params,
+                    () if key.is("result") => &mut found.result,
+                    () if key.is("error") => &mut found.error,
+                    () if key.is("jsonrpc") => &mut jsonrpc,
+                    () => continue,
+                };
+                found.repeated |= slot.replace(value).is_some();
+            }
+        }
+        found.version_ok = jsonrpc.is_some_and(|text| text == b"\"2.0\"");
+        Ok(found)
+    }
+
+    fn scan_params(&mut self, cursor: &mut Cursor<'a>, start: usize) -> Result<&'a [u8], Fault> {
+        let mut ahead = cursor.clone();
+        ahead.open()?;
+        let mut first = true;
+        while let Some(key) = ahead.key(&mut first)? {
+            if key.is("name") && ahead.kind()? == JsonKind::String {
+                let name = ahead.string()?;
+                self.repeated |= self.name.replace(name).is_some();
+            } else if key.is("uri") && ahead.kind()? == JsonKind::String {
+                let uri = ahead.string()?;
+                self.repeated |= self.uri.replace(uri).is_some();
+            } else if key.is("_meta") && ahead.kind()? == JsonKind::Object {
+                self.scan_meta(&mut ahead)?;
+            } else {
+                let value = ahead.value()?;
+                if key.is("progressToken") {
+                    self.progress_token = Some(value);
+                } else if key.is("requestId") {
+                    self.repeated |= self.request_id.replace(value).is_some();
+                }
+            }
+        }
+        let text = cursor.slice(start, ahead.position());
+        *cursor = ahead;
+        Ok(text)
+    }
+
+    fn scan_meta(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        cursor.open()?;
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first)? {
+            let value = cursor.value()?;
+            if key.is("progressToken") {
+                self.progress_token = Some(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sort of the message.
+    pub fn kind(&self) -> Kind {
+        match (self.method, self.id) {
+            (Some(_), Some(_)) => Kind::Request,
+            (Some(_), None) => Kind::Notification,
+            (None, _) if self.error.is_some() => Kind::Error,
+            (None, Some(_)) if self.result.is_some() => Kind::Response,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Whether the method is `name`, however it is escaped.
+    pub fn is_method(&self, name: &str) -> bool {
+        self.method.is_some_and(|method| method.is(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Frame;
+    use super::*;
+
+    fn envelope(text: &str) -> Envelope<'_> {
+        Frame::read(text.as_bytes()).envelope().unwrap().clone()
+    }
+
+    #[test]
+    fn a_call_shows_its_id_method_name_and_token() {
+        let call = envelope(
+            r#"{"method":"tools/call","params":{"_meta":{"progressToken":7},"name":"x","arguments":{"name":"y"}},"jsonrpc":"2.0","id":"a"}"#,
+        );
+        assert_eq!(call.kind(), Kind::Request);
+        assert_eq!(call.id, Some(&b"\"a\""[..]));
+        assert!(call.is_method("tools/call") && call.name.unwrap().is("x"));
+        assert_eq!(call.progress_token, Some(&b"7"[..]));
+        assert!(call.version_ok && !call.repeated);
+        assert!(call.params.unwrap().ends_with(b"}}"));
+    }
+
+    #[test]
+    fn escaped_keys_are_seen() {
+        let call = envelope(r#"{"\u006dethod":"tools\/call","i\u0064":1,"params":{"n\u0061me":"x"}}"#);
+        assert!(call.is_method("tools/call") && call.name.unwrap().is("x"));
+        assert_eq!(call.kind(), Kind::Request);
+    }
+
+    #[test]
+    fn repeated_members_are_noticed_and_the_last_one_counts() {
+        for text in [
+            r#"{"id":1,"method":"a","method":"b"}"#,
+            r#"{"id":1,"method":"b","id":1}"#,
+            r#"{"id":1,"method":"b","params":{"name":"x","name":"y"}}"#,
+            r#"{"id":1,"method":"b","params":{},"params":{}}"#,
+            r#"{"id":1,"method":"b","params":{"uri":"x","\u0075ri":"y"}}"#,
+        ] {
+            let seen = envelope(text);
+            assert!(seen.repeated && seen.is_method("b"), "{text}");
+        }
+    }
+
+    #[test]
+    fn kinds_follow_the_members() {
+        assert_eq!(envelope(r#"{"method":"x"}"#).kind(), Kind::Notification);
+        assert_eq!(envelope(r#"{"method":"x","id":null}"#).kind(), Kind::Request);
+        assert_eq!(envelope(r#"{"id":1,"result":null}"#).kind(), Kind::Response);
+        assert_eq!(envelope(r#"{"id":null,"error":{}}"#).kind(), Kind::Error);
+        assert_eq!(envelope(r#"{"id":1}"#).kind(), Kind::Other);
+        assert_eq!(envelope(r#"{"method":3,"id":1}"#).kind(), Kind::Other);
+        assert_eq!(envelope("{}").kind(), Kind::Other);
+    }
+}

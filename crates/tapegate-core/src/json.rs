@@ -1,0 +1,90 @@
+//! JSON as a view on bytes: a validating cursor that builds no tree.
+//!
+//! Everything here works on borrowed text and keeps positions, so that a caller can cut out the
+//! exact bytes of a value. The grammar is that of RFC 8259, no more and no less: numbers of any
+//! size, lone surrogate escapes and duplicate keys are legal JSON and pass; a raw control
+//! character in a string, a leading zero or bytes after the value do not. Nesting is counted
+//! without recursion, so depth costs memory by the bit and never the stack.
+
+mod compact;
+mod cursor;
+mod strings;
+
+pub use compact::compact;
+pub use cursor::{Cursor, Kind};
+pub use strings::{Str, write_str};
+
+/// Where text stops being JSON, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at byte {at}")]
+pub struct Fault {
+    /// Offset of the first byte that does not fit.
+    pub at: usize,
+    /// What was expected or found there, in words.
+    pub what: &'static str,
+}
+
+/// Checks that `text` is exactly one JSON value, white space around it allowed, and returns it trimmed.
+pub fn check(text: &[u8]) -> Result<&[u8], Fault> {
+    let mut cursor = Cursor::new(text)?;
+    let value = cursor.value()?;
+    cursor.end()?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn accepts(text: &str) {
+        assert_eq!(check(text.as_bytes()), Ok(text.trim().as_bytes()), "{text}");
+    }
+
+    #[track_caller]
+    fn rejects(text: &[u8], what: &str, at: usize) {
+        let fault = check(text).unwrap_err();
+        assert_eq!((fault.what, fault.at), (what, at), "{}", String::from_utf8_lossy(text));
+    }
+
+    #[test]
+    fn every_legal_oddity_is_accepted() {
+        for text in [
+            "0", "-0", "1e309", "-1.5E+7", "18446744073709551616", "12345678901234567890123",
+            r#""""#, r#""\ud800""#, r#""\u0000\/\b\f\n\r\t\"\\""#, "\"é\u{2028}😀\"", "[]", "{}",
+            " [ ] ", "[1,[2,[3,{}]]]", r#"{"a":1,"a":2}"#, "true", "false", "null", " \t\r\n7\r\n",
+        ] {
+            accepts(text);
+        }
+    }
+
+    #[test]
+    fn faults_name_the_place() {
+        rejects(b"", "the text ends too early", 0);
+        rejects(b"{\"a\":1", "the text ends too early", 6);
+        rejects(b"01", "bytes after the value", 1);
+        rejects(b"1.", "the text ends too early", 2);
+        rejects(b"+1", "no value", 0);
+        rejects(b"nul", "no value", 0);
+        rejects(b"{} {}", "bytes after the value", 3);
+        rejects(b"[1,]", "no value", 3);
+        rejects(b"{\"a\":1,}", "no key", 7);
+        rejects(b"{1:2}", "no key", 1);
+        rejects(b"\"a\x01\"", "a raw control character in a string", 2);
+        rejects(b"\"\\x\"", "an unknown escape", 2);
+        rejects(b"\"\\u12g4\"", "an unknown escape", 5);
+        rejects(b"[1}", "a bracket that does not match", 2);
+        rejects(b"\"\xff\"", "not UTF-8", 1);
+        rejects(b"\xef\xbb\xbf{}", "a byte order mark", 0);
+        rejects(b"{}\0", "bytes after the value", 2);
+    }
+
+    #[test]
+    fn a_million_levels_need_no_stack() {
+        let mut deep = vec![b'['; 1_000_000];
+        deep.extend(std::iter::repeat_n(b']', 1_000_000));
+        assert!(check(&deep).is_ok());
+        deep.pop();
+        assert!(check(&deep).is_err());
+    }
+}

@@ -1,0 +1,146 @@
+//! JSON strings: compared and decoded without giving up the bytes they were written with.
+
+use std::borrow::Cow;
+
+/// A string as it stands in the text, without its quotes.
+///
+/// `escaped` tells whether any escape occurs; only then does comparing or decoding cost more than
+/// looking at the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Str<'a> {
+    /// The bytes between the quotes; valid UTF-8 and a legal JSON string body.
+    pub raw: &'a [u8],
+    /// Whether `raw` holds a backslash.
+    pub escaped: bool,
+}
+
+impl<'a> Str<'a> {
+    /// Whether the string means `text`, however it is escaped: `"\u006dethod"` is `method`.
+    pub fn is(&self, text: &str) -> bool {
+        if self.escaped { self.decode() == text } else { self.raw == text.as_bytes() }
+    }
+
+    /// The string's meaning. A lone surrogate has none and stays the six characters it was
+    /// written with, so that different strings never decode to the same text by replacement.
+    pub fn decode(&self) -> Cow<'a, str> {
+        let raw = self.text();
+        if !self.escaped {
+            return Cow::Borrowed(raw);
+        }
+        let mut out = String::with_capacity(raw.len());
+        let mut rest = raw;
+        while let Some(at) = rest.find('\\') {
+            out.push_str(&rest[..at]);
+            rest = unescape(&rest[at..], &mut out);
+        }
+        out.push_str(rest);
+        Cow::Owned(out)
+    }
+
+    /// The string as written, escapes and all.
+    pub fn text(&self) -> &'a str {
+        std::str::from_utf8(self.raw).unwrap_or_default()
+    }
+}
+
+/// Decodes the escape that `text` starts with into `out` and returns what follows it.
+fn unescape<'a>(text: &'a str, out: &mut String) -> &'a str {
+    let simple = match text.as_bytes().get(1) {
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unescape_unit(text, out),
+        Some(&other) => char::from(other),
+        None => return "",
+    };
+    out.push(simple);
+    text.get(2..).unwrap_or_default()
+}
+
+fn unescape_unit<'a>(text: &'a str, out: &mut String) -> &'a str {
+    let high = unit(text);
+    let pair = match high {
+        Some(0xd800..=0xdbff) => text.get(6..).and_then(unit),
+        _ => None,
+    };
+    let units = [high.unwrap_or(0xd800), pair.unwrap_or(0)];
+    let wide = pair.is_some_and(|low| (0xdc00..=0xdfff).contains(&low));
+    let taken = if wide { &units[..] } else { &units[..1] };
+    let length = 6 * taken.len();
+    match char::decode_utf16(taken.iter().copied()).next() {
+        Some(Ok(decoded)) => out.push(decoded),
+        _ => out.push_str(text.get(..length).unwrap_or(text)),
+    }
+    text.get(length..).unwrap_or_default()
+}
+
+/// The code unit of a `\uXXXX` that `text` starts with.
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+/// Appends `text` as a JSON string, quotes included, escaping only what must be escaped.
+pub fn write_str(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let short = match byte {
+            b'"' => Some(b'"'),
+            b'\\' => Some(b'\\'),
+            b'\n' => Some(b'n'),
+            b'\r' => Some(b'r'),
+            b'\t' => Some(b't'),
+            0x08 => Some(b'b'),
+            0x0c => Some(b'f'),
+            0x00..0x20 => None,
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[start..at]);
+        start = at + 1;
+        match short {
+            Some(letter) => out.extend_from_slice(&[b'\\', letter]),
+            None => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+    }
+    out.extend_from_slice(&bytes[start..]);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(raw: &str) -> Str<'_> {
+        Str { raw: raw.as_bytes(), escaped: raw.contains('\\') }
+    }
+
+    #[test]
+    fn escapes_do_not_hide_a_word() {
+        assert!(string("method").is("method"));
+        assert!(string(r"\u006dethod").is("method"));
+        assert!(string(r"tools\/call").is("tools/call"));
+        assert!(!string(r"\u006dethods").is("method"));
+    }
+
+    #[test]
+    fn pairs_decode_and_lone_surrogates_stay_as_written() {
+        assert_eq!(string(r"a\ud83d\ude00b").decode(), "a😀b");
+        assert_eq!(string(r"\ud800x").decode(), r"\ud800x");
+        assert_eq!(string(r"\ud800\u0041").decode(), r"\ud800A");
+        assert_eq!(string(r"\udc00").decode(), r"\udc00");
+        assert_eq!(string(r#"\"\\\b\f\n\r\t"#).decode(), "\"\\\u{8}\u{c}\n\r\t");
+    }
+
+    #[test]
+    fn written_strings_read_back() {
+        let text = "q\"b\\n\n\r\t\u{8}\u{c}\u{1}\u{1f}é😀\u{2028}";
+        let mut out = Vec::new();
+        write_str(&mut out, text);
+        let inner = std::str::from_utf8(&out[1..out.len() - 1]).unwrap();
+        assert_eq!(string(inner).decode(), text);
+    }
+}

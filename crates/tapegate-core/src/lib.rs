@@ -1,0 +1,23 @@
+//! Everything in Tapegate that decides, and nothing that does I/O.
+//!
+//! The wire hands in bytes and times, this crate says what they are, what is to be recorded and
+//! what may be sent. It reads no clock, no file and no environment.
+
+/// JSON as a view on bytes.
+pub mod json;
+/// The two ends of a session.
+pub mod side;
+/// Moments, and how tapes write them.
+pub mod time;
+/// One message: its exact bytes and what they say.
+pub mod frame;
+/// Cutting a byte stream into lines, in bounded memory.
+pub mod lines;
+/// Cutting a server-sent event stream into events, in bounded memory.
+pub mod sse;
+/// What has been asked and not yet answered.
+pub mod pending;
+/// The live session's state machine.
+pub mod relay;
+/// What happened: headers, entries and the dialects they are written in.
+pub mod tape;
