@@ -92,8 +92,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Feeds one event that happened at `at` and appends what must be done.
-    pub fn handle<'a>(&mut self, at: At, event: Event<'a>, actions: &mut Vec<Action<'a>>) {
+    /// Feeds one event that happened at `at` and emits what must be done, in order.
+    pub fn handle(&mut self, at: At, event: Event<'_>, emit: &mut dyn FnMut(Action<'_>)) {
         match event {
             Event::Received { lane, from, bytes, terminated } => {
                 let frame = Frame::read(bytes);
@@ -107,13 +107,13 @@ impl Relay {
                     terminated,
                     ours: false,
                 };
-                actions.push(Action::Record(entry));
-                actions.push(Action::Forward { lane, to: from.other(), frame });
+                emit(Action::Record(entry));
+                emit(Action::Forward { lane, to: from.other(), frame });
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
-                self.refuse(at, lane, from, message, bytes_max, actions);
+                self.refuse(at, lane, from, message, bytes_max, emit);
             }
-            Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, actions),
+            Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, emit),
         }
     }
 
@@ -180,10 +180,10 @@ impl Relay {
         from: Side,
         message: Oversize,
         bytes_max: usize,
-        actions: &mut Vec<Action<'_>>,
+        emit: &mut dyn FnMut(Action<'_>),
     ) {
         let Oversize { head, bytes_total, said } = message;
-        actions.push(Action::Record(Entry {
+        emit(Action::Record(Entry {
             at,
             lane,
             from,
@@ -202,13 +202,13 @@ impl Relay {
             // It was a request: its sender learns that it went nowhere.
             self.count += 1;
             let element = Element { n: self.count, reply: None };
-            answer(at, lane, from, element, text, actions);
+            answer(at, lane, from, element, text, emit);
         } else if let Some(asked) = self.asked_by(from.other()).answer(lane, &id) {
             // It was an answer: who asked learns why it does not come.
             self.count += 1;
             let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
             let element = Element { n: self.count, reply: Some(reply) };
-            answer(at, lane, from.other(), element, text, actions);
+            answer(at, lane, from.other(), element, text, emit);
         }
     }
 
@@ -219,7 +219,7 @@ impl Relay {
         lane: Option<Lane>,
         side: Side,
         why: &str,
-        actions: &mut Vec<Action<'_>>,
+        emit: &mut dyn FnMut(Action<'_>),
     ) {
         let listener = side.other();
         for unanswered in self.asked_by(listener).take(lane) {
@@ -231,7 +231,7 @@ impl Relay {
                 Reply { to: unanswered.asked.n, latency_ms: at.ms_since(unanswered.asked.at) };
             let element = Element { n: self.count, reply: Some(reply) };
             let text = frame::error_reply(&unanswered.id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-            answer(at, unanswered.lane, listener, element, text, actions);
+            answer(at, unanswered.lane, listener, element, text, emit);
         }
         self.asked_by(side).take(lane);
     }
@@ -251,9 +251,9 @@ fn answer(
     to: Side,
     element: Element,
     text: Vec<u8>,
-    actions: &mut Vec<Action<'_>>,
+    emit: &mut dyn FnMut(Action<'_>),
 ) {
-    actions.push(Action::Record(Entry {
+    emit(Action::Record(Entry {
         at,
         lane,
         from: to.other(),
@@ -262,5 +262,5 @@ fn answer(
         terminated: true,
         ours: true,
     }));
-    actions.push(Action::Answer { lane, to, text });
+    emit(Action::Answer { lane, to, text });
 }
