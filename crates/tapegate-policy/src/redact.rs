@@ -5,7 +5,7 @@
 //! so that a tape can still be replayed. What is guaranteed:
 //!
 //! - Only masked values change; every other byte of a message stays, and it stays JSON.
-//! - What the protocol needs is never masked, whatever the rules say: see [`zone`].
+//! - What the protocol needs is never masked, whatever the rules say; `zone` has the list.
 //! - Masking what is masked changes nothing.
 //! - When in doubt the secret goes: text that cannot be understood is withheld, not kept.
 //!

@@ -10,6 +10,9 @@ use super::placeholder::Key;
 /// Below this many levels a value is hashed as it is written, so that depth costs no stack.
 const DEPTH_MAX: usize = 100;
 
+/// The hashes of a key and of its value.
+type Member = ([u8; 32], [u8; 32]);
+
 /// The keyed hash of the meaning of `json`, which must be one value.
 pub(super) fn digest(key: &Key, json: &[u8]) -> Result<blake3::Hash, Fault> {
     value(key, &mut Cursor::new(json)?, 0)
@@ -43,11 +46,7 @@ fn value(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<blake3::Has
 }
 
 /// The members of an object, sorted by the hash of their keys; repeated keys keep their order.
-fn members(
-    key: &Key,
-    cursor: &mut Cursor<'_>,
-    depth: usize,
-) -> Result<Vec<([u8; 32], [u8; 32])>, Fault> {
+fn members(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<Vec<Member>, Fault> {
     let mut members = Vec::new();
     cursor.open()?;
     let mut first = true;

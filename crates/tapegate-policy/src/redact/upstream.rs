@@ -30,7 +30,9 @@ pub fn mask_upstream(text: &str) -> String {
         }
         flagged = is_flag && content.starts_with("--") && is_secret_name(content);
     }
-    spans.extend(Patterns::all().hits(text).into_iter().map(|hit| hit.span));
+    // Logins are found above; leaving their pattern out keeps a plain URL from building any.
+    let patterns = Patterns::choose(|name| name != "url-credentials", false);
+    spans.extend(patterns.hits(text).into_iter().map(|hit| hit.span));
     spans.retain(|span| !is_reference(&text[span.clone()]));
     cut(text, spans)
 }
