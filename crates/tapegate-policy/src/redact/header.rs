@@ -92,7 +92,7 @@ impl Redactor {
 
     /// This redactor for a tape whose header has `extra`: what the tape's rules do not mask yet is
     /// one more pass, and its key goes on being used.
-    pub(super) fn joined(&self, extra: &[u8]) -> Result<Self, HeaderError> {
+    pub fn joined(&self, extra: &[u8]) -> Result<Self, HeaderError> {
         let own = self.key.written().is_none().then_some(&self.key);
         let Some(mut both) = Self::from_header(extra, own)? else { return Ok(self.clone()) };
         if let Some(own) = own.filter(|own| **own != both.key) {
