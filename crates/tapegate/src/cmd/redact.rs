@@ -1,5 +1,6 @@
 //! `tapegate redact`
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -53,11 +54,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let redactor = for_tape(&args.tape, redactor)?;
     let output = args.output.as_ref().unwrap_or(&args.tape);
     let report = rewrite(args, &args.tape, output, &redactor)?;
-    let beside = writer::beside(&args.tape);
     let mut skipped = report.skipped.len();
+    let (beside, beside_output) = (writer::beside(&args.tape), writer::beside(output));
     if beside.exists() {
-        let output = writer::beside(output);
-        skipped += rewrite(args, &beside, &output, &redactor)?.skipped.len();
+        skipped += rewrite(args, &beside, &beside_output, &redactor)?.skipped.len();
+    } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
+        // What lies beside the tape that was overwritten would be taken for this tape's.
+        let name = beside_output.display();
+        fs::remove_file(&beside_output).with_context(|| format!("cannot remove `{name}`"))?;
     }
     let Report { places, lines_masked, lines, headers, .. } = report;
     let name = output.display();
