@@ -1,9 +1,10 @@
 //! `tapegate redact`
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
 
@@ -115,4 +116,35 @@ fn a_key_of_ones_own_is_not_written() {
     let without = redact(folder.path(), &args);
     assert_eq!(without.status.code(), Some(2));
     assert!(redact(folder.path(), &own).status.success());
+}
+
+#[test]
+fn record_masks_the_tape_and_never_the_wire() {
+    let folder = tempfile::tempdir().unwrap();
+    for (command, name) in [("record", "-o"), ("tape", "--tape")] {
+        let path = folder.path().join(command);
+        let mut run = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+            .arg(command)
+            .arg(name)
+            .arg(&path)
+            .args(["--redact", "secrets", "--redact", "params.p", "--upstream"])
+            .arg(format!("sh -c cat --token={TOKEN}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"t\":\"{TOKEN}\",\"p\":7}}}}\n{TOKEN}\n"
+        );
+        run.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        let done = run.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(done.stdout).unwrap(), line);
+        for file in fs::read_dir(folder.path()).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            assert!(!text.contains(TOKEN), "{text}");
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(r#""redacted":["/params/t","/params/p"]"#), "{text}");
+    }
 }
