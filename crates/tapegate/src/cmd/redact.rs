@@ -27,8 +27,8 @@ Examples:
   tapegate redact session.jsonl --in-place --redact secrets,..password
   tapegate redact s.jsonl -o t.jsonl --redact 'params.arguments.*' --redact-key-file ~/.tape-key
 
-Exit codes: 0 done, 1 done but for lines that are no entries, 3 a file could not be read or
-written, 64 wrong usage.")]
+Exit codes: 0 done, 1 lines were found that are no entries, 2 the tape was redacted with another
+key, 3 a file could not be read or written, 64 wrong usage.")]
 pub(crate) struct Args {
     /// The tape, plain or gzip, of any dialect
     #[arg(value_name = "TAPE")]
