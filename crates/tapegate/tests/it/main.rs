@@ -2,4 +2,5 @@
 
 mod proxy;
 mod record;
+mod redact;
 mod web;

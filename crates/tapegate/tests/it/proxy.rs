@@ -22,7 +22,7 @@ fn in_front_of(server: &WebServer, path: &str, more: &[&str]) -> WebRecorder {
 fn status_headers_and_bytes_pass_unchanged_both_ways() {
     let server = WebServer::start(|_, out| {
         let reply = "HTTP/1.1 418 I'm a teapot\r\nX-Odd: Yes\r\nX-Odd: Twice\r\nMcp-Session-Id: s-1\r\n\
-                     Content-Type: application/json\r\nContent-Length: 69\r\n\r\n";
+                     Content-Type: application/json\r\nContent-Length: 68\r\n\r\n";
         out.write_all(format!("{reply}{ANSWER}").as_bytes()).is_ok()
     });
     let recorder = in_front_of(&server, "/deep/mcp?key=v", &["--header", "X-Ours: 1"]);
