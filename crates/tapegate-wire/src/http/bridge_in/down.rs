@@ -30,8 +30,9 @@ const STALL: Duration = Duration::from_secs(10);
 
 /// Reads a server until it ends or is to end, then ends it and leaves no process behind.
 pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: Patience) {
+    let mut lines = Lines::new(hub.station.message_bytes_max());
     let asked = tokio::select! {
-        () = read(&hub, &mut child, &output) => None,
+        () = read(&hub, &mut child, &output, &mut lines) => None,
         end = hub.end_asked() => Some(end),
     };
     let End { why, grace } = match asked {
@@ -43,9 +44,11 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
         }
     };
     hub.close(&why);
-    drop(output);
-    // Nothing more can be done about a process that cannot be waited for.
-    drop(child.end(grace, patience.after_term).await);
+    tokio::select! {
+        // Nothing more can be done about a process that cannot be waited for.
+        ended = child.end(grace, patience.after_term) => drop(ended),
+        () = read_rest(&hub, &output, &mut lines) => {}
+    }
 }
 
 fn ended(status: Option<ExitStatus>) -> String {
@@ -56,8 +59,7 @@ fn ended(status: Option<ExitStatus>) -> String {
 }
 
 /// Reads until the output ends, or the tape fails.
-async fn read(hub: &Hub, child: &mut Child, output: &Port) {
-    let mut lines = Lines::new(hub.station.message_bytes_max());
+async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
     let mut deadline: Option<Instant> = None;
     loop {
         let linger = async {
@@ -75,11 +77,25 @@ async fn read(hub: &Hub, child: &mut Child, output: &Port) {
             () = linger => 0,
         };
         lines.filled(count);
-        let more = hub.pass_lines(&mut lines, count == 0).await;
+        let more = hub.pass_lines(lines, count == 0).await;
         if count == 0 || more.is_err() {
             return;
         }
         lines.release();
+    }
+}
+
+/// Reads what a server still says while it ends, for ever. It goes on the tape and no further;
+/// if it were not read, the server could stumble over its own last words.
+async fn read_rest(hub: &Hub, output: &Port, lines: &mut Lines) {
+    loop {
+        lines.release();
+        match output.read(lines.room()).await {
+            Ok(count) if count > 0 => lines.filled(count),
+            _ => std::future::pending().await,
+        }
+        // Whether or not the tape takes it, the server is ended.
+        hub.pass_lines(lines, false).await.ok();
     }
 }
 
@@ -138,8 +154,11 @@ impl Hub {
     }
 
     async fn deliver(&self, said: &Envelope<'_>, text: Bytes, place: Place) {
+        if self.is_ended() {
+            return self.mark(self.lane, Side::Server, &text, "its session has ended");
+        }
         if self.kind == Kind::Old {
-            return self.push(&Rc::clone(&self.main), text).await;
+            return self.push(&self.main, text).await;
         }
         match place {
             Place::Answer(exchange) => {
@@ -171,7 +190,7 @@ impl Hub {
             return self.decline(said, why);
         }
         if self.main.is_attended() {
-            return self.push(&Rc::clone(&self.main), text).await;
+            return self.push(&self.main, text).await;
         }
         let listener = self.book.borrow().any_listener();
         if let Some(exchange) = listener {
