@@ -11,7 +11,7 @@ use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::lines::Oversize;
 use crate::pending::{Pending, Unanswered};
 use crate::side::{Lane, Side};
-use crate::tape::{Element, Entry, Reply, What};
+use crate::tape::{Element, Entry, Reply, UNDELIVERED, What};
 use crate::time::At;
 
 /// The error code of an answer we give because the other side is gone.
@@ -43,6 +43,26 @@ pub enum Event<'a> {
         message: Oversize,
         /// The limit it broke.
         bytes_max: usize,
+    },
+    /// We have something to say of our own accord; it is recorded as ours.
+    Ours {
+        /// The conversation.
+        lane: Lane,
+        /// To whom.
+        to: Side,
+        /// The text, line end not included.
+        bytes: &'a [u8],
+    },
+    /// Something arrived that could not be handed on, or not any more. It is marked on the tape.
+    Undelivered {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// Why it went nowhere.
+        why: &'a str,
     },
     /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
     Dismissed {
@@ -123,6 +143,20 @@ impl Relay {
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
                 self.refuse(at, lane, from, message, bytes_max, emit);
+            }
+            Event::Ours { lane, to, bytes } => self.say(at, lane, to, bytes, emit),
+            Event::Undelivered { lane, from, bytes, why } => {
+                let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
+                let (bytes, terminated) = (Cow::Borrowed(bytes), true);
+                emit(Action::Record(Entry {
+                    at,
+                    lane,
+                    from,
+                    bytes,
+                    what,
+                    terminated,
+                    ours: false,
+                }));
             }
             Event::Dismissed { lane, asker, bytes, why } => {
                 self.dismiss(at, lane, asker, bytes, why, emit);
@@ -223,6 +257,21 @@ impl Relay {
             let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
             let element = Element { n: self.count, reply: Some(reply) };
             answer(at, lane, from.other(), element, text, emit);
+        }
+    }
+
+    /// Records a message of our own as if the other side had sent it, and sends it.
+    fn say(
+        &mut self,
+        at: At,
+        lane: Lane,
+        to: Side,
+        bytes: &[u8],
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        if let Some(envelope) = Frame::read(bytes).envelope() {
+            let element = self.note_message(at, lane, to.other(), envelope);
+            answer(at, lane, to, element, bytes.to_vec(), emit);
         }
     }
 

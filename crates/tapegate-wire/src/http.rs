@@ -4,6 +4,8 @@
 //! proxy is transparent: it reads along and changes nothing but what belongs to the connection.
 //! Between HTTP and pipes it is a bridge, and plays the missing peer's part.
 
+/// From HTTP clients to a server on pipes.
+pub mod bridge_in;
 /// Who may talk to a listener.
 pub mod guard;
 /// Waiting for clients.

@@ -14,6 +14,7 @@ use tapegate_store::writer::{TapeOptions, TapeWriter};
 use tapegate_wire::child::Child;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
+use tapegate_wire::http::bridge_in::Bridge;
 use tapegate_wire::http::listen::{ListenError, Listener};
 use tapegate_wire::http::proxy::Proxy;
 use tapegate_wire::http::{Station, upstream};
@@ -193,6 +194,9 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
         (Some(address), Upstream::Http(url)) => {
             runtime.block_on(run_proxy(&plan, address, url, signals))
         }
+        (Some(address), Upstream::Command(argv)) => {
+            runtime.block_on(run_bridge_in(&plan, address, argv, signals))
+        }
         _ => anyhow::bail!("not yet"),
     }
 }
@@ -237,6 +241,20 @@ async fn run_proxy(
     let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
     let proxy = Proxy::new(Rc::clone(&station), upstream);
     let outcome = http::serve(listener, proxy, &station, signals, plan.wire.quiet).await?;
+    Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
+}
+
+async fn run_bridge_in(
+    plan: &Plan,
+    address: &str,
+    argv: &[String],
+    signals: Signals,
+) -> anyhow::Result<Exit> {
+    let listener = listen(address).await?;
+    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let bridge = Bridge::new(Rc::clone(&station), argv.to_vec(), Patience::default());
+    let outcome = http::serve(listener, bridge, &station, signals, plan.wire.quiet).await?;
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
 }
 
