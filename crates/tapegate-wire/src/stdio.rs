@@ -51,6 +51,8 @@ pub enum Cause {
     Client,
     /// A signal asked us to.
     Signal(i32),
+    /// The client left without ever having reached the server, for this reason.
+    Unreachable(String),
     /// The tape could not be written.
     Tape(RecordError),
 }
