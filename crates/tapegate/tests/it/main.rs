@@ -1,3 +1,6 @@
 //! The binary from outside: one module a command or a kind of fault.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod record;
+mod server_faults;
+mod support;
