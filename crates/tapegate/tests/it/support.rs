@@ -156,10 +156,10 @@ impl Heard {
 
     fn listen(mut source: File, (state, changed): &(Mutex<State>, Condvar)) {
         let mut piece = vec![0; 1 << 16];
-        drop(changed.wait_while(state.lock().unwrap(), |state| !state.reading).unwrap());
+        drop(changed.wait_while(lock(state), |state| !state.reading).unwrap());
         loop {
             let count = source.read(&mut piece).unwrap_or(0);
-            let mut state = state.lock().unwrap();
+            let mut state = lock(state);
             state.bytes.extend_from_slice(&piece[..count]);
             state.ended = count == 0;
             changed.notify_all();
@@ -172,22 +172,29 @@ impl Heard {
     /// Waits until what was heard satisfies `enough`.
     fn wait(&self, what: &str, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let (state, changed) = &*self.0;
-        let state = state.lock().unwrap();
+        let state = lock(state);
         let pending = |state: &mut State| !enough(&state.bytes) && !state.ended;
         let (state, _) = changed.wait_timeout_while(state, GUARD, pending).unwrap();
-        let heard = String::from_utf8_lossy(&state.bytes[..state.bytes.len().min(2000)]);
-        assert!(enough(&state.bytes), "waited for {what}, heard {heard}");
-        state.bytes.clone()
+        let bytes = state.bytes.clone();
+        drop(state);
+        let heard = String::from_utf8_lossy(&bytes[..bytes.len().min(600)]);
+        assert!(enough(&bytes), "waited for {what}, heard {heard}");
+        bytes
     }
 
     /// Everything, when the other end is closed.
     fn all(&self) -> Vec<u8> {
         let (state, changed) = &*self.0;
-        let state = state.lock().unwrap();
+        let state = lock(state);
         let (state, late) = changed.wait_timeout_while(state, GUARD, |s| !s.ended).unwrap();
         assert!(!late.timed_out(), "an output was never closed");
         state.bytes.clone()
     }
+}
+
+/// A test that failed elsewhere is no reason to fail in the guard too.
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A session under way.
@@ -228,7 +235,7 @@ impl Run {
     /// Begins to read what the recorder writes.
     pub(crate) fn read_on(&self) {
         let (state, changed) = &*self.output.0;
-        state.lock().unwrap().reading = true;
+        lock(state).reading = true;
         changed.notify_all();
     }
 
@@ -297,7 +304,7 @@ impl Run {
     pub(crate) fn end(mut self) -> Ended {
         let start = Instant::now();
         while self.lives() {
-            let heard = String::from_utf8_lossy(&self.errors.0.0.lock().unwrap().bytes).into_owned();
+            let heard = String::from_utf8_lossy(&lock(&self.errors.0.0).bytes).into_owned();
             assert!(start.elapsed() < GUARD, "the recorder does not end: {heard}");
             thread::sleep(Duration::from_millis(5));
         }
