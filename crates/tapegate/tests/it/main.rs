@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod client_faults;
 mod proxy;
 mod record;
 mod redact;
+mod server_faults;
+mod support;
 mod web;
