@@ -3,14 +3,15 @@
 //   modern-server.mjs stdio | modern-server.mjs http PORT     (POST /mcp on loopback)
 //
 // It carries the fixed tool, resource and prompt names of the conformance suite, and a few more
-// for the client drivers. Clients of the initialize era are served too, without sessions.
+// for the client drivers. Clients of the initialize era are served too (modern-sessions.mjs).
 
 import { createServer } from 'node:http';
-import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
-import { completable, createMcpHandler, createRequestStateCodec, fromJsonSchema, McpServer, ResourceTemplate } from '@modelcontextprotocol/server';
+import { localhostHostValidation, localhostOriginValidation, toNodeHandler, toWebRequest } from '@modelcontextprotocol/node';
+import { completable, createMcpHandler, createRequestStateCodec, fromJsonSchema, isLegacyRequest, McpServer, ResourceTemplate } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 import { registerInputTools } from './modern-input.mjs';
+import { registerSessionTools, sessionHandler } from './modern-sessions.mjs';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 const WAV = 'UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=';
@@ -29,7 +30,7 @@ const sleep = (ms, signal) => new Promise((resume, reject) => {
 });
 const embedded = (uri) => ({ type: 'resource', resource: { uri, mimeType: 'text/plain', text: 'An embedded resource.' } });
 
-function build() {
+function build({ era }) {
   const capabilities = { logging: {}, completions: {}, tools: { listChanged: true }, prompts: { listChanged: true }, resources: { subscribe: true, listChanged: true } };
   const server = new McpServer(
     { name: 'tapegate-modern', version: '1.0.0' },
@@ -41,6 +42,7 @@ function build() {
   registerInputTools(server, STATE);
   registerResources(server);
   registerPrompts(server);
+  if (era === 'legacy') registerSessionTools(server);
   return server;
 }
 
@@ -152,12 +154,23 @@ const [kind, port] = process.argv.slice(2);
 if (kind === 'stdio') {
   serveStdio(build);
 } else {
-  const handler = createMcpHandler(build);
+  const handler = createMcpHandler(build, { legacy: 'reject' });
   notifier = handler.notify;
-  const serve = toNodeHandler(handler);
+  const modern = toNodeHandler(handler);
+  const sessions = sessionHandler(() => build({ era: 'legacy' }));
   const guards = [localhostHostValidation(), localhostOriginValidation()];
-  createServer((request, response) => {
-    if (guards.every((guard) => guard(request, response))) serve(request, response);
+  createServer(async (request, response) => {
+    if (!guards.every((guard) => guard(request, response))) return;
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    let body;
+    try {
+      body = text ? JSON.parse(text) : undefined;
+    } catch {
+      return response.writeHead(400).end();
+    }
+    const legacy = await isLegacyRequest(await toWebRequest(request, body), body);
+    return (legacy ? sessions : modern)(request, response, body);
   }).listen(Number(port), '127.0.0.1', function () {
     process.stderr.write(`listening on http://127.0.0.1:${this.address().port}/mcp\n`);
   });
