@@ -64,8 +64,10 @@ async def main(era, kind, target, *args):
         "sse": lambda: sse_client(target),
     }[kind]()
     answers = peer.answers
+    # On modern HTTP the SDK cancels a call by closing its stream.
+    unsent = ("notifications/cancelled",) if kind == "http" and era != "legacy" else ()
     async with Client(
-        tap(transport, t),
+        tap(transport, t, unsent),
         mode=MODES[era],
         sampling_callback=answers.sample,
         elicitation_callback=answers.elicit if era == "legacy" else modern.elicit,

@@ -136,8 +136,11 @@ class Tapped:
 
 
 @asynccontextmanager
-async def tap(transport, transcript):
-    """`transport`, heard by `transcript` and written to the file that PEER_WIRE names."""
+async def tap(transport, transcript, unsent=()):
+    """`transport`, heard by `transcript` and written to the file that PEER_WIRE names.
+
+    `unsent` are methods that the transport swallows: they never reach the wire.
+    """
     wire = open(os.environ.get("PEER_WIRE", os.devnull), "a", buffering=1)
 
     def hear(direction):
@@ -146,7 +149,8 @@ async def tap(transport, transcript):
                 return
             root = getattr(item.message, "root", item.message)
             message = root.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            wire.write(json.dumps({"dir": direction, "msg": message}) + "\n")
+            if direction == "s2c" or message.get("method") not in unsent:
+                wire.write(json.dumps({"dir": direction, "msg": message}) + "\n")
             if direction == "s2c":
                 transcript.hear(message)
 
