@@ -44,6 +44,15 @@ pub enum Event<'a> {
         /// The limit it broke.
         bytes_max: usize,
     },
+    /// A request was answered outside the protocol, by an HTTP error, or nobody waits for it.
+    Dismissed {
+        /// The conversation.
+        lane: Lane,
+        /// Who asked.
+        asker: Side,
+        /// The request or batch; `None` for everything asked in the lane.
+        bytes: Option<&'a [u8]>,
+    },
     /// A side is gone and will not answer what it was asked.
     Gone {
         /// The conversation, or all.
@@ -92,8 +101,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Feeds one event that happened at `at` and appends what must be done.
-    pub fn handle<'a>(&mut self, at: At, event: Event<'a>, actions: &mut Vec<Action<'a>>) {
+    /// Feeds one event that happened at `at` and emits what must be done, in order.
+    pub fn handle(&mut self, at: At, event: Event<'_>, emit: &mut dyn FnMut(Action<'_>)) {
         match event {
             Event::Received { lane, from, bytes, terminated } => {
                 let frame = Frame::read(bytes);
@@ -107,13 +116,14 @@ impl Relay {
                     terminated,
                     ours: false,
                 };
-                actions.push(Action::Record(entry));
-                actions.push(Action::Forward { lane, to: from.other(), frame });
+                emit(Action::Record(entry));
+                emit(Action::Forward { lane, to: from.other(), frame });
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
-                self.refuse(at, lane, from, message, bytes_max, actions);
+                self.refuse(at, lane, from, message, bytes_max, emit);
             }
-            Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, actions),
+            Event::Dismissed { lane, asker, bytes } => self.dismiss(lane, asker, bytes),
+            Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, emit),
         }
     }
 
@@ -180,10 +190,10 @@ impl Relay {
         from: Side,
         message: Oversize,
         bytes_max: usize,
-        actions: &mut Vec<Action<'_>>,
+        emit: &mut dyn FnMut(Action<'_>),
     ) {
         let Oversize { head, bytes_total, said } = message;
-        actions.push(Action::Record(Entry {
+        emit(Action::Record(Entry {
             at,
             lane,
             from,
@@ -202,13 +212,26 @@ impl Relay {
             // It was a request: its sender learns that it went nowhere.
             self.count += 1;
             let element = Element { n: self.count, reply: None };
-            answer(at, lane, from, element, text, actions);
+            answer(at, lane, from, element, text, emit);
         } else if let Some(asked) = self.asked_by(from.other()).answer(lane, &id) {
             // It was an answer: who asked learns why it does not come.
             self.count += 1;
             let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
             let element = Element { n: self.count, reply: Some(reply) };
-            answer(at, lane, from.other(), element, text, actions);
+            answer(at, lane, from.other(), element, text, emit);
+        }
+    }
+
+    fn dismiss(&mut self, lane: Lane, asker: Side, bytes: Option<&[u8]>) {
+        let pending = self.asked_by(asker);
+        let Some(bytes) = bytes else { return drop(pending.take(Some(lane))) };
+        let frame = Frame::read(bytes);
+        let frames = match frame.body() {
+            Body::Batch => frame::elements(bytes),
+            _ => vec![frame],
+        };
+        for id in frames.iter().filter_map(|frame| frame.envelope()?.id) {
+            pending.answer(lane, id);
         }
     }
 
@@ -219,7 +242,7 @@ impl Relay {
         lane: Option<Lane>,
         side: Side,
         why: &str,
-        actions: &mut Vec<Action<'_>>,
+        emit: &mut dyn FnMut(Action<'_>),
     ) {
         let listener = side.other();
         for unanswered in self.asked_by(listener).take(lane) {
@@ -231,7 +254,7 @@ impl Relay {
                 Reply { to: unanswered.asked.n, latency_ms: at.ms_since(unanswered.asked.at) };
             let element = Element { n: self.count, reply: Some(reply) };
             let text = frame::error_reply(&unanswered.id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-            answer(at, unanswered.lane, listener, element, text, actions);
+            answer(at, unanswered.lane, listener, element, text, emit);
         }
         self.asked_by(side).take(lane);
     }
@@ -251,9 +274,9 @@ fn answer(
     to: Side,
     element: Element,
     text: Vec<u8>,
-    actions: &mut Vec<Action<'_>>,
+    emit: &mut dyn FnMut(Action<'_>),
 ) {
-    actions.push(Action::Record(Entry {
+    emit(Action::Record(Entry {
         at,
         lane,
         from: to.other(),
@@ -262,5 +285,5 @@ fn answer(
         terminated: true,
         ours: true,
     }));
-    actions.push(Action::Answer { lane, to, text });
+    emit(Action::Answer { lane, to, text });
 }

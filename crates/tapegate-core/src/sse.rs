@@ -2,7 +2,7 @@
 //!
 //! Every byte of the stream belongs to exactly one piece, comments and blank lines included, so
 //! forwarding the pieces forwards the stream. A line ends at `\n`, `\r\n` or `\r`, an event at a
-//! blank line; several `data` lines make one text. Decoding goes by whole events, never by chunks.
+//! blank line, a comment between events at its line end; several `data` lines make one text. Decoding goes by whole events, never by chunks.
 
 use std::ops::Range;
 
@@ -72,7 +72,9 @@ impl Events {
         let too_large = EventTooLarge { bytes_max: self.event_bytes_max };
         while let Some((line, after)) = self.next_line() {
             self.line = after;
-            if line.is_empty() {
+            // A comment between events is what keeps a stream alive, so it does not wait.
+            let comment = line.start == self.start && self.buffer[line.start..].starts_with(b":");
+            if line.is_empty() || comment {
                 return Some(Ok(self.piece(after)));
             }
             self.field(line);

@@ -84,3 +84,18 @@ pub struct Reply {
     /// How long the answer took by the monotonic clock.
     pub latency_ms: u64,
 }
+
+/// Keeps what happened. The wire hands entries over; where they go is the store's business.
+pub trait Recorder {
+    /// Takes an entry. Nothing may be sent before [`Recorder::commit`] has returned.
+    fn append(&mut self, entry: &Entry<'_>);
+
+    /// Hands everything that was appended to the kernel. After an error nothing more is recorded.
+    fn commit(&mut self) -> Result<(), RecordError>;
+
+    /// Ends the tape in order.
+    fn close(&mut self, at: At) -> Result<(), RecordError>;
+}
+
+/// Why something could not be recorded.
+pub type RecordError = Box<dyn std::error::Error + Send + Sync>;
