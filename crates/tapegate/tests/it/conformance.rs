@@ -57,7 +57,12 @@ fn same_server_scores(server: Server, revision: &str) {
 
     let upstream = server.listen(Link::Http);
     let mut command = Command::new(peers::tapegate());
-    command.args(["record", "-o"]).arg(&tape).args(["--http", "127.0.0.1:0", "--upstream-http", &upstream.url]);
+    command.args(["record", "-o"]).arg(&tape).args([
+        "--http",
+        "127.0.0.1:0",
+        "--upstream-http",
+        &upstream.url,
+    ]);
     let proxy = Running::start(command);
     let proxied = suite(&["server", revision, &proxy.url]);
     proxy.stop();

@@ -51,21 +51,20 @@ pub(crate) struct Running {
     pub(crate) url: String,
 }
 
-/// A message as a client driver or the tape kept it: direction, and the JSON with numbers made comparable.
-pub(crate) type Counted = BTreeMap<(String, String), usize>;
+/// How often each message was seen: its direction, and its JSON in a comparable form.
+type Counted = BTreeMap<(&'static str, String), usize>;
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.signal("TERM");
-        let deadline = Instant::now() + STOP_MAX;
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
+        // Once it has been reaped its number may be somebody else's.
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.signal("TERM");
+        if !self.ended() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -86,7 +85,8 @@ impl Running {
         });
         let deadline = Instant::now() + START_MAX;
         let mut log = String::new();
-        while let Ok(line) = heard.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        while let Ok(line) = heard.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
             if let Some((_, url)) = line.split_once("listening on http://") {
                 running.url = format!("http://{}", url.trim());
                 return running;
@@ -96,14 +96,27 @@ impl Running {
         panic!("{shown} never listened:\n{log}");
     }
 
-    /// Ends it as a user would and waits for it to have closed its tape.
-    pub(crate) fn stop(self) {
-        drop(self);
+    /// Ends it as a user would; it must go by itself, which means that it has closed its tape.
+    pub(crate) fn stop(mut self) {
+        self.signal("TERM");
+        assert!(self.ended(), "{} does not stop on SIGTERM", self.url);
+    }
+
+    fn ended(&mut self) -> bool {
+        let deadline = Instant::now() + STOP_MAX;
+        while Instant::now() < deadline {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        false
     }
 
     /// By the `kill` program, because this workspace forbids the unsafe call.
     fn signal(&self, name: &str) {
-        let _ = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        let _ =
+            Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
     }
 }
 
@@ -124,7 +137,9 @@ impl Server {
         match self {
             Self::Everything => {
                 let mode = if link == Link::Sse { "sse" } else { "streamableHttp" };
-                command.args(["--import", &peer("loopback.mjs"), &everything(), mode]).env("PORT", "0");
+                command
+                    .args(["--import", &peer("loopback.mjs"), &everything(), mode])
+                    .env("PORT", "0");
             }
             Self::Modern => drop(command.args([&peer("modern-server.mjs"), "http", "0"])),
         }
@@ -174,8 +189,15 @@ pub(crate) fn assert_same(direct: &str, proxied: &str) {
         assert_eq!(direct.lines().count(), proxied.lines().count(), "one transcript ends early");
         return;
     };
-    let around = |text: &str| text.lines().skip(at.saturating_sub(12)).take(24).collect::<Vec<_>>().join("\n");
-    panic!("line {} differs\n--- direct\n{}\n--- through record\n{}", at + 1, around(direct), around(proxied));
+    let around = |text: &str| {
+        text.lines().skip(at.saturating_sub(12)).take(24).collect::<Vec<_>>().join("\n")
+    };
+    panic!(
+        "line {} differs\n--- direct\n{}\n--- through record\n{}",
+        at + 1,
+        around(direct),
+        around(proxied)
+    );
 }
 
 /// Asserts that no process with `mark` on its command line outlives its client by more than a moment.
@@ -183,7 +205,8 @@ pub(crate) fn assert_none_left(mark: &Path) {
     let mark = mark.display().to_string();
     let left = || -> Vec<String> {
         let processes = fs::read_dir("/proc").expect("a list of processes").flatten();
-        let lines = processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+        let lines =
+            processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
         lines.filter(|line| line.contains(&mark)).map(|line| line.replace('\0', " ")).collect()
     };
     let deadline = Instant::now() + STOP_MAX;
@@ -197,23 +220,39 @@ pub(crate) fn assert_none_left(mark: &Path) {
 pub(crate) fn assert_tape_has(tape: &Path, wire: &Path) {
     assert_valid(tape);
     let taped = messages(tape);
-    let missing: Vec<_> = messages(wire).into_iter().filter(|(key, count)| taped.get(key).unwrap_or(&0) < count).collect();
-    assert!(missing.is_empty(), "{} of the client's messages are not on the tape, such as {:.600?}", missing.len(), missing[0]);
+    let missing: Vec<_> = messages(wire)
+        .into_iter()
+        .filter(|(key, count)| taped.get(key).unwrap_or(&0) < count)
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "{} of the client's messages are not on the tape, such as {:.600?}",
+        missing.len(),
+        missing[0]
+    );
 }
 
 pub(crate) fn assert_valid(tape: &Path) {
     let check = Command::new(tapegate()).arg("check").arg(tape).output().expect("tapegate starts");
-    assert!(check.status.success(), "{}{}", String::from_utf8_lossy(&check.stdout), String::from_utf8_lossy(&check.stderr));
+    assert!(
+        check.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&check.stdout),
+        String::from_utf8_lossy(&check.stderr)
+    );
 }
 
-/// The messages of a tape or of a driver's wire file; other lines of a tape are passed over.
-pub(crate) fn messages(path: &Path) -> Counted {
-    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+/// The messages of a tape of either dialect, or of a driver's wire file; other lines are passed over.
+fn messages(path: &Path) -> Counted {
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut counted = Counted::new();
     for line in text.lines() {
         let entry: Value = serde_json::from_str(line).expect("a line is JSON");
-        let (Some(dir), Some(msg)) = (entry["dir"].as_str(), entry.get("msg")) else { continue };
-        *counted.entry((dir.to_owned(), comparable(msg.clone()).to_string())).or_default() += 1;
+        let Some(msg) = entry.get("msg").or(entry.get("parsed")) else { continue };
+        let client = entry["dir"] == "c2s" || entry["direction"] == "client_to_server";
+        let dir = if client { "c2s" } else { "s2c" };
+        *counted.entry((dir, comparable(msg.clone()).to_string())).or_default() += 1;
     }
     counted
 }
@@ -224,7 +263,8 @@ fn comparable(value: Value) -> Value {
         Value::Number(number) => Value::String(format!("{:?}", number.as_f64())),
         Value::Array(items) => items.into_iter().map(comparable).collect(),
         Value::Object(map) => {
-            let sorted: BTreeMap<_, _> = map.into_iter().map(|(key, item)| (key, comparable(item))).collect();
+            let sorted: BTreeMap<_, _> =
+                map.into_iter().map(|(key, item)| (key, comparable(item))).collect();
             Value::Object(sorted.into_iter().collect())
         }
         other => other,
@@ -248,7 +288,7 @@ fn everything() -> String {
 }
 
 /// A program that `scripts/peers` installed.
-fn tools(path: &str) -> String {
+pub(crate) fn tools(path: &str) -> String {
     let path = repository().join(".tools").join(path);
     assert!(path.exists(), "{} is not installed: run scripts/peers", path.display());
     path.display().to_string()

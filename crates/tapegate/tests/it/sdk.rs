@@ -6,6 +6,7 @@
 //! elicitation, progress, cancellation, tasks and errors against server-everything; the modern ones
 //! discovery, input_required rounds, subscriptions, mirrored headers and cancellation.
 
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -19,6 +20,7 @@ const PY1: Client = Client { python: Some("py1"), script: &["py1.py"] };
 const PY2: Client = Client { python: Some("py2"), script: &["py2.py", "legacy"] };
 const PY2_AUTO: Client = Client { python: Some("py2"), script: &["py2.py", "auto"] };
 const PY2_MODERN: Client = Client { python: Some("py2"), script: &["py2.py", "modern"] };
+const PY2_SERVERS: Client = Client { python: Some("py2"), script: &["py2.py", "servers"] };
 
 /// One test a line: client, server, and the links from client to proxy and from proxy to server.
 macro_rules! same_through_record {
@@ -80,14 +82,61 @@ same_through_record! {
     py2_auto_from_http_to_stdio: PY2_AUTO, Modern, Http => Stdio;
 }
 
+#[test]
+fn the_overwatch_dialect_has_the_same_messages() {
+    let server = |mark: &Path| Server::Everything.stdio(mark);
+    same_on_stdio(TS2, &["tape", "--tape"], server);
+}
+
+#[test]
+fn mcp_server_time_answers_the_same() {
+    let server = |_: &Path| {
+        vec![
+            peers::tools("py2/bin/mcp-server-time"),
+            "--local-timezone".to_owned(),
+            "UTC".to_owned(),
+        ]
+    };
+    same_on_stdio(PY2_SERVERS, &["record", "-o"], server);
+}
+
+#[test]
+fn mcp_server_git_answers_the_same() {
+    same_on_stdio(PY2_SERVERS, &["record", "-o"], |_| vec![peers::tools("py2/bin/mcp-server-git")]);
+}
+
+/// `command` is the subcommand up to the name of the tape.
+fn same_on_stdio(client: Client, command: &[&str], server: impl Fn(&Path) -> Vec<String>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (tape, wire) = (folder.path().join("tape.jsonl"), folder.path().join("wire.jsonl"));
+    let direct = client.run(Link::Stdio, &server(&wire), Path::new("/dev/null"));
+    let mut line = vec![peers::tapegate().to_owned()];
+    line.extend(command.iter().map(|&word| word.to_owned()));
+    line.extend([tape.display().to_string(), "--".to_owned()]);
+    line.extend(server(&tape));
+    let proxied = client.run(Link::Stdio, &line, &wire);
+    peers::assert_none_left(&tape);
+    peers::assert_same(&direct, &proxied);
+    peers::assert_tape_has(&tape, &wire);
+}
+
 fn same(client: Client, server: Server, near: Link, far: Link) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (tape, wire, elsewhere) = (folder.path().join("tape.jsonl"), folder.path().join("wire.jsonl"), folder.path().join("direct.jsonl"));
+    let (tape, wire, elsewhere) = (
+        folder.path().join("tape.jsonl"),
+        folder.path().join("wire.jsonl"),
+        folder.path().join("direct.jsonl"),
+    );
     // Side by side: much of a run is waiting for tasks and timers of the server.
     let direct = thread::spawn(move || direct(client, server, far, &elsewhere));
 
     let upstream = (far != Link::Stdio).then(|| server.listen(far));
-    let mut record = vec!["record".to_owned(), "--force".to_owned(), "-o".to_owned(), tape.display().to_string()];
+    let mut record = vec![
+        "record".to_owned(),
+        "--force".to_owned(),
+        "-o".to_owned(),
+        tape.display().to_string(),
+    ];
     if near != Link::Stdio {
         record.extend(["--http".to_owned(), "127.0.0.1:0".to_owned()]);
     }
@@ -103,7 +152,8 @@ fn same(client: Client, server: Server, near: Link, far: Link) {
         command.args(&record);
         let proxy = Running::start(command);
         // `/mcp` stands for the upstream's own path; a client of the old transport asks for `/sse`.
-        let url = if near == Link::Sse { proxy.url.replace("/mcp", "/sse") } else { proxy.url.clone() };
+        let url =
+            if near == Link::Sse { proxy.url.replace("/mcp", "/sse") } else { proxy.url.clone() };
         let proxied = client.run(near, &[url], &wire);
         proxy.stop();
         proxied
@@ -113,7 +163,7 @@ fn same(client: Client, server: Server, near: Link, far: Link) {
     peers::assert_tape_has(&tape, &wire);
 }
 
-fn direct(client: Client, server: Server, link: Link, wire: &std::path::Path) -> String {
+fn direct(client: Client, server: Server, link: Link, wire: &Path) -> String {
     if link == Link::Stdio {
         return client.run(link, &server.stdio(wire), wire);
     }
