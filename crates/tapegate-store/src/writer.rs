@@ -75,7 +75,6 @@ struct TapeFile {
 /// The file for what the thoughtjack dialect has no line for; made when it is first needed.
 struct Beside {
     path: PathBuf,
-    opening: Opening,
     buffer: Vec<u8>,
     file: Option<File>,
 }
@@ -282,8 +281,12 @@ impl Beside {
     fn new(tape: &Path, force: bool) -> Self {
         let mut name = tape.as_os_str().to_owned();
         name.push(".anomalies.jsonl");
-        let opening = if force { Opening::Overwrite } else { Opening::Append };
-        Self { path: name.into(), opening, buffer: Vec::new(), file: None }
+        let path = PathBuf::from(name);
+        if force && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
+            // What lies beside the tape that is overwritten would be taken for this tape's.
+            std::fs::remove_file(&path).ok();
+        }
+        Self { path, buffer: Vec::new(), file: None }
     }
 
     fn commit(&mut self) -> io::Result<()> {
@@ -291,7 +294,8 @@ impl Beside {
             return Ok(());
         }
         if self.file.is_none() {
-            self.file = Some(file::open(&self.path, self.opening).map_err(io::Error::other)?.file);
+            self.file =
+                Some(file::open(&self.path, Opening::Append).map_err(io::Error::other)?.file);
         }
         if let Some(file) = &mut self.file {
             file.write_all(&self.buffer)?;
