@@ -2,5 +2,8 @@
 
 mod conformance;
 mod peers;
+mod proxy;
 mod record;
+mod redact;
 mod sdk;
+mod web;
