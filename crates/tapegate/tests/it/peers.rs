@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// No driver or suite needs more than a third of this, even on a busy machine.
@@ -60,7 +61,7 @@ impl Drop for Running {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        self.signal("TERM");
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         if !self.ended() {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -98,7 +99,7 @@ impl Running {
 
     /// Ends it as a user would; it must go by itself, which means that it has closed its tape.
     pub(crate) fn stop(mut self) {
-        self.signal("TERM");
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         assert!(self.ended(), "{} does not stop on SIGTERM", self.url);
     }
 
@@ -111,12 +112,6 @@ impl Running {
             thread::sleep(Duration::from_millis(10));
         }
         false
-    }
-
-    /// By the `kill` program, because this workspace forbids the unsafe call.
-    fn signal(&self, name: &str) {
-        let _ =
-            Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
     }
 }
 
