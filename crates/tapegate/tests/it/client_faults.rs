@@ -50,7 +50,8 @@ fn signals_end_the_session_with_their_code_and_tell_the_client() {
 
 #[test]
 fn a_signal_ends_a_session_whose_server_ignores_term() {
-    let mut run = record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();
+    let mut run =
+        record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();
     run.lines(1);
     run.signal(Signal::TERM);
     let end = run.end().exits(143).leaves_no_process();

@@ -151,8 +151,11 @@ fn a_server_that_cannot_be_started_leaves_no_tape_and_exits_4() {
     let setup = record(&[]).sh("x");
     let tape = setup.tape_path().to_owned();
     let done = crate::support::tapegate()
-        .args(["record", "-o"]).arg(&tape).args(["--", "/no/such/server"])
-        .output().unwrap();
+        .args(["record", "-o"])
+        .arg(&tape)
+        .args(["--", "/no/such/server"])
+        .output()
+        .unwrap();
     assert_eq!(done.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&done.stderr).contains("cannot start `/no/such/server`"));
     assert!(done.stdout.is_empty() && !tape.exists());

@@ -122,7 +122,16 @@ impl Setup {
         let input = proxy.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         let output = Heard::new(proxy.stdout.take().map(OwnedFd::from), self.reading);
         let errors = Heard::new(proxy.stderr.take().map(OwnedFd::from), true);
-        Run { folder: self.folder, tape: self.tape, mark, proxy, status: None, input, output, errors }
+        Run {
+            folder: self.folder,
+            tape: self.tape,
+            mark,
+            proxy,
+            status: None,
+            input,
+            output,
+            errors,
+        }
     }
 
     /// Starts the session, sends `bytes`, closes the input and waits for the end.
