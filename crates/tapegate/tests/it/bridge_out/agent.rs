@@ -3,12 +3,15 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 pub(super) struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
+    /// Whether lines are read as they come.
+    listens: Arc<(Mutex<bool>, Condvar)>,
     folder: tempfile::TempDir,
 }
 
@@ -39,12 +42,30 @@ impl Agent {
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
+        let listens = Arc::new((Mutex::new(true), Condvar::new()));
+        let gate = Arc::clone(&listens);
         std::thread::spawn(move || {
             for line in output.lines() {
                 sender.send(line.unwrap()).ok();
+                let listening = gate.0.lock().unwrap();
+                drop(gate.1.wait_while(listening, |listening| !*listening).unwrap());
             }
         });
-        Self { input: child.stdin.take(), child, lines, folder }
+        Self { input: child.stdin.take(), child, lines, listens, folder }
+    }
+
+    /// Reads on, or reads no more after the next line.
+    pub(super) fn listen(&self, listens: bool) {
+        *self.listens.0.lock().unwrap() = listens;
+        self.listens.1.notify_all();
+    }
+
+    /// The most memory the recorder has had.
+    pub(super) fn memory_kb_max(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
     /// Starts a session and initializes it.

@@ -1,12 +1,14 @@
 //! How sessions end, and servers that are not there.
 
+use std::io::Write;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::agent::{Agent, INITIALIZE, result};
-use super::server::{Server, json, opens, wait_for};
+use super::agent::{Agent, INITIALIZE, call, result};
+use super::server::{Server, end, json, opens, piece, stream, wait_for};
 
 #[test]
 fn the_last_answers_are_waited_for_when_the_client_leaves() {
@@ -32,12 +34,12 @@ fn a_signal_answers_what_is_pending_and_closes_the_tape() {
             std::thread::sleep(Duration::from_secs(20));
         }
     });
+    let mut calls = 0;
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let mut agent = Agent::open(&server.origin, &[]);
         agent.call(1, "x");
-        let before = server.count(|asked| asked.says("tools/call"));
-        wait_for("the call", || server.count(|asked| asked.says("tools/call")) > before.min(0));
-        std::thread::sleep(Duration::from_millis(200));
+        calls += 1;
+        wait_for("the call", || server.count(|asked| asked.says("tools/call")) == calls);
         let began = Instant::now();
         agent.signal(signal);
         let ended = agent.wait();
@@ -71,16 +73,57 @@ fn a_server_that_is_not_there_gives_errors_with_the_reason_and_exit_4() {
 #[test]
 fn a_client_that_does_not_read_stops_the_server_and_loses_nothing() {
     let server = Server::start(|asked, out| {
-        if !opens(asked, out) {
-            json(out, &result(asked.id(), &"z".repeat(200_000)));
+        if opens(asked, out) {
+            return;
         }
+        stream(out);
+        for number in 0..1000 {
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","method":"n{number}","params":"{}"}}"#,
+                "z".repeat(200_000)
+            );
+            piece(out, format!("data: {line}\n\n").as_bytes());
+        }
+        piece(out, format!("data: {}\n\n", result(asked.id(), "done")).as_bytes());
+        end(out);
     });
     let mut agent = Agent::open(&server.origin, &[]);
-    for id in 1..=100 {
-        agent.call(id, "x");
+    agent.listen(false);
+    agent.call(1, "x");
+    assert!(agent.hear().contains("\"n0\""));
+    std::thread::sleep(Duration::from_millis(500));
+    agent.listen(true);
+    for number in 1..1000 {
+        assert!(agent.hear().contains(&format!("\"n{number}\"")));
     }
-    let ended = agent.leave();
-    assert_eq!(ended.code, Some(0));
-    assert_eq!(ended.rest.len(), 100);
-    assert!(ended.rest.iter().all(|line| line.len() > 200_000 && line.ends_with("z\"}}")));
+    assert_eq!(agent.hear(), result("1", "done"));
+    let memory_kb = agent.memory_kb_max();
+    assert!(memory_kb < 40_000, "{memory_kb} kB");
+    assert_eq!(agent.leave().code, Some(0));
+}
+
+#[test]
+fn a_client_that_is_gone_ends_the_session_even_while_it_waits() {
+    let server = Server::start(|asked, out| {
+        if !opens(asked, out) {
+            std::thread::sleep(Duration::from_secs(20));
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .args(["record", "--upstream-http", &server.origin, "-o"])
+        .arg(folder.path().join("t.jsonl"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(format!("{INITIALIZE}\n{}\n", call(1, "x")).as_bytes()).unwrap();
+    wait_for("the call", || server.count(|asked| asked.says("tools/call")) == 1);
+    drop((input, child.stdout.take()));
+    let began = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert_eq!(server.asked().last().unwrap().method, "DELETE");
 }
