@@ -30,7 +30,7 @@ use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::station::{Station, Stopped};
@@ -94,8 +94,12 @@ struct Bridge {
     session: RefCell<Session>,
     params: RefCell<Params>,
     transport: RefCell<Transport>,
+    /// Held while it is found out which transport the server speaks.
+    finding: Mutex<()>,
     tasks: RefCell<JoinSet<()>>,
     listener: RefCell<Option<AbortHandle>>,
+    /// Whether the server's own stream was lost and may be had again.
+    deaf: Cell<bool>,
     flights: Arc<Semaphore>,
     queue: Arc<Semaphore>,
     queue_bytes_max: usize,
@@ -128,6 +132,16 @@ enum Reach {
     Heard,
 }
 
+impl Transport {
+    /// The place that an older server has named.
+    fn endpoint(self) -> Option<PathAndQuery> {
+        match self {
+            Self::Older(endpoint) => Some(endpoint),
+            Self::Unknown | Self::Streamable => None,
+        }
+    }
+}
+
 impl Bridge {
     fn new(
         station: Rc<Station>,
@@ -146,8 +160,10 @@ impl Bridge {
             session: RefCell::default(),
             params: RefCell::default(),
             transport: RefCell::new(Transport::Unknown),
+            finding: Mutex::new(()),
             tasks: RefCell::default(),
             listener: RefCell::default(),
+            deaf: Cell::new(false),
             flights: Arc::new(Semaphore::new(FLIGHTS_MAX)),
             queue: Arc::new(Semaphore::new(queue_bytes_max)),
             queue_bytes_max,
