@@ -54,7 +54,7 @@ impl Agent {
         Self { input: child.stdin.take(), child, lines, listens, folder }
     }
 
-    /// Reads on, or reads no more after the next line.
+    /// Reads on, or reads no more, at the latest after the next line.
     pub(super) fn listen(&self, listens: bool) {
         *self.listens.0.lock().unwrap() = listens;
         self.listens.1.notify_all();

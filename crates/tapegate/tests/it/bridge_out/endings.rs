@@ -90,10 +90,9 @@ fn a_client_that_does_not_read_stops_the_server_and_loses_nothing() {
     let mut agent = Agent::open(&server.origin, &[]);
     agent.listen(false);
     agent.call(1, "x");
-    assert!(agent.hear().contains("\"n0\""));
     std::thread::sleep(Duration::from_millis(500));
     agent.listen(true);
-    for number in 1..1000 {
+    for number in 0..1000 {
         assert!(agent.hear().contains(&format!("\"n{number}\"")));
     }
     assert_eq!(agent.hear(), result("1", "done"));
