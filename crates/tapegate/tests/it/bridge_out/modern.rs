@@ -125,3 +125,22 @@ fn a_subscription_stays_open_and_ends_with_the_client() {
     assert_eq!((ended.code, ended.rest.len()), (Some(0), 0), "{:?}", ended.rest);
     assert!(began.elapsed() < Duration::from_secs(3));
 }
+
+#[test]
+fn a_probe_that_is_never_answered_does_not_keep_initialize_back() {
+    let server = Server::start(|asked, out| {
+        if asked.says("server/discover") {
+            std::thread::sleep(Duration::from_secs(30));
+        } else if !opens(asked, out) {
+            json(out, &result(asked.id(), "x"));
+        }
+    });
+    let mut agent = Agent::start(&server.origin, &[]);
+    agent.say(&modern(9, "server/discover", ""));
+    agent.say(INITIALIZE);
+    assert!(agent.hear().contains("2025-06-18"));
+    agent.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#);
+    agent.call(1, "x");
+    assert_eq!(agent.hear(), result("1", "x"));
+    assert_eq!(agent.leave().code, Some(0));
+}

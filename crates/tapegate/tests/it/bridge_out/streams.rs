@@ -1,7 +1,7 @@
 //! Replies that are event streams.
 
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::agent::{Agent, result};
@@ -184,4 +184,41 @@ fn a_cancellation_is_posted_and_does_not_keep_the_session_open() {
     assert_eq!((ended.code, ended.rest.len()), (Some(0), 0));
     assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(server.count(|asked| asked.says("notifications/cancelled")), 1);
+}
+
+#[test]
+fn calls_that_wait_for_the_client_never_keep_its_answers_back() {
+    let answers: Arc<(Mutex<Vec<String>>, Condvar)> = Arc::default();
+    let server = Server::start(move |asked, out| {
+        if asked.body.contains("\"roots\"") {
+            answers.0.lock().unwrap().push(asked.id().to_owned());
+            answers.1.notify_all();
+            return accepted(out);
+        }
+        if opens(asked, out) {
+            return;
+        }
+        stream(out);
+        let ask = format!("\"ask-{}\"", asked.id());
+        let request = format!(r#"{{"jsonrpc":"2.0","id":{ask},"method":"roots/list"}}"#);
+        piece(out, format!("data: {request}\n\n").as_bytes());
+        let got = answers.0.lock().unwrap();
+        drop(answers.1.wait_while(got, |got| !got.contains(&ask)).unwrap());
+        piece(out, format!("data: {}\n\n", result(asked.id(), "done")).as_bytes());
+        end(out);
+    });
+    let mut agent = Agent::open(&server.origin, &[]);
+    // More than are on their way at once.
+    (1..=400).for_each(|id| agent.call(id, "x"));
+    let mut done = 0;
+    while done < 400 {
+        let line = agent.hear();
+        match line.split("\"id\":").nth(1).and_then(|rest| rest.split(',').next()) {
+            Some(id) if line.contains("roots/list") => {
+                agent.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":[]}}}}"#));
+            }
+            _ => done += 1,
+        }
+    }
+    assert_eq!(agent.leave().code, Some(0));
 }
