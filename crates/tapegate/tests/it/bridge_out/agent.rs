@@ -88,7 +88,7 @@ impl Agent {
     }
 
     pub(super) fn hear(&self) -> String {
-        self.lines.recv_timeout(Duration::from_secs(10)).expect("a line")
+        self.lines.recv_timeout(Duration::from_secs(30)).expect("a line")
     }
 
     pub(super) fn signal(&self, signal: rustix::process::Signal) {
