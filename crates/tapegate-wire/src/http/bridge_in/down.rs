@@ -33,9 +33,9 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
     let mut lines = Lines::new(hub.station.message_bytes_max());
     let asked = tokio::select! {
         () = read(&hub, &mut child, &output, &mut lines) => None,
-        end = hub.end_asked() => Some(end),
+        end = hub.end_before(Duration::MAX) => Some(end),
     };
-    let End { why, grace } = match asked {
+    let End { why, mut grace } = match asked {
         Some(end) => end,
         None => {
             // An exit that came with the end of the output makes a better reason than the end alone.
@@ -44,10 +44,13 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
         }
     };
     hub.close(&why);
-    tokio::select! {
-        // Nothing more can be done about a process that cannot be waited for.
-        ended = child.end(grace, patience.after_term) => drop(ended),
-        () = read_rest(&hub, &output, &mut lines) => {}
+    loop {
+        tokio::select! {
+            // Nothing more can be done about a process that cannot be waited for.
+            ended = child.end(grace, patience.after_term) => return drop(ended),
+            sooner = hub.end_before(grace) => grace = sooner.grace,
+            () = read_rest(&hub, &output, &mut lines) => {}
+        }
     }
 }
 

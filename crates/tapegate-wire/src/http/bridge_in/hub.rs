@@ -251,16 +251,18 @@ impl Hub {
         (stream, None)
     }
 
-    /// Asks the hub to end.
+    /// Asks the hub to end, or to end sooner.
     pub(super) fn end(&self, why: &str, grace: Duration) {
-        self.end.borrow_mut().get_or_insert_with(|| End { why: why.to_owned(), grace });
+        let mut end = self.end.borrow_mut();
+        let end = end.get_or_insert_with(|| End { why: why.to_owned(), grace });
+        end.grace = end.grace.min(grace);
         self.end_asked.notify_one();
     }
 
-    /// Waits until the hub was asked to end.
-    pub(super) async fn end_asked(&self) -> End {
+    /// Waits until the hub was asked to end, with less grace than `grace`.
+    pub(super) async fn end_before(&self, grace: Duration) -> End {
         loop {
-            if let Some(end) = self.end.borrow().clone() {
+            if let Some(end) = self.end.borrow().clone().filter(|end| end.grace < grace) {
                 return end;
             }
             self.end_asked.notified().await;
