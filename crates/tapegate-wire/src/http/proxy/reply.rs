@@ -50,7 +50,10 @@ impl Exchange {
 
     fn pass_whole(&mut self, parts: http::response::Parts, body: Bytes) -> Response<ReplyBody> {
         let text = headers::readable(&parts.headers, &body);
-        if !text.is_empty() {
+        // "Accepted" and the like, as legacy servers answer a post, is no message.
+        let pleasantry =
+            parts.status.is_success() && !headers::is_type(&parts.headers, "application/json");
+        if !text.is_empty() && !pleasantry {
             let lane = self.lane();
             if let Err(Stopped) = self.proxy.station.receive(lane, Side::Server, &text) {
                 return headers::refusal(503, &Stopped.to_string());
