@@ -50,6 +50,9 @@ pub struct Bridge {
     closing: Cell<bool>,
 }
 
+/// A reply that is made before any server is asked.
+type Refused = Box<Response<ReplyBody>>;
+
 /// Why a client gets no server.
 enum NoServer {
     Spawn(SpawnError),

@@ -13,12 +13,12 @@ use tapegate_core::side::{Lane, Side};
 
 use super::super::body::{self, Collected};
 use super::super::{ReplyBody, headers};
-use super::Bridge;
 use super::book::envelopes;
 use super::exchange::{Answer, Exchange};
 use super::hub::{Hub, Kind, NotSent};
 use super::stream::{KEEP_ALIVE, Outlet};
 use super::terms::{SESSION, Terms};
+use super::{Bridge, Refused};
 
 /// Watches over an exchange for as long as its connection lives.
 pub(super) struct Watch {
@@ -72,45 +72,38 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
     }
     match target(bridge, &terms, &frame) {
         Ok(target) => pass(target, &terms, &frame).await,
-        Err(refused) => refused,
+        Err(refused) => *refused,
     }
 }
 
 /// Finds the server that a message is for, and starts it if need be.
-fn target(
-    bridge: &Bridge,
-    terms: &Terms,
-    frame: &Frame<'_>,
-) -> Result<Target, Response<ReplyBody>> {
+fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Result<Target, Refused> {
     let said = frame.envelope();
     let id = said.and_then(|said| said.id).unwrap_or(b"null");
     if let Some(refused) = said.and_then(|said| terms.check_mirrors(said)) {
-        return Err(refused);
+        return Err(Box::new(refused));
     }
     if let Some(session) = &terms.session {
         return match bridge.session(session, Kind::Session) {
             Some(hub) => Ok(Target { lane: hub.lane, hub, opened: None }),
-            None => Err(headers::error(404, id, -32001, "there is no such session")),
+            None => Err(Box::new(headers::error(404, id, -32001, "there is no such session"))),
         };
     }
     let modern = said.is_some_and(|said| terms.makes_modern(said));
     if modern && said.is_some_and(|said| said.method.is_some()) {
-        let hub = bridge.shared().map_err(|error| error.reply(id))?;
+        let hub = bridge.shared().map_err(|error| Box::new(error.reply(id)))?;
         return Ok(Target { hub, lane: bridge.station.open_exchange(), opened: None });
     }
-    if terms.is_modern() && !envelopes(frame).iter().any(|said| said.is_method("initialize")) {
-        return Err(headers::error(
-            400,
-            id,
-            -32600,
-            "the body must be one request or notification",
-        ));
-    }
-    if envelopes(frame).iter().any(|said| said.is_method("initialize")) {
-        let (id, hub) = bridge.open_session(Kind::Session).map_err(|error| error.reply(id))?;
+    if envelopes(frame).iter().any(|said| is_request(said) && said.is_method("initialize")) {
+        let (id, hub) =
+            bridge.open_session(Kind::Session).map_err(|error| Box::new(error.reply(id)))?;
         return Ok(Target { lane: hub.lane, hub, opened: Some(id) });
     }
-    Err(headers::error(400, id, -32000, "the Mcp-Session-Id header is missing"))
+    let (code, words) = match terms.is_modern() {
+        true => (-32600, "the body must be one request or notification"),
+        false => (-32000, "the Mcp-Session-Id header is missing"),
+    };
+    Err(Box::new(headers::error(400, id, code, words)))
 }
 
 /// Sends a body to its server and answers with what comes of it.
