@@ -7,8 +7,10 @@
 
 mod book;
 mod down;
+mod ending;
 mod exchange;
 mod get;
+mod history;
 mod hub;
 mod old;
 mod post;

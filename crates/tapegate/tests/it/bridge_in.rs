@@ -111,6 +111,20 @@ fn a_session_lives_from_initialize_to_delete() {
 }
 
 #[test]
+fn a_server_that_is_not_there_is_told_at_once() {
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .args(["record", "-o", "/dev/null/x", "--http", ":0", "--", "no-such-server"])
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(4));
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(
+        said,
+        "error: cannot start `no-such-server`: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
 fn what_comes_before_the_answer_makes_a_stream() {
     let recorder = start(&[]);
     let session = open(&recorder);

@@ -175,7 +175,7 @@ impl Book {
 
     /// The one exchange that can be meant, if there is one.
     fn only_one(&self) -> Place {
-        let mut live = self.open.values().filter(|one| !one.gone.get() && !one.listens.get());
+        let mut live = self.open.values().filter(|one| one.is_live() && !one.listens.get());
         match (live.next(), live.next()) {
             (Some(only), None) => Place::With(Rc::clone(only)),
             _ => Place::Anywhere,
@@ -184,7 +184,8 @@ impl Book {
 
     /// The newest exchange that takes messages which are no answers.
     pub(super) fn any_listener(&self) -> Option<Rc<Exchange>> {
-        self.open.values().rev().find(|exchange| exchange.can_be_told()).cloned()
+        let can_listen = |one: &&Rc<Exchange>| one.is_live() && one.can_be_told();
+        self.open.values().rev().find(can_listen).cloned()
     }
 
     /// What the client calls the request the server calls `id`.
@@ -198,9 +199,9 @@ impl Book {
         streams.into_iter().find(|(_, stream)| stream.number() == number)
     }
 
-    /// Whether nobody waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+    /// Whether somebody waits for an answer.
+    pub(super) fn is_live(&self) -> bool {
+        self.open.values().any(|exchange| exchange.is_live())
     }
 
     /// All exchanges, oldest first.

@@ -13,7 +13,8 @@ use tapegate_core::side::Side;
 use tokio::time::Instant;
 
 use super::book::{Place, envelopes};
-use super::hub::{End, Hub, Kind};
+use super::ending::End;
+use super::hub::{Hub, Kind};
 use super::splice::Edits;
 use super::stream::Stream;
 use crate::child::Child;

@@ -6,9 +6,9 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::super::{ReplyBody, headers};
+use super::history::EventId;
 use super::hub::{Hub, Kind};
 use super::post::{Watch, events};
-use super::stream::EventId;
 use super::terms::{LAST_EVENT_ID, Terms};
 use super::{Bridge, Refused, not_allowed};
 

@@ -91,6 +91,10 @@ fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Result<Target, R
     }
     let modern = said.is_some_and(|said| terms.makes_modern(said));
     if modern && said.is_some_and(|said| said.method.is_some()) {
+        if !terms.events && said.is_some_and(|said| said.is_method("subscriptions/listen")) {
+            let words = "a subscription needs text/event-stream";
+            return Err(Box::new(headers::error(406, id, -32000, words)));
+        }
         let hub = bridge.shared().map_err(|error| Box::new(error.reply(id)))?;
         return Ok(Target { hub, lane: bridge.station.open_exchange(), opened: None });
     }
@@ -126,11 +130,13 @@ async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<Repl
     }
     let batch = matches!(frame.body(), Body::Batch);
     let exchange = hub.exchange(lane, terms, requests, batch);
-    let watch = Watch { hub, exchange, opens: opened.is_some() };
+    let watch = Watch { hub, exchange: Rc::clone(&exchange), opens: opened.is_some() };
     let mut response = match wait(watch, frame).await {
         Ok(response) => response,
         Err(error) => return not_sent(error, id),
     };
+    // A server that refused to be initialized has no session.
+    let opened = opened.filter(|_| !exchange.failed.get());
     if let Some(id) = opened.and_then(|id| HeaderValue::try_from(id).ok()) {
         response.headers_mut().insert(SESSION, id);
     }

@@ -16,11 +16,10 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
 use super::super::body::{BrokenBody, Pieces};
+use super::history::{EventId, History, Sent};
 
 /// What may wait on one stream before its sender waits too.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
-/// What is kept of a session's events, so that they can be sent again.
-const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a stream with nothing to say shows that it is alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -60,19 +59,6 @@ enum Listening {
     No,
 }
 
-/// The events of a session that were sent last.
-#[derive(Default)]
-pub(super) struct History {
-    events: VecDeque<Sent>,
-    bytes: usize,
-}
-
-struct Sent {
-    stream: u64,
-    number: u64,
-    event: Bytes,
-}
-
 /// The end of a stream that a connection reads from.
 pub(super) struct Outlet {
     stream: Rc<Stream>,
@@ -80,20 +66,6 @@ pub(super) struct Outlet {
     keep_alive: Pin<Box<Sleep>>,
     /// Kept until the connection is gone.
     _guard: Option<Box<dyn std::any::Any>>,
-}
-
-/// An event's id: its stream's number and its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EventId {
-    pub(super) stream: u64,
-    pub(super) number: u64,
-}
-
-impl EventId {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (stream, number) = text.split_once('-')?;
-        Some(Self { stream: stream.parse().ok()?, number: number.parse().ok()? })
-    }
 }
 
 impl Stream {
@@ -232,11 +204,8 @@ impl Stream {
         event.extend_from_slice(b"\n\n");
         let event = Bytes::from(event);
         if self.numbered.get() {
-            self.history.borrow_mut().keep(Sent {
-                stream: self.number,
-                number: inner.sent,
-                event: event.clone(),
-            });
+            let id = EventId { stream: self.number, number: inner.sent };
+            self.history.borrow_mut().keep(Sent { id, event: event.clone() });
         }
         event
     }
@@ -255,27 +224,6 @@ impl Stream {
 fn wake(inner: &mut Inner) {
     if let Some(waker) = inner.waker.take() {
         waker.wake();
-    }
-}
-
-impl History {
-    /// Events of one stream after `id`.
-    pub(super) fn after(&self, id: EventId) -> VecDeque<Bytes> {
-        let later = |sent: &&Sent| sent.stream == id.stream && sent.number > id.number;
-        self.events.iter().filter(later).map(|sent| sent.event.clone()).collect()
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    fn keep(&mut self, sent: Sent) {
-        self.bytes += sent.event.len();
-        self.events.push_back(sent);
-        while self.bytes > HISTORY_BYTES_MAX && self.events.len() > 1 {
-            let Some(oldest) = self.events.pop_front() else { break };
-            self.bytes -= oldest.event.len();
-        }
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Terms {
     pub(super) version: Option<String>,
     method: Option<String>,
     name: Option<String>,
+    /// Whether a header that mirrors the body is there twice, so that readers may disagree.
+    repeated: bool,
 }
 
 impl Terms {
@@ -46,6 +48,9 @@ impl Terms {
             version: text(headers, &VERSION),
             method: text(headers, &METHOD),
             name: text(headers, &NAME),
+            repeated: [VERSION, METHOD, NAME]
+                .iter()
+                .any(|name| headers.get_all(name).iter().count() > 1),
         }
     }
 
@@ -87,18 +92,19 @@ impl Terms {
             _ => None,
         };
         let version = said.protocol_version.and_then(string);
-        let header = if differs(self.method.as_deref(), said.method) {
-            "Mcp-Method"
+        let words = if self.repeated {
+            "a header that mirrors the body is there twice"
+        } else if differs(self.method.as_deref(), said.method) {
+            "the Mcp-Method header and the body disagree"
         } else if named.is_some() && differs(self.name.as_deref(), named) {
-            "Mcp-Name"
+            "the Mcp-Name header and the body disagree"
         } else if version.is_some() && differs(self.version.as_deref(), version) {
-            "MCP-Protocol-Version"
+            "the MCP-Protocol-Version header and the body disagree"
         } else {
             return None;
         };
-        let words = format!("the {header} header and the body disagree");
         let id = said.id.unwrap_or(b"null");
-        Some(headers::error(400, id, CODE_HEADER_MISMATCH, &words))
+        Some(headers::error(400, id, CODE_HEADER_MISMATCH, words))
     }
 }
 
