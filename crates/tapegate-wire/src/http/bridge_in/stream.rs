@@ -166,6 +166,16 @@ impl Stream {
         true
     }
 
+    /// Waits until the reader has caught up by half; false if that takes longer than `patience`.
+    pub(super) async fn caught_up(&self, patience: Duration) -> bool {
+        let half = async {
+            while self.is_attended() && self.inner.borrow().queue_bytes > QUEUE_BYTES_MAX / 2 {
+                self.changed.notified().await;
+            }
+        };
+        tokio::time::timeout(patience, half).await.is_ok()
+    }
+
     /// A connection that reads from now on, in place of any other. `guard` is dropped with it.
     pub(super) fn attach(self: &Rc<Self>, guard: Option<Box<dyn std::any::Any>>) -> Outlet {
         let inner = &mut *self.inner.borrow_mut();

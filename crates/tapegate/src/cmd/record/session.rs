@@ -306,7 +306,7 @@ fn summarise(tape: &TapeWriter) {
     let (anomalies, place) = tape.anomalies();
     if anomalies > 0 {
         talk::warn(&format!(
-            "{anomalies} frames were no plain JSON-RPC messages; see {}",
+            "{anomalies} frames were no plain JSON-RPC messages or not delivered; see {}",
             place.display()
         ));
     }
