@@ -75,6 +75,17 @@ pub enum Event<'a> {
         /// What to answer in the server's place; `None` for nothing.
         why: Option<&'a str>,
     },
+    /// A request failed on its way or was refused there: its asker gets `error`.
+    Failed {
+        /// The conversation.
+        lane: Lane,
+        /// Who asked.
+        asker: Side,
+        /// The raw id of the request.
+        id: &'a [u8],
+        /// The text of a JSON-RPC error object, on one line.
+        error: &'a [u8],
+    },
     /// A side is gone and will not answer what it was asked.
     Gone {
         /// The conversation, or all.
@@ -161,6 +172,7 @@ impl Relay {
             Event::Dismissed { lane, asker, bytes, why } => {
                 self.dismiss(at, lane, asker, bytes, why, emit);
             }
+            Event::Failed { lane, asker, id, error } => self.fail(at, lane, asker, id, error, emit),
             Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, emit),
         }
     }
@@ -304,6 +316,27 @@ impl Relay {
         if let Some(why) = why {
             dismissed.into_iter().for_each(|one| self.answer_for(at, asker, one, why, emit));
         }
+    }
+
+    /// Answers a request with an error that somebody else has worded.
+    fn fail(
+        &mut self,
+        at: At,
+        lane: Lane,
+        asker: Side,
+        id: &[u8],
+        error: &[u8],
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let Some(asked) = self.asked_by(asker).answer(lane, id) else { return };
+        if asked.cancelled {
+            return;
+        }
+        self.count += 1;
+        let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
+        let element = Element { n: self.count, reply: Some(reply) };
+        let text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"error\":", error, b"}"].concat();
+        answer(at, lane, asker, element, text, emit);
     }
 
     /// Answers, in place of a side that is gone, everything the other side still wants to know.

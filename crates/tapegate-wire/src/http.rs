@@ -6,6 +6,8 @@
 
 /// From HTTP clients to a server on pipes.
 pub mod bridge_in;
+/// From pipes to HTTP.
+pub mod bridge_out;
 /// Who may talk to a listener.
 pub mod guard;
 /// Waiting for clients.

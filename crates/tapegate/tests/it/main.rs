@@ -3,7 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod bridge_in;
+mod client_faults;
+mod conformance;
+mod peers;
 mod proxy;
 mod record;
 mod redact;
+mod sdk;
+mod server_faults;
+mod support;
 mod web;

@@ -57,6 +57,6 @@ fn words(cause: &Cause) -> String {
         Cause::Signal(number) => {
             format!("tapegate was ended by signal {number} before the MCP server answered")
         }
-        Cause::Server | Cause::Client => "tapegate ended".to_owned(),
+        Cause::Server | Cause::Client | Cause::Unreachable(_) => "tapegate ended".to_owned(),
     }
 }

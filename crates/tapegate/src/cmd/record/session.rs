@@ -17,12 +17,13 @@ use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::Bridge;
 use tapegate_wire::http::listen::{ListenError, Listener};
 use tapegate_wire::http::proxy::Proxy;
-use tapegate_wire::http::{Station, upstream};
+use tapegate_wire::http::{Station, bridge_out, upstream};
 use tapegate_wire::port::Port;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{self, Cause, ClientPorts, Outcome, Patience};
 
 use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
 
 use super::args::{RecordArgs, TapeArgs, WireArgs};
 use super::http;
@@ -197,7 +198,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
         (Some(address), Upstream::Command(argv)) => {
             runtime.block_on(run_bridge_in(&plan, address, argv, signals))
         }
-        _ => anyhow::bail!("not yet"),
+        (None, Upstream::Http(url)) => runtime.block_on(run_bridge_out(&plan, url, signals)),
     }
 }
 
@@ -259,6 +260,18 @@ async fn run_bridge_in(
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
 }
 
+async fn run_bridge_out(plan: &Plan, url: &str, signals: Signals) -> anyhow::Result<Exit> {
+    let upstream = Upstream::connect(url, &plan.wire.header)?;
+    let client = client_ports()?;
+    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let notice = Box::new(talk::warn);
+    let patience = Patience::default();
+    let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);
+    let outcome = LocalSet::new().run_until(session).await;
+    Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
+}
+
 async fn listen(address: &str) -> Result<Listener, Failure> {
     Listener::bind(address).await.map_err(|error| match &error {
         ListenError::Address(_) => Failure::new(Exit::Usage, error),
@@ -292,6 +305,12 @@ fn conclude(deck: &mut Deck, tape: &SharedTape, outcome: Outcome, quiet: bool) -
             Exit::Io
         }
         (Cause::Signal(signal), _) => Exit::of_signal(signal),
+        (Cause::Unreachable(why), _) => {
+            talk::error(&why, None);
+            Exit::Transport
+        }
+        // Without a child there is nothing to hand on when the client leaves.
+        (Cause::Client, _) if outcome.status.is_none() => Exit::Ok,
         (Cause::Server | Cause::Client, _) => Exit::of_child(outcome.status),
     }
 }
