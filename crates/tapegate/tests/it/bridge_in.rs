@@ -41,12 +41,24 @@ fn request(id: &str, method: &str, params: &str) -> String {
 
 /// A request of the revision without sessions.
 fn modern(id: &str, method: &str, params: &str) -> String {
-    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let params = match params.trim_matches(['{', '}']) {
         "" => format!("{{{meta}}}"),
         rest => format!("{{{rest},{meta}}}"),
     };
     request(id, method, &params)
+}
+
+fn send_modern(recorder: &WebRecorder, id: &str, method: &str, params: &str) -> TcpStream {
+    let mirror = format!("Mcp-Method: {method}");
+    let body = modern(id, method, params);
+    send(recorder.port, "POST /mcp", &[JSON, BOTH, MODERN, &mirror], &body)
+}
+
+fn ask_modern(recorder: &WebRecorder, id: &str, method: &str, params: &str) -> Got {
+    let mirror = format!("Mcp-Method: {method}");
+    let body = modern(id, method, params);
+    ask(recorder.port, "POST /mcp", &[JSON, BOTH, MODERN, &mirror], &body)
 }
 
 /// The `data` lines of an event stream.
@@ -243,10 +255,9 @@ fn a_batch_is_answered_by_an_array_or_one_stream() {
 #[test]
 fn clients_without_sessions_may_use_the_same_id_at_once() {
     let recorder = start(&[]);
-    let headers = [JSON, BOTH, MODERN];
     let hold = |who: &str| {
         let params = format!(r#"{{"who":"{who}"}}"#);
-        send(recorder.port, "POST /mcp", &headers, &modern("1", "hold", &params))
+        send_modern(&recorder, "1", "hold", &params)
     };
     let streams = ["a", "b", "c"].map(|who| {
         let stream = hold(who);
@@ -255,7 +266,7 @@ fn clients_without_sessions_may_use_the_same_id_at_once() {
         });
         (who, stream)
     });
-    let got = ask(recorder.port, "POST /mcp", &headers, &modern("1", "release", "{}"));
+    let got = ask_modern(&recorder, "1", "release", "{}");
     assert_eq!(got.body, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     for (who, mut stream) in streams {
         let mut text = String::new();
@@ -277,11 +288,28 @@ fn the_revision_without_sessions_tells_errors_by_status() {
         ask(recorder.port, "POST /mcp", &headers, body)
     };
     let call = modern("1", "tools/call", r#"{"name":"é"}"#);
-    let got = status(&["Mcp-Method: tools/list"], &call);
-    assert!(got.status == 400 && got.body.contains("-32020"), "{}", got.body);
-    let got = status(&["Mcp-Method: tools/call", "Mcp-Name: x"], &call);
-    assert!(got.status == 400 && got.body.contains("-32020"), "{}", got.body);
-    let got = status(&["Mcp-Method: tools/call", "Mcp-Name: =?base64?w6k=?="], &call);
+    let (method, name) = ("Mcp-Method: tools/call", "Mcp-Name: =?base64?w6k=?=");
+    for wrong in [
+        &["Mcp-Method: tools/list", name][..],
+        &[method, "Mcp-Name: x"],
+        &[method],
+        &[name],
+        &[method, method, name],
+    ] {
+        let got = status(wrong, &call);
+        assert!(
+            got.status == 400 && got.body.contains(r#""id":1,"error":{"code":-32020"#),
+            "{}",
+            got.body
+        );
+    }
+    let got = status(&[method, name], &call);
+    assert!(got.status == 404 && got.body.contains("-32601"), "{}", got.body);
+    // What could be taken for the other era does not reach a server that others share.
+    let bare = request("1", "tools/call", r#"{"name":"é"}"#);
+    let got = status(&[method, name], &bare);
+    assert!(got.status == 400 && got.body.contains("-32602"), "{}", got.body);
+    let got = status(&["Mcp-Method: initialize"], &modern("1", "initialize", "{}"));
     assert!(got.status == 404 && got.body.contains("-32601"), "{}", got.body);
     assert_eq!(ask(recorder.port, "GET /mcp", &[ONLY_EVENTS, MODERN], "").status, 405);
     assert_eq!(ask(recorder.port, "DELETE /mcp", &[MODERN], "").status, 405);
@@ -292,19 +320,16 @@ fn the_revision_without_sessions_tells_errors_by_status() {
 fn closing_the_stream_of_a_request_cancels_it() {
     let recorder = start(&[]);
     let headers = [JSON, BOTH, MODERN];
-    let listening =
-        send(recorder.port, "POST /mcp", &headers, &modern("7", "subscriptions/listen", "{}"));
+    let listening = send_modern(&recorder, "7", "subscriptions/listen", "{}");
     let mut listening = BufReader::new(listening);
     assert!(
         until(&mut listening, "data: ").contains(r#""io.modelcontextprotocol/subscriptionId":7"#)
     );
-    let second =
-        send(recorder.port, "POST /mcp", &headers, &modern("7", "subscriptions/listen", "{}"));
+    let second = send_modern(&recorder, "7", "subscriptions/listen", "{}");
     let mut second = BufReader::new(second);
     assert!(until(&mut second, "data: ").contains(r#""io.modelcontextprotocol/subscriptionId":7"#));
     drop((listening, second));
-    let cancelled =
-        || ask(recorder.port, "POST /mcp", &headers, &modern("1", "cancelled", "{}")).body;
+    let cancelled = || ask_modern(&recorder, "1", "cancelled", "{}").body;
     wait("both are cancelled", || {
         let body = cancelled();
         body.contains("7") && body.contains(r#""tapegate-1""#)
@@ -332,13 +357,8 @@ fn a_server_that_dies_ends_its_session_and_nobody_waits() {
     assert_eq!(post(&recorder, &session, &request("5", "echo", "{}")).status, 404);
     assert_eq!(post(&recorder, &other, &request("5", "echo", "{}")).status, 200);
     // Without sessions, the next request starts the next server.
-    let headers = [JSON, BOTH, MODERN];
-    assert!(
-        ask(recorder.port, "POST /mcp", &headers, &modern("1", "die", "{}"))
-            .body
-            .contains("exit status: 3")
-    );
-    assert_eq!(ask(recorder.port, "POST /mcp", &headers, &modern("1", "echo", "{}")).status, 200);
+    assert!(ask_modern(&recorder, "1", "die", "{}").body.contains("exit status: 3"));
+    assert_eq!(ask_modern(&recorder, "1", "echo", "{}").status, 200);
 }
 
 #[test]
