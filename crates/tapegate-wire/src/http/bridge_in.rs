@@ -47,7 +47,6 @@ pub struct Bridge {
     patience: Patience,
     sessions: RefCell<HashMap<String, Rc<Hub>>>,
     shared: RefCell<Option<Rc<Hub>>>,
-    shared_lane: Cell<Option<Lane>>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
     closing: Cell<bool>,
 }
@@ -73,7 +72,6 @@ impl Bridge {
             patience,
             sessions: RefCell::default(),
             shared: RefCell::default(),
-            shared_lane: Cell::new(None),
             tasks: RefCell::default(),
             closing: Cell::new(false),
         })
@@ -119,9 +117,7 @@ impl Bridge {
         if let Some(hub) = self.shared.borrow().as_ref().filter(|hub| !hub.is_ended()) {
             return Ok(Rc::clone(hub));
         }
-        let lane = self.shared_lane.get().unwrap_or_else(|| self.station.open_session());
-        self.shared_lane.set(Some(lane));
-        self.station.adopt(lane);
+        let lane = Lane::session(self.station.open_exchange().session);
         let hub = self.start(lane, Kind::Shared)?;
         *self.shared.borrow_mut() = Some(Rc::clone(&hub));
         Ok(hub)

@@ -138,7 +138,11 @@ impl Hub {
     pub(super) fn stream_of(&self, exchange: &Exchange) -> Rc<Stream> {
         exchange.stream_or(|| {
             self.streams.set(self.streams.get() + 1);
-            Stream::new(self.streams.get(), &self.history)
+            let stream = Stream::new(self.streams.get(), &self.history);
+            if self.kind == Kind::Shared {
+                stream.without_ids();
+            }
+            stream
         })
     }
 
@@ -210,6 +214,12 @@ impl Hub {
     pub(super) fn abandoned(&self, exchange: &Exchange) {
         if exchange.is_answered() || self.is_ended() {
             return;
+        }
+        match exchange.stream() {
+            // Another connection goes on with it.
+            Some(stream) if stream.is_connected() => return,
+            Some(stream) => stream.break_off(),
+            None => {}
         }
         exchange.gone.set(true);
         if self.kind == Kind::Shared && !exchange.cancelled.replace(true) {

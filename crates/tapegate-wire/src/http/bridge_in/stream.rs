@@ -101,6 +101,11 @@ impl Stream {
         self.inner.borrow().listening != Listening::No
     }
 
+    /// Whether somebody reads.
+    pub(super) fn is_connected(&self) -> bool {
+        self.inner.borrow().listening == Listening::Yes
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.inner.borrow().queue_bytes < QUEUE_BYTES_MAX
     }
@@ -124,6 +129,9 @@ impl Stream {
 
     /// Gives the client an id to come back with before there is anything to say.
     pub(super) fn prime(&self) {
+        if !self.numbered.get() {
+            return;
+        }
         let inner = &mut *self.inner.borrow_mut();
         inner.sent += 1;
         let event = Bytes::from(format!("id: {}-{}\ndata: \n\n", self.number, inner.sent));
