@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod bridge_in;
 mod bridge_out;
 mod client_faults;
 mod conformance;
