@@ -5,6 +5,9 @@
 mod bridge_out;
 mod client_faults;
 mod conformance;
+mod kills;
+mod limits;
+mod pairs;
 mod peers;
 mod proxy;
 mod record;
