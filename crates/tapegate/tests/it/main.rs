@@ -1,3 +1,4 @@
 //! The binary from outside: one module a command or a kind of fault.
 
 mod record;
+mod schema;
