@@ -194,7 +194,7 @@ impl TapeFile {
         let flusher = Flusher::start(interval, move || {
             flushed.iter().try_for_each(GzipFile::flush)?;
             if let Some(path) = unnamed.take() {
-                sync_folder(&path);
+                file::sync_folder(&path);
             }
             synced.sync_data()
         })?;
@@ -279,9 +279,7 @@ impl Sink for TapeFile {
 
 impl Beside {
     fn new(tape: &Path, force: bool) -> Self {
-        let mut name = tape.as_os_str().to_owned();
-        name.push(".anomalies.jsonl");
-        let path = PathBuf::from(name);
+        let path = beside(tape);
         if force && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
             // What lies beside the tape that is overwritten would be taken for this tape's.
             std::fs::remove_file(&path).ok();
@@ -312,6 +310,13 @@ impl Beside {
     }
 }
 
+/// Where the frames of `tape` lie that its dialect has no line for.
+pub fn beside(tape: &Path) -> PathBuf {
+    let mut name = tape.as_os_str().to_owned();
+    name.push(".anomalies.jsonl");
+    name.into()
+}
+
 /// Writes two pieces with as few calls as the kernel allows, counting what it took.
 fn write_both(mut file: &File, one: &[u8], two: &[u8], count: &mut u64) -> io::Result<()> {
     let (mut one, mut two) = (one, two);
@@ -328,12 +333,4 @@ fn write_both(mut file: &File, one: &[u8], two: &[u8], count: &mut u64) -> io::R
         two = &two[written - of_one..];
     }
     Ok(())
-}
-
-/// Makes a new file's name last. A file system that cannot is left to its own ways.
-fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-        drop(folder.sync_all());
-    }
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use tapegate_core::tape::{
-    Dialect, Entry, FORMAT_VERSION, Header, RecordError, Recorder, ScribeOptions,
+    Dialect, Entry, FORMAT_VERSION, Header, Mask, RecordError, Recorder, ScribeOptions,
 };
 use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_policy::redact::{Redactor, mask_upstream};
 use tapegate_store::writer::{TapeOptions, TapeWriter};
 use tapegate_wire::child::Child;
 use tapegate_wire::clock::Clock;
@@ -76,14 +77,17 @@ impl Plan {
         let mut recorded_at = Vec::new();
         write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
         let version = env!("CARGO_PKG_VERSION");
+        let redactor = self.wire.redaction.redactor()?;
+        let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
+        extra.extend(redactor.iter().flat_map(Redactor::header_extra));
         let header = Header {
             version: FORMAT_VERSION.into(),
             name: self.wire.name.as_deref().map(Into::into),
             tags: self.wire.tags.iter().map(|tag| tag.trim().into()).collect(),
             recorded_at: String::from_utf8(recorded_at)?.into(),
-            upstream: self.upstream.words().into(),
+            upstream: mask_upstream(&self.upstream.words()).into(),
             tool_version: version.into(),
-            extra: format!(",\"recorder\":\"tapegate/{version}\"").into_bytes(),
+            extra,
         };
         let scribe = ScribeOptions {
             dialect: self.dialect,
@@ -95,7 +99,7 @@ impl Plan {
             scribe,
             flush_interval: self.wire.flush_interval,
             force: self.wire.force,
-            mask: None,
+            mask: redactor.map(|redactor| Box::new(redactor) as Box<dyn Mask>),
         };
         TapeWriter::open(options, &header, at).map_err(|error| {
             let failure = Failure::new(Exit::Io, &error);
