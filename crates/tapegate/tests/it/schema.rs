@@ -2,10 +2,11 @@
 //! a real validator (Python's `jsonschema`).
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
 /// Small, so that a message over it is small too.
@@ -71,10 +72,10 @@ fn a_last_line_without_its_end_fits_both_schemas() {
 fn what_follows_a_torn_tail_fits_the_overwatch_schema() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("t.jsonl");
-    pipe(&["tape", "--tape"], &tape, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    pipe(&["tape", "--tape"], &tape, "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
     let whole = fs::read(&tape).unwrap();
     fs::write(&tape, &whole[..whole.len() - 9]).unwrap();
-    pipe(&["tape", "--tape"], &tape, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    pipe(&["tape", "--tape"], &tape, "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
     let text = fs::read_to_string(&tape).unwrap();
     let good: String = text
         .split_inclusive('\n')
@@ -90,33 +91,66 @@ fn what_follows_a_torn_tail_fits_the_overwatch_schema() {
 
 #[test]
 fn tapes_that_clients_share_fit_their_schemas() {
-    let folder = tempfile::tempdir().unwrap();
-    for (dialect, session) in [("thoughtjack", "\"session\":\"s2\""), ("overwatch", "\"s3\"")] {
-        let tape = folder.path().join(dialect);
-        let mut server = Command::new(python());
-        server.arg(peer("odd-http-server.py"));
-        let server = Listening::start(server);
-        let mut record = Command::new(TAPEGATE);
-        record.args(["record", "--http", "127.0.0.1:0", "--dialect", dialect, "-o"]).arg(&tape);
-        record.args(["--upstream-http", &server.url]);
-        let mut proxy = Listening::start(record);
+    let server = WebServer::start(|seen, stream| {
+        let open = String::from_utf8_lossy(&seen.body)
+            .split_once("\"open\":\"")
+            .map_or(String::new(), |(_, name)| format!("mcp-session-id: {}\r\n", &name[..1]));
+        stream
+            .write_all(&json(&open, "{\n  \"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {} }"))
+            .unwrap();
+        true
+    });
+    for (dialect, texts) in [
+        ("thoughtjack", ["\"session\":\"s2\",\"req\":3", "\"session\":\"s3\",\"req\":"]),
+        ("overwatch", ["\"session_id\":\"s2\"", "\"session_id\":\"s3\""]),
+    ] {
+        let url = server.url("/mcp");
+        let recorder = WebRecorder::start(&["--dialect", dialect, "--upstream-http", &url]);
         for (session, body) in [
-            ("", r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":"a"}}"#),
-            ("", r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":"b"}}"#),
-            ("a", r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#),
-            ("b", r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#),
-            ("b", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
-            ("", r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#),
+            ("", r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"open":"a"}}"#),
+            ("", r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"open":"b"}}"#),
+            ("mcp-session-id: a", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            ("mcp-session-id: b", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            ("accept: */*", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
         ] {
-            post(&proxy.url, session, body);
+            let headers: Vec<&str> = ["content-type: application/json", session]
+                .into_iter()
+                .filter(|h| !h.is_empty())
+                .collect();
+            assert_eq!(ask(recorder.port, "POST /mcp", &headers, body).status, 200);
         }
-        proxy.stop();
-        assert_fits(&tape, dialect, "written");
-        assert_has(&tape, &[session]);
-        if dialect == "thoughtjack" {
-            assert_has(&tape, &["\"session\":\"s2\",\"req\":3", "\"session\":\"s3\",\"req\":"]);
-        }
+        let (_, tape) = recorder.end();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        fs::write(&path, tape).unwrap();
+        assert_fits(&path, dialect, "written");
+        assert_has(&path, &texts);
     }
+}
+
+#[test]
+fn masked_tapes_fit_their_schemas() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("one.jsonl"), folder.path().join("two.jsonl"));
+    let call = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"x\",\"arguments\":{\"password\":\"hunter2\"}}}\n";
+    pipe(&["record", "--redact", "..password", "-o"], &one, call);
+    pipe(&["tape", "--redact", "..password", "--tape"], &two, call);
+    assert_fits(&one, "thoughtjack", "written");
+    assert_has(
+        &one,
+        &["\"redaction\":{\"rules\":", "\"redacted\":[\"/params/arguments/password\"]"],
+    );
+    assert_fits(&two, "overwatch", "written");
+    assert_has(&two, &["\"redacted\":[\"/params/arguments/password\"]"]);
+    let three = folder.path().join("three.jsonl");
+    let run = Command::new(TAPEGATE)
+        .args(["redact", "--redact", "..arguments", "-o"])
+        .args([&three, &one])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_fits(&three, "thoughtjack", "written");
+    assert_has(&three, &["\"then\":[["]);
 }
 
 #[test]
@@ -234,9 +268,11 @@ fn hold(schema: &str, good: &[&str], bad: &[&str]) {
     let file = folder.path().join("lines.jsonl");
     fs::write(&file, format!("{}\n", good.join("\n"))).unwrap();
     assert_fits(&file, schema, "");
-    for line in bad {
-        fs::write(&file, format!("{line}\n")).unwrap();
-        assert_eq!(validate(&file, schema, "").status.code(), Some(1), "{line}");
+    fs::write(&file, format!("{}\n", bad.join("\n"))).unwrap();
+    let run = validate(&file, schema, "");
+    let said = String::from_utf8_lossy(&run.stdout);
+    for (at, line) in bad.iter().enumerate() {
+        assert!(said.contains(&format!("line {}: ", at + 1)), "fits, but must not: {line}\n{said}");
     }
 }
 
@@ -269,20 +305,17 @@ fn beside(tape: &Path) -> PathBuf {
     PathBuf::from(format!("{}.anomalies.jsonl", tape.display()))
 }
 
-/// Posts a message and waits for the whole reply.
-fn post(url: &str, session: &str, body: &str) {
-    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    let session =
-        if session.is_empty() { String::new() } else { format!("mcp-session-id: {session}\r\n") };
-    let mut stream = TcpStream::connect(host).unwrap();
-    write!(
-        stream,
-        "POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n{session}\
-         content-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    assert!(reply.starts_with("HTTP/1.1 20"), "{reply}");
+/// A Python that `scripts/peers` has set up.
+fn python() -> String {
+    let path = repository().join(".tools/schema/bin/python");
+    assert!(path.exists(), "{} is not installed: run scripts/peers", path.display());
+    path.display().to_string()
+}
+
+fn peer(script: &str) -> String {
+    repository().join("tests/peers").join(script).display().to_string()
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
