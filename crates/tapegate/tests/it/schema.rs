@@ -2,10 +2,11 @@
 //! a real validator (Python's `jsonschema`).
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::lockstep::talk;
 use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
@@ -220,27 +221,10 @@ fn the_examples_of_the_page_are_lines_of_real_tapes() {
 
 /// Records the talk with the odd server.
 fn converse(command: &[&str], tape: &Path) {
-    let mut child = bounded(command, tape, &[&python(), &peer("odd-server.py")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut to_server = child.stdin.take().unwrap();
-    let mut from_server = BufReader::new(child.stdout.take().unwrap());
+    let record = bounded(command, tape, &[&python(), &peer("odd-server.py")]);
     let too_large =
         format!(r#"{{"jsonrpc":"2.0","id":8,"method":"x","params":["{}"]}}"#, "a".repeat(5000));
-    for (line, answers) in std::iter::once((too_large.as_str(), 1)).chain(TALK) {
-        writeln!(to_server, "{line}").unwrap();
-        for _ in 0..answers {
-            let mut answer = Vec::new();
-            from_server.read_until(b'\n', &mut answer).unwrap();
-            assert!(!answer.is_empty(), "the session ended at {line}");
-        }
-    }
-    drop(to_server);
-    let run = child.wait_with_output().unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    talk(record, std::iter::once((too_large.as_str(), 1)).chain(TALK));
 }
 
 /// Records what `cat` makes of `input`.
