@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::lockstep::talk;
+use crate::peers::{self, peer};
 use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
@@ -289,15 +290,9 @@ fn beside(tape: &Path) -> PathBuf {
     PathBuf::from(format!("{}.anomalies.jsonl", tape.display()))
 }
 
-/// A Python that `scripts/peers` has set up.
+/// The Python that has the validator.
 fn python() -> String {
-    let path = repository().join(".tools/schema/bin/python");
-    assert!(path.exists(), "{} is not installed: run scripts/peers", path.display());
-    path.display().to_string()
-}
-
-fn peer(script: &str) -> String {
-    repository().join("tests/peers").join(script).display().to_string()
+    peers::tools("schema/bin/python")
 }
 
 fn repository() -> PathBuf {
