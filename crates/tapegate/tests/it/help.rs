@@ -50,6 +50,9 @@ fn every_command_has_a_manual_page_without_warnings() {
         for part in [".TH ", ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION"] {
             assert!(page.contains(part), "no {part} in {arguments:?}");
         }
+        let called =
+            arguments.get(1).map_or("tapegate".to_owned(), |name| format!("tapegate {name}"));
+        assert!(page.contains(&format!("\\fB{called}\\fR")), "{called}: {page}");
         let file = folder.path().join("page.1");
         fs::write(&file, page).unwrap();
         // Where there is no `man`, or one that cannot format, the page has been looked at above.

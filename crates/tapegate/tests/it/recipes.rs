@@ -40,8 +40,11 @@ struct Ran<'a> {
     out: String,
 }
 
+/// Looks at what a recipe did.
+type Outcome = fn(&Ran<'_>);
+
 /// The outcome of each recipe, in the order of the page.
-const OUTCOMES: [(&str, fn(&Ran<'_>)); 27] = [
+const OUTCOMES: [(&str, Outcome); 27] = [
     ("client-only", |ran| {
         ran.checks("client-only.jsonl", 9, 0);
         assert_eq!(ran.lines("client-only.jsonl").len(), 10);
