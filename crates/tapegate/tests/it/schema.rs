@@ -78,6 +78,10 @@ fn what_follows_a_torn_tail_fits_the_overwatch_schema() {
     let whole = fs::read(&tape).unwrap();
     fs::write(&tape, &whole[..whole.len() - 9]).unwrap();
     pipe(&["tape", "--tape"], &tape, "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
+    let check = Command::new(TAPEGATE).arg("check").arg(&tape).output().unwrap();
+    let said = String::from_utf8_lossy(&check.stdout);
+    assert!(check.status.success(), "{said}");
+    assert!(said.contains(":2: warning: a crash cut an entry short; recording went on behind it"));
     let text = fs::read_to_string(&tape).unwrap();
     let good: String = text
         .split_inclusive('\n')
