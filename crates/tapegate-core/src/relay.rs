@@ -109,7 +109,7 @@ pub enum Action<'a> {
         /// Where to.
         to: Side,
         /// The frame.
-        frame: Frame<'a>,
+        frame: &'a Frame<'a>,
     },
     /// Send a message of our own. It has no line end.
     Answer {
@@ -150,7 +150,7 @@ impl Relay {
                     ours: false,
                 };
                 emit(Action::Record(entry));
-                emit(Action::Forward { lane, to: from.other(), frame });
+                emit(Action::Forward { lane, to: from.other(), frame: &frame });
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
                 self.refuse(at, lane, from, message, bytes_max, emit);

@@ -50,8 +50,8 @@ pub struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     /// Scans the object at the cursor and moves over it.
-    pub(super) fn scan(cursor: &mut Cursor<'a>) -> Result<Self, Fault> {
-        let mut found = Self::default();
+    pub(super) fn scan(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        let found = self;
         let mut jsonrpc = None;
         cursor.open()?;
         let mut first = true;
@@ -79,7 +79,7 @@ impl<'a> Envelope<'a> {
             }
         }
         found.version_ok = jsonrpc.is_some_and(|text| text == b"\"2.0\"");
-        Ok(found)
+        Ok(())
     }
 
     fn scan_params(&mut self, cursor: &mut Cursor<'a>, start: usize) -> Result<&'a [u8], Fault> {
