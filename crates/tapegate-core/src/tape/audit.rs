@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::TORN_TAIL;
 use super::line::{Footer, Header, Line, Message, Stamp};
 use super::reader::{Numbered, Problem};
 use crate::frame::{Body, Frame, Kind};
@@ -58,6 +59,8 @@ pub struct Audit {
     overwatch: bool,
     headers: u64,
     part: Part,
+    /// The finding of the line before this one, if that line was no JSON.
+    broken: Option<usize>,
     open: HashMap<(Side, Vec<u8>, IdKey), Vec<u64>>,
 }
 
@@ -73,15 +76,26 @@ struct Part {
 impl Audit {
     /// Looks at the next line, or at what was wrong with it.
     pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
+        let broken = self.broken.take();
         match next {
-            Ok(numbered) => self.entry(numbered.line, &numbered.entry),
+            Ok(numbered) => {
+                if let (Some(finding), Line::Bad(bad)) = (broken, &numbered.entry)
+                    && bad.reason == TORN_TAIL
+                {
+                    self.findings[finding].severity = Severity::Warning;
+                    self.findings[finding].words =
+                        "a crash cut an entry short; recording went on behind it".to_owned();
+                }
+                self.entry(numbered.line, &numbered.entry);
+            }
             Err(Problem::Torn { line, bytes, .. }) => self.say(
                 *line,
                 Severity::Warning,
                 format!("the tape ends in the middle of an entry; {bytes} bytes are left out"),
             ),
             Err(Problem::Line { line, fault }) => {
-                self.say(*line, Severity::Error, fault.to_string())
+                self.broken = Some(self.findings.len());
+                self.say(*line, Severity::Error, fault.to_string());
             }
             Err(Problem::Io { line, source }) => {
                 self.say(*line, Severity::Error, format!("cannot read on: {source}"));

@@ -7,6 +7,7 @@ use anyhow::Context;
 use tapegate_core::json::write_str;
 use tapegate_core::tape::{Audit, Finding, Problem, Severity, Totals};
 use tapegate_store::source::Source;
+use tapegate_store::writer;
 
 use crate::exit::Exit;
 
@@ -66,6 +67,11 @@ fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
         let words =
             "the compressed tape was cut off; everything up to its last flush was read".to_owned();
         findings.push(Finding { line: 0, severity: Severity::Warning, words });
+    }
+    let beside = writer::beside(path);
+    if beside.exists() {
+        let words = format!("what was no message lies in `{}`", beside.display());
+        findings.push(Finding { line: 0, severity: Severity::Note, words });
     }
     Ok((findings, totals))
 }

@@ -16,13 +16,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let whole = cli::command();
+    let mut whole = cli::command();
+    // Commands learn here that they are called `tapegate …`.
+    whole.build();
     let man = match &args.command {
         None => Man::new(whole),
         Some(name) => {
             let found = whole.get_subcommands().find(|command| command.get_name() == name).cloned();
-            let unknown = || Failure::new(Exit::Usage, format!("there is no command `{name}`"));
-            Man::new(found.ok_or_else(unknown)?).title(format!("tapegate-{name}"))
+            let unknown = || {
+                Failure::new(Exit::Usage, format!("there is no command `{name}`"))
+                    .hint("`tapegate --help` lists them")
+            };
+            Man::new(found.ok_or_else(unknown)?)
         }
     };
     man.render(out)?;
