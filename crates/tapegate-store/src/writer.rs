@@ -34,10 +34,21 @@ pub struct TapeOptions {
     pub scribe: ScribeOptions,
     /// How often it is synced to the disk.
     pub flush_interval: Duration,
-    /// Whether a file that is there already is overwritten.
-    pub force: bool,
+    /// What becomes of a file that is there already.
+    pub existing: Existing,
     /// Takes secrets out.
     pub mask: Option<Box<dyn Mask>>,
+}
+
+/// What becomes of a file in a tape's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and there is no tape.
+    Refuse,
+    /// It is continued, if it is a tape that can be.
+    Append,
+    /// It is overwritten.
+    Overwrite,
 }
 
 /// A tape that is being written.
@@ -82,11 +93,11 @@ struct Beside {
 impl TapeWriter {
     /// Opens the tape and writes its first line.
     pub fn open(options: TapeOptions, header: &Header<'_>, started: At) -> Result<Self, OpenError> {
-        let TapeOptions { path, scribe, flush_interval, force, mask } = options;
+        let TapeOptions { path, scribe, flush_interval, existing, mask } = options;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
-        let opening = match (scribe.dialect, force) {
-            (_, true) => Opening::Overwrite,
-            (Dialect::Overwatch, false) if !compressed => Opening::Append,
+        let opening = match (existing, scribe.dialect) {
+            (Existing::Overwrite, _) => Opening::Overwrite,
+            (Existing::Append, Dialect::Overwatch) if !compressed => Opening::Append,
             _ => Opening::New,
         };
         let io = |source| OpenError::Io { path: path.clone(), source };
@@ -97,7 +108,7 @@ impl TapeWriter {
         let mut writer = Self {
             scribe: Scribe::new(scribe, mask, started),
             tape,
-            beside: Beside::new(&path, force),
+            beside: Beside::new(&path, existing == Existing::Overwrite),
             messages_committed: 0,
             created: opened.created,
             closed: false,

@@ -2,12 +2,13 @@
 
 mod args;
 mod http;
+mod plan;
 mod session;
 
 pub(crate) use args::{RecordArgs, TapeArgs};
 
 use crate::exit::Exit;
-use session::Plan;
+use plan::Plan;
 
 /// Runs `tapegate record`.
 pub(crate) fn record(args: RecordArgs) -> anyhow::Result<Exit> {

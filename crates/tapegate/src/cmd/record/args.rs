@@ -15,8 +15,9 @@ use crate::redaction::RedactArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECORD_EXAMPLES)]
 pub(crate) struct RecordArgs {
-    /// The tape to write; a name that ends in .gz makes it compressed
-    #[arg(short, long, value_name = "FILE")]
+    /// The tape to write; a name that ends in .gz makes it compressed, and in a folder each session
+    /// gets a tape of its own
+    #[arg(short, long, value_name = "FILE|DIR/")]
     pub(super) output: PathBuf,
     /// The dialect of the tape
     #[arg(long, value_enum, default_value = "thoughtjack")]
@@ -175,7 +176,7 @@ Examples:
 
 In a client's config (.mcp.json):
   {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",
-    \"args\": [\"record\", \"-o\", \"/tmp/files.jsonl\", \"--force\", \"--\",
+    \"args\": [\"record\", \"-o\", \"/tmp/tapes/\", \"--name\", \"files\", \"--\",
              \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
 
 The server's exit code is ours. Exit 3: the tape could not be written; 4: the server could not

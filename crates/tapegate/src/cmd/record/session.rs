@@ -1,171 +1,28 @@
-//! A recording, from its plan to its exit code.
+//! A recording, from its start to its exit code.
 
 use std::cell::RefCell;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::rc::Rc;
 
-use tapegate_core::tape::{
-    Dialect, Entry, FORMAT_VERSION, Header, Mask, RecordError, Recorder, ScribeOptions,
-};
-use tapegate_core::time::{At, SubSecond, write_rfc3339};
-use tapegate_policy::redact::{Redactor, mask_upstream};
-use tapegate_store::writer::{TapeOptions, TapeWriter};
+use tapegate_core::tape::{Entry, RecordError, Recorder};
+use tapegate_core::time::At;
+use tapegate_store::writer::TapeWriter;
 use tapegate_wire::child::Child;
-use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::Bridge;
 use tapegate_wire::http::listen::{ListenError, Listener};
 use tapegate_wire::http::proxy::Proxy;
-use tapegate_wire::http::{Station, bridge_out, upstream};
+use tapegate_wire::http::{Station, bridge_out};
 use tapegate_wire::port::Port;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{self, Cause, ClientPorts, Outcome, Patience};
-
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-use super::args::{RecordArgs, TapeArgs, WireArgs};
 use super::http;
+use super::plan::{Plan, Upstream};
 use crate::exit::{Exit, Failure};
 use crate::talk;
-
-/// What is to be recorded, and how.
-pub(crate) struct Plan {
-    path: PathBuf,
-    dialect: Dialect,
-    upstream: Upstream,
-    wire: WireArgs,
-    clock: Clock,
-}
-
-/// Where the server is.
-enum Upstream {
-    Command(Vec<String>),
-    Http(String),
-}
-
-impl Plan {
-    /// The plan of `tapegate record`.
-    pub(super) fn of_record(args: RecordArgs) -> anyhow::Result<Self> {
-        let upstream = upstream(&args.wire)?;
-        let clock = Clock::start();
-        Ok(Self {
-            path: args.output,
-            dialect: args.dialect.into(),
-            upstream,
-            wire: args.wire,
-            clock,
-        })
-    }
-
-    /// The plan of `tapegate tape`.
-    pub(super) fn of_tape(args: TapeArgs) -> anyhow::Result<Self> {
-        let upstream = upstream(&args.wire)?;
-        let clock = Clock::start();
-        let path = match args.tape {
-            Some(path) => path,
-            None => args.tape_dir.join(tape_name(args.session.as_deref(), clock.now())?),
-        };
-        Ok(Self { path, dialect: args.dialect.into(), upstream, wire: args.wire, clock })
-    }
-
-    fn deck(&self, tape: &SharedTape) -> Deck {
-        Deck::new(Box::new(tape.clone()), self.clock, self.wire.on_tape_error.into())
-    }
-
-    fn open_tape(&self) -> anyhow::Result<TapeWriter> {
-        let at = self.clock.now();
-        let mut recorded_at = Vec::new();
-        write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
-        let version = env!("CARGO_PKG_VERSION");
-        let redactor = self.wire.redaction.redactor()?;
-        let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
-        extra.extend(redactor.iter().flat_map(Redactor::header_extra));
-        let header = Header {
-            version: FORMAT_VERSION.into(),
-            name: self.wire.name.as_deref().map(Into::into),
-            tags: self.wire.tags.iter().map(|tag| tag.trim().into()).collect(),
-            recorded_at: String::from_utf8(recorded_at)?.into(),
-            upstream: mask_upstream(&self.upstream.words()).into(),
-            tool_version: version.into(),
-            extra,
-        };
-        let scribe = ScribeOptions {
-            dialect: self.dialect,
-            raw: !self.wire.no_raw,
-            shared: self.wire.http.is_some(),
-        };
-        let options = TapeOptions {
-            path: self.path.clone(),
-            scribe,
-            flush_interval: self.wire.flush_interval,
-            force: self.wire.force,
-            mask: redactor.map(|redactor| Box::new(redactor) as Box<dyn Mask>),
-        };
-        TapeWriter::open(options, &header, at).map_err(|error| {
-            let failure = Failure::new(Exit::Io, &error);
-            error.hint().map_or(Failure::new(Exit::Io, &error), |hint| failure.hint(hint)).into()
-        })
-    }
-}
-
-impl Upstream {
-    /// A client for the server at `url`.
-    fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
-        upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
-    }
-
-    /// The upstream as the header names it.
-    fn words(&self) -> String {
-        match self {
-            Self::Command(argv) => {
-                let words = argv.iter().map(String::as_str);
-                shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))
-            }
-            Self::Http(url) => url.clone(),
-        }
-    }
-}
-
-fn upstream(args: &WireArgs) -> Result<Upstream, Failure> {
-    if let Some(url) = &args.upstream_http {
-        return Ok(Upstream::Http(url.clone()));
-    }
-    if !args.command.is_empty() {
-        return Ok(Upstream::Command(args.command.clone()));
-    }
-    let Some(line) = &args.upstream else {
-        return Err(Failure::new(Exit::Usage, "no MCP server to record")
-            .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`"));
-    };
-    match shlex::split(line) {
-        Some(words) if !words.is_empty() => Ok(Upstream::Command(words)),
-        _ => Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is no command line"))
-            .hint("check its quotes, or give the words after `--`")),
-    }
-}
-
-/// The name of a tape in a folder: `tape-[SESSION-]2026-03-20T14-22-11-804Z.jsonl`.
-fn tape_name(session: Option<&str>, at: At) -> Result<String, Failure> {
-    let mut stamp = Vec::new();
-    write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
-    let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
-    match session {
-        None => Ok(format!("tape-{stamp}.jsonl")),
-        Some(word)
-            if word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-                && !word.starts_with('.') =>
-        {
-            Ok(format!("tape-{word}-{stamp}.jsonl"))
-        }
-        Some(word) => Err(Failure::new(
-            Exit::Usage,
-            format!("`--session {word}` cannot be part of a file name"),
-        )
-        .hint("use letters, digits, `.`, `_` and `-`")),
-    }
-}
 
 /// A tape that the session and the summary share.
 #[derive(Clone)]
@@ -183,6 +40,10 @@ impl Recorder for SharedTape {
     fn close(&mut self, at: At) -> Result<(), RecordError> {
         self.0.borrow_mut().close(at)
     }
+}
+
+fn deck(plan: &Plan, tape: &SharedTape) -> Deck {
+    Deck::new(Box::new(tape.clone()), plan.clock, plan.wire.on_tape_error.into())
 }
 
 /// Records until the session ends.
@@ -217,7 +78,7 @@ fn run_stdio(
         }
     };
     let tape = SharedTape(Rc::new(RefCell::new(tape)));
-    let mut deck = plan.deck(&tape);
+    let mut deck = deck(plan, &tape);
     let session = stdio::run(
         &mut deck,
         client_ports()?,
@@ -239,7 +100,7 @@ async fn run_proxy(
     let upstream = Upstream::connect(url, &plan.wire.header)?;
     let listener = listen(address).await?;
     let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
-    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let proxy = Proxy::new(Rc::clone(&station), upstream);
     let outcome = http::serve(listener, proxy, &station, signals, plan.wire.quiet).await?;
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
@@ -254,7 +115,7 @@ async fn run_bridge_in(
     Child::look_for(argv).map_err(|error| Failure::new(Exit::Transport, error))?;
     let listener = listen(address).await?;
     let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
-    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let bridge = Bridge::new(Rc::clone(&station), argv.to_vec(), Patience::default());
     let outcome = http::serve(listener, bridge, &station, signals, plan.wire.quiet).await?;
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
@@ -264,7 +125,7 @@ async fn run_bridge_out(plan: &Plan, url: &str, signals: Signals) -> anyhow::Res
     let upstream = Upstream::connect(url, &plan.wire.header)?;
     let client = client_ports()?;
     let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
-    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let notice = Box::new(talk::warn);
     let patience = Patience::default();
     let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);

@@ -1,0 +1,197 @@
+//! What is to be recorded, and where.
+
+use std::path::PathBuf;
+
+use tapegate_core::tape::{Dialect, FORMAT_VERSION, Header, Mask, ScribeOptions};
+use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_policy::redact::{Redactor, mask_upstream};
+use tapegate_store::OpenError;
+use tapegate_store::writer::{Existing, TapeOptions, TapeWriter};
+use tapegate_wire::clock::Clock;
+use tapegate_wire::http::upstream;
+
+use super::args::{RecordArgs, TapeArgs, WireArgs};
+use crate::exit::{Exit, Failure};
+
+/// How many tapes of one moment a folder may hold.
+const NAMES_MAX: u32 = 1000;
+
+/// What is to be recorded, and how.
+pub(super) struct Plan {
+    place: Place,
+    dialect: Dialect,
+    pub(super) upstream: Upstream,
+    pub(super) wire: WireArgs,
+    pub(super) clock: Clock,
+}
+
+/// Where the tape goes.
+enum Place {
+    /// A file of this name.
+    File(PathBuf),
+    /// A new file in this folder, with a word in its name.
+    Folder(PathBuf, Option<String>),
+}
+
+/// Where the server is.
+pub(super) enum Upstream {
+    Command(Vec<String>),
+    Http(String),
+}
+
+impl Plan {
+    /// The plan of `tapegate record`.
+    pub(super) fn of_record(args: RecordArgs) -> anyhow::Result<Self> {
+        let upstream = upstream(&args.wire)?;
+        let (dialect, clock) = (args.dialect.into(), Clock::start());
+        let folder =
+            args.output.is_dir() || args.output.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let place = match folder {
+            true => Place::Folder(args.output, args.wire.name.as_deref().map(file_word)),
+            false => Place::File(args.output),
+        };
+        Ok(Self { place, dialect, upstream, wire: args.wire, clock })
+    }
+
+    /// The plan of `tapegate tape`.
+    pub(super) fn of_tape(args: TapeArgs) -> anyhow::Result<Self> {
+        let upstream = upstream(&args.wire)?;
+        let (dialect, clock) = (args.dialect.into(), Clock::start());
+        let place = match (args.tape, args.session) {
+            (Some(path), _) => Place::File(path),
+            (None, None) => Place::Folder(args.tape_dir, None),
+            (None, Some(word)) if file_word(&word) == word => {
+                Place::Folder(args.tape_dir, Some(word))
+            }
+            (None, Some(word)) => {
+                let words = format!("`--session {word}` cannot be part of a file name");
+                return Err(Failure::new(Exit::Usage, words)
+                    .hint("use letters, digits, `.`, `_` and `-`")
+                    .into());
+            }
+        };
+        Ok(Self { place, dialect, upstream, wire: args.wire, clock })
+    }
+
+    /// Opens the tape; one in a folder gets a name that is free.
+    pub(super) fn open_tape(&self) -> anyhow::Result<TapeWriter> {
+        let (folder, word) = match &self.place {
+            Place::File(path) => {
+                let opened = self.open_at(path.clone(), self.existing())?;
+                return opened.map_err(|error| refused(&error));
+            }
+            Place::Folder(folder, word) => (folder, word.as_deref()),
+        };
+        let name = tape_name(word, self.clock.now());
+        let numbered = (2..NAMES_MAX).map(|number| format!("{name}-{number}.jsonl"));
+        for name in std::iter::once(format!("{name}.jsonl")).chain(numbered) {
+            match self.open_at(folder.join(name), Existing::Refuse)? {
+                Err(OpenError::Exists { .. }) => {}
+                done => return done.map_err(|error| refused(&error)),
+            }
+        }
+        Err(Failure::new(Exit::Io, format!("no name is free in `{}`", folder.display())).into())
+    }
+
+    fn existing(&self) -> Existing {
+        if self.wire.force { Existing::Overwrite } else { Existing::Append }
+    }
+
+    fn open_at(
+        &self,
+        path: PathBuf,
+        existing: Existing,
+    ) -> anyhow::Result<Result<TapeWriter, OpenError>> {
+        let at = self.clock.now();
+        let mut recorded_at = Vec::new();
+        write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
+        let version = env!("CARGO_PKG_VERSION");
+        let redactor = self.wire.redaction.redactor()?;
+        let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
+        extra.extend(redactor.iter().flat_map(Redactor::header_extra));
+        let header = Header {
+            version: FORMAT_VERSION.into(),
+            name: self.wire.name.as_deref().map(Into::into),
+            tags: self.wire.tags.iter().map(|tag| tag.trim().into()).collect(),
+            recorded_at: String::from_utf8(recorded_at)?.into(),
+            upstream: mask_upstream(&self.upstream.words()).into(),
+            tool_version: version.into(),
+            extra,
+        };
+        let scribe = ScribeOptions {
+            dialect: self.dialect,
+            raw: !self.wire.no_raw,
+            shared: self.wire.http.is_some(),
+        };
+        let options = TapeOptions {
+            path,
+            scribe,
+            flush_interval: self.wire.flush_interval,
+            existing,
+            mask: redactor.map(|redactor| Box::new(redactor) as Box<dyn Mask>),
+        };
+        Ok(TapeWriter::open(options, &header, at))
+    }
+}
+
+impl Upstream {
+    /// A client for the server at `url`.
+    pub(super) fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
+        upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
+    }
+
+    /// The upstream as the header names it.
+    fn words(&self) -> String {
+        match self {
+            Self::Command(argv) => {
+                let words = argv.iter().map(String::as_str);
+                shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))
+            }
+            Self::Http(url) => url.clone(),
+        }
+    }
+}
+
+fn refused(error: &OpenError) -> anyhow::Error {
+    let failure = Failure::new(Exit::Io, error);
+    match error.hint() {
+        Some(hint) => failure.hint(hint).into(),
+        None => failure.into(),
+    }
+}
+
+fn upstream(args: &WireArgs) -> Result<Upstream, Failure> {
+    if let Some(url) = &args.upstream_http {
+        return Ok(Upstream::Http(url.clone()));
+    }
+    if !args.command.is_empty() {
+        return Ok(Upstream::Command(args.command.clone()));
+    }
+    let Some(line) = &args.upstream else {
+        return Err(Failure::new(Exit::Usage, "no MCP server to record")
+            .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`"));
+    };
+    match shlex::split(line) {
+        Some(words) if !words.is_empty() => Ok(Upstream::Command(words)),
+        _ => Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is no command line"))
+            .hint("check its quotes, or give the words after `--`")),
+    }
+}
+
+/// The name of a tape in a folder: `tape-[WORD-]2026-03-20T14-22-11-804Z`.
+fn tape_name(word: Option<&str>, at: At) -> String {
+    let mut stamp = Vec::new();
+    write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
+    let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
+    match word {
+        Some(word) => format!("tape-{word}-{stamp}"),
+        None => format!("tape-{stamp}"),
+    }
+}
+
+/// A text with everything replaced that has no place in a file name.
+fn file_word(text: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
+    word.trim_start_matches('.').to_owned()
+}
