@@ -53,15 +53,16 @@ pub enum Event<'a> {
         /// The text, line end not included.
         bytes: &'a [u8],
     },
-    /// Something arrived that could not be handed on, or not any more. It is marked on the tape.
-    Undelivered {
+    /// Something arrived that is no part of the conversation, or could not be handed on. It is
+    /// marked on the tape.
+    Marked {
         /// The conversation.
         lane: Lane,
         /// Who sent it.
         from: Side,
         /// Its exact bytes, line end not included.
         bytes: &'a [u8],
-        /// Why it went nowhere.
+        /// What there is to say about it.
         why: &'a str,
     },
     /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
@@ -156,7 +157,7 @@ impl Relay {
                 self.refuse(at, lane, from, message, bytes_max, emit);
             }
             Event::Ours { lane, to, bytes } => self.say(at, lane, to, bytes, emit),
-            Event::Undelivered { lane, from, bytes, why } => {
+            Event::Marked { lane, from, bytes, why } => {
                 let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
                 let (bytes, terminated) = (Cow::Borrowed(bytes), true);
                 emit(Action::Record(Entry {

@@ -118,7 +118,9 @@ impl Proxy {
         let asked = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
         match (asked.path(), asked.query()) {
             ("/" | "/mcp", None) => own.clone(),
-            ("/" | "/mcp", Some(query)) if own.query().is_none() => {
+            ("/" | "/mcp", Some(query)) => {
+                let query =
+                    own.query().map_or(query.to_owned(), |first| format!("{first}&{query}"));
                 format!("{}?{query}", own.path()).parse().unwrap_or(asked)
             }
             _ => asked,

@@ -120,6 +120,8 @@ impl Upstream {
         let mut headers = headers;
         headers::strip_hop_by_hop(&mut headers);
         headers.remove(http::header::CONTENT_LENGTH);
+        // The body is here already; whoever asked to be told to go on has been told.
+        headers.remove(http::header::EXPECT);
         let host = HeaderValue::try_from(self.authority.as_str());
         headers.insert(HOST, host.map_err(|error| self.pool.failed(&error))?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -132,12 +132,7 @@ impl Hub {
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {
             let why = format!("{}; only JSON can be sent by HTTP", garbage.reason());
-            self.station.pass(Event::Undelivered {
-                lane: self.lane,
-                from,
-                bytes: line,
-                why: &why,
-            })?;
+            self.station.pass(Event::Marked { lane: self.lane, from, bytes: line, why: &why })?;
             return Ok(());
         }
         let mut edits = Edits::new(line);

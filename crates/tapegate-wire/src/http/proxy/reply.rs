@@ -8,6 +8,7 @@ use http::header::{CONTENT_ENCODING, LOCATION};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Response, Uri};
 use hyper::body::{Body as _, Incoming};
+use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
@@ -50,14 +51,23 @@ impl Exchange {
 
     fn pass_whole(&mut self, parts: http::response::Parts, body: Bytes) -> Response<ReplyBody> {
         let text = headers::readable(&parts.headers, &body);
-        // "Accepted" and the like, as legacy servers answer a post, is no message.
+        let frame = Frame::read(&text);
+        // "Accepted" and the like, as legacy servers answer a post, is not worth a mark.
         let pleasantry =
             parts.status.is_success() && !headers::is_type(&parts.headers, "application/json");
-        if !text.is_empty() && !pleasantry {
+        let recorded = if is_message(&frame) {
             let lane = self.lane();
-            if let Err(Stopped) = self.proxy.station.receive(lane, Side::Server, &text) {
-                return headers::refusal(503, &Stopped.to_string());
-            }
+            self.proxy.station.receive(lane, Side::Server, &text)
+        } else if text.is_empty() || pleasantry {
+            Ok(())
+        } else {
+            self.mark(
+                &text,
+                &format!("no JSON-RPC message, but the body of HTTP status {}", parts.status),
+            )
+        };
+        if let Err(Stopped) = recorded {
+            return headers::refusal(503, &Stopped.to_string());
         }
         // Whatever the reply was, no other will come for this request on this connection; in a
         // session it may still come on another, if the server only accepted the message.
@@ -65,6 +75,12 @@ impl Exchange {
             self.dismiss(None).ok();
         }
         Response::from_parts(parts, ReplyBody::full(body))
+    }
+
+    /// Marks a body that is no message on the tape.
+    fn mark(&mut self, bytes: &[u8], why: &str) -> Result<(), Stopped> {
+        let lane = self.lane();
+        self.proxy.station.pass(Event::Marked { lane, from: Side::Server, bytes, why }).map(drop)
     }
 
     fn pass_too_large(&mut self, message: Oversize) -> Response<ReplyBody> {
@@ -147,6 +163,15 @@ impl Exchange {
         let mut event = Vec::new();
         sse::write_event(&mut event, None, Some("endpoint"), path.as_str().as_bytes());
         event
+    }
+}
+
+/// Whether a reply's body is a message, rather than an error of HTTP or of OAuth in JSON.
+fn is_message(frame: &Frame<'_>) -> bool {
+    match frame.body() {
+        Body::Batch => true,
+        Body::Message(said) => said.kind() != Kind::Other && (said.version_ok || said.id.is_some()),
+        Body::Garbage(_) => false,
     }
 }
 
