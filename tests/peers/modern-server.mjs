@@ -161,6 +161,7 @@ if (kind === 'stdio') {
   const guards = [localhostHostValidation(), localhostOriginValidation()];
   createServer(async (request, response) => {
     if (!guards.every((guard) => guard(request, response))) return;
+    if (request.method !== 'POST' || request.headers['mcp-session-id']) return sessions(request, response);
     let text = '';
     for await (const chunk of request) text += chunk;
     let body;

@@ -50,16 +50,21 @@ export function sessionHandler(build) {
   };
 }
 
-/** What only this era can do: ask the client in the middle of a call. */
+/**
+ * What only this era can do: ask the client in the middle of a call. By `send`, which uses the call's
+ * own stream; `elicitInput` would use the server stream, which a client may not have opened yet.
+ */
 export function registerSessionTools(server) {
   const text = (line) => ({ content: [{ type: 'text', text: line }] });
   const tool = (name, inputSchema, run) => server.registerTool(name, { description: name, inputSchema }, run);
   tool('test_sampling', z.object({ prompt: z.string() }), async ({ prompt }, { mcpReq }) => {
-    const { content } = await mcpReq.requestSampling({ messages: [{ role: 'user', content: { type: 'text', text: prompt } }], maxTokens: 100 });
+    const messages = [{ role: 'user', content: { type: 'text', text: prompt } }];
+    const { content } = await mcpReq.send({ method: 'sampling/createMessage', params: { messages, maxTokens: 100 } });
     return text(`LLM response: ${content.text}`);
   });
   const elicit = (name, properties, required = []) => tool(name, z.object({ message: z.string().optional() }), async ({ message }, { mcpReq }) => {
-    const answer = await mcpReq.elicitInput({ message: message ?? name, requestedSchema: { type: 'object', properties, required } });
+    const requestedSchema = { type: 'object', properties, required };
+    const answer = await mcpReq.send({ method: 'elicitation/create', params: { message: message ?? name, requestedSchema } });
     return text(`Elicitation completed: action=${answer.action}, content=${JSON.stringify(answer.content ?? {})}`);
   });
   elicit('test_elicitation', { username: { type: 'string' }, email: { type: 'string' } }, ['username', 'email']);

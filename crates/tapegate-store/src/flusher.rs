@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// How many messages make a flush due before the interval is over.
 const MESSAGES_MAX: u64 = 100;
+/// Room for a compressor, which an unoptimised build moves over the stack; only what is touched
+/// takes memory.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
 /// The pause after a flush, so that a flood is not slowed by a sync for every hundred messages.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -50,7 +53,7 @@ impl Flusher {
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("tape-flush".to_owned())
-            .stack_size(128 * 1024)
+            .stack_size(STACK_BYTES)
             .spawn(move || of_thread.run(interval, flush))?;
         Ok(Self { shared, thread: Some(thread) })
     }

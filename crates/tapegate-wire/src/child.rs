@@ -5,9 +5,12 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::Interest;
@@ -51,6 +54,20 @@ impl Child {
     pub fn spawn(argv: &[String]) -> Result<(Self, Pipes), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
         Self::try_spawn(argv).map_err(|source| SpawnError { program, source })
+    }
+
+    /// Looks whether a server could be started, so that what is misspelt is told before anybody waits.
+    pub fn look_for(argv: &[String]) -> Result<(), SpawnError> {
+        let program = argv.first().cloned().unwrap_or_default();
+        let is_there = |path: &Path| access(path, Access::EXEC_OK).is_ok() && !path.is_dir();
+        let found = if program.contains('/') {
+            is_there(Path::new(&program))
+        } else {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&folders).any(|folder| is_there(&folder.join(&program)))
+        };
+        let source = io::Error::from_raw_os_error(Errno::NOENT.raw_os_error());
+        if found { Ok(()) } else { Err(SpawnError { program, source }) }
     }
 
     fn try_spawn(argv: &[String]) -> io::Result<(Self, Pipes)> {

@@ -7,8 +7,10 @@
 
 mod book;
 mod down;
+mod ending;
 mod exchange;
 mod get;
+mod history;
 mod hub;
 mod old;
 mod post;
@@ -45,10 +47,12 @@ pub struct Bridge {
     patience: Patience,
     sessions: RefCell<HashMap<String, Rc<Hub>>>,
     shared: RefCell<Option<Rc<Hub>>>,
-    shared_lane: Cell<Option<Lane>>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
     closing: Cell<bool>,
 }
+
+/// A reply that is made before any server is asked.
+type Refused = Box<Response<ReplyBody>>;
 
 /// Why a client gets no server.
 enum NoServer {
@@ -68,7 +72,6 @@ impl Bridge {
             patience,
             sessions: RefCell::default(),
             shared: RefCell::default(),
-            shared_lane: Cell::new(None),
             tasks: RefCell::default(),
             closing: Cell::new(false),
         })
@@ -114,9 +117,7 @@ impl Bridge {
         if let Some(hub) = self.shared.borrow().as_ref().filter(|hub| !hub.is_ended()) {
             return Ok(Rc::clone(hub));
         }
-        let lane = self.shared_lane.get().unwrap_or_else(|| self.station.open_session());
-        self.shared_lane.set(Some(lane));
-        self.station.adopt(lane);
+        let lane = Lane::session(self.station.open_exchange().session);
         let hub = self.start(lane, Kind::Shared)?;
         *self.shared.borrow_mut() = Some(Rc::clone(&hub));
         Ok(hub)

@@ -7,6 +7,7 @@
 //! the server has refused to look at it; a request always ends in an answer or an error.
 
 mod calls;
+mod ending;
 mod events;
 mod exchange;
 mod intake;
@@ -21,16 +22,14 @@ mod redirect;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, StatusCode};
 use tapegate_core::frame::{self, Body, Frame, Garbage, Kind};
 use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::station::{Station, Stopped};
@@ -48,12 +47,6 @@ use problem::Problem;
 const FLIGHTS_MAX: usize = 256;
 /// What a message that waits for its turn costs besides its bytes.
 const MESSAGE_COST_BYTES: usize = 1024;
-/// How often it is looked whether a client that is not read from is still there.
-const LOOK_ROUND: Duration = Duration::from_millis(100);
-/// How long a client that does not read is waited for at the end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long the server has to take note that a session has ended.
-const FAREWELL: Duration = Duration::from_secs(2);
 /// How many notices are given; a server that fails for hours is reported often enough.
 const NOTICES_MAX: usize = 50;
 
@@ -94,8 +87,12 @@ struct Bridge {
     session: RefCell<Session>,
     params: RefCell<Params>,
     transport: RefCell<Transport>,
+    /// Held while it is found out which transport the server speaks.
+    finding: Mutex<()>,
     tasks: RefCell<JoinSet<()>>,
     listener: RefCell<Option<AbortHandle>>,
+    /// Whether the server's own stream was lost and may be had again.
+    deaf: Cell<bool>,
     flights: Arc<Semaphore>,
     queue: Arc<Semaphore>,
     queue_bytes_max: usize,
@@ -128,6 +125,16 @@ enum Reach {
     Heard,
 }
 
+impl Transport {
+    /// The place that an older server has named.
+    fn endpoint(self) -> Option<PathAndQuery> {
+        match self {
+            Self::Older(endpoint) => Some(endpoint),
+            Self::Unknown | Self::Streamable => None,
+        }
+    }
+}
+
 impl Bridge {
     fn new(
         station: Rc<Station>,
@@ -146,8 +153,10 @@ impl Bridge {
             session: RefCell::default(),
             params: RefCell::default(),
             transport: RefCell::new(Transport::Unknown),
+            finding: Mutex::new(()),
             tasks: RefCell::default(),
             listener: RefCell::default(),
+            deaf: Cell::new(false),
             flights: Arc::new(Semaphore::new(FLIGHTS_MAX)),
             queue: Arc::new(Semaphore::new(queue_bytes_max)),
             queue_bytes_max,
@@ -252,96 +261,6 @@ impl Bridge {
             0..NOTICES_MAX => (self.notice)(words),
             NOTICES_MAX => (self.notice)("there are more such notices, which are left out"),
             _ => {}
-        }
-    }
-
-    /// Waits until the client is gone while it is not being read from.
-    async fn abandoned(&self) {
-        loop {
-            while !self.blocked.get() {
-                self.block.notified().await;
-            }
-            tokio::time::sleep(LOOK_ROUND).await;
-            if self.blocked.get() && self.outlet.has_hung_up() {
-                return;
-            }
-        }
-    }
-
-    fn set_blocked(&self, blocked: bool) {
-        self.blocked.set(blocked);
-        self.block.notify_one();
-    }
-
-    fn cause_of_leaving(&self) -> Cause {
-        match &*self.reach.borrow() {
-            Reach::Failed(why) => Cause::Unreachable(why.clone()),
-            Reach::Untried | Reach::Heard => Cause::Client,
-        }
-    }
-
-    fn heard(&self) {
-        *self.reach.borrow_mut() = Reach::Heard;
-    }
-
-    fn unheard(&self, why: &str) {
-        let mut reach = self.reach.borrow_mut();
-        if !matches!(*reach, Reach::Heard) {
-            *reach = Reach::Failed(why.to_owned());
-        }
-    }
-
-    /// Ends everything: tells the client what will not be answered, and the server good-bye.
-    async fn close(&self, cause: &Cause, signals: &mut Signals, patience: Patience) {
-        self.tasks.borrow_mut().abort_all();
-        let why = match cause {
-            Cause::Tape(error) => format!("recording stopped: {error}"),
-            Cause::Signal(number) => {
-                format!("tapegate was ended by signal {number} before the MCP server answered")
-            }
-            _ => "the session ended before the MCP server answered".to_owned(),
-        };
-        let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
-        {
-            let mut deck = self.station.deck();
-            let at = deck.now();
-            deck.feed(at, event, &mut |outgoing| {
-                outgoing.text.iter().for_each(|text| self.outlet.say(text));
-            });
-            // The tape may be what failed; the client is told all the same.
-            drop(deck.commit());
-        }
-        drop(tokio::time::timeout(LAST_WORDS, self.outlet.flush()).await);
-        let farewell = match cause {
-            Cause::Signal(_) => patience.grace_on_signal,
-            _ => FAREWELL.min(patience.grace),
-        };
-        tokio::select! {
-            () = self.end_session() => {}
-            () = tokio::time::sleep(farewell) => {}
-            _ = signals.next() => {}
-        }
-    }
-
-    /// Tells the server that the session is over.
-    async fn end_session(&self) {
-        let session = self.session.borrow().clone();
-        if session.id.is_none() {
-            return;
-        }
-        let headers: HeaderMap = session.headers("application/json");
-        let path = self.path.borrow().clone();
-        let reply = self.upstream.send(Method::DELETE, path, headers, bytes::Bytes::new()).await;
-        // A server need not offer this, and one that has forgotten the session is as good.
-        let fine = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_FOUND];
-        if let Ok(reply) = reply
-            && !reply.status().is_success()
-            && !fine.contains(&reply.status())
-        {
-            self.notify(&format!(
-                "the MCP server answered {} to the session's end",
-                reply.status()
-            ));
         }
     }
 }

@@ -19,6 +19,9 @@ use super::ReplyBody;
 use super::guard::Guard;
 use super::headers;
 
+/// How long nobody is accepted when descriptors have run out.
+const SHORTAGE: Duration = Duration::from_millis(50);
+
 /// A reply that is being made.
 pub type Reply = Pin<Box<dyn Future<Output = Response<ReplyBody>>>>;
 
@@ -83,6 +86,10 @@ impl Listener {
             let (stream, _) = match self.socket.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) if is_passing(&error) => continue,
+                Err(error) if is_shortage(&error) => {
+                    tokio::time::sleep(SHORTAGE).await;
+                    continue;
+                }
                 Err(error) => return error,
             };
             stream.set_nodelay(true).ok();
@@ -124,7 +131,14 @@ impl Listener {
     }
 }
 
-/// Whether an accept failed for the sake of one connection, or for want of something that comes back.
+/// Whether an accept failed for want of something that comes back when a connection ends.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| shortages.map(Errno::raw_os_error).contains(&code))
+}
+
+/// Whether an accept failed for the sake of one connection.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | WouldBlock)

@@ -2,8 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod bridge_in;
+mod bridge_out;
 mod client_faults;
 mod conformance;
+mod kills;
+mod limits;
+mod pairs;
 mod help;
 mod lockstep;
 mod peers;

@@ -71,6 +71,7 @@ same_through_record! {
     ts2_modern_from_http_to_stdio: TS2_MODERN, Modern, Http => Stdio;
     ts2_auto_over_stdio: TS2_AUTO, Modern, Stdio => Stdio;
     ts2_auto_over_http: TS2_AUTO, Modern, Http => Http;
+    ts2_auto_from_stdio_to_http: TS2_AUTO, Modern, Stdio => Http;
 
     py2_modern_over_stdio: PY2_MODERN, Modern, Stdio => Stdio;
     py2_modern_over_http: PY2_MODERN, Modern, Http => Http;

@@ -251,7 +251,8 @@ impl Run {
     /// Waits until the client has got `count` lines, and returns what it has got.
     pub(crate) fn lines(&self, count: usize) -> Vec<u8> {
         let enough = |bytes: &[u8]| bytes.iter().filter(|b| **b == b'\n').count() >= count;
-        self.output.wait(&format!("{count} lines"), enough)
+        let wanted = format!("{count} lines (stderr: {})", self.complaints());
+        self.output.wait(&wanted, enough)
     }
 
     /// Waits until the client has got `text`.
@@ -261,10 +262,8 @@ impl Run {
         self.output.wait(&String::from_utf8_lossy(text), enough);
     }
 
-    /// Waits until standard error has `text`.
-    pub(crate) fn complains(&self, text: &str) {
-        let enough = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
-        self.errors.wait(text, enough);
+    fn complaints(&self) -> String {
+        String::from_utf8_lossy(&lock(&self.errors.0.0).bytes).into_owned()
     }
 
     /// Waits until something is true.
@@ -313,8 +312,7 @@ impl Run {
     pub(crate) fn end(mut self) -> Ended {
         let start = Instant::now();
         while self.lives() {
-            let heard = String::from_utf8_lossy(&lock(&self.errors.0.0).bytes).into_owned();
-            assert!(start.elapsed() < GUARD, "the recorder does not end: {heard}");
+            assert!(start.elapsed() < GUARD, "the recorder does not end: {}", self.complaints());
             thread::sleep(Duration::from_millis(5));
         }
         self.read_on();

@@ -13,7 +13,9 @@ use tapegate_core::side::Side;
 use tokio::time::Instant;
 
 use super::book::{Place, envelopes};
-use super::hub::{End, Hub, Kind};
+use super::ending::End;
+use super::exchange::Exchange;
+use super::hub::{Hub, Kind};
 use super::splice::Edits;
 use super::stream::Stream;
 use crate::child::Child;
@@ -28,14 +30,17 @@ const EXIT_NEWS: Duration = Duration::from_millis(100);
 /// How long the only reader of a session may read nothing before its connection is given up.
 const STALL: Duration = Duration::from_secs(10);
 
+/// How long a client that shares its server may take to catch up, while all the others wait.
+const LAG: Duration = Duration::from_millis(500);
+
 /// Reads a server until it ends or is to end, then ends it and leaves no process behind.
 pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: Patience) {
     let mut lines = Lines::new(hub.station.message_bytes_max());
     let asked = tokio::select! {
         () = read(&hub, &mut child, &output, &mut lines) => None,
-        end = hub.end_asked() => Some(end),
+        end = hub.end_before(Duration::MAX) => Some(end),
     };
-    let End { why, grace } = match asked {
+    let End { why, mut grace } = match asked {
         Some(end) => end,
         None => {
             // An exit that came with the end of the output makes a better reason than the end alone.
@@ -44,10 +49,13 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
         }
     };
     hub.close(&why);
-    tokio::select! {
-        // Nothing more can be done about a process that cannot be waited for.
-        ended = child.end(grace, patience.after_term) => drop(ended),
-        () = read_rest(&hub, &output, &mut lines) => {}
+    loop {
+        tokio::select! {
+            // Nothing more can be done about a process that cannot be waited for.
+            ended = child.end(grace, patience.after_term) => return drop(ended),
+            sooner = hub.end_before(grace) => grace = sooner.grace,
+            () = read_rest(&hub, &output, &mut lines) => {}
+        }
     }
 }
 
@@ -155,7 +163,7 @@ impl Hub {
 
     async fn deliver(&self, said: &Envelope<'_>, text: Bytes, place: Place) {
         if self.is_ended() {
-            return self.mark(self.lane, Side::Server, &text, "its session has ended");
+            return;
         }
         if self.kind == Kind::Old {
             return self.push(&self.main, text).await;
@@ -167,13 +175,14 @@ impl Hub {
                     self.mark(exchange.lane, Side::Server, &text, "its client has gone");
                 }
             }
-            Place::With(exchange) if exchange.can_be_told() => {
-                self.push(&self.stream_of(&exchange), text).await;
+            Place::With(exchange) if exchange.can_be_told() => self.tell(&exchange, text).await,
+            Place::With(exchange) if self.kind == Kind::Shared => {
+                self.mark(exchange.lane, Side::Server, &text, "its client has gone");
             }
             Place::With(exchange) => match exchange.stream() {
                 // Its connection broke; it may come back for it.
-                Some(stream) if self.kind == Kind::Session => stream.push(text),
-                _ => self.deliver_anywhere(said, text).await,
+                Some(stream) => stream.push(text),
+                None => self.deliver_anywhere(said, text).await,
             },
             Place::Anywhere => self.deliver_anywhere(said, text).await,
             Place::Unasked => {
@@ -194,7 +203,7 @@ impl Hub {
         }
         let listener = self.book.borrow().any_listener();
         if let Some(exchange) = listener {
-            return self.push(&self.stream_of(&exchange), text).await;
+            return self.tell(&exchange, text).await;
         }
         while !self.main.has_room() {
             let Some(oldest) = self.main.take_oldest() else { break };
@@ -218,22 +227,22 @@ impl Hub {
         }
     }
 
+    /// Says something that is no answer on the stream of an exchange.
+    async fn tell(&self, exchange: &Exchange, text: Bytes) {
+        let stream = self.stream_of(exchange);
+        if self.kind != Kind::Shared || stream.has_room() || stream.caught_up(LAG).await {
+            return self.push(&stream, text).await;
+        }
+        // Clients that share a server wait for each other no longer than that.
+        stream.break_off();
+        self.mark(exchange.lane, Side::Server, &text, "its client reads too slowly");
+        self.abandoned(exchange);
+    }
+
     /// Adds to a stream, and waits for its reader if it is far behind.
     async fn push(&self, stream: &Rc<Stream>, text: Bytes) {
-        if stream.is_attended() && !stream.has_room() {
-            // Clients that share a server do not wait for each other.
-            let stall = if self.kind == Kind::Shared { Duration::ZERO } else { STALL };
-            if !stream.room(stall).await {
-                stream.break_off();
-                if self.kind == Kind::Shared {
-                    return self.mark(
-                        self.lane,
-                        Side::Server,
-                        &text,
-                        "its client reads too slowly",
-                    );
-                }
-            }
+        if !stream.room(STALL).await {
+            stream.break_off();
         }
         stream.push(text);
     }

@@ -75,9 +75,14 @@ impl Exchange {
         }
     }
 
+    /// Whether somebody waits for an answer and is likely to get one.
+    pub(super) fn is_live(&self) -> bool {
+        !self.gone.get() && !self.cancelled.get() && !self.is_answered()
+    }
+
     /// Whether something that is no answer can be said here.
     pub(super) fn can_be_told(&self) -> bool {
-        self.accepts_events && !self.gone.get() && self.unanswered.get() > 0
+        self.accepts_events && !self.gone.get() && !self.is_answered()
     }
 
     pub(super) fn is_answered(&self) -> bool {

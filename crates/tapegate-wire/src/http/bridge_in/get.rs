@@ -6,17 +6,17 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::super::{ReplyBody, headers};
+use super::history::EventId;
 use super::hub::{Hub, Kind};
 use super::post::{Watch, events};
-use super::stream::EventId;
 use super::terms::{LAST_EVENT_ID, Terms};
-use super::{Bridge, not_allowed};
+use super::{Bridge, Refused, not_allowed};
 
 /// Opens the stream of a session, or goes on with one that broke.
 pub(super) fn get(bridge: &Bridge, request: &Request<Incoming>) -> Response<ReplyBody> {
     let (hub, terms) = match session(bridge, request) {
         Ok(found) => found,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     if !terms.events {
         return headers::refusal(406, "text/event-stream must be acceptable");
@@ -47,23 +47,20 @@ pub(super) fn delete(bridge: &Bridge, request: &Request<Incoming>) -> Response<R
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
-        Err(refused) => refused,
+        Err(refused) => *refused,
     }
 }
 
-fn session(
-    bridge: &Bridge,
-    request: &Request<Incoming>,
-) -> Result<(Rc<Hub>, Terms), Response<ReplyBody>> {
+fn session(bridge: &Bridge, request: &Request<Incoming>) -> Result<(Rc<Hub>, Terms), Refused> {
     let terms = Terms::read(request.headers());
     if terms.is_modern() {
-        return Err(not_allowed("POST"));
+        return Err(Box::new(not_allowed("POST")));
     }
     if let Some(refused) = terms.check_version(None) {
-        return Err(refused);
+        return Err(Box::new(refused));
     }
     let Some(id) = &terms.session else {
-        return Err(headers::refusal(400, "the Mcp-Session-Id header is missing"));
+        return Err(Box::new(headers::refusal(400, "the Mcp-Session-Id header is missing")));
     };
     let hub = bridge.session(id, Kind::Session);
     let hub =

@@ -5,14 +5,11 @@
 //! that is not on the tape and nothing is answered that is not expected.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use tapegate_core::frame::{Frame, error_reply};
 use tapegate_core::json;
-use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -20,8 +17,10 @@ use tokio::time::Instant;
 
 use super::book::Book;
 use super::down;
+use super::ending::End;
 use super::exchange::Exchange;
-use super::stream::{EventId, History, Stream};
+use super::history::{EventId, History};
+use super::stream::Stream;
 use super::terms::Terms;
 use crate::child::{Child, SpawnError};
 use crate::http::{Station, Stopped};
@@ -39,14 +38,14 @@ pub(super) struct Hub {
     pub(super) book: RefCell<Book>,
     /// What belongs to no request: the GET stream, or all of the old transport.
     pub(super) main: Rc<Stream>,
-    history: Rc<RefCell<History>>,
-    input: RefCell<Option<mpsc::Sender<Bytes>>>,
+    pub(super) history: Rc<RefCell<History>>,
+    pub(super) input: RefCell<Option<mpsc::Sender<Bytes>>>,
     exchanges: Cell<u64>,
     streams: Cell<u64>,
     used: Cell<Instant>,
-    ended: Cell<bool>,
-    end: RefCell<Option<End>>,
-    end_asked: Notify,
+    pub(super) ended: Cell<bool>,
+    pub(super) end: RefCell<Option<End>>,
+    pub(super) end_asked: Notify,
 }
 
 /// Who talks to a hub.
@@ -58,13 +57,6 @@ pub(super) enum Kind {
     Old,
     /// All clients without a session.
     Shared,
-}
-
-/// Why and how a hub is to end.
-#[derive(Debug, Clone)]
-pub(super) struct End {
-    pub(super) why: String,
-    pub(super) grace: Duration,
 }
 
 /// Why something was not sent to the server.
@@ -126,7 +118,7 @@ impl Hub {
 
     /// When it was last used, if nobody uses it now.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let busy = self.main.is_attended() || !self.book.borrow().is_empty();
+        let busy = self.main.is_attended() || self.book.borrow().is_live();
         (!busy).then(|| self.used.get())
     }
 
@@ -146,7 +138,11 @@ impl Hub {
     pub(super) fn stream_of(&self, exchange: &Exchange) -> Rc<Stream> {
         exchange.stream_or(|| {
             self.streams.set(self.streams.get() + 1);
-            Stream::new(self.streams.get(), &self.history)
+            let stream = Stream::new(self.streams.get(), &self.history);
+            if self.kind == Kind::Shared {
+                stream.without_ids();
+            }
+            stream
         })
     }
 
@@ -219,6 +215,12 @@ impl Hub {
         if exchange.is_answered() || self.is_ended() {
             return;
         }
+        match exchange.stream() {
+            // Another connection goes on with it.
+            Some(stream) if stream.is_connected() => return,
+            Some(stream) => stream.break_off(),
+            None => {}
+        }
         exchange.gone.set(true);
         if self.kind == Kind::Shared && !exchange.cancelled.replace(true) {
             let unanswered = self.book.borrow().unanswered(exchange);
@@ -249,62 +251,6 @@ impl Hub {
         stream.rewind(last.number);
         stream.finish();
         (stream, None)
-    }
-
-    /// Asks the hub to end.
-    pub(super) fn end(&self, why: &str, grace: Duration) {
-        self.end.borrow_mut().get_or_insert_with(|| End { why: why.to_owned(), grace });
-        self.end_asked.notify_one();
-    }
-
-    /// Waits until the hub was asked to end.
-    pub(super) async fn end_asked(&self) -> End {
-        loop {
-            if let Some(end) = self.end.borrow().clone() {
-                return end;
-            }
-            self.end_asked.notified().await;
-        }
-    }
-
-    /// Takes nothing more, and tells everybody who waits why no answer comes.
-    pub(super) fn close(&self, why: &str) {
-        self.ended.set(true);
-        self.input.take();
-        let exchanges = self.book.borrow().exchanges();
-        let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
-        lanes.insert(self.lane);
-        for lane in lanes {
-            let gone = Event::Gone { lane: Some(lane), side: Side::Server, why };
-            let answers = self.station.pass(gone).unwrap_or_default();
-            answers.into_iter().filter(|answer| answer.to == Side::Client).for_each(|answer| {
-                self.last_answer(lane, answer.text.unwrap_or_default());
-            });
-        }
-        // What is left was cancelled, or the tape has failed: it is told all the same.
-        for exchange in exchanges {
-            let unanswered = self.book.borrow().unanswered(&exchange);
-            for (_, theirs) in unanswered {
-                let text = error_reply(&theirs, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-                exchange.answer(Bytes::from(text), true);
-            }
-        }
-        *self.book.borrow_mut() = Book::default();
-        self.history.borrow_mut().clear();
-        self.main.finish();
-    }
-
-    /// Gives an answer of our own to whoever asked.
-    pub(super) fn last_answer(&self, lane: Lane, text: Vec<u8>) {
-        if self.kind == Kind::Old {
-            return self.main.push(Bytes::from(text));
-        }
-        let asker = Frame::read(&text)
-            .envelope()
-            .and_then(|said| self.book.borrow_mut().take(lane, said.id?));
-        if let Some(exchange) = asker {
-            exchange.answer(Bytes::from(text), true);
-        }
     }
 }
 

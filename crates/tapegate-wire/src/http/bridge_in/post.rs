@@ -13,12 +13,12 @@ use tapegate_core::side::{Lane, Side};
 
 use super::super::body::{self, Collected};
 use super::super::{ReplyBody, headers};
-use super::Bridge;
 use super::book::envelopes;
 use super::exchange::{Answer, Exchange};
 use super::hub::{Hub, Kind, NotSent};
 use super::stream::{KEEP_ALIVE, Outlet};
 use super::terms::{SESSION, Terms};
+use super::{Bridge, Refused};
 
 /// Watches over an exchange for as long as its connection lives.
 pub(super) struct Watch {
@@ -60,7 +60,9 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
         Err(_) => return headers::refusal(400, "the body broke off"),
     };
     let frame = Frame::read(&bytes);
-    if let Some(refused) = terms.check_version(frame.envelope()) {
+    let said = frame.envelope();
+    let disagrees = said.and_then(|said| terms.check_mirrors(said));
+    if let Some(refused) = disagrees.or_else(|| terms.check_version(said)) {
         return refused;
     }
     if let Body::Garbage(garbage) = frame.body() {
@@ -72,45 +74,49 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
     }
     match target(bridge, &terms, &frame) {
         Ok(target) => pass(target, &terms, &frame).await,
-        Err(refused) => refused,
+        Err(refused) => *refused,
     }
 }
 
 /// Finds the server that a message is for, and starts it if need be.
-fn target(
-    bridge: &Bridge,
-    terms: &Terms,
-    frame: &Frame<'_>,
-) -> Result<Target, Response<ReplyBody>> {
+fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Result<Target, Refused> {
     let said = frame.envelope();
     let id = said.and_then(|said| said.id).unwrap_or(b"null");
-    if let Some(refused) = said.and_then(|said| terms.check_mirrors(said)) {
-        return Err(refused);
-    }
     if let Some(session) = &terms.session {
         return match bridge.session(session, Kind::Session) {
             Some(hub) => Ok(Target { lane: hub.lane, hub, opened: None }),
-            None => Err(headers::error(404, id, -32001, "there is no such session")),
+            None => Err(Box::new(headers::error(404, id, -32001, "there is no such session"))),
         };
     }
-    let modern = said.is_some_and(|said| terms.makes_modern(said));
-    if modern && said.is_some_and(|said| said.method.is_some()) {
-        let hub = bridge.shared().map_err(|error| error.reply(id))?;
-        return Ok(Target { hub, lane: bridge.station.open_exchange(), opened: None });
+    if let Some(said) = said.filter(|said| said.method.is_some() && terms.makes_modern(said)) {
+        return modern_target(bridge, terms, said);
     }
-    if terms.is_modern() && !envelopes(frame).iter().any(|said| said.is_method("initialize")) {
-        return Err(headers::error(
-            400,
-            id,
-            -32600,
-            "the body must be one request or notification",
-        ));
-    }
-    if envelopes(frame).iter().any(|said| said.is_method("initialize")) {
-        let (id, hub) = bridge.open_session(Kind::Session).map_err(|error| error.reply(id))?;
+    if envelopes(frame).iter().any(|said| is_request(said) && said.is_method("initialize")) {
+        let (id, hub) =
+            bridge.open_session(Kind::Session).map_err(|error| Box::new(error.reply(id)))?;
         return Ok(Target { lane: hub.lane, hub, opened: Some(id) });
     }
-    Err(headers::error(400, id, -32000, "the Mcp-Session-Id header is missing"))
+    let (code, words) = match terms.is_modern() {
+        true => (-32600, "the body must be one request or notification"),
+        false => (-32000, "the Mcp-Session-Id header is missing"),
+    };
+    Err(Box::new(headers::error(400, id, code, words)))
+}
+
+/// The server that a message without a session is for.
+fn modern_target(bridge: &Bridge, terms: &Terms, said: &Envelope<'_>) -> Result<Target, Refused> {
+    let id = said.id.unwrap_or(b"null");
+    if let Some(refused) =
+        Some(said).filter(|said| is_request(said)).and_then(|said| terms.check_modern(said))
+    {
+        return Err(Box::new(refused));
+    }
+    if !terms.events && said.is_method("subscriptions/listen") {
+        let words = "a subscription needs text/event-stream";
+        return Err(Box::new(headers::error(406, id, -32000, words)));
+    }
+    let hub = bridge.shared().map_err(|error| Box::new(error.reply(id)))?;
+    Ok(Target { hub, lane: bridge.station.open_exchange(), opened: None })
 }
 
 /// Sends a body to its server and answers with what comes of it.
@@ -119,12 +125,9 @@ async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<Repl
     let requests = envelopes(frame).iter().filter(|said| is_request(said)).count();
     let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
     if requests == 0 {
-        let foreign = hub.kind == Kind::Shared
-            && frame.envelope().is_some_and(|said| said.is_method("notifications/cancelled"));
-        let sent = if foreign {
-            decline(&hub, lane, frame)
-        } else {
-            hub.send(lane, frame.bytes(), None).await
+        let sent = match hub.kind {
+            Kind::Shared => decline(&hub, lane, frame),
+            Kind::Session | Kind::Old => hub.send(lane, frame.bytes(), None).await,
         };
         return match sent {
             Ok(()) => accepted(),
@@ -133,11 +136,13 @@ async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<Repl
     }
     let batch = matches!(frame.body(), Body::Batch);
     let exchange = hub.exchange(lane, terms, requests, batch);
-    let watch = Watch { hub, exchange, opens: opened.is_some() };
+    let watch = Watch { hub, exchange: Rc::clone(&exchange), opens: opened.is_some() };
     let mut response = match wait(watch, frame).await {
         Ok(response) => response,
         Err(error) => return not_sent(error, id),
     };
+    // A server that refused to be initialized has no session.
+    let opened = opened.filter(|_| !exchange.failed.get());
     if let Some(id) = opened.and_then(|id| HeaderValue::try_from(id).ok()) {
         response.headers_mut().insert(SESSION, id);
     }
@@ -183,11 +188,12 @@ fn error_code(error: &[u8]) -> Option<Vec<u8>> {
     super::book::member(error, "code").ok()?.map(<[u8]>::to_vec)
 }
 
-/// Records a cancellation by a client that shares its server with others, and keeps it from the
-/// server: without a session nobody can tell whose request it names.
+/// Records a notification of a client that shares its server with others, and keeps it from the
+/// server. The revision without sessions has none by HTTP: nobody could tell whose request is
+/// cancelled, and a server might take it for the start of a session.
 fn decline(hub: &Hub, lane: Lane, frame: &Frame<'_>) -> Result<(), NotSent> {
     hub.station.receive(lane, Side::Client, frame.bytes())?;
-    let why = "without a session nobody can tell whose request it names";
+    let why = "without a session there are no notifications to a server";
     hub.mark(lane, Side::Client, frame.bytes(), why);
     Ok(())
 }

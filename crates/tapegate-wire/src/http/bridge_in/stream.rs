@@ -16,11 +16,10 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
 use super::super::body::{BrokenBody, Pieces};
+use super::history::{EventId, History, Sent};
 
 /// What may wait on one stream before its sender waits too.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
-/// What is kept of a session's events, so that they can be sent again.
-const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a stream with nothing to say shows that it is alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -60,19 +59,6 @@ enum Listening {
     No,
 }
 
-/// The events of a session that were sent last.
-#[derive(Default)]
-pub(super) struct History {
-    events: VecDeque<Sent>,
-    bytes: usize,
-}
-
-struct Sent {
-    stream: u64,
-    number: u64,
-    event: Bytes,
-}
-
 /// The end of a stream that a connection reads from.
 pub(super) struct Outlet {
     stream: Rc<Stream>,
@@ -80,20 +66,6 @@ pub(super) struct Outlet {
     keep_alive: Pin<Box<Sleep>>,
     /// Kept until the connection is gone.
     _guard: Option<Box<dyn std::any::Any>>,
-}
-
-/// An event's id: its stream's number and its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EventId {
-    pub(super) stream: u64,
-    pub(super) number: u64,
-}
-
-impl EventId {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (stream, number) = text.split_once('-')?;
-        Some(Self { stream: stream.parse().ok()?, number: number.parse().ok()? })
-    }
 }
 
 impl Stream {
@@ -129,6 +101,11 @@ impl Stream {
         self.inner.borrow().listening != Listening::No
     }
 
+    /// Whether somebody reads.
+    pub(super) fn is_connected(&self) -> bool {
+        self.inner.borrow().listening == Listening::Yes
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.inner.borrow().queue_bytes < QUEUE_BYTES_MAX
     }
@@ -152,6 +129,9 @@ impl Stream {
 
     /// Gives the client an id to come back with before there is anything to say.
     pub(super) fn prime(&self) {
+        if !self.numbered.get() {
+            return;
+        }
         let inner = &mut *self.inner.borrow_mut();
         inner.sent += 1;
         let event = Bytes::from(format!("id: {}-{}\ndata: \n\n", self.number, inner.sent));
@@ -194,6 +174,16 @@ impl Stream {
         true
     }
 
+    /// Waits until the reader has caught up by half; false if that takes longer than `patience`.
+    pub(super) async fn caught_up(&self, patience: Duration) -> bool {
+        let half = async {
+            while self.is_attended() && self.inner.borrow().queue_bytes > QUEUE_BYTES_MAX / 2 {
+                self.changed.notified().await;
+            }
+        };
+        tokio::time::timeout(patience, half).await.is_ok()
+    }
+
     /// A connection that reads from now on, in place of any other. `guard` is dropped with it.
     pub(super) fn attach(self: &Rc<Self>, guard: Option<Box<dyn std::any::Any>>) -> Outlet {
         let inner = &mut *self.inner.borrow_mut();
@@ -232,11 +222,8 @@ impl Stream {
         event.extend_from_slice(b"\n\n");
         let event = Bytes::from(event);
         if self.numbered.get() {
-            self.history.borrow_mut().keep(Sent {
-                stream: self.number,
-                number: inner.sent,
-                event: event.clone(),
-            });
+            let id = EventId { stream: self.number, number: inner.sent };
+            self.history.borrow_mut().keep(Sent { id, event: event.clone() });
         }
         event
     }
@@ -255,27 +242,6 @@ impl Stream {
 fn wake(inner: &mut Inner) {
     if let Some(waker) = inner.waker.take() {
         waker.wake();
-    }
-}
-
-impl History {
-    /// Events of one stream after `id`.
-    pub(super) fn after(&self, id: EventId) -> VecDeque<Bytes> {
-        let later = |sent: &&Sent| sent.stream == id.stream && sent.number > id.number;
-        self.events.iter().filter(later).map(|sent| sent.event.clone()).collect()
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    fn keep(&mut self, sent: Sent) {
-        self.bytes += sent.event.len();
-        self.events.push_back(sent);
-        while self.bytes > HISTORY_BYTES_MAX && self.events.len() > 1 {
-            let Some(oldest) = self.events.pop_front() else { break };
-            self.bytes -= oldest.event.len();
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use tapegate_core::tape::base64_decode;
 
 use super::super::ReplyBody;
 use super::super::headers;
+use super::book::member;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -19,6 +20,10 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 const MODERN: &str = "2026-07-28";
 
+const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+const CODE_NO_METHOD: i32 = -32601;
+const CODE_INVALID_PARAMS: i32 = -32602;
 const CODE_HEADER_MISMATCH: i32 = -32020;
 const CODE_UNSUPPORTED_VERSION: i32 = -32022;
 
@@ -34,6 +39,8 @@ pub(super) struct Terms {
     pub(super) version: Option<String>,
     method: Option<String>,
     name: Option<String>,
+    /// Whether a header that mirrors the body is there twice, so that readers may disagree.
+    repeated: bool,
 }
 
 impl Terms {
@@ -46,6 +53,9 @@ impl Terms {
             version: text(headers, &VERSION),
             method: text(headers, &METHOD),
             name: text(headers, &NAME),
+            repeated: [VERSION, METHOD, NAME]
+                .iter()
+                .any(|name| headers.get_all(name).iter().count() > 1),
         }
     }
 
@@ -54,11 +64,11 @@ impl Terms {
         self.version.as_deref() == Some(MODERN)
     }
 
-    /// Whether a message is of the revisions without sessions.
+    /// Whether a message is of the revision without sessions.
     pub(super) fn makes_modern(&self, said: &Envelope<'_>) -> bool {
         self.session.is_none()
-            && !said.is_method("initialize")
-            && (self.is_modern() || said.protocol_version.is_some())
+            && (self.is_modern()
+                || (said.protocol_version.is_some() && !said.is_method("initialize")))
     }
 
     /// Refuses a revision that nobody knows.
@@ -79,26 +89,56 @@ impl Terms {
         Some(headers::json(400, error_reply(id, CODE_UNSUPPORTED_VERSION, &words, &data)))
     }
 
+    /// Refuses a request without a session that lacks what every such request must have.
+    ///
+    /// A server that knows both eras takes its first message for the era of all that follow. What
+    /// might be taken for the other one must not reach a server that others share.
+    pub(super) fn check_modern(&self, said: &Envelope<'_>) -> Option<Response<ReplyBody>> {
+        let id = said.id.unwrap_or(b"null");
+        if said.is_method("initialize") {
+            let words = "this revision of the protocol has no initialize";
+            return Some(headers::error(404, id, CODE_NO_METHOD, words));
+        }
+        let meta = said.params.and_then(|params| member(params, "_meta").ok()?);
+        let capable = meta.and_then(|meta| member(meta, CLIENT_CAPABILITIES).ok()?);
+        if said.protocol_version.and_then(string).is_none() || capable.is_none() {
+            let words = "params._meta must name the protocol version and the client's capabilities";
+            return Some(headers::error(400, id, CODE_INVALID_PARAMS, words));
+        }
+        let words = match (&self.version, &self.method, &self.name) {
+            (None, _, _) => "the MCP-Protocol-Version header is missing",
+            (_, None, _) => "the Mcp-Method header is missing",
+            (_, _, None) if named(said).is_some() => "the Mcp-Name header is missing",
+            _ => return self.check_mirrors(said),
+        };
+        Some(headers::error(400, id, CODE_HEADER_MISMATCH, words))
+    }
+
     /// Refuses a message that its headers describe wrongly.
     pub(super) fn check_mirrors(&self, said: &Envelope<'_>) -> Option<Response<ReplyBody>> {
-        let named = match said.method.map(|method| method.decode()).as_deref() {
-            Some("tools/call" | "prompts/get") => said.name,
-            Some("resources/read") => said.uri,
-            _ => None,
-        };
+        let named = named(said);
         let version = said.protocol_version.and_then(string);
-        let header = if differs(self.method.as_deref(), said.method) {
-            "Mcp-Method"
+        let words = if self.repeated {
+            "a header that mirrors the body is there twice"
+        } else if differs(self.method.as_deref(), said.method) {
+            "the Mcp-Method header and the body disagree"
         } else if named.is_some() && differs(self.name.as_deref(), named) {
-            "Mcp-Name"
+            "the Mcp-Name header and the body disagree"
         } else if version.is_some() && differs(self.version.as_deref(), version) {
-            "MCP-Protocol-Version"
+            "the MCP-Protocol-Version header and the body disagree"
         } else {
             return None;
         };
-        let words = format!("the {header} header and the body disagree");
-        let id = said.id.unwrap_or(b"null");
-        Some(headers::error(400, id, CODE_HEADER_MISMATCH, &words))
+        Some(headers::error(400, said.id.unwrap_or(b"null"), CODE_HEADER_MISMATCH, words))
+    }
+}
+
+/// What the `Mcp-Name` header must repeat.
+fn named<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
+    match said.method.map(|method| method.decode()).as_deref() {
+        Some("tools/call" | "prompts/get") => said.name,
+        Some("resources/read") => said.uri,
+        _ => None,
     }
 }
 

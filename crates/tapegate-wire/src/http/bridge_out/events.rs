@@ -54,7 +54,7 @@ pub(super) struct Place {
 /// What came of an attempt to open a stream.
 pub(super) enum Opened {
     /// It is open.
-    Stream(EventBody),
+    Stream(Box<EventBody>),
     /// It is not to be had.
     Refused(StatusCode),
     /// The server could not be reached, or is busy; it may be later.
@@ -173,7 +173,7 @@ impl Bridge {
             place.pause().await;
             match self.open_stream(&place).await {
                 Opened::Stream(stream) => {
-                    why = self.follow(stream, &mut place, Some(call)).await?;
+                    why = self.follow(*stream, &mut place, Some(call)).await?;
                 }
                 Opened::NotNow(reason) => {
                     place.tried_in_vain();
@@ -208,6 +208,7 @@ impl Bridge {
         if !status.is_success() || !headers::is_type(reply.headers(), "text/event-stream") {
             return Opened::Refused(status);
         }
-        Opened::Stream(EventBody::new(reply.into_body(), self.station.message_bytes_max()))
+        let stream = EventBody::new(reply.into_body(), self.station.message_bytes_max());
+        Opened::Stream(Box::new(stream))
     }
 }

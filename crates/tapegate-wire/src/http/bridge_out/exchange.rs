@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::LOCATION;
+use http::header::{CONTENT_ENCODING, LOCATION};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -35,9 +35,13 @@ impl Bridge {
         self: Rc<Self>,
         call: Rc<Call>,
         bytes: Bytes,
-        place: OwnedSemaphorePermit,
+        place: Option<OwnedSemaphorePermit>,
     ) {
-        let Ok(slot) = self.flights.clone().acquire_owned().await else { return };
+        // Requests may wait for an answer of the client, which then must not wait for them.
+        let slot = match call.asks {
+            true => self.flights.clone().acquire_owned().await.ok(),
+            false => None,
+        };
         drop(place);
         call.reach(Step::Sent);
         let outcome = tokio::select! {
@@ -49,7 +53,7 @@ impl Bridge {
                 if call.sort != Sort::Initialize {
                     call.release();
                 }
-                call.keep(slot);
+                slot.into_iter().for_each(|slot| call.keep(slot));
             }
             Ok(Answer::Here) => {
                 let problem = Problem::new("the MCP server replied without an answer");
@@ -71,6 +75,7 @@ impl Bridge {
         let (parts, body) = reply.into_parts();
         if parts.status.is_success() {
             *self.transport.borrow_mut() = Transport::Streamable;
+            self.listen_again();
             return self.pass_reply(call, &parts, body).await;
         }
         let bytes_max = self.station.message_bytes_max();
@@ -78,7 +83,7 @@ impl Bridge {
         // The server did not look at the message, so it may be sent once more, elsewhere.
         if transport == Transport::Unknown
             && problem.hints_at_older_transport()
-            && let Some(endpoint) = self.try_older().await
+            && let Some(endpoint) = self.find_older().await
         {
             return self.post_older(call, bytes, endpoint).await.map(|()| Answer::Elsewhere);
         }
@@ -135,6 +140,10 @@ impl Bridge {
             call.release();
         }
         if headers::is_type(&parts.headers, "text/event-stream") {
+            if parts.headers.contains_key(CONTENT_ENCODING) {
+                let words = "the MCP server compresses its events, though it was not asked to";
+                return Err(Problem::new(words));
+            }
             return self.follow_to_answer(body, call).await.map(|()| Answer::Here);
         }
         match collect(body, self.station.message_bytes_max()).await {

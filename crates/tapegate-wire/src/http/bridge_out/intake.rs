@@ -8,6 +8,7 @@ use tapegate_core::frame::{Body, Frame, Garbage};
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::calls::{Call, Sort, Step};
 use super::problem::Problem;
@@ -17,6 +18,9 @@ use crate::port::Port;
 
 /// How long a message that wants no answer may keep the others waiting.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a first request that is not `initialize` may keep the others waiting: it is a probe,
+/// and a client takes silence for an answer too.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a cancellation waits for the server to have begun with what it cancels: they travel
 /// on two connections, and one that comes first would be lost.
 const CANCEL_PATIENCE: Duration = Duration::from_millis(250);
@@ -94,8 +98,7 @@ impl Bridge {
     /// Sends a message on its way, and waits as long as those behind it must not overtake it.
     async fn send(self: &Rc<Self>, message: &Frame<'_>) {
         let call = Call::of(message);
-        let cost = (message.bytes().len() + MESSAGE_COST_BYTES).min(self.queue_bytes_max) as u32;
-        let Ok(place) = self.queue.clone().acquire_many_owned(cost).await else { return };
+        let place = if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
         let unsettled = *self.transport.borrow() == Transport::Unknown;
         let held = (!call.asks || call.sort == Sort::Initialize || unsettled).then(|| call.hold());
         self.calls.add(&call);
@@ -103,10 +106,17 @@ impl Bridge {
         let task = self.spawn(Rc::clone(self).carry(Rc::clone(&call), bytes, place));
         call.carried_by(task);
         match held {
-            Some(held) if call.asks => drop(held.await),
+            Some(held) if call.sort == Sort::Initialize => drop(held.await),
+            Some(held) if call.asks => drop(tokio::time::timeout(PROBE_PATIENCE, held).await),
             Some(held) => drop(tokio::time::timeout(ACCEPT_PATIENCE, held).await),
             None => {}
         }
+    }
+
+    /// Waits until a request of `length` bytes may wait for its turn.
+    async fn enter_queue(&self, length: usize) -> Option<OwnedSemaphorePermit> {
+        let cost = (length + MESSAGE_COST_BYTES).min(self.queue_bytes_max);
+        self.queue.clone().acquire_many_owned(cost as u32).await.ok()
     }
 
     /// Takes a request back; true if the server need not be told.

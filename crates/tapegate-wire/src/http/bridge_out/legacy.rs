@@ -20,8 +20,14 @@ use super::{Bridge, Transport, mirror, redirect};
 const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Bridge {
-    /// Tries the older transport; the place to post to, if the server speaks it.
-    pub(super) async fn try_older(self: &Rc<Self>) -> Option<PathAndQuery> {
+    /// The place to post to, if the server speaks the older transport.
+    pub(super) async fn find_older(self: &Rc<Self>) -> Option<PathAndQuery> {
+        // Another message may be finding out the same.
+        let _finding = self.finding.lock().await;
+        let known = self.transport.borrow().clone();
+        if known != Transport::Unknown {
+            return known.endpoint();
+        }
         let opened = self.open_endpoint();
         let (stream, endpoint) = tokio::time::timeout(ENDPOINT_PATIENCE, opened).await.ok()??;
         *self.transport.borrow_mut() = Transport::Older(endpoint.clone());
@@ -45,7 +51,7 @@ impl Bridge {
             if endpoint.is_none() {
                 self.notify("the MCP server names a place to post to that is not its own");
             }
-            return endpoint.map(|endpoint| (stream, endpoint));
+            return endpoint.map(|endpoint| (*stream, endpoint));
         }
     }
 

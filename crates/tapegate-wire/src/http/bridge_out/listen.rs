@@ -17,10 +17,20 @@ impl Bridge {
     /// Listens to what the server has to say by itself, from now on.
     pub(super) async fn listen(self: &Rc<Self>) {
         self.stop_listening();
+        self.deaf.set(false);
         let (opened, is_open) = oneshot::channel();
         let task = self.spawn(Rc::clone(self).keep_listening(opened));
         *self.listener.borrow_mut() = Some(task);
         drop(tokio::time::timeout(OPEN_PATIENCE, is_open).await);
+    }
+
+    /// Listens again if the stream was lost.
+    pub(super) fn listen_again(self: &Rc<Self>) {
+        if self.deaf.take() {
+            let (opened, _) = oneshot::channel();
+            let task = self.spawn(Rc::clone(self).keep_listening(opened));
+            *self.listener.borrow_mut() = Some(task);
+        }
     }
 
     pub(super) fn stop_listening(&self) {
@@ -41,7 +51,7 @@ impl Bridge {
             match self.open_stream(&place).await {
                 Opened::Stream(stream) => {
                     opened.take();
-                    if self.follow(stream, &mut place, None).await.is_err() {
+                    if self.follow(*stream, &mut place, None).await.is_err() {
                         return;
                     }
                 }
@@ -59,6 +69,8 @@ impl Bridge {
             opened.take();
             place.pause().await;
         }
-        self.notify("the stream of the MCP server's own messages is lost");
+        // The server may come back; the next message that it accepts tells.
+        self.deaf.set(true);
+        self.notify("the stream of the MCP server's own messages is lost for now");
     }
 }

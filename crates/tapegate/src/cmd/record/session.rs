@@ -251,6 +251,7 @@ async fn run_bridge_in(
     argv: &[String],
     signals: Signals,
 ) -> anyhow::Result<Exit> {
+    Child::look_for(argv).map_err(|error| Failure::new(Exit::Transport, error))?;
     let listener = listen(address).await?;
     let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
     let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
@@ -324,7 +325,7 @@ fn summarise(tape: &TapeWriter) {
     let (anomalies, place) = tape.anomalies();
     if anomalies > 0 {
         talk::warn(&format!(
-            "{anomalies} frames were no plain JSON-RPC messages; see {}",
+            "{anomalies} frames were no plain JSON-RPC messages or not delivered; see {}",
             place.display()
         ));
     }

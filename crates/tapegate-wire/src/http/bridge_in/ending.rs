@@ -1,0 +1,79 @@
+//! How a hub comes to its end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::side::{Lane, Side};
+
+use super::book::Book;
+use super::hub::{Hub, Kind};
+
+/// Why and how a hub is to end.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) why: String,
+    pub(super) grace: Duration,
+}
+
+impl Hub {
+    /// Asks the hub to end, or to end sooner.
+    pub(super) fn end(&self, why: &str, grace: Duration) {
+        let mut end = self.end.borrow_mut();
+        let end = end.get_or_insert_with(|| End { why: why.to_owned(), grace });
+        end.grace = end.grace.min(grace);
+        self.end_asked.notify_one();
+    }
+
+    /// Waits until the hub was asked to end, with less grace than `grace`.
+    pub(super) async fn end_before(&self, grace: Duration) -> End {
+        loop {
+            if let Some(end) = self.end.borrow().clone().filter(|end| end.grace < grace) {
+                return end;
+            }
+            self.end_asked.notified().await;
+        }
+    }
+
+    /// Takes nothing more, and tells everybody who waits why no answer comes.
+    pub(super) fn close(&self, why: &str) {
+        self.ended.set(true);
+        self.input.take();
+        let exchanges = self.book.borrow().exchanges();
+        let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
+        lanes.insert(self.lane);
+        for lane in lanes {
+            let gone = Event::Gone { lane: Some(lane), side: Side::Server, why };
+            let answers = self.station.pass(gone).unwrap_or_default();
+            answers.into_iter().filter(|answer| answer.to == Side::Client).for_each(|answer| {
+                self.last_answer(lane, answer.text.unwrap_or_default());
+            });
+        }
+        // What is left was cancelled, or the tape has failed: it is told all the same.
+        for exchange in exchanges {
+            let unanswered = self.book.borrow().unanswered(&exchange);
+            for (_, theirs) in unanswered {
+                let text = error_reply(&theirs, CODE_GONE, why, "{\"by\":\"tapegate\"}");
+                exchange.answer(Bytes::from(text), true);
+            }
+        }
+        *self.book.borrow_mut() = Book::default();
+        self.history.borrow_mut().clear();
+        self.main.finish();
+    }
+
+    /// Gives an answer of our own to whoever asked.
+    pub(super) fn last_answer(&self, lane: Lane, text: Vec<u8>) {
+        if self.kind == Kind::Old {
+            return self.main.push(Bytes::from(text));
+        }
+        let asker = Frame::read(&text)
+            .envelope()
+            .and_then(|said| self.book.borrow_mut().take(lane, said.id?));
+        if let Some(exchange) = asker {
+            exchange.answer(Bytes::from(text), true);
+        }
+    }
+}

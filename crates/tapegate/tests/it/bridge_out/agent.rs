@@ -1,0 +1,130 @@
+//! A client on pipes in front of `tapegate record --upstream-http`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+pub(super) struct Agent {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// Whether lines are read as they come.
+    listens: Arc<(Mutex<bool>, Condvar)>,
+    folder: tempfile::TempDir,
+}
+
+/// How a session ended.
+pub(super) struct Ended {
+    pub(super) code: Option<i32>,
+    pub(super) stderr: String,
+    pub(super) tape: String,
+    /// Lines that nobody had heard.
+    pub(super) rest: Vec<String>,
+}
+
+pub(super) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+impl Agent {
+    /// Starts a session with the server at `url`.
+    pub(super) fn start(url: &str, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+            .args(["record", "--upstream-http", url, "-o"])
+            .arg(folder.path().join("t.jsonl"))
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        let listens = Arc::new((Mutex::new(true), Condvar::new()));
+        let gate = Arc::clone(&listens);
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                sender.send(line.unwrap()).ok();
+                let listening = gate.0.lock().unwrap();
+                drop(gate.1.wait_while(listening, |listening| !*listening).unwrap());
+            }
+        });
+        Self { input: child.stdin.take(), child, lines, listens, folder }
+    }
+
+    /// Reads on, or reads no more, at the latest after the next line.
+    pub(super) fn listen(&self, listens: bool) {
+        *self.listens.0.lock().unwrap() = listens;
+        self.listens.1.notify_all();
+    }
+
+    /// The most memory the recorder has had.
+    pub(super) fn memory_kb_max(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Starts a session and initializes it.
+    pub(super) fn open(url: &str, more: &[&str]) -> Self {
+        let mut agent = Self::start(url, more);
+        agent.say(INITIALIZE);
+        assert!(agent.hear().contains("2025-06-18"));
+        agent.say(INITIALIZED);
+        agent
+    }
+
+    pub(super) fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// Calls a tool.
+    pub(super) fn call(&mut self, id: u32, name: &str) {
+        self.say(&call(id, name));
+    }
+
+    pub(super) fn hear(&self) -> String {
+        self.lines.recv_timeout(Duration::from_secs(30)).expect("a line")
+    }
+
+    pub(super) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Leaves, and waits for the end.
+    pub(super) fn leave(mut self) -> Ended {
+        drop(self.input.take());
+        self.wait()
+    }
+
+    /// Waits for the end.
+    pub(super) fn wait(mut self) -> Ended {
+        let status = self.child.wait().unwrap();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        let tape = std::fs::read_to_string(self.folder.path().join("t.jsonl")).unwrap_or_default();
+        Ended { code: status.code(), stderr, tape, rest: self.lines.iter().collect() }
+    }
+}
+
+/// A tool call of the session era.
+pub(super) fn call(id: u32, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
+}
+
+/// A request that names its revision; `params` goes in front of `_meta`.
+pub(super) fn modern(id: u32, method: &str, params: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}}}"#
+    )
+}
+
+/// A result with one word.
+pub(super) fn result(id: &str, word: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"word":"{word}"}}}}"#)
+}

@@ -1,0 +1,148 @@
+//! kill -9 at random moments under load: what a peer got is on the tape, and nothing is left running.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process};
+use tapegate_core::side::Side;
+
+use crate::support::{Dice, Run, Setup, check, kept, record, request, tape};
+
+/// A session under load in both directions, whose server keeps what it gets in `log`.
+fn loaded(setup: Setup, padding: u64) -> (Run, std::path::PathBuf) {
+    let log = setup.folder().join("log");
+    let mut run = setup.sh(&format!("exec \"$FAKE\" log={} copy", log.display())).start();
+    let mut input = run.take_input();
+    thread::spawn(move || {
+        let padding = "p".repeat(padding as usize);
+        for n in 0..2_000_000u64 {
+            let line = format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":{{\"n\":{n},\"x\":\"{padding}\"}}}}\n"
+            );
+            if input.write_all(line.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    (run, log)
+}
+
+/// What one side said according to the tape, a line each.
+fn on_tape(tape: &Path, side: Side) -> Vec<u8> {
+    let theirs = kept(tape).into_iter().filter(|kept| kept.from == side);
+    theirs.flat_map(|kept| [kept.bytes, b"\n".to_vec()].concat()).collect()
+}
+
+#[track_caller]
+fn is_prefix(got: &[u8], of: &[u8], whose: &str) {
+    let same = got.iter().zip(of).take_while(|(one, two)| one == two).count();
+    assert!(
+        got.len() <= of.len() && same == got.len(),
+        "{whose} got {} bytes, {} are on the tape, the first {same} agree",
+        got.len(),
+        of.len()
+    );
+}
+
+#[test]
+fn ec_rec_011_killing_the_recorder_loses_nothing_that_a_peer_has_got() {
+    let mut dice = Dice::roll();
+    for round in 0..16 {
+        let setup = if round % 2 == 0 { record(&[]) } else { tape(&[]) };
+        let (run, log) = loaded(setup, [10, 300, 5000, 60_000][round / 2 % 4]);
+        run.lines(1 + dice.below(30) as usize);
+        thread::sleep(Duration::from_micros(dice.below(60_000)));
+        run.signal(Signal::KILL);
+        let end = run.end().leaves_no_process();
+        let tape = end.run.tape_path();
+        check(tape, 0);
+        is_prefix(&end.stdout, &on_tape(tape, Side::Server), "the client");
+        is_prefix(&fs::read(log).unwrap(), &on_tape(tape, Side::Client), "the server");
+    }
+}
+
+#[test]
+fn ec_stdio_010_killing_the_server_loses_nothing_it_has_said() {
+    let mut dice = Dice::roll();
+    for round in 0..6 {
+        let (run, _) = loaded(record(&[]), [10, 300, 5000][round % 3]);
+        run.lines(1 + dice.below(30) as usize);
+        thread::sleep(Duration::from_micros(dice.below(60_000)));
+        for pid in run.others() {
+            kill_process(pid, Signal::KILL).ok();
+        }
+        let end = run.end().exits(137).checks().leaves_no_process();
+        // The server may have been cut off in the middle of a line, which is beside the tape.
+        let whole = end.stdout.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let tail = end.stdout[whole..].to_vec();
+        assert_eq!(end.said(Side::Server), end.stdout[..whole]);
+        let torn: Vec<u8> = end.beside().into_iter().flat_map(|kept| kept.bytes).collect();
+        assert_eq!(torn, tail);
+    }
+}
+
+#[test]
+fn killing_the_client_ends_everything_in_order() {
+    // The client is a shell that we kill; the recorder is its child.
+    for _ in 0..3 {
+        let setup = record(&["serve"]);
+        let (tape, folder) = (setup.tape_path().to_owned(), setup.folder().to_owned());
+        let script = format!(
+            "i=0; while :; do i=$((i+1)); echo '{{\"jsonrpc\":\"2.0\",\"id\":'$i',\"method\":\"m\"}}'; done \
+             | setsid {} record -q -o {} -- \"$FAKE\" serve | cat > {}/got",
+            env!("CARGO_BIN_EXE_tapegate"), tape.display(), folder.display()
+        );
+        // The outer recorder only serves as a guard for the inner one, which is not in its group.
+        let run = record(&[]).sh(&format!("exec 0</dev/null; {script}")).start();
+        run.until("some traffic", |_| fs::metadata(folder.join("got")).is_ok_and(|m| m.len() > 20_000));
+        let shells: Vec<_> = run.others().into_iter().filter(|pid| {
+            let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid())).unwrap_or_default();
+            ["sh\n", "cat\n"].contains(&name.as_str())
+        }).collect();
+        for pid in shells {
+            kill_process(pid, Signal::KILL).ok();
+        }
+        run.until("the end of every process", |run| run.others().is_empty());
+        let got = fs::read(folder.join("got")).unwrap();
+        is_prefix(&got, &on_tape(&tape, Side::Server), "the client");
+        check(&tape, 0);
+        let text = fs::read_to_string(&tape).unwrap();
+        assert!(text.lines().last().unwrap().contains("\"type\":\"footer\""));
+        assert!(!text.contains("\"by\":\"tapegate\""), "nobody was there to be told anything");
+    }
+}
+
+#[test]
+fn killing_the_recorder_ends_a_server_that_only_waits() {
+    let mut run = record(&["answer=1", "sleep=300000"]).start();
+    run.send(request(1).as_bytes());
+    run.lines(1);
+    run.signal(Signal::KILL);
+    run.end().leaves_no_process();
+}
+
+#[test]
+fn a_gzip_tape_reads_up_to_its_last_flush_after_kill_9() {
+    let mut run = record(&["serve"]).tape_at("t.jsonl.gz").flags(&["--flush-interval", "50ms"]).start();
+    for id in 0..500 {
+        run.send(request(id).as_bytes());
+    }
+    run.lines(500);
+    let path = run.tape_path().to_owned();
+    // What was flushed can be read while the tape is being written.
+    run.until("a flush of everything", |_| check(&path, 0).contains("1000 messages"));
+    run.send(request(501).as_bytes());
+    run.lines(501);
+    run.signal(Signal::KILL);
+    let end = run.end().leaves_no_process();
+    let text = check(end.run.tape_path(), 0);
+    assert!(text.contains("messages (50") && text.contains("no footer"), "{text}");
+    // A member that was cut off costs itself and nothing before it.
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+    let text = check(&path, 0);
+    assert!(text.contains("warning: the compressed tape was cut off"), "{text}");
+}
