@@ -92,10 +92,10 @@ mod tests {
         rejects(b"{\"a\":1", "the text ends too early", 6);
         rejects(b"01", "bytes after the value", 1);
         rejects(b"1.", "the text ends too early", 2);
-        rejects(b"+1", "no value", 0);
-        rejects(b"nul", "no value", 0);
+        rejects(b"+1", "no JSON value", 0);
+        rejects(b"nul", "no JSON value", 0);
         rejects(b"{} {}", "bytes after the value", 3);
-        rejects(b"[1,]", "no value", 3);
+        rejects(b"[1,]", "no JSON value", 3);
         rejects(b"{\"a\":1,}", "no key", 7);
         rejects(b"{1:2}", "no key", 1);
         rejects(b"\"a\x01\"", "a raw control character in a string", 2);

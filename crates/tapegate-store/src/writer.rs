@@ -108,7 +108,7 @@ impl TapeWriter {
         let mut writer = Self {
             scribe: Scribe::new(scribe, mask, started),
             tape,
-            beside: Beside::new(&path, existing == Existing::Overwrite),
+            beside: Beside::new(&path, opened.bytes == 0),
             messages_committed: 0,
             created: opened.created,
             closed: false,
@@ -289,10 +289,10 @@ impl Sink for TapeFile {
 }
 
 impl Beside {
-    fn new(tape: &Path, force: bool) -> Self {
+    /// The file beside `tape`; beside a tape that begins now, what an older one left is taken away.
+    fn new(tape: &Path, begins: bool) -> Self {
         let path = beside(tape);
-        if force && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
-            // What lies beside the tape that is overwritten would be taken for this tape's.
+        if begins && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
             std::fs::remove_file(&path).ok();
         }
         Self { path, buffer: Vec::new(), file: None }

@@ -6,12 +6,14 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{check, completions, demo, man, record, redact};
 use crate::exit::{self, Exit};
+use crate::talk;
 
-/// Records what an AI agent and its MCP servers say to each other, and plays it back.
+/// Records what an AI agent and its MCP servers say to each other.
 ///
 /// Tapegate sits on the wire between an agent and an MCP server, changes nothing, and keeps a tape
 /// of every message. Put `tapegate record -o session.jsonl --` in front of a server's command line
@@ -54,7 +56,7 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
     match done {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::explain(&error),
-        Err(error) => usage(&error),
+        Err(error) => usage(&error, &argv),
     }
 }
 
@@ -98,8 +100,16 @@ fn by_link(argv: Vec<OsString>) -> Vec<OsString> {
     }
 }
 
-fn usage(error: &clap::Error) -> Exit {
+fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     // Help and version go to standard output and are no error.
     error.print().ok();
+    let stray = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
+    let records = argv.get(1).is_some_and(|word| word == "record" || word == "tape");
+    if records
+        && error.kind() == ErrorKind::UnknownArgument
+        && stray.is_some_and(|word| !word.starts_with('-'))
+    {
+        talk::hint("the server's command line goes after `--`");
+    }
     if error.use_stderr() { Exit::Usage } else { Exit::Ok }
 }

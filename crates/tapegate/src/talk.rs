@@ -9,6 +9,11 @@ pub(crate) fn error(words: &str, hint: Option<&str>) {
     say_raw(&format!("error: {words}\n{hint}"));
 }
 
+/// Says the way out of what went wrong.
+pub(crate) fn hint(words: &str) {
+    say_raw(&format!("\nhint: {words}\n"));
+}
+
 /// Says something worth knowing.
 pub(crate) fn say(words: &str) {
     say_raw(&format!("tapegate: {words}\n"));

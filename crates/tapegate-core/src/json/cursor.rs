@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
             b'-' | b'0'..=b'9' => Ok(Kind::Number),
             b't' | b'f' => Ok(Kind::Bool),
             b'n' => Ok(Kind::Null),
-            _ => Err(self.fault("no value")),
+            _ => Err(self.fault("no JSON value")),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
         if !std::mem::take(first) {
             self.expect(b',', "no comma or bracket")?;
             if self.next_is(b']') {
-                return Err(self.fault("no value"));
+                return Err(self.fault("no JSON value"));
             }
         }
         Ok(true)
@@ -266,7 +266,7 @@ impl<'a> Cursor<'a> {
             _ => b"null",
         };
         if !rest.starts_with(word) {
-            return Err(self.fault("no value"));
+            return Err(self.fault("no JSON value"));
         }
         self.at += word.len();
         Ok(())

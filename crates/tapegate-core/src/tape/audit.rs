@@ -61,7 +61,8 @@ pub struct Audit {
     part: Part,
     /// The finding of the line before this one, if that line was no JSON.
     broken: Option<usize>,
-    open: HashMap<(Side, Vec<u8>, IdKey), Vec<u64>>,
+    /// Requests without an answer: their lines, and their numbers where they have one.
+    open: HashMap<(Side, Vec<u8>, IdKey), Vec<(u64, Option<u64>)>>,
 }
 
 /// What has been seen since the last header.
@@ -108,13 +109,13 @@ impl Audit {
         self.totals.unanswered = self.open.values().map(|lines| lines.len() as u64).sum();
         self.totals.footer = self.part.footer.is_some();
         if !self.thoughtjack && !self.overwatch {
-            self.say(0, Severity::Error, "the tape holds no entry".to_owned());
+            self.say(0, Severity::Warning, "the tape holds no entry".to_owned());
         }
         if self.thoughtjack && self.part.footer.is_none() {
             let words = "there is no footer: the recording did not end in order";
             self.say(0, Severity::Note, words.to_owned());
         }
-        let mut open: Vec<u64> = self.open.values().flatten().copied().collect();
+        let mut open: Vec<u64> = self.open.values().flatten().map(|(line, _)| *line).collect();
         open.sort_unstable();
         for line in open {
             self.say(line, Severity::Note, "the request was never answered".to_owned());
@@ -243,13 +244,18 @@ impl Audit {
         match (said.kind(), said.id) {
             (Kind::Request, Some(id)) => {
                 let key = (message.from, session, IdKey::new(id));
-                self.open.entry(key).or_default().push(line);
+                self.open.entry(key).or_default().push((line, message.seq));
             }
             (Kind::Response | Kind::Error, Some(id)) if id != b"null" => {
                 let key = (message.from.other(), session, IdKey::new(id));
                 let lines = self.open.get_mut(&key).filter(|lines| !lines.is_empty());
                 match lines {
-                    Some(lines) => drop(lines.remove(0)),
+                    Some(lines) => {
+                        // The answer names its request, or else it is for the oldest.
+                        let named =
+                            lines.iter().position(|(_, seq)| seq.is_some() && *seq == message.req);
+                        lines.remove(named.unwrap_or(0));
+                    }
                     None => {
                         let words = "an answer to a request that is not on the tape".to_owned();
                         self.say(line, Severity::Note, words);

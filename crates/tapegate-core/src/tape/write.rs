@@ -218,11 +218,8 @@ impl Scribe {
     ) {
         self.batches += 1;
         if self.options.dialect == Dialect::Overwatch {
-            let numbered = elements.iter().flatten().count() as u64;
             let whole = Element { n: 0, reply: None };
-            self.message(entry, &entry.bytes, whole, None, tape, beside);
-            self.count(entry.from, numbered.saturating_sub(1));
-            return;
+            return self.message(entry, &entry.bytes, whole, None, tape, beside);
         }
         self.bad(entry, "batch", None, tape, beside);
         let batch = Some(self.batches);

@@ -37,6 +37,11 @@ enum Format {
     Json,
 }
 
+/// After this many lines that are no entry, and none that is, a file is taken for something else.
+const NO_TAPE_LINES: u64 = 20;
+/// After this many faults nobody reads on.
+const FAULTS_MAX: u64 = 10_000;
+
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
     for path in &args.tapes {
@@ -56,13 +61,28 @@ fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
     let name = path.display();
     let mut source = Source::open(path).with_context(|| format!("cannot read `{name}`"))?;
     let mut audit = Audit::default();
+    let (mut good, mut bad) = (0u64, 0u64);
+    let mut given_up = None;
     while let Some(next) = source.reader.next() {
         audit.line(&next);
-        if let Err(Problem::Io { .. }) = next {
-            break;
+        match next {
+            Ok(_) => good += 1,
+            Err(Problem::Io { .. }) => break,
+            Err(_) => bad += 1,
         }
+        given_up = match (good, bad) {
+            (0, NO_TAPE_LINES) => Some("this is no tape: none of its first lines is an entry"),
+            (_, FAULTS_MAX) => Some("there are too many faults to list"),
+            _ => continue,
+        };
+        break;
     }
     let (mut findings, totals) = audit.finish();
+    findings.extend(given_up.map(|words| Finding {
+        line: 0,
+        severity: Severity::Error,
+        words: words.to_owned(),
+    }));
     if source.is_cut_off() {
         let words =
             "the compressed tape was cut off; everything up to its last flush was read".to_owned();
@@ -94,8 +114,10 @@ fn print_text(
         (errors, _) => format!("{errors} error{}", plural(errors)),
     };
     let Totals { client_messages, server_messages, anomalies, .. } = totals;
-    write!(out, "{name}: {verdict}, {} messages", client_messages + server_messages)?;
-    writeln!(out, " ({client_messages} client, {server_messages} server), {anomalies} anomalies")
+    let messages = client_messages + server_messages;
+    write!(out, "{name}: {verdict}, {messages} message{}", plural(messages as usize))?;
+    write!(out, " ({client_messages} client, {server_messages} server), {anomalies}")?;
+    writeln!(out, " {}", if anomalies == 1 { "anomaly" } else { "anomalies" })
 }
 
 fn print_json(

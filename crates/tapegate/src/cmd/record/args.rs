@@ -62,8 +62,8 @@ pub(crate) struct WireArgs {
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
     /// Listen here for clients by HTTP, instead of serving one on standard input and output;
-    /// without a host, on loopback
-    #[arg(long, value_name = "[HOST]:PORT")]
+    /// without a host, on loopback. Ends by Ctrl-C
+    #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
     /// A header for every request to --upstream-http; repeatable
     #[arg(long, value_name = "NAME: VALUE", requires = "upstream_http")]

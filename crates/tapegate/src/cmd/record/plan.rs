@@ -161,6 +161,10 @@ fn refused(error: &OpenError) -> anyhow::Error {
 }
 
 fn upstream(args: &WireArgs) -> Result<Upstream, Failure> {
+    if !args.header.is_empty() && args.upstream_http.is_none() {
+        return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
+            .hint("name the server by --upstream-http URL"));
+    }
     if let Some(url) = &args.upstream_http {
         return Ok(Upstream::Http(url.clone()));
     }
