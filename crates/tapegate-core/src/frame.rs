@@ -119,7 +119,9 @@ impl Garbage {
         match self {
             Self::Empty => "empty_frame".to_owned(),
             Self::NotJson(fault) => fault.to_string(),
-            Self::NotAnObject => "not a JSON-RPC message: neither an object nor an array".to_owned(),
+            Self::NotAnObject => {
+                "not a JSON-RPC message: neither an object nor an array".to_owned()
+            }
         }
     }
 }
@@ -142,4 +144,9 @@ pub fn error_reply(id: &[u8], code: i32, message: &str, data: &str) -> Vec<u8> {
     out.extend_from_slice(data.as_bytes());
     out.extend_from_slice(b"}}");
     out
+}
+
+/// The raw texts of the items of a JSON array.
+pub fn array_items(array: &[u8]) -> Vec<&[u8]> {
+    elements(array).iter().map(Frame::bytes).collect()
 }

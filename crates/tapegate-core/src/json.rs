@@ -24,6 +24,16 @@ pub struct Fault {
     pub what: &'static str,
 }
 
+/// What [`Fault::what`] says when a complete value is followed by more.
+const TRAILING: &str = "bytes after the value";
+
+impl Fault {
+    /// Whether the text is fine up to the fault, where another value may begin.
+    pub fn is_trailing(&self) -> bool {
+        self.what == TRAILING
+    }
+}
+
 /// Checks that `text` is exactly one JSON value, white space around it allowed, and returns it trimmed.
 pub fn check(text: &[u8]) -> Result<&[u8], Fault> {
     let mut cursor = Cursor::new(text)?;
@@ -50,9 +60,25 @@ mod tests {
     #[test]
     fn every_legal_oddity_is_accepted() {
         for text in [
-            "0", "-0", "1e309", "-1.5E+7", "18446744073709551616", "12345678901234567890123",
-            r#""""#, r#""\ud800""#, r#""\u0000\/\b\f\n\r\t\"\\""#, "\"é\u{2028}😀\"", "[]", "{}",
-            " [ ] ", "[1,[2,[3,{}]]]", r#"{"a":1,"a":2}"#, "true", "false", "null", " \t\r\n7\r\n",
+            "0",
+            "-0",
+            "1e309",
+            "-1.5E+7",
+            "18446744073709551616",
+            "12345678901234567890123",
+            r#""""#,
+            r#""\ud800""#,
+            r#""\u0000\/\b\f\n\r\t\"\\""#,
+            "\"é\u{2028}😀\"",
+            "[]",
+            "{}",
+            " [ ] ",
+            "[1,[2,[3,{}]]]",
+            r#"{"a":1,"a":2}"#,
+            "true",
+            "false",
+            "null",
+            " \t\r\n7\r\n",
         ] {
             accepts(text);
         }

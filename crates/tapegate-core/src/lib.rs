@@ -3,21 +3,21 @@
 //! The wire hands in bytes and times, this crate says what they are, what is to be recorded and
 //! what may be sent. It reads no clock, no file and no environment.
 
-/// JSON as a view on bytes.
-pub mod json;
-/// The two ends of a session.
-pub mod side;
-/// Moments, and how tapes write them.
-pub mod time;
 /// One message: its exact bytes and what they say.
 pub mod frame;
+/// JSON as a view on bytes.
+pub mod json;
 /// Cutting a byte stream into lines, in bounded memory.
 pub mod lines;
-/// Cutting a server-sent event stream into events, in bounded memory.
-pub mod sse;
 /// What has been asked and not yet answered.
 pub mod pending;
 /// The live session's state machine.
 pub mod relay;
+/// The two ends of a session.
+pub mod side;
+/// Cutting a server-sent event stream into events, in bounded memory.
+pub mod sse;
 /// What happened: headers, entries and the dialects they are written in.
 pub mod tape;
+/// Moments, and how tapes write them.
+pub mod time;

@@ -49,10 +49,13 @@ pub fn read_rfc3339(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = bytes.get(from..to)?;
-        digits.iter().try_fold(0, |sum, d| d.is_ascii_digit().then(|| sum * 10 + i64::from(d - b'0')))
+        digits
+            .iter()
+            .try_fold(0, |sum, d| d.is_ascii_digit().then(|| sum * 10 + i64::from(d - b'0')))
     };
     let mark = |at: usize, any: &[u8]| bytes.get(at).is_some_and(|byte| any.contains(byte));
-    let shaped = mark(4, b"-") && mark(7, b"-") && mark(10, b"Tt ") && mark(13, b":") && mark(16, b":");
+    let shaped =
+        mark(4, b"-") && mark(7, b"-") && mark(10, b"Tt ") && mark(13, b":") && mark(16, b":");
     if !shaped {
         return None;
     }
@@ -133,7 +136,14 @@ mod tests {
         assert_eq!(read_rfc3339("2026-03-20T14:22:11.804Z"), Some(1_774_016_531_804_000));
         assert_eq!(read_rfc3339("2026-03-20T15:22:11.8040129+01:00"), Some(1_774_016_531_804_012));
         assert_eq!(read_rfc3339("2026-03-20T14:22:11Z"), Some(1_774_016_531_000_000));
-        for bad in ["", "2026-03-20", "2026-13-20T14:22:11Z", "2026-03-20T14:22:11", "2026-03-20T14:22:11.Z", "yesterday"] {
+        for bad in [
+            "",
+            "2026-03-20",
+            "2026-13-20T14:22:11Z",
+            "2026-03-20T14:22:11",
+            "2026-03-20T14:22:11.Z",
+            "yesterday",
+        ] {
             assert_eq!(read_rfc3339(bad), None, "{bad}");
         }
     }

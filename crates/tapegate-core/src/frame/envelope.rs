@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn escaped_keys_are_seen() {
-        let call = envelope(r#"{"\u006dethod":"tools\/call","i\u0064":1,"params":{"n\u0061me":"x"}}"#);
+        let call =
+            envelope(r#"{"\u006dethod":"tools\/call","i\u0064":1,"params":{"n\u0061me":"x"}}"#);
         assert!(call.is_method("tools/call") && call.name.unwrap().is("x"));
         assert_eq!(call.kind(), Kind::Request);
     }

@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
     /// Checks that nothing but white space is left.
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
-        if self.at == self.text.len() { Ok(()) } else { Err(self.fault("bytes after the value")) }
+        if self.at == self.text.len() { Ok(()) } else { Err(self.fault(super::TRAILING)) }
     }
 
     fn member_key(&mut self) -> Result<Str<'a>, Fault> {

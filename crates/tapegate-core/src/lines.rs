@@ -1,0 +1,228 @@
+//! Cuts a byte stream into lines, in bounded memory.
+//!
+//! The buffer is filled by whoever reads and emptied by whoever writes; in between, complete
+//! lines are cut off its front without copying. Only `\n` ends a line: a carriage return, a NUL
+//! or invalid UTF-8 is content like any other. A line over the limit is not kept but drained, and
+//! comes out as one [`Oversize`] when it ends.
+
+use std::ops::Range;
+
+use crate::frame::{Skim, Skimmed};
+
+/// How much of an oversize line is kept for the tape.
+const HEAD_BYTES_MAX: usize = 4096;
+/// The room there always is for the next read.
+const READ_BYTES: usize = 64 * 1024;
+/// What an empty buffer may keep, so that a run of large messages does not allocate each time.
+const KEPT_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// The lines of one direction of a stream.
+#[derive(Debug)]
+pub struct Lines {
+    buffer: Vec<u8>,
+    /// Bytes before this have been given out and may be dropped by [`Lines::release`].
+    cut: usize,
+    /// Bytes before this hold no line end beyond `cut`.
+    searched: usize,
+    /// Bytes from here on are free.
+    end: usize,
+    line_bytes_max: usize,
+    drain: Option<Drain>,
+}
+
+/// A piece cut off the front of the stream. Ranges are good for [`Lines::bytes`] until the next release.
+#[derive(Debug)]
+pub enum Cut {
+    /// A line that fits, without its line end; the byte after the range is `\n`.
+    Line(Range<usize>),
+    /// What was left when the stream ended without a line end.
+    Unterminated(Range<usize>),
+    /// A line over the limit, drained.
+    Oversize(Oversize),
+}
+
+/// A line that was too long to keep.
+#[derive(Debug)]
+pub struct Oversize {
+    /// Its first bytes.
+    pub head: Vec<u8>,
+    /// Its length without the line end.
+    pub bytes_total: u64,
+    /// What it said about itself.
+    pub said: Skimmed,
+}
+
+#[derive(Debug, Default)]
+struct Drain {
+    head: Vec<u8>,
+    bytes_total: u64,
+    skim: Skim,
+}
+
+impl Lines {
+    /// An empty stream whose lines may have at most `line_bytes_max` bytes.
+    pub fn new(line_bytes_max: usize) -> Self {
+        Self { buffer: Vec::new(), cut: 0, searched: 0, end: 0, line_bytes_max, drain: None }
+    }
+
+    /// Room to read into; call [`Lines::filled`] with what was read.
+    pub fn room(&mut self) -> &mut [u8] {
+        let wanted = self.end + READ_BYTES;
+        if self.buffer.len() < wanted {
+            let grown = (self.buffer.len() * 2).min(self.buffer.len() + 1024 * 1024);
+            self.buffer.resize(wanted.max(grown), 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// Says how much of the room was filled.
+    pub fn filled(&mut self, count: usize) {
+        self.end += count;
+    }
+
+    /// Cuts off the next line, if it is complete.
+    pub fn cut(&mut self) -> Option<Cut> {
+        let found = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]);
+        let Some(found) = found else {
+            self.searched = self.end;
+            if self.drain.is_some() || self.end - self.cut > self.line_bytes_max {
+                self.drain_to(self.end);
+            }
+            return None;
+        };
+        let stop = self.searched + found;
+        let line = self.cut..stop;
+        self.searched = stop + 1;
+        if self.drain.is_some() || line.len() > self.line_bytes_max {
+            self.drain_to(stop);
+            self.cut = stop + 1;
+            return self.drained().map(Cut::Oversize);
+        }
+        self.cut = stop + 1;
+        Some(Cut::Line(line))
+    }
+
+    /// Cuts off what is left after the stream has ended and no complete line is.
+    pub fn finish(&mut self) -> Option<Cut> {
+        if self.drain.is_some() {
+            self.drain_to(self.end);
+            return self.drained().map(Cut::Oversize);
+        }
+        let rest = self.cut..self.end;
+        (self.cut, self.searched) = (self.end, self.end);
+        (!rest.is_empty()).then_some(Cut::Unterminated(rest))
+    }
+
+    /// The bytes of a range that was cut off.
+    pub fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.buffer[range]
+    }
+
+    /// Forgets everything that was cut off.
+    pub fn release(&mut self) {
+        if self.cut == self.end {
+            (self.cut, self.searched, self.end) = (0, 0, 0);
+            if self.buffer.len() > KEPT_BYTES_MAX {
+                self.buffer = Vec::new();
+            }
+        } else if self.cut > 0 {
+            self.buffer.copy_within(self.cut..self.end, 0);
+            self.end -= self.cut;
+            self.searched -= self.cut;
+            self.cut = 0;
+        }
+    }
+
+    /// Moves the bytes of an oversize line up to `stop` into the drain. They stand at the end of
+    /// what was read, so the room they took is free again.
+    fn drain_to(&mut self, stop: usize) {
+        let piece = &self.buffer[self.cut..stop];
+        let drain = self.drain.get_or_insert_default();
+        let keep = HEAD_BYTES_MAX.saturating_sub(drain.head.len()).min(piece.len());
+        drain.head.extend_from_slice(&piece[..keep]);
+        drain.bytes_total += piece.len() as u64;
+        drain.skim.feed(piece);
+        if stop == self.end {
+            self.end = self.cut;
+            self.searched = self.cut;
+        }
+    }
+
+    fn drained(&mut self) -> Option<Oversize> {
+        let Drain { head, bytes_total, skim } = self.drain.take()?;
+        Some(Oversize { head, bytes_total, said: skim.finish() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Everything that comes out of `stream` when it arrives in pieces of the given sizes.
+    fn cut_all(stream: &[u8], sizes: &[usize], max: usize) -> Vec<String> {
+        let mut lines = Lines::new(max);
+        let mut out = Vec::new();
+        let mut rest = stream;
+        let mut sizes = sizes.iter().copied().cycle();
+        while !rest.is_empty() {
+            let count = sizes.next().unwrap_or(1).clamp(1, rest.len()).min(lines.room().len());
+            lines.room()[..count].copy_from_slice(&rest[..count]);
+            lines.filled(count);
+            rest = &rest[count..];
+            while let Some(cut) = lines.cut() {
+                out.push(show(&lines, cut));
+            }
+            lines.release();
+        }
+        if let Some(cut) = lines.finish() {
+            out.push(show(&lines, cut));
+        }
+        out
+    }
+
+    fn show(lines: &Lines, cut: Cut) -> String {
+        match cut {
+            Cut::Line(range) => format!("{:?}", lines.bytes(range).escape_ascii().to_string()),
+            Cut::Unterminated(range) => format!("rest {}", lines.bytes(range).escape_ascii()),
+            Cut::Oversize(over) => format!("over {} {:?}", over.bytes_total, over.said.id),
+        }
+    }
+
+    #[test]
+    fn an_oversize_line_is_drained_and_the_next_one_fits() {
+        let stream = b"{\"id\":1}\n{\"x\":\"aaaaaaaaaaaaaaaaaaaaaaaa\",\"id\":2}\nok\n";
+        for size in 1..stream.len() {
+            let out = cut_all(stream, &[size], 16);
+            assert_eq!(out.len(), 3, "{out:?}");
+            assert_eq!(out[1], "over 39 Some([50])");
+            assert_eq!(out[2], "\"ok\"");
+        }
+    }
+
+    #[test]
+    fn the_limit_is_the_longest_line_that_passes() {
+        assert_eq!(cut_all(b"1234\n12345\n", &[3], 4), ["\"1234\"", "over 5 None"]);
+        assert_eq!(cut_all(b"12345", &[2], 4), ["over 5 None"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_the_same_lines(
+            stream in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..300),
+            sizes in proptest::collection::vec(1usize..40, 1..20),
+            max in 1usize..60,
+        ) {
+            prop_assert_eq!(cut_all(&stream, &sizes, max), cut_all(&stream, &[stream.len().max(1)], max));
+        }
+
+        #[test]
+        fn nothing_is_lost_or_changed(stream in proptest::collection::vec(any::<u8>(), 0..300), sizes in proptest::collection::vec(1usize..40, 1..20)) {
+            let mut expected: Vec<String> = stream.split(|b| *b == b'\n').map(|l| format!("{:?}", l.escape_ascii().to_string())).collect();
+            let rest = stream.rsplit(|b| *b == b'\n').next().unwrap_or_default();
+            expected.pop();
+            if !rest.is_empty() { expected.push(format!("rest {}", rest.escape_ascii())); }
+            prop_assert_eq!(cut_all(&stream, &sizes, 1000), expected);
+        }
+    }
+}

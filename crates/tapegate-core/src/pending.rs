@@ -1,0 +1,213 @@
+//! What has been asked and not yet answered.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::json::{Cursor, Kind};
+use crate::side::Lane;
+use crate::time::At;
+
+/// How many unanswered requests are remembered. Beyond it the oldest way of dealing with a peer
+/// that never answers is taken: what comes new is forwarded and recorded, but not paired.
+const PENDING_MAX: usize = 1 << 20;
+
+/// The ids one side waits for, oldest first where an id was used more than once.
+#[derive(Debug, Default)]
+pub struct Pending {
+    waiting: HashMap<(Lane, IdKey), Waiting>,
+    count: usize,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// When it was forwarded.
+    pub at: At,
+    /// Its number on the tape.
+    pub n: u64,
+    /// Whether the asker has taken it back.
+    pub cancelled: bool,
+}
+
+/// A request with the id text it was asked with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Where it was asked.
+    pub lane: Lane,
+    /// Its raw id.
+    pub id: Vec<u8>,
+    /// The request.
+    pub asked: Asked,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: Box<[u8]>,
+    first: Asked,
+    more: VecDeque<Asked>,
+}
+
+/// An id as a key: strings by meaning, everything else by spelling.
+///
+/// A server may spell a string id otherwise than it was asked (`"é"` and `"\u00e9"`); a number
+/// keeps its text, so `1`, `1.0` and `"1"` are three ids.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct IdKey(Small);
+
+/// Up to 22 bytes without a heap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Small {
+    Inline(u8, [u8; 22]),
+    Heap(Box<[u8]>),
+}
+
+impl IdKey {
+    /// The key of a raw id text.
+    pub fn new(raw: &[u8]) -> Self {
+        if raw.starts_with(b"\"") && raw.contains(&b'\\') {
+            let decoded = Cursor::new(raw).and_then(|mut cursor| match cursor.kind()? {
+                Kind::String => Ok(format!("\"{}\"", cursor.string()?.decode())),
+                _ => Ok(String::from_utf8_lossy(raw).into_owned()),
+            });
+            if let Ok(decoded) = decoded {
+                return Self(Small::new(decoded.as_bytes()));
+            }
+        }
+        Self(Small::new(raw))
+    }
+}
+
+impl Small {
+    fn new(bytes: &[u8]) -> Self {
+        let mut inline = [0; 22];
+        match inline.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Self::Inline(bytes.len() as u8, inline)
+            }
+            None => Self::Heap(bytes.into()),
+        }
+    }
+}
+
+impl Pending {
+    /// Remembers a request; false if too many wait already.
+    pub fn ask(&mut self, lane: Lane, id: &[u8], at: At, n: u64) -> bool {
+        if self.count >= PENDING_MAX {
+            return false;
+        }
+        self.count += 1;
+        let asked = Asked { at, n, cancelled: false };
+        match self.waiting.entry((lane, IdKey::new(id))) {
+            std::collections::hash_map::Entry::Occupied(mut waiting) => {
+                waiting.get_mut().more.push_back(asked);
+            }
+            std::collections::hash_map::Entry::Vacant(free) => {
+                free.insert(Waiting { id: id.into(), first: asked, more: VecDeque::new() });
+            }
+        }
+        true
+    }
+
+    /// Takes the oldest request that an answer with this id can be for.
+    pub fn answer(&mut self, lane: Lane, id: &[u8]) -> Option<Asked> {
+        let key = (lane, IdKey::new(id));
+        let waiting = self.waiting.get_mut(&key)?;
+        self.count -= 1;
+        match waiting.more.pop_front() {
+            Some(next) => Some(std::mem::replace(&mut waiting.first, next)),
+            None => self.waiting.remove(&key).map(|waiting| waiting.first),
+        }
+    }
+
+    /// Marks a request as taken back. Its answer may still come, but nobody needs one.
+    pub fn cancel(&mut self, lane: Lane, id: &[u8]) {
+        if let Some(waiting) = self.waiting.get_mut(&(lane, IdKey::new(id))) {
+            waiting.first.cancelled = true;
+            waiting.more.iter_mut().for_each(|asked| asked.cancelled = true);
+        }
+    }
+
+    /// Takes every request of `lane` (of all lanes if `None`), in the order they were asked.
+    pub fn take(&mut self, lane: Option<Lane>) -> Vec<Unanswered> {
+        let mut taken = Vec::new();
+        self.waiting.retain(|(of, _), waiting| {
+            if lane.is_some_and(|lane| lane != *of) {
+                return true;
+            }
+            let all = std::iter::once(waiting.first.clone()).chain(waiting.more.drain(..));
+            taken.extend(all.map(|asked| Unanswered { lane: *of, id: waiting.id.to_vec(), asked }));
+            false
+        });
+        self.count -= taken.len();
+        taken.sort_by_key(|unanswered| unanswered.asked.n);
+        taken
+    }
+
+    /// How many requests wait that nobody has taken back.
+    pub fn wanted(&self) -> usize {
+        if self.count == 0 {
+            return 0;
+        }
+        let live = |asked: &&Asked| !asked.cancelled;
+        self.waiting
+            .values()
+            .map(|w| std::iter::once(&w.first).chain(&w.more).filter(live).count())
+            .sum()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LANE: Lane = Lane::ONLY;
+
+    #[test]
+    fn ids_are_kept_apart_by_type_and_together_by_meaning() {
+        let mut pending = Pending::default();
+        for (n, id) in
+            ["1", "\"1\"", "1.0", "null", "\"é\"", "18446744073709551616"].iter().enumerate()
+        {
+            assert!(pending.ask(LANE, id.as_bytes(), At::default(), n as u64));
+        }
+        let mut number = |id: &str| pending.answer(LANE, id.as_bytes()).map(|asked| asked.n);
+        assert_eq!(number("\"1\""), Some(1));
+        assert_eq!(number("1"), Some(0));
+        assert_eq!(number("1"), None);
+        assert_eq!(number(r#""\u00e9""#), Some(4));
+        assert_eq!(number("18446744073709551616"), Some(5));
+        assert_eq!(number("1.0"), Some(2));
+        assert_eq!(number("null"), Some(3));
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn a_repeated_id_is_answered_oldest_first_and_lanes_do_not_mix() {
+        let mut pending = Pending::default();
+        let other = Lane { session: 1, exchange: 9 };
+        pending.ask(LANE, b"7", At::default(), 1);
+        pending.ask(other, b"7", At::default(), 2);
+        pending.ask(LANE, b"7", At::default(), 3);
+        assert_eq!(pending.answer(LANE, b"7").map(|a| a.n), Some(1));
+        assert_eq!(pending.answer(LANE, b"7").map(|a| a.n), Some(3));
+        assert_eq!(pending.answer(LANE, b"7"), None);
+        assert_eq!(pending.answer(other, b"7").map(|a| a.n), Some(2));
+    }
+
+    #[test]
+    fn what_is_taken_back_is_not_wanted() {
+        let mut pending = Pending::default();
+        pending.ask(LANE, b"1", At::default(), 1);
+        pending.ask(LANE, b"2", At::default(), 2);
+        pending.cancel(LANE, b"1");
+        assert_eq!(pending.wanted(), 1);
+        let ids: Vec<_> =
+            pending.take(None).into_iter().map(|u| (u.id, u.asked.cancelled)).collect();
+        assert_eq!(ids, [(b"1".to_vec(), true), (b"2".to_vec(), false)]);
+    }
+}

@@ -1,0 +1,266 @@
+//! The state of a live session: who waits for what, and what is recorded before it is sent.
+//!
+//! The relay does no I/O and reads no clock: the wire feeds it [`Event`]s and carries out the
+//! [`Action`]s it returns, in order. Three things hold here and nowhere else: an entry is recorded
+//! before its frame is sent; a request is known as pending before its bytes leave; and a request
+//! that can no longer be answered gets an error from us, once, where somebody still listens.
+
+use std::borrow::Cow;
+
+use crate::frame::{self, Body, Envelope, Frame, Kind};
+use crate::lines::Oversize;
+use crate::pending::Pending;
+use crate::side::{Lane, Side};
+use crate::tape::{Element, Entry, Reply, What};
+use crate::time::At;
+
+/// The error code of an answer we give because the other side is gone.
+pub const CODE_GONE: i32 = -32000;
+/// The error code of an answer we give to or for a message over the size limit.
+pub const CODE_TOO_LARGE: i32 = -32010;
+
+/// Something that happened on the wire.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A message arrived; `terminated` is false for a last line without its line end.
+    Received {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// Whether its line end arrived too.
+        terminated: bool,
+    },
+    /// A message arrived that is over the limit; it was drained and is not forwarded.
+    TooLarge {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// What is known of it.
+        message: Oversize,
+        /// The limit it broke.
+        bytes_max: usize,
+    },
+    /// A side is gone and will not answer what it was asked.
+    Gone {
+        /// The conversation, or all.
+        lane: Option<Lane>,
+        /// Who is gone.
+        side: Side,
+        /// Why, for those who still wait.
+        why: &'a str,
+    },
+}
+
+/// Something the wire must do, in order.
+#[derive(Debug)]
+pub enum Action<'a> {
+    /// Put an entry on the tape.
+    Record(Entry<'a>),
+    /// Send a frame on as it arrived.
+    Forward {
+        /// The conversation.
+        lane: Lane,
+        /// Where to.
+        to: Side,
+        /// The frame.
+        frame: Frame<'a>,
+    },
+    /// Send a message of our own. It has no line end.
+    Answer {
+        /// The conversation.
+        lane: Lane,
+        /// Where to.
+        to: Side,
+        /// The text.
+        text: Vec<u8>,
+    },
+}
+
+/// The state machine of a session, or of all sessions of one recording.
+#[derive(Debug, Default)]
+pub struct Relay {
+    /// Requests of the client that the server has not answered.
+    from_client: Pending,
+    /// Requests of the server that the client has not answered.
+    from_server: Pending,
+    /// How many messages have been recorded; the number of the last one.
+    count: u64,
+}
+
+impl Relay {
+    /// Feeds one event that happened at `at` and emits what must be done, in order.
+    pub fn handle(&mut self, at: At, event: Event<'_>, emit: &mut dyn FnMut(Action<'_>)) {
+        match event {
+            Event::Received { lane, from, bytes, terminated } => {
+                let frame = Frame::read(bytes);
+                let what = self.note(at, lane, from, &frame);
+                let entry = Entry {
+                    at,
+                    lane,
+                    from,
+                    bytes: Cow::Borrowed(bytes),
+                    what,
+                    terminated,
+                    ours: false,
+                };
+                emit(Action::Record(entry));
+                emit(Action::Forward { lane, to: from.other(), frame });
+            }
+            Event::TooLarge { lane, from, message, bytes_max } => {
+                self.refuse(at, lane, from, message, bytes_max, emit);
+            }
+            Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, emit),
+        }
+    }
+
+    /// How many requests of `asker` wait for an answer that somebody still wants.
+    pub fn wanted(&self, asker: Side) -> usize {
+        match asker {
+            Side::Client => self.from_client.wanted(),
+            Side::Server => self.from_server.wanted(),
+        }
+    }
+
+    /// How many messages went over the wire.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Updates who waits for what, and says how the frame stands on the tape.
+    fn note(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>) -> What {
+        match frame.body() {
+            Body::Message(envelope) => What::Message(self.note_message(at, lane, from, envelope)),
+            Body::Batch => {
+                let elements = frame::elements(frame.bytes());
+                What::Batch(elements.iter().map(|e| self.note_element(at, lane, from, e)).collect())
+            }
+            Body::Garbage(garbage) => What::Garbage(garbage.reason()),
+        }
+    }
+
+    fn note_element(
+        &mut self,
+        at: At,
+        lane: Lane,
+        from: Side,
+        element: &Frame<'_>,
+    ) -> Option<Element> {
+        element.envelope().map(|envelope| self.note_message(at, lane, from, envelope))
+    }
+
+    fn note_message(&mut self, at: At, lane: Lane, from: Side, said: &Envelope<'_>) -> Element {
+        self.count += 1;
+        let n = self.count;
+        let mut reply = None;
+        match (said.kind(), said.id) {
+            (Kind::Request, Some(id)) => drop(self.asked_by(from).ask(lane, id, at, n)),
+            (Kind::Response | Kind::Error, Some(id)) => {
+                let asked = self.asked_by(from.other()).answer(lane, id);
+                reply = asked.map(|asked| Reply { to: asked.n, latency_ms: at.ms_since(asked.at) });
+            }
+            (Kind::Notification, _) if said.is_method("notifications/cancelled") => {
+                if let Some(id) = said.request_id {
+                    self.asked_by(from).cancel(lane, id);
+                }
+            }
+            _ => {}
+        }
+        Element { n, reply }
+    }
+
+    /// Marks a message over the limit on the tape, and answers it or for it, so that nobody waits.
+    fn refuse(
+        &mut self,
+        at: At,
+        lane: Lane,
+        from: Side,
+        message: Oversize,
+        bytes_max: usize,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let Oversize { head, bytes_total, said } = message;
+        emit(Action::Record(Entry {
+            at,
+            lane,
+            from,
+            bytes: Cow::Owned(head),
+            what: What::TooLarge { bytes_total },
+            terminated: true,
+            ours: false,
+        }));
+        let Some(id) = said.id else { return };
+        let words = format!(
+            "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
+        );
+        let data = format!("{{\"bytes\":{bytes_total},\"limit\":{bytes_max}}}");
+        let text = frame::error_reply(&id, CODE_TOO_LARGE, &words, &data);
+        if said.method.is_some() {
+            // It was a request: its sender learns that it went nowhere.
+            self.count += 1;
+            let element = Element { n: self.count, reply: None };
+            answer(at, lane, from, element, text, emit);
+        } else if let Some(asked) = self.asked_by(from.other()).answer(lane, &id) {
+            // It was an answer: who asked learns why it does not come.
+            self.count += 1;
+            let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
+            let element = Element { n: self.count, reply: Some(reply) };
+            answer(at, lane, from.other(), element, text, emit);
+        }
+    }
+
+    /// Answers, in place of a side that is gone, everything the other side still wants to know.
+    fn give_up(
+        &mut self,
+        at: At,
+        lane: Option<Lane>,
+        side: Side,
+        why: &str,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let listener = side.other();
+        for unanswered in self.asked_by(listener).take(lane) {
+            if unanswered.asked.cancelled {
+                continue;
+            }
+            self.count += 1;
+            let reply =
+                Reply { to: unanswered.asked.n, latency_ms: at.ms_since(unanswered.asked.at) };
+            let element = Element { n: self.count, reply: Some(reply) };
+            let text = frame::error_reply(&unanswered.id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
+            answer(at, unanswered.lane, listener, element, text, emit);
+        }
+        self.asked_by(side).take(lane);
+    }
+
+    fn asked_by(&mut self, side: Side) -> &mut Pending {
+        match side {
+            Side::Client => &mut self.from_client,
+            Side::Server => &mut self.from_server,
+        }
+    }
+}
+
+/// Records a message of our own and sends it to `to`, as if from the other side.
+fn answer(
+    at: At,
+    lane: Lane,
+    to: Side,
+    element: Element,
+    text: Vec<u8>,
+    emit: &mut dyn FnMut(Action<'_>),
+) {
+    emit(Action::Record(Entry {
+        at,
+        lane,
+        from: to.other(),
+        bytes: Cow::Owned(text.clone()),
+        what: What::Message(element),
+        terminated: true,
+        ours: true,
+    }));
+    emit(Action::Answer { lane, to, text });
+}

@@ -1,0 +1,101 @@
+//! What happened: one model, and the dialects it is written in.
+//!
+//! A tape is a header, entries and a footer (thoughtjack) or entries alone (overwatch). Messages
+//! are embedded as the text they were sent with, never built anew, so key order, number spelling
+//! and duplicate keys survive. Reading keeps keys it does not know, and a line that is written
+//! again from what was read is the same line.
+
+mod audit;
+mod base64;
+mod line;
+mod reader;
+mod write;
+
+use std::borrow::Cow;
+
+use crate::side::{Lane, Side};
+use crate::time::At;
+
+pub use audit::{Audit, Finding, Severity, Totals};
+pub use base64::{decode as base64_decode, encode as base64_encode};
+pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp};
+pub use reader::{Numbered, Problem, Reader};
+pub use write::{Dialect, Mask, Masked, Scribe, ScribeOptions, Sink};
+
+/// The version of the thoughtjack format that is written.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// The `parse_error` of a last line without its line end.
+pub const UNTERMINATED: &str = "unterminated_frame_at_close";
+/// The `parse_error` of a message over the size limit.
+pub const TOO_LARGE: &str = "message_too_large";
+/// The `parse_error` of the marker written when a torn tape is appended to.
+pub const TORN_TAIL: &str = "recovered_after_torn_tail";
+
+/// What the tape keeps of one frame.
+#[derive(Debug, Clone)]
+pub struct Entry<'a> {
+    /// When it arrived.
+    pub at: At,
+    /// The conversation it belongs to.
+    pub lane: Lane,
+    /// Who sent it, or in whose place we did.
+    pub from: Side,
+    /// Its exact bytes, line end not included; of a message over the limit, the first ones.
+    pub bytes: Cow<'a, [u8]>,
+    /// What the bytes are.
+    pub what: What,
+    /// Whether its line end arrived.
+    pub terminated: bool,
+    /// Whether it is a message of our own.
+    pub ours: bool,
+}
+
+/// What the bytes of an entry are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// One message.
+    Message(Element),
+    /// A batch; elements that are no objects have no number.
+    Batch(Vec<Option<Element>>),
+    /// No message, and why.
+    Garbage(String),
+    /// A message over the limit that was not forwarded.
+    TooLarge {
+        /// How long it was.
+        bytes_total: u64,
+    },
+}
+
+/// A message's place on the tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Element {
+    /// Its number, from 1 without gaps.
+    pub n: u64,
+    /// What it answers.
+    pub reply: Option<Reply>,
+}
+
+/// The request an answer belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply {
+    /// The request's number.
+    pub to: u64,
+    /// How long the answer took by the monotonic clock.
+    pub latency_ms: u64,
+}
+
+/// Keeps what happened. The wire hands entries over; where they go is the store's business.
+pub trait Recorder {
+    /// Takes an entry. Nothing may be sent before [`Recorder::commit`] has returned.
+    fn append(&mut self, entry: &Entry<'_>);
+
+    /// Hands everything that was appended to the kernel. After an error nothing more is recorded.
+    fn commit(&mut self) -> Result<(), RecordError>;
+
+    /// Ends the tape in order.
+    fn close(&mut self, at: At) -> Result<(), RecordError>;
+}
+
+/// Why something could not be recorded.
+pub type RecordError = Box<dyn std::error::Error + Send + Sync>;

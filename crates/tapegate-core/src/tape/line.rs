@@ -1,0 +1,509 @@
+//! One line of a tape, of any dialect, and how it is written.
+//!
+//! The same types are read and written: what the hot path writes for a live frame is what a
+//! reader gets back, so a round trip needs no third model. Unknown keys ride along in `extra`.
+
+use std::borrow::Cow;
+
+use super::base64;
+use super::write::Sink;
+use crate::json::{Cursor, Fault, Kind, Str, write_str};
+use crate::side::Side;
+use crate::time::{SubSecond, write_rfc3339};
+
+/// A line of a tape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// Where a thoughtjack recording, or a part of a merged one, begins.
+    Header(Header<'a>),
+    /// A message.
+    Message(Message<'a>),
+    /// A frame that is no message, or a marker.
+    Bad(Bad<'a>),
+    /// Where a thoughtjack recording ends.
+    Footer(Footer<'a>),
+    /// A thoughtjack line of a type this build does not know.
+    Unknown(String),
+}
+
+/// Why a line is no tape entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineFault {
+    /// Not JSON.
+    #[error("not JSON: {0}")]
+    NotJson(#[from] Fault),
+    /// JSON, but nothing a tape holds.
+    #[error("not a tape entry: an object with {0}")]
+    NotAnEntry(String),
+    /// A key is missing or has a value of the wrong sort.
+    #[error("`{key}` {fault}")]
+    Key {
+        /// The key.
+        key: &'static str,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+}
+
+/// When an entry was recorded: a moment to be written, or the text that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamp<'a> {
+    /// Microseconds since 1970.
+    At(i64),
+    /// As it stands in the file.
+    Text(&'a str),
+}
+
+/// A message line, with the keys of both dialects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// `seq`; overwatch lines have none.
+    pub seq: Option<u64>,
+    /// `ts`.
+    pub ts: Stamp<'a>,
+    /// `dir` or `direction`.
+    pub from: Side,
+    /// The raw text of `msg` or `parsed`.
+    pub msg: Cow<'a, [u8]>,
+    /// `raw` of an overwatch line: the exact bytes of the frame.
+    pub raw: Option<Cow<'a, str>>,
+    /// `latency_ms`.
+    pub latency_ms: Option<u64>,
+    /// `session` or `session_id`, raw text.
+    pub session: Option<Cow<'a, [u8]>>,
+    /// `req`: the `seq` of the request that is answered.
+    pub req: Option<u64>,
+    /// `batch`: which batch of the tape the message came in.
+    pub batch: Option<u64>,
+    /// `by`: present when the message is the recorder's own.
+    pub ours: bool,
+    /// `unterminated`: the line end never came.
+    pub unterminated: bool,
+    /// `redacted`: where values were masked.
+    pub redacted: Vec<String>,
+    /// Every other key, as `,"key":value` text.
+    pub extra: Vec<u8>,
+}
+
+/// A frame that is no message: `raw` and `parse_error`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bad<'a> {
+    /// `ts`.
+    pub ts: Stamp<'a>,
+    /// `direction`.
+    pub from: Side,
+    /// The bytes, exact where the file has them.
+    pub raw: Cow<'a, [u8]>,
+    /// `parse_error`.
+    pub reason: Cow<'a, str>,
+    /// `bytes`: how long the frame was, where `raw` is only its start.
+    pub bytes_total: Option<u64>,
+    /// `session_id`, raw text.
+    pub session: Option<Cow<'a, [u8]>>,
+    /// Every other key, as `,"key":value` text.
+    pub extra: Vec<u8>,
+}
+
+/// The first line of a thoughtjack tape. Texts are meanings, not JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Header<'a> {
+    /// `version` of the format.
+    pub version: Cow<'a, str>,
+    /// `name`.
+    pub name: Option<Cow<'a, str>>,
+    /// `tags`.
+    pub tags: Vec<Cow<'a, str>>,
+    /// `recorded_at`.
+    pub recorded_at: Cow<'a, str>,
+    /// `upstream`.
+    pub upstream: Cow<'a, str>,
+    /// `thoughtjack_version`.
+    pub tool_version: Cow<'a, str>,
+    /// Every other key, as `,"key":value` text.
+    pub extra: Vec<u8>,
+}
+
+/// The last line of a thoughtjack tape that ended in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Footer<'a> {
+    /// `total_messages`.
+    pub total_messages: u64,
+    /// `duration_ms`.
+    pub duration_ms: u64,
+    /// `client_messages`.
+    pub client_messages: u64,
+    /// `server_messages`.
+    pub server_messages: u64,
+    /// Every other key, as `,"key":value` text.
+    pub extra: Cow<'a, [u8]>,
+}
+
+impl<'a> Line<'a> {
+    /// Reads one line. The dialect is told from its keys.
+    pub fn read(text: &'a [u8]) -> Result<Self, LineFault> {
+        let keys = Keys::read(text)?;
+        match keys.string("type").as_deref() {
+            Some("header") => Ok(Self::Header(Header::read(keys)?)),
+            Some("message") => Ok(Self::Message(Message::read(keys, "dir", "msg")?)),
+            Some("footer") => Ok(Self::Footer(Footer::read(keys)?)),
+            Some(other) if !keys.has("direction") => Ok(Self::Unknown(other.to_owned())),
+            _ if keys.has("direction") && keys.has("parse_error") => {
+                Ok(Self::Bad(Bad::read(keys)?))
+            }
+            _ if keys.has("direction") => {
+                Ok(Self::Message(Message::read(keys, "direction", "parsed")?))
+            }
+            _ => Err(LineFault::NotAnEntry(keys.names())),
+        }
+    }
+}
+
+impl<'a> Message<'a> {
+    fn read(mut keys: Keys<'a>, dir: &'static str, msg: &'static str) -> Result<Self, LineFault> {
+        keys.take("type");
+        let message = Self {
+            ts: keys.stamp()?,
+            from: keys.side(dir)?,
+            msg: Cow::Borrowed(
+                keys.take(msg).ok_or(LineFault::Key { key: msg, fault: "is missing" })?,
+            ),
+            seq: if dir == "dir" {
+                Some(
+                    keys.number("seq")?
+                        .ok_or(LineFault::Key { key: "seq", fault: "is missing" })?,
+                )
+            } else {
+                None
+            },
+            raw: if dir == "dir" { None } else { keys.take_string("raw") },
+            latency_ms: keys.number("latency_ms")?,
+            session: keys
+                .take(if dir == "dir" { "session" } else { "session_id" })
+                .map(Cow::Borrowed),
+            req: keys.number("req")?,
+            batch: keys.number("batch")?,
+            ours: keys.take_string("by").is_some_and(|by| by == "tapegate"),
+            unterminated: keys.take("unterminated").is_some_and(|value| value == b"true"),
+            redacted: keys.strings("redacted"),
+            extra: keys.rest(),
+        };
+        if dir == "dir" && !message.msg.starts_with(b"{") {
+            return Err(LineFault::Key { key: "msg", fault: "is not an object" });
+        }
+        Ok(message)
+    }
+
+    /// Appends the line in the thoughtjack dialect.
+    pub fn write_thoughtjack(&self, out: &mut impl Sink) {
+        out.put(b"{\"type\":\"message\",\"seq\":");
+        put_number(out, self.seq.unwrap_or_default());
+        out.put(b",\"ts\":\"");
+        put_stamp(out, self.ts, SubSecond::Micros);
+        out.put(match self.from {
+            Side::Client => b"\",\"dir\":\"c2s\",\"msg\":",
+            Side::Server => b"\",\"dir\":\"s2c\",\"msg\":",
+        });
+        out.put(&self.msg);
+        self.write_rest(out, b",\"session\":");
+    }
+
+    /// Appends the line in the overwatch dialect.
+    pub fn write_overwatch(&self, out: &mut impl Sink) {
+        put_overwatch_head(out, self.ts, self.from);
+        out.put(b",\"parsed\":");
+        out.put(&self.msg);
+        if let Some(raw) = &self.raw {
+            out.put(b",\"raw\":");
+            put_string(out, raw);
+        }
+        self.write_rest(out, b",\"session_id\":");
+    }
+
+    fn write_rest(&self, out: &mut impl Sink, session_key: &[u8]) {
+        let optional = |out: &mut _, key: &[u8], value: Option<u64>| {
+            if let Some(value) = value {
+                Sink::put(out, key);
+                put_number(out, value);
+            }
+        };
+        optional(out, b",\"latency_ms\":", self.latency_ms);
+        if let Some(session) = &self.session {
+            out.put(session_key);
+            out.put(session);
+        }
+        optional(out, b",\"req\":", self.req);
+        optional(out, b",\"batch\":", self.batch);
+        if self.ours {
+            out.put(b",\"by\":\"tapegate\"");
+        }
+        if self.unterminated {
+            out.put(b",\"unterminated\":true");
+        }
+        for (index, path) in self.redacted.iter().enumerate() {
+            out.put(if index == 0 { b",\"redacted\":[" } else { b"," });
+            put_string(out, path);
+        }
+        if !self.redacted.is_empty() {
+            out.put(b"]");
+        }
+        out.put(&self.extra);
+        out.put(b"}\n");
+    }
+}
+
+impl<'a> Bad<'a> {
+    fn read(mut keys: Keys<'a>) -> Result<Self, LineFault> {
+        let ts = keys.stamp()?;
+        let from = keys.side("direction")?;
+        let text = keys.take_string("raw");
+        let exact = keys.take_string("raw_b64").and_then(|text| base64::decode(&text));
+        let raw = match (exact, text) {
+            (Some(bytes), _) => Cow::Owned(bytes),
+            (None, Some(Cow::Borrowed(text))) => Cow::Borrowed(text.as_bytes()),
+            (None, Some(Cow::Owned(text))) => Cow::Owned(text.into_bytes()),
+            (None, None) => return Err(LineFault::Key { key: "raw", fault: "is missing" }),
+        };
+        let reason = keys.take_string("parse_error");
+        let reason =
+            reason.ok_or(LineFault::Key { key: "parse_error", fault: "is not a string" })?;
+        let bytes_total = keys.number("bytes")?;
+        let session = keys.take("session_id").map(Cow::Borrowed);
+        Ok(Self { ts, from, raw, reason, bytes_total, session, extra: keys.rest() })
+    }
+
+    /// Appends the line, which has the same form in every dialect.
+    pub fn write(&self, out: &mut impl Sink) {
+        put_overwatch_head(out, self.ts, self.from);
+        out.put(b",\"raw\":");
+        let text = String::from_utf8_lossy(&self.raw);
+        put_string(out, &text);
+        out.put(b",\"parse_error\":");
+        put_string(out, &self.reason);
+        if let Cow::Owned(_) = text {
+            out.put(b",\"raw_b64\":\"");
+            out.put(base64::encode(&self.raw).as_bytes());
+            out.put(b"\"");
+        }
+        if let Some(bytes) = self.bytes_total {
+            out.put(b",\"bytes\":");
+            put_number(out, bytes);
+        }
+        if let Some(session) = &self.session {
+            out.put(b",\"session_id\":");
+            out.put(session);
+        }
+        out.put(&self.extra);
+        out.put(b"}\n");
+    }
+}
+
+impl<'a> Header<'a> {
+    fn read(mut keys: Keys<'a>) -> Result<Self, LineFault> {
+        keys.take("type");
+        let mut text = |key: &'static str| {
+            keys.take_string(key).ok_or(LineFault::Key { key, fault: "is missing" })
+        };
+        Ok(Self {
+            version: text("version")?,
+            recorded_at: text("recorded_at")?,
+            upstream: text("upstream")?,
+            tool_version: text("thoughtjack_version")?,
+            name: keys.take_string("name"),
+            tags: keys.strings("tags").into_iter().map(Cow::Owned).collect(),
+            extra: keys.rest(),
+        })
+    }
+
+    /// Appends the line.
+    pub fn write(&self, out: &mut impl Sink) {
+        out.put(b"{\"type\":\"header\",\"version\":");
+        put_string(out, &self.version);
+        if let Some(name) = &self.name {
+            out.put(b",\"name\":");
+            put_string(out, name);
+        }
+        for (index, tag) in self.tags.iter().enumerate() {
+            out.put(if index == 0 { b",\"tags\":[" } else { b"," });
+            put_string(out, tag);
+        }
+        if !self.tags.is_empty() {
+            out.put(b"]");
+        }
+        out.put(b",\"recorded_at\":");
+        put_string(out, &self.recorded_at);
+        out.put(b",\"upstream\":");
+        put_string(out, &self.upstream);
+        out.put(b",\"thoughtjack_version\":");
+        put_string(out, &self.tool_version);
+        out.put(&self.extra);
+        out.put(b"}\n");
+    }
+}
+
+impl<'a> Footer<'a> {
+    fn read(mut keys: Keys<'a>) -> Result<Self, LineFault> {
+        keys.take("type");
+        let mut count = |key: &'static str| {
+            keys.number(key)?.ok_or(LineFault::Key { key, fault: "is missing" })
+        };
+        Ok(Self {
+            total_messages: count("total_messages")?,
+            duration_ms: count("duration_ms")?,
+            client_messages: count("client_messages")?,
+            server_messages: count("server_messages")?,
+            extra: Cow::Owned(keys.rest()),
+        })
+    }
+
+    /// Appends the line.
+    pub fn write(&self, out: &mut impl Sink) {
+        out.put(b"{\"type\":\"footer\",\"total_messages\":");
+        put_number(out, self.total_messages);
+        out.put(b",\"duration_ms\":");
+        put_number(out, self.duration_ms);
+        out.put(b",\"client_messages\":");
+        put_number(out, self.client_messages);
+        out.put(b",\"server_messages\":");
+        put_number(out, self.server_messages);
+        out.put(&self.extra);
+        out.put(b"}\n");
+    }
+}
+
+/// The members of a line that have not been taken yet, in file order.
+struct Keys<'a>(Vec<(Str<'a>, &'a [u8])>);
+
+impl<'a> Keys<'a> {
+    fn read(text: &'a [u8]) -> Result<Self, LineFault> {
+        let mut cursor = Cursor::new(text)?;
+        let mut members = Vec::with_capacity(8);
+        if cursor.kind()? != Kind::Object {
+            cursor.value()?;
+            cursor.end()?;
+            return Err(LineFault::NotAnEntry("no keys, because it is no object".to_owned()));
+        }
+        cursor.open()?;
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first)? {
+            members.push((key, cursor.value()?));
+        }
+        cursor.end()?;
+        Ok(Self(members))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key.is(name))
+    }
+
+    fn take(&mut self, name: &str) -> Option<&'a [u8]> {
+        let at = self.0.iter().position(|(key, _)| key.is(name))?;
+        Some(self.0.remove(at).1)
+    }
+
+    fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.0.iter().find(|(key, _)| key.is(name)).and_then(|(_, value)| meaning(value))
+    }
+
+    fn take_string(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        let text = self.string(name)?;
+        self.take(name);
+        Some(text)
+    }
+
+    fn number(&mut self, name: &'static str) -> Result<Option<u64>, LineFault> {
+        let Some(text) = self.take(name) else { return Ok(None) };
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        number.map(Some).ok_or(LineFault::Key { key: name, fault: "is not a whole number from 0" })
+    }
+
+    fn strings(&mut self, name: &str) -> Vec<String> {
+        let Some(array) = self.take(name) else { return Vec::new() };
+        let items = crate::frame::array_items(array);
+        items.into_iter().filter_map(|item| meaning(item).map(Cow::into_owned)).collect()
+    }
+
+    fn stamp(&mut self) -> Result<Stamp<'a>, LineFault> {
+        let missing = LineFault::Key { key: "ts", fault: "is missing" };
+        let text = self.take("ts").ok_or(missing)?;
+        let text = std::str::from_utf8(text).unwrap_or_default();
+        let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        inner.map(Stamp::Text).ok_or(LineFault::Key { key: "ts", fault: "is not a string" })
+    }
+
+    fn side(&mut self, name: &'static str) -> Result<Side, LineFault> {
+        match (name, self.take_string(name).as_deref()) {
+            ("dir", Some("c2s")) | ("direction", Some("client_to_server")) => Ok(Side::Client),
+            ("dir", Some("s2c")) | ("direction", Some("server_to_client")) => Ok(Side::Server),
+            ("dir", _) => Err(LineFault::Key { key: "dir", fault: "is neither `c2s` nor `s2c`" }),
+            _ => Err(LineFault::Key {
+                key: "direction",
+                fault: "is neither `client_to_server` nor `server_to_client`",
+            }),
+        }
+    }
+
+    fn rest(self) -> Vec<u8> {
+        let mut extra = Vec::new();
+        for (key, value) in self.0 {
+            extra.extend_from_slice(b",\"");
+            extra.extend_from_slice(key.raw);
+            extra.extend_from_slice(b"\":");
+            extra.extend_from_slice(value);
+        }
+        extra
+    }
+
+    fn names(&self) -> String {
+        if self.0.is_empty() {
+            return "no keys".to_owned();
+        }
+        let names: Vec<_> = self.0.iter().map(|(key, _)| format!("`{}`", key.decode())).collect();
+        format!("the keys {}", names.join(", "))
+    }
+}
+
+fn meaning(value: &[u8]) -> Option<Cow<'_, str>> {
+    let mut cursor = Cursor::new(value).ok()?;
+    cursor.string().ok().map(|text| text.decode())
+}
+
+fn put_overwatch_head(out: &mut impl Sink, ts: Stamp<'_>, from: Side) {
+    out.put(b"{\"ts\":\"");
+    put_stamp(out, ts, SubSecond::Millis);
+    out.put(match from {
+        Side::Client => b"\",\"direction\":\"client_to_server\"",
+        Side::Server => b"\",\"direction\":\"server_to_client\"",
+    });
+}
+
+fn put_stamp(out: &mut impl Sink, ts: Stamp<'_>, digits: SubSecond) {
+    match ts {
+        Stamp::Text(text) => out.put(text.as_bytes()),
+        Stamp::At(wall_us) => {
+            let mut text = Vec::with_capacity(32);
+            write_rfc3339(&mut text, wall_us, digits);
+            out.put(&text);
+        }
+    }
+}
+
+fn put_number(out: &mut impl Sink, number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.put(&digits[at..]);
+}
+
+fn put_string(out: &mut impl Sink, text: &str) {
+    let mut quoted = Vec::with_capacity(text.len() + 16);
+    write_str(&mut quoted, text);
+    out.put(&quoted);
+}

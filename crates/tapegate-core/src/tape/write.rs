@@ -1,0 +1,244 @@
+//! Entries of a live session, written line by line in one of the dialects.
+
+use std::borrow::Cow;
+
+use super::line::{Bad, Footer, Header, Message, Stamp};
+use super::{Element, Entry, TOO_LARGE, UNTERMINATED, What};
+use crate::frame;
+use crate::json;
+use crate::side::{Lane, Side};
+use crate::time::At;
+
+/// How a tape is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Header, numbered messages, footer; frames that are no messages go beside the tape.
+    Thoughtjack,
+    /// One object a frame, good or bad, and nothing else.
+    Overwatch,
+}
+
+/// Somewhere bytes are appended.
+pub trait Sink {
+    /// Appends `bytes`.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Takes secrets out of what is written. The wire never sees it.
+pub trait Mask {
+    /// A message with its secrets masked.
+    fn message<'a>(&self, msg: &'a [u8]) -> Masked<'a>;
+    /// A frame that could not be parsed, with everything masked that may be a secret.
+    fn garbage<'a>(&self, raw: &'a [u8]) -> Cow<'a, [u8]>;
+}
+
+/// A message as it may be written, and where values were masked.
+#[derive(Debug, Clone)]
+pub struct Masked<'a> {
+    /// JSON text.
+    pub text: Cow<'a, [u8]>,
+    /// The places, as JSON pointers.
+    pub paths: Vec<String>,
+}
+
+/// What a scribe is told about its tape.
+#[derive(Debug, Clone, Copy)]
+pub struct ScribeOptions {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// Whether overwatch lines repeat the exact bytes in `raw`.
+    pub raw: bool,
+    /// Whether several clients may talk at once, so that answers must name their request.
+    pub shared: bool,
+}
+
+/// Writes entries as lines.
+pub struct Scribe {
+    options: ScribeOptions,
+    mask: Option<Box<dyn Mask>>,
+    started: At,
+    client_messages: u64,
+    server_messages: u64,
+    batches: u64,
+    anomalies: u64,
+}
+
+impl Scribe {
+    /// A scribe for a session that started at `started`.
+    pub fn new(options: ScribeOptions, mask: Option<Box<dyn Mask>>, started: At) -> Self {
+        let (client_messages, server_messages, batches, anomalies) = (0, 0, 0, 0);
+        Self { options, mask, started, client_messages, server_messages, batches, anomalies }
+    }
+
+    /// Writes the first line, if the dialect has one.
+    pub fn open(&mut self, header: &Header<'_>, tape: &mut impl Sink) {
+        if self.options.dialect == Dialect::Thoughtjack {
+            header.write(tape);
+        }
+    }
+
+    /// Writes one entry: its messages to `tape`, and what the dialect has no line for to `beside`.
+    pub fn write(&mut self, entry: &Entry<'_>, tape: &mut impl Sink, beside: &mut impl Sink) {
+        match &entry.what {
+            What::Message(element) => {
+                self.message(entry, &entry.bytes, *element, None, tape, beside)
+            }
+            What::Batch(elements) => self.batch(entry, elements, tape, beside),
+            What::Garbage(reason) => {
+                let reason = if entry.terminated { reason } else { UNTERMINATED };
+                self.bad(entry, reason, None, tape, beside);
+            }
+            What::TooLarge { bytes_total } => {
+                self.bad(entry, TOO_LARGE, Some(*bytes_total), tape, beside);
+            }
+        }
+    }
+
+    /// Writes the last line, if the dialect has one.
+    pub fn close(&mut self, at: At, tape: &mut impl Sink) {
+        if self.options.dialect == Dialect::Thoughtjack {
+            let footer = Footer {
+                total_messages: self.client_messages + self.server_messages,
+                duration_ms: at.ms_since(self.started),
+                client_messages: self.client_messages,
+                server_messages: self.server_messages,
+                extra: Cow::Borrowed(b""),
+            };
+            footer.write(tape);
+        }
+    }
+
+    /// How many messages were written, from the client and from the server.
+    pub fn messages(&self) -> (u64, u64) {
+        (self.client_messages, self.server_messages)
+    }
+
+    /// How many frames were no messages.
+    pub fn anomalies(&self) -> u64 {
+        self.anomalies
+    }
+
+    fn message(
+        &mut self,
+        entry: &Entry<'_>,
+        bytes: &[u8],
+        element: Element,
+        batch: Option<u64>,
+        tape: &mut impl Sink,
+        beside: &mut impl Sink,
+    ) {
+        if self.options.dialect == Dialect::Overwatch && !entry.terminated {
+            return self.bad(entry, UNTERMINATED, None, tape, beside);
+        }
+        self.count(entry.from, 1);
+        let text = json::compact(bytes.trim_ascii());
+        let masked = match &self.mask {
+            Some(mask) => mask.message(&text),
+            None => Masked { text: Cow::Borrowed(&text), paths: Vec::new() },
+        };
+        let reply = element.reply;
+        let mut line = Message {
+            seq: Some(element.n),
+            ts: Stamp::At(entry.at.wall_us),
+            from: entry.from,
+            raw: None,
+            latency_ms: None,
+            session: session_text(entry.lane),
+            req: reply.filter(|_| self.options.shared).map(|reply| reply.to),
+            batch,
+            ours: entry.ours,
+            unterminated: !entry.terminated,
+            redacted: masked.paths,
+            msg: masked.text,
+            extra: Vec::new(),
+        };
+        match self.options.dialect {
+            Dialect::Thoughtjack => {
+                line.latency_ms = reply.map(|reply| reply.latency_ms);
+                line.write_thoughtjack(tape);
+            }
+            Dialect::Overwatch => {
+                line.req = None;
+                line.raw = self.raw(entry, &line).map(Cow::Owned);
+                line.write_overwatch(tape);
+            }
+        }
+    }
+
+    /// `raw` of a good overwatch line: the bytes as they came, or their masked text.
+    fn raw(&self, entry: &Entry<'_>, line: &Message<'_>) -> Option<String> {
+        let bytes = if line.redacted.is_empty() { &entry.bytes } else { &line.msg };
+        (self.options.raw).then(|| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    fn batch(
+        &mut self,
+        entry: &Entry<'_>,
+        elements: &[Option<Element>],
+        tape: &mut impl Sink,
+        beside: &mut impl Sink,
+    ) {
+        self.batches += 1;
+        if self.options.dialect == Dialect::Overwatch {
+            let numbered = elements.iter().flatten().count() as u64;
+            let whole = Element { n: 0, reply: None };
+            self.message(entry, &entry.bytes, whole, None, tape, beside);
+            self.count(entry.from, numbered.saturating_sub(1));
+            return;
+        }
+        self.bad(entry, "batch", None, tape, beside);
+        let batch = Some(self.batches);
+        for (frame, element) in frame::elements(&entry.bytes).iter().zip(elements) {
+            if let Some(element) = element {
+                self.message(entry, frame.bytes(), *element, batch, tape, beside);
+            }
+        }
+    }
+
+    fn bad(
+        &mut self,
+        entry: &Entry<'_>,
+        reason: &str,
+        bytes_total: Option<u64>,
+        tape: &mut impl Sink,
+        beside: &mut impl Sink,
+    ) {
+        self.anomalies += 1;
+        let raw = match &self.mask {
+            Some(mask) => mask.garbage(&entry.bytes),
+            None => Cow::Borrowed(entry.bytes.as_ref()),
+        };
+        let line = Bad {
+            ts: Stamp::At(entry.at.wall_us),
+            from: entry.from,
+            raw,
+            reason: Cow::Borrowed(reason),
+            bytes_total,
+            session: session_text(entry.lane),
+            extra: Vec::new(),
+        };
+        match self.options.dialect {
+            Dialect::Thoughtjack => line.write(beside),
+            Dialect::Overwatch => line.write(tape),
+        }
+    }
+
+    fn count(&mut self, from: Side, messages: u64) {
+        match from {
+            Side::Client => self.client_messages += messages,
+            Side::Server => self.server_messages += messages,
+        }
+    }
+}
+
+/// How a lane's session is named on its lines. The first session has no name, so that a tape of
+/// one session looks exactly as its document shows it.
+fn session_text(lane: Lane) -> Option<Cow<'static, [u8]>> {
+    (lane.session > 1).then(|| Cow::Owned(format!("\"s{}\"", lane.session).into_bytes()))
+}

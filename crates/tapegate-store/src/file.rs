@@ -1,0 +1,171 @@
+//! Opening the files that tapes are written to.
+//!
+//! Our own files are private (0600), are never reached through a symbolic link, and are locked by
+//! the process that writes them.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use tapegate_core::tape::{Line, Reader};
+
+/// Why a tape cannot be written where it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Something is there already.
+    #[error("`{}` exists already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process is writing it.
+    #[error("`{}` is being written by another process", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is a symbolic link, a folder, a device.
+    #[error("`{}` is {what}, not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// It holds something that is no tape of the dialect to be appended.
+    #[error("`{}` holds something else than an overwatch tape, so nothing is appended to it", path.display())]
+    NotATape {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot open `{}`: {source}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// The way out, where there is one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Exists { .. } => Some("choose another name, or pass --force to overwrite it"),
+            Self::NotATape { .. } => Some("choose another name, or pass --force to overwrite it"),
+            Self::Busy { .. } => Some("give each recorder a tape of its own"),
+            Self::NotAFile { .. } => Some("name a file; symbolic links are not followed"),
+            Self::Io { .. } => None,
+        }
+    }
+}
+
+/// How a tape file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// Must not exist.
+    New,
+    /// May exist and is emptied.
+    Overwrite,
+    /// May exist and is continued, if it is an overwatch tape.
+    Append,
+}
+
+/// A file that was opened for writing and is locked.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: File,
+    /// Whether it was not there before.
+    pub(crate) created: bool,
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// Whether it ends in the middle of a line.
+    pub(crate) torn: bool,
+}
+
+pub(crate) fn open(path: &Path, opening: Opening) -> Result<Opened, OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            lock(path, &file)?;
+            return Ok(Opened { file, created: true, bytes: 0, torn: false });
+        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(io(error)),
+        Err(_) => {}
+    }
+    let there = fs::symlink_metadata(path).map_err(io)?.file_type();
+    if !there.is_file() {
+        let what = match () {
+            () if there.is_symlink() => "a symbolic link",
+            () if there.is_dir() => "a folder",
+            () => "a device or a pipe",
+        };
+        return Err(OpenError::NotAFile { path: path.to_owned(), what });
+    }
+    if opening == Opening::New {
+        return Err(OpenError::Exists { path: path.to_owned() });
+    }
+    let mut file = options.open(path).map_err(io)?;
+    lock(path, &file)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(io)?;
+    if opening == Opening::Overwrite {
+        file.set_len(0).map_err(io)?;
+        return Ok(Opened { file, created: false, bytes: 0, torn: false });
+    }
+    let bytes = file.seek(SeekFrom::End(0)).map_err(io)?;
+    if bytes > 0 && !is_overwatch(&file).map_err(io)? {
+        return Err(OpenError::NotATape { path: path.to_owned() });
+    }
+    let torn = bytes > 0 && !ends_a_line(&file).map_err(io)?;
+    file.seek(SeekFrom::End(0)).map_err(io)?;
+    Ok(Opened { file, created: false, bytes, torn })
+}
+
+fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Busy { path: path.to_owned() }),
+        // A file system without locks is no reason not to record.
+        Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+/// Whether the first entry of a file is one of the overwatch dialect, or torn.
+fn is_overwatch(mut file: &File) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut reader = Reader::new(io::BufReader::new(file));
+    Ok(match reader.next() {
+        None => true,
+        Some(Ok(first)) => match first.entry {
+            Line::Bad(_) => true,
+            Line::Message(message) => message.seq.is_none(),
+            _ => false,
+        },
+        Some(Err(tapegate_core::tape::Problem::Torn { .. })) => starts_like_overwatch(file)?,
+        Some(Err(_)) => false,
+    })
+}
+
+/// Whether a file whose only line is torn starts as we start every overwatch line.
+fn starts_like_overwatch(mut file: &File) -> io::Result<bool> {
+    let expected = b"{\"ts\":\"";
+    let mut start = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(expected.len() as u64).read_to_end(&mut start)?;
+    Ok(expected.starts_with(&start))
+}
+
+fn ends_a_line(mut file: &File) -> io::Result<bool> {
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}

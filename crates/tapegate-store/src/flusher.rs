@@ -1,0 +1,130 @@
+//! The thread that makes what was written last through a power cut.
+//!
+//! It flushes every interval while there is something to flush, and at once when enough messages
+//! have come. The writing thread pays an atomic increment a message; it wakes this thread only
+//! after an idle spell or when the count is full.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How many messages make a flush due before the interval is over.
+const MESSAGES_MAX: u64 = 100;
+/// The pause after a flush, so that a flood is not slowed by a sync for every hundred messages.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Flushes from another thread.
+#[derive(Debug)]
+pub(crate) struct Flusher {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Messages written since the last flush began.
+    unflushed: AtomicU64,
+    /// Whether the thread waits without a time limit.
+    idle: AtomicBool,
+    failed: AtomicBool,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stop: bool,
+    due: bool,
+    error: Option<io::Error>,
+}
+
+impl Flusher {
+    /// Starts a thread that calls `flush` when something was written.
+    pub(crate) fn start(
+        interval: Duration,
+        flush: impl FnMut() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("tape-flush".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || of_thread.run(interval, flush))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Says that messages were written.
+    pub(crate) fn wrote(&self, messages: u64) {
+        let before = self.shared.unflushed.fetch_add(messages, Ordering::SeqCst);
+        let full = before < MESSAGES_MAX && before + messages >= MESSAGES_MAX;
+        if full || self.shared.idle.load(Ordering::SeqCst) {
+            self.shared.lock().due |= full;
+            self.shared.wake.notify_one();
+        }
+    }
+
+    /// The error of a flush that failed, once.
+    pub(crate) fn error(&self) -> Option<io::Error> {
+        if !self.shared.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.shared.lock().error.take()
+    }
+
+    /// Ends the thread; what was written since its last flush is the caller's to flush.
+    pub(crate) fn stop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was a bug in `flush`; the caller flushes once more anyway.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn run(&self, interval: Duration, mut flush: impl FnMut() -> io::Result<()>) {
+        while self.wait(interval) {
+            if self.unflushed.swap(0, Ordering::SeqCst) == 0 {
+                continue;
+            }
+            if let Err(error) = flush() {
+                self.lock().error = Some(error);
+                self.failed.store(true, Ordering::Relaxed);
+                return;
+            }
+            std::thread::sleep(PAUSE.min(interval));
+        }
+    }
+
+    /// Waits until a flush may be due; false when the thread is to end.
+    fn wait(&self, interval: Duration) -> bool {
+        let mut state = self.lock();
+        if self.unflushed.load(Ordering::SeqCst) == 0 {
+            self.idle.store(true, Ordering::SeqCst);
+            // The count is looked at again after `idle` is visible, or a message could slip by.
+            while self.unflushed.load(Ordering::SeqCst) == 0 && !state.stop {
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.idle.store(false, Ordering::SeqCst);
+        }
+        if !state.stop && !state.due && self.unflushed.load(Ordering::SeqCst) < MESSAGES_MAX {
+            let waited = self.wake.wait_timeout_while(state, interval, |s| !s.stop && !s.due);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.due = false;
+        !state.stop
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

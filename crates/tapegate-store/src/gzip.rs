@@ -1,0 +1,83 @@
+//! Gzip tapes: one member a flush, so that a crash costs at most what was not flushed.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+/// What may wait in memory before it is compressed without waiting for the interval.
+const WAITING_BYTES_MAX: usize = 1024 * 1024;
+
+/// A gzip file that is appended to by two threads.
+#[derive(Debug, Clone)]
+pub(crate) struct GzipFile(Arc<Mutex<Waiting>>);
+
+#[derive(Debug)]
+struct Waiting {
+    text: Vec<u8>,
+    file: File,
+}
+
+impl GzipFile {
+    pub(crate) fn new(file: File) -> Self {
+        Self(Arc::new(Mutex::new(Waiting { text: Vec::new(), file })))
+    }
+
+    /// Takes text, and writes it at once if much has gathered.
+    pub(crate) fn append(&self, text: &[u8]) -> io::Result<()> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.text.extend_from_slice(text);
+        if waiting.text.len() >= WAITING_BYTES_MAX { waiting.write() } else { Ok(()) }
+    }
+
+    /// Writes what has gathered as a member of its own.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write()
+    }
+}
+
+impl Waiting {
+    fn write(&mut self) -> io::Result<()> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let mut member = GzEncoder::new(Vec::new(), Compression::default());
+        member.write_all(&self.text)?;
+        let member = member.finish()?;
+        self.text.clear();
+        self.file.write_all(&member)
+    }
+}
+
+/// Reads a gzip file up to where a crash cut it off.
+pub(crate) struct GzipReader<R> {
+    members: MultiGzDecoder<R>,
+    cut_off: Arc<AtomicBool>,
+}
+
+impl<R: io::BufRead> GzipReader<R> {
+    /// A reader, and a flag that is set when the file turns out to be cut off.
+    pub(crate) fn new(source: R) -> (Self, Arc<AtomicBool>) {
+        let cut_off = Arc::new(AtomicBool::new(false));
+        (Self { members: MultiGzDecoder::new(source), cut_off: Arc::clone(&cut_off) }, cut_off)
+    }
+}
+
+impl<R: io::BufRead> Read for GzipReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cut_off.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        match self.members.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.cut_off.store(true, Ordering::Relaxed);
+                Ok(0)
+            }
+            other => other,
+        }
+    }
+}

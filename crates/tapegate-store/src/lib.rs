@@ -1,0 +1,16 @@
+//! Where tapes lie.
+//!
+//! Files are the truth. A tape is written by one process at a time, handed to the kernel before
+//! anything it tells of is sent, and synced to the disk by another thread. Readers never modify a
+//! file.
+
+/// A tape that is read.
+pub mod source;
+/// A tape that is being written.
+pub mod writer;
+
+mod file;
+mod flusher;
+mod gzip;
+
+pub use file::OpenError;

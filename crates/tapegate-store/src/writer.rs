@@ -1,0 +1,335 @@
+//! A tape that is being written.
+//!
+//! Entries gather in memory until [`TapeWriter::commit`] hands them to the kernel in one call; a
+//! large message goes straight from the wire's buffer to the file. If the kernel does not take all
+//! of it, the file is cut back to the last commit, so that the tape never tells of a message that
+//! was not sent and never ends in half a line that a later session would stumble over.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tapegate_core::side::Side;
+use tapegate_core::tape::{
+    Bad, Dialect, Entry, Header, Mask, RecordError, Recorder, Scribe, ScribeOptions, Sink, Stamp,
+    TORN_TAIL,
+};
+use tapegate_core::time::At;
+
+use crate::file::{self, OpenError, Opening};
+use crate::flusher::Flusher;
+use crate::gzip::GzipFile;
+
+/// A piece this large is not copied but written from where it lies.
+const DIRECT_BYTES: usize = 32 * 1024;
+/// What the buffer keeps between commits.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// What a tape is to be.
+pub struct TapeOptions {
+    /// Where it lies; a name that ends in `.gz` makes it compressed.
+    pub path: PathBuf,
+    /// How it is written.
+    pub scribe: ScribeOptions,
+    /// How often it is synced to the disk.
+    pub flush_interval: Duration,
+    /// Whether a file that is there already is overwritten.
+    pub force: bool,
+    /// Takes secrets out.
+    pub mask: Option<Box<dyn Mask>>,
+}
+
+/// A tape that is being written.
+pub struct TapeWriter {
+    scribe: Scribe,
+    tape: TapeFile,
+    beside: Beside,
+    messages_committed: u64,
+    created: bool,
+    closed: bool,
+}
+
+/// Why a tape could not be written on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{}`: {source}", path.display())]
+pub struct WriteError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// A file, what gathers for it, and the thread that syncs it.
+struct TapeFile {
+    path: PathBuf,
+    file: File,
+    gzip: Option<GzipFile>,
+    flusher: Flusher,
+    buffer: Vec<u8>,
+    bytes_written: u64,
+    bytes_committed: u64,
+    error: Option<io::Error>,
+}
+
+/// The file for what the thoughtjack dialect has no line for; made when it is first needed.
+struct Beside {
+    path: PathBuf,
+    opening: Opening,
+    buffer: Vec<u8>,
+    file: Option<File>,
+}
+
+impl TapeWriter {
+    /// Opens the tape and writes its first line.
+    pub fn open(options: TapeOptions, header: &Header<'_>, started: At) -> Result<Self, OpenError> {
+        let TapeOptions { path, scribe, flush_interval, force, mask } = options;
+        let compressed = path.extension().is_some_and(|extension| extension == "gz");
+        let opening = match (scribe.dialect, force) {
+            (_, true) => Opening::Overwrite,
+            (Dialect::Overwatch, false) if !compressed => Opening::Append,
+            _ => Opening::New,
+        };
+        let io = |source| OpenError::Io { path: path.clone(), source };
+        let opened = file::open(&path, opening)?;
+        let mut tape = TapeFile::new(&path, opened.file, compressed, flush_interval).map_err(io)?;
+        tape.bytes_written = opened.bytes;
+        tape.bytes_committed = opened.bytes;
+        let mut writer = Self {
+            scribe: Scribe::new(scribe, mask, started),
+            tape,
+            beside: Beside::new(&path, force),
+            messages_committed: 0,
+            created: opened.created,
+            closed: false,
+        };
+        if opened.torn {
+            writer.mark_torn(started);
+        }
+        writer.scribe.open(header, &mut writer.tape);
+        writer.tape.commit(1).map_err(io)?;
+        Ok(writer)
+    }
+
+    /// Where the tape lies.
+    pub fn path(&self) -> &Path {
+        &self.tape.path
+    }
+
+    /// How many messages were written, from the client and from the server.
+    pub fn messages(&self) -> (u64, u64) {
+        self.scribe.messages()
+    }
+
+    /// How many frames were no messages, and where they were written.
+    pub fn anomalies(&self) -> (u64, &Path) {
+        let beside = self.beside.file.is_some();
+        (self.scribe.anomalies(), if beside { &self.beside.path } else { &self.tape.path })
+    }
+
+    /// Takes the tape away again, if it was made by this writer: the session never began.
+    pub fn discard(mut self) {
+        self.closed = true;
+        if self.created {
+            // Nothing was recorded; a file that stays behind does no harm.
+            drop(std::fs::remove_file(&self.tape.path));
+        }
+    }
+
+    fn mark_torn(&mut self, at: At) {
+        self.tape.put(b"\n");
+        let marker = Bad {
+            ts: Stamp::At(at.wall_us),
+            from: Side::Client,
+            raw: Default::default(),
+            reason: TORN_TAIL.into(),
+            bytes_total: None,
+            session: None,
+            extra: Vec::new(),
+        };
+        marker.write(&mut self.tape);
+    }
+
+    fn commit_all(&mut self) -> Result<(), WriteError> {
+        let (client, server) = self.scribe.messages();
+        let messages = client + server + self.scribe.anomalies();
+        let fresh = messages - self.messages_committed;
+        self.messages_committed = messages;
+        if let Err(source) = self.beside.commit() {
+            return Err(WriteError { path: self.beside.path.clone(), source });
+        }
+        let committed = self.tape.commit(fresh);
+        committed.map_err(|source| WriteError { path: self.tape.path.clone(), source })
+    }
+}
+
+impl Recorder for TapeWriter {
+    fn append(&mut self, entry: &Entry<'_>) {
+        self.scribe.write(entry, &mut self.tape, &mut self.beside.buffer);
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(self.commit_all()?)
+    }
+
+    fn close(&mut self, at: At) -> Result<(), RecordError> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        self.scribe.close(at, &mut self.tape);
+        let committed = self.commit_all();
+        let ended = self.tape.end();
+        let ended = ended.map_err(|source| WriteError { path: self.tape.path.clone(), source });
+        self.beside.sync();
+        committed?;
+        Ok(ended?)
+    }
+}
+
+impl TapeFile {
+    fn new(path: &Path, file: File, compressed: bool, interval: Duration) -> io::Result<Self> {
+        let synced = file.try_clone()?;
+        let gzip = if compressed { Some(GzipFile::new(file.try_clone()?)) } else { None };
+        let flushed = gzip.clone();
+        let mut unnamed = Some(path.to_owned());
+        let flusher = Flusher::start(interval, move || {
+            flushed.iter().try_for_each(GzipFile::flush)?;
+            if let Some(path) = unnamed.take() {
+                sync_folder(&path);
+            }
+            synced.sync_data()
+        })?;
+        let (buffer, error) = (Vec::new(), None);
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            gzip,
+            flusher,
+            buffer,
+            bytes_written: 0,
+            bytes_committed: 0,
+            error,
+        })
+    }
+
+    /// Writes the buffer and `more` behind it.
+    fn write_through(&mut self, more: &[u8]) -> io::Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let written = match &self.gzip {
+            Some(gzip) => gzip.append(&buffer).and_then(|()| gzip.append(more)),
+            None => write_both(&self.file, &buffer, more, &mut self.bytes_written),
+        };
+        self.buffer = buffer;
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BYTES_MAX);
+        written
+    }
+
+    fn commit(&mut self, messages: u64) -> io::Result<()> {
+        if self.error.is_none() && !self.buffer.is_empty() {
+            self.error = self.write_through(b"").err();
+        }
+        if self.error.is_none() {
+            self.error = self.flusher.error();
+        }
+        if let Some(error) = self.error.take() {
+            self.cut_back();
+            // Later commits fail alike.
+            self.error = Some(io::Error::new(error.kind(), error.to_string()));
+            return Err(error);
+        }
+        self.bytes_committed = self.bytes_written;
+        self.flusher.wrote(messages);
+        Ok(())
+    }
+
+    /// Takes back what was written since the last commit.
+    fn cut_back(&mut self) {
+        self.buffer.clear();
+        if self.gzip.is_none() && self.bytes_written > self.bytes_committed {
+            // If this fails too, the tape ends in a torn line, which every reader copes with.
+            let cut = self.file.set_len(self.bytes_committed);
+            let moved = self.file.seek(SeekFrom::Start(self.bytes_committed));
+            if cut.is_ok() && moved.is_ok() {
+                self.bytes_written = self.bytes_committed;
+            }
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.flusher.stop();
+        if let Some(gzip) = &self.gzip {
+            gzip.flush()?;
+        }
+        self.file.sync_data()
+    }
+}
+
+impl Sink for TapeFile {
+    fn put(&mut self, bytes: &[u8]) {
+        if self.error.is_some() {
+            return;
+        }
+        if bytes.len() < DIRECT_BYTES {
+            self.buffer.extend_from_slice(bytes);
+        } else {
+            self.error = self.write_through(bytes).err();
+        }
+    }
+}
+
+impl Beside {
+    fn new(tape: &Path, force: bool) -> Self {
+        let mut name = tape.as_os_str().to_owned();
+        name.push(".anomalies.jsonl");
+        let opening = if force { Opening::Overwrite } else { Opening::Append };
+        Self { path: name.into(), opening, buffer: Vec::new(), file: None }
+    }
+
+    fn commit(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        if self.file.is_none() {
+            self.file = Some(file::open(&self.path, self.opening).map_err(io::Error::other)?.file);
+        }
+        if let Some(file) = &mut self.file {
+            file.write_all(&self.buffer)?;
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn sync(&self) {
+        if let Some(file) = &self.file {
+            // The tape itself is what must last; its sync reports a dying disk.
+            drop(file.sync_data());
+        }
+    }
+}
+
+/// Writes two pieces with as few calls as the kernel allows, counting what it took.
+fn write_both(mut file: &File, one: &[u8], two: &[u8], count: &mut u64) -> io::Result<()> {
+    let (mut one, mut two) = (one, two);
+    while !one.is_empty() || !two.is_empty() {
+        let written = match file.write_vectored(&[IoSlice::new(one), IoSlice::new(two)]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        *count += written as u64;
+        let of_one = written.min(one.len());
+        one = &one[of_one..];
+        two = &two[written - of_one..];
+    }
+    Ok(())
+}
+
+/// Makes a new file's name last. A file system that cannot is left to its own ways.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        drop(folder.sync_all());
+    }
+}

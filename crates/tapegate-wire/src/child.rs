@@ -1,0 +1,129 @@
+//! The upstream server as a child process, in a process group of its own.
+//!
+//! Whatever way a session ends, nothing of the group is left behind: its input is closed, then it
+//! is asked to end, then it is killed. If we are killed ourselves, the kernel asks it to end.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::Interest;
+use tokio::process::Command;
+
+use crate::port::Port;
+use crate::raw;
+
+/// How much a pipe to or from the server holds, so that large messages take few turns.
+const PIPE_BYTES: usize = 256 * 1024;
+
+/// A server that was started.
+#[derive(Debug)]
+pub struct Child {
+    process: tokio::process::Child,
+    group: Option<Pid>,
+    status: Option<ExitStatus>,
+}
+
+/// Why a server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start `{program}`: {source}")]
+pub struct SpawnError {
+    /// What was to be started.
+    pub program: String,
+    /// Why it was not.
+    pub source: io::Error,
+}
+
+/// The pipes to a server.
+#[derive(Debug)]
+pub struct Pipes {
+    /// Its standard input.
+    pub input: Port,
+    /// Its standard output.
+    pub output: Port,
+}
+
+impl Child {
+    /// Starts a server; its standard error is ours.
+    pub fn spawn(argv: &[String]) -> Result<(Self, Pipes), SpawnError> {
+        let program = argv.first().cloned().unwrap_or_default();
+        Self::try_spawn(argv).map_err(|source| SpawnError { program, source })
+    }
+
+    fn try_spawn(argv: &[String]) -> io::Result<(Self, Pipes)> {
+        let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (theirs_in, ours_in) = pipe()?;
+        let (ours_out, theirs_out) = pipe()?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::from(theirs_in)).stdout(Stdio::from(theirs_out));
+        command.process_group(0).kill_on_drop(true);
+        raw::end_with_us(&mut command);
+        let process = command.spawn()?;
+        let group = process.id().and_then(|id| Pid::from_raw(id as i32));
+        let pipes = Pipes {
+            input: port(ours_in, Interest::WRITABLE)?,
+            output: port(ours_out, Interest::READABLE)?,
+        };
+        Ok((Self { process, group, status: None }, pipes))
+    }
+
+    /// Waits until the server's first process has ended.
+    pub async fn exited(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.status {
+            return Ok(status);
+        }
+        let status = self.process.wait().await?;
+        self.status = Some(status);
+        Ok(status)
+    }
+
+    /// How the server's first process has ended, if it is known to have.
+    pub fn status(&self) -> Option<ExitStatus> {
+        self.status
+    }
+
+    /// Sends a signal to the whole group.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // The group may be gone already, which is all that is wanted.
+            kill_process_group(group, signal).ok();
+        }
+    }
+
+    /// Ends the group: waits `grace`, asks, waits `patience`, kills. Its input must be closed.
+    pub async fn end(&mut self, grace: Duration, patience: Duration) -> io::Result<ExitStatus> {
+        if let Ok(status) = tokio::time::timeout(grace, self.exited()).await {
+            self.signal(Signal::KILL);
+            return status;
+        }
+        self.signal(Signal::TERM);
+        if let Ok(status) = tokio::time::timeout(patience, self.exited()).await {
+            self.signal(Signal::KILL);
+            return status;
+        }
+        self.signal(Signal::KILL);
+        self.exited().await
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    // Larger pipes are a matter of speed only; the limit of the user may forbid them.
+    rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES).ok();
+    Ok((reader, writer))
+}
+
+fn port(fd: OwnedFd, interest: Interest) -> io::Result<Port> {
+    // Each end of a pipe has flags of its own, and this end is ours alone.
+    rustix::io::ioctl_fionbio(&fd, true)?;
+    Port::own(fd, interest)
+}

@@ -1,0 +1,24 @@
+//! What time it is, by both clocks.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tapegate_core::time::At;
+
+/// Reads both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// A clock whose monotonic reading counts from now.
+    pub fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    /// This moment.
+    pub fn now(&self) -> At {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        At { wall_us: wall.as_micros() as i64, mono_ns: self.start.elapsed().as_nanos() as u64 }
+    }
+}

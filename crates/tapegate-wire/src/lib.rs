@@ -1,0 +1,19 @@
+//! The wire: pipes, sockets, child processes, and the loop that moves frames between them.
+//!
+//! Nothing here decides. The relay of the core says what is recorded and what is sent; this crate
+//! reads, asks, has it recorded and writes, on the thread that was woken.
+
+/// The upstream server as a child process.
+pub mod child;
+/// What time it is.
+pub mod clock;
+/// The relay and the tape of one recording.
+pub mod deck;
+/// A descriptor that never blocks us and whose flags are never touched.
+pub mod port;
+/// Signals that end a session.
+pub mod signals;
+/// The driver loop between a client and a server on pipes.
+pub mod stdio;
+
+mod raw;

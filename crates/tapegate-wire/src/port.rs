@@ -1,0 +1,178 @@
+//! A descriptor that never blocks us, and whose flags are never touched.
+//!
+//! Standard input and output are shared with whoever started us: making them non-blocking would
+//! do so for the shell or the agent too, and a kill -9 would leave them so. Instead a socket is
+//! asked not to wait call by call, a pipe or terminal is opened again for a description of our
+//! own, and where that is not allowed a call is made only after `poll` says that it cannot block.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags};
+use rustix::net::{RecvFlags, SendFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::raw;
+
+/// What a blocking pipe surely takes after `poll` said it is writable.
+const SURE_BYTES: usize = 4096;
+
+/// One direction of a stream.
+#[derive(Debug)]
+pub struct Port {
+    how: How,
+    /// `None` for a regular file, which is always ready.
+    ready: Option<AsyncFd<OwnedFd>>,
+    file: Option<OwnedFd>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// A description of our own that does not block.
+    Own,
+    /// A socket, asked not to wait.
+    Socket,
+    /// A blocking description that others share.
+    Shared,
+    /// A regular file or the like.
+    File,
+}
+
+impl Port {
+    /// A port to read from, made of a descriptor that others may share.
+    pub fn reader(fd: OwnedFd) -> io::Result<Self> {
+        Self::shared(fd, Interest::READABLE, OpenOptions::new().read(true))
+    }
+
+    /// A port to write to, made of a descriptor that others may share.
+    pub fn writer(fd: OwnedFd) -> io::Result<Self> {
+        Self::shared(fd, Interest::WRITABLE, OpenOptions::new().write(true))
+    }
+
+    /// A port made of a descriptor that is ours alone and does not block.
+    pub fn own(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
+        let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
+        Ok(Self { how: How::Own, ready: Some(ready), file: None })
+    }
+
+    fn shared(fd: OwnedFd, interest: Interest, options: &OpenOptions) -> io::Result<Self> {
+        let sort = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
+        let (how, fd) = match sort {
+            FileType::Socket => (How::Socket, fd),
+            FileType::Fifo | FileType::CharacterDevice => match reopen(&fd, options.clone()) {
+                Ok(own) => (How::Own, own),
+                Err(_) => (How::Shared, fd),
+            },
+            _ => return Ok(Self { how: How::File, ready: None, file: Some(fd) }),
+        };
+        // Some devices, such as /dev/null, cannot be waited for and never block.
+        match raw::watch(fd, interest) {
+            Ok(ready) => Ok(Self { how, ready: Some(ready), file: None }),
+            Err((fd, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Ok(Self { how: How::File, ready: None, file: Some(fd) })
+            }
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// Reads once there is something to read. 0 means the end.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(ready) = &self.ready else { return self.try_read(buffer) };
+        loop {
+            let mut guard = ready.readable().await?;
+            match guard.try_io(|_| self.try_read(buffer)) {
+                Ok(Ok(count)) => {
+                    // A short read has emptied the pipe: the next wait needs no failing call first.
+                    if count < buffer.len() && count > 0 {
+                        guard.clear_ready();
+                    }
+                    return Ok(count);
+                }
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Writes some of `bytes` without waiting; 0 means that it would have to.
+    pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.try_write(bytes) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Writes some of `bytes` once there is room.
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(ready) = &self.ready else { return self.try_write(bytes) };
+        loop {
+            let mut guard = ready.writable().await?;
+            match guard.try_io(|_| self.try_write(bytes)) {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(done) => return done,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Whether nobody can read what is written here any more.
+    pub fn has_hung_up(&self) -> bool {
+        let gone = PollFlags::ERR | PollFlags::HUP;
+        self.poll(PollFlags::empty()).is_ok_and(|flags| flags.intersects(gone))
+    }
+
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.how {
+            How::Socket => Ok(rustix::net::recv(self.fd(), buffer, RecvFlags::DONTWAIT)?.0),
+            How::Shared if self.poll(PollFlags::IN)?.is_empty() => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            How::Own | How::Shared | How::File => Ok(rustix::io::read(self.fd(), buffer)?),
+        }
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self.how {
+            How::Socket => {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                Ok(rustix::net::send(self.fd(), bytes, flags)?)
+            }
+            How::Shared if self.poll(PollFlags::OUT)?.is_empty() => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            How::Shared => Ok(rustix::io::write(self.fd(), &bytes[..bytes.len().min(SURE_BYTES)])?),
+            How::Own | How::File => Ok(rustix::io::write(self.fd(), bytes)?),
+        }
+    }
+
+    fn poll(&self, flags: PollFlags) -> io::Result<PollFlags> {
+        let fd = self.fd();
+        let mut fds = [PollFd::new(&fd, flags)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        Ok(fds[0].revents())
+    }
+
+    fn fd(&self) -> impl AsFd {
+        match (&self.ready, &self.file) {
+            (Some(ready), _) => ready.get_ref().as_fd(),
+            (None, Some(file)) => file.as_fd(),
+            (None, None) => rustix::stdio::stdin(),
+        }
+    }
+}
+
+/// A description of our own for the same pipe or terminal.
+fn reopen(fd: &OwnedFd, mut options: OpenOptions) -> io::Result<OwnedFd> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    options.custom_flags(flags).open(path).map(File::into)
+}

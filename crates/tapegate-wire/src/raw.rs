@@ -1,0 +1,39 @@
+//! The one place with `unsafe` code: two calls for which no safe form exists.
+
+#![expect(unsafe_code, reason = "each block says why it is sound")]
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::process::Command;
+
+/// Has the runtime watch a descriptor; a descriptor that cannot be watched is given back.
+pub(crate) fn watch(
+    fd: OwnedFd,
+    interest: Interest,
+) -> Result<AsyncFd<OwnedFd>, (OwnedFd, io::Error)> {
+    // SAFETY: an `OwnedFd` keeps its descriptor open and the same for as long as it lives, and
+    // the `AsyncFd` holds it until it has been taken off the runtime's list.
+    unsafe { AsyncFd::register_with_interest(fd, interest) }.map_err(|error| error.into_parts())
+}
+
+/// Has the kernel ask the child to end when we are gone, even by kill -9.
+///
+/// The signal comes when the thread that spawned the child ends, so children are spawned on the
+/// thread that runs the session.
+pub(crate) fn end_with_us(command: &mut Command) {
+    let us = rustix::process::getpid();
+    let set = move || {
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        // We may have died before the signal was set; then nobody would send it.
+        if getppid() == Some(us) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: the closure runs in the child after `fork`, where only async-signal-safe calls are
+    // allowed. It makes two raw system calls, allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(set);
+    }
+}

@@ -1,0 +1,209 @@
+//! The driver loop between a client and a server on pipes.
+//!
+//! One thread, one loop: whichever side is ready is read, what it sent is recorded, then sent on,
+//! before anything else is looked at. Neither direction waits for the other, and a side that does
+//! not read is not read from: nothing gathers in memory but one read.
+
+mod ending;
+mod pump;
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tapegate_core::relay::Event;
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::RecordError;
+
+use crate::child::{Child, Pipes};
+use crate::deck::Deck;
+use crate::port::Port;
+use crate::signals::Signals;
+use ending::Ending;
+use pump::{Pump, Turn};
+
+/// How long each step of ending a session may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// What the server has to end by itself after its input was closed.
+    pub grace: Duration,
+    /// The same after a signal, when whoever sent it is about to lose patience too.
+    pub grace_on_signal: Duration,
+    /// What it has to end after it was asked to.
+    pub after_term: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_secs(5),
+            grace_on_signal: Duration::from_millis(300),
+            after_term: Duration::from_millis(1200),
+        }
+    }
+}
+
+/// Why a session ended.
+#[derive(Debug)]
+pub enum Cause {
+    /// The server closed its output or exited.
+    Server,
+    /// The client closed its end.
+    Client,
+    /// A signal asked us to.
+    Signal(i32),
+    /// The tape could not be written.
+    Tape(RecordError),
+}
+
+/// How a session ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Why.
+    pub cause: Cause,
+    /// How the server's process ended.
+    pub status: Option<ExitStatus>,
+}
+
+/// The client's end of the wire.
+#[derive(Debug)]
+pub struct ClientPorts {
+    /// What the client writes to.
+    pub input: Port,
+    /// What the client reads from.
+    pub output: Port,
+}
+
+/// How long a server that exited may keep its output open through others.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the news of an exit may come after the end of the output.
+const EXIT_NEWS: Duration = Duration::from_millis(100);
+/// How often it is looked whether a client that has closed one end has closed the other too.
+const LOOK_ROUND: Duration = Duration::from_millis(100);
+/// How long a client that does not read is waited for at the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Runs a session until it ends, and leaves no process behind.
+pub async fn run(
+    deck: &mut Deck,
+    client: ClientPorts,
+    server: (Child, Pipes),
+    mut signals: Signals,
+    message_bytes_max: usize,
+    patience: Patience,
+) -> Outcome {
+    let (mut child, pipes) = server;
+    let mut session = Session {
+        up: Pump::new(Side::Client, client.input, pipes.input, message_bytes_max),
+        down: Pump::new(Side::Server, pipes.output, client.output, message_bytes_max),
+        deck,
+        ending: Ending::new(patience),
+    };
+    while !session.is_over() {
+        session.turn(&mut child, &mut signals).await;
+    }
+    // An exit that came with the end of the output makes a better reason than the end alone.
+    drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
+    session.last_words(child.status()).await;
+    let (grace, after_term) = session.ending.rest();
+    let cause = session.ending.cause();
+    drop((session.up, session.down));
+    let status = tokio::select! {
+        status = child.end(grace, after_term) => status,
+        _ = signals.next() => child.end(Duration::ZERO, after_term).await,
+    };
+    Outcome { cause, status: status.ok() }
+}
+
+/// A session under way.
+struct Session<'d> {
+    /// From the client to the server.
+    up: Pump,
+    /// From the server to the client.
+    down: Pump,
+    deck: &'d mut Deck,
+    ending: Ending,
+}
+
+impl Session<'_> {
+    fn is_over(&self) -> bool {
+        self.down.is_finished() || self.ending.is_abrupt()
+    }
+
+    /// Waits for the next thing to happen and deals with it.
+    async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
+        let client_left = self.up.is_ended();
+        tokio::select! {
+            turn = self.down.turn(), if self.down.is_active() => self.moved(Side::Server, turn),
+            turn = self.up.turn(), if self.up.is_active() => self.moved(Side::Client, turn),
+            number = signals.next() => {
+                self.up.stop_reading();
+                self.ending.signalled(number, child);
+            }
+            _ = child.exited(), if !self.ending.child_exited() => self.ending.exited(LINGER),
+            () = self.ending.deadline() => {
+                self.up.close();
+                if self.ending.deadline_passed(child) {
+                    self.down.stop_reading();
+                }
+            }
+            () = tokio::time::sleep(LOOK_ROUND), if client_left => {
+                if self.down.is_abandoned() {
+                    self.moved(Side::Server, Turn::Broken);
+                }
+            }
+        }
+        self.up.close_if_done();
+        if self.up.is_ended() && self.ending.may_change() {
+            self.ending.client_left(self.deck.wanted(Side::Client));
+        }
+    }
+
+    /// Deals with what the pump of `side` has done.
+    fn moved(&mut self, side: Side, turn: Turn) {
+        match (turn, side) {
+            (Turn::Wrote, _) => {}
+            (Turn::Read, _) => self.pass(side, Pump::pass),
+            (Turn::Ended, _) => self.pass(side, Pump::finish),
+            (Turn::Broken, Side::Server) => {
+                // Nobody reads what the server says: the client is gone.
+                self.down.close();
+                self.up.stop_reading();
+                self.ending.client_left(0);
+            }
+            (Turn::Broken, Side::Client) => {
+                self.up.close();
+                self.ending.server_left();
+            }
+        }
+    }
+
+    /// Records what a side has sent, and only then sends it on.
+    fn pass(&mut self, side: Side, cut: fn(&mut Pump, &mut Deck, &mut dyn FnMut(Vec<u8>))) {
+        let (pump, other) = match side {
+            Side::Client => (&mut self.up, &mut self.down),
+            Side::Server => (&mut self.down, &mut self.up),
+        };
+        cut(pump, self.deck, &mut |answer| other.say(answer));
+        if let Err(error) = self.deck.commit() {
+            pump.drop_unsent();
+            self.up.stop_reading();
+            self.ending.tape_failed(error);
+        } else if pump.write_now() == Turn::Broken {
+            self.moved(side, Turn::Broken);
+        }
+    }
+
+    /// Tells a client that still listens that its requests will not be answered.
+    async fn last_words(&mut self, status: Option<ExitStatus>) {
+        let why = self.ending.words(status);
+        let event = Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why: &why };
+        let at = self.deck.now();
+        let mut answers = Vec::new();
+        self.deck.feed(at, event, &mut |outgoing| answers.extend(outgoing.text));
+        // The tape may be what failed; the client is told all the same.
+        drop(self.deck.commit());
+        answers.into_iter().for_each(|text| self.down.say(text));
+        let written = self.down.write_all();
+        drop(tokio::time::timeout(LAST_WORDS, written).await);
+    }
+}

@@ -1,0 +1,153 @@
+//! How a session comes to its end: who began it, and how long each step may take.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tapegate_core::tape::RecordError;
+use tokio::time::Instant;
+
+use super::{Cause, Patience};
+use crate::child::Child;
+
+/// The state of an ending.
+pub(super) struct Ending {
+    patience: Patience,
+    cause: Option<Cause>,
+    step: Step,
+    deadline: Option<Instant>,
+    child_exited: bool,
+}
+
+/// What was done last to end the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// Nothing.
+    Running,
+    /// Its input is closed, and somebody still waits for answers.
+    Answering,
+    /// Its input is closed.
+    Grace,
+    /// It was asked to end.
+    Asked,
+    /// It was killed, or is not waited for any longer.
+    Over,
+}
+
+impl Ending {
+    pub(super) fn new(patience: Patience) -> Self {
+        Self { patience, cause: None, step: Step::Running, deadline: None, child_exited: false }
+    }
+
+    /// The client has closed its end and wants `wanted` more answers.
+    pub(super) fn client_left(&mut self, wanted: usize) {
+        self.cause.get_or_insert(Cause::Client);
+        match (wanted, self.step) {
+            (0, Step::Running | Step::Answering) => self.go(Step::Grace, self.patience.grace),
+            (_, Step::Running) => self.step = Step::Answering,
+            _ => {}
+        }
+    }
+
+    /// The server takes no more input.
+    pub(super) fn server_left(&mut self) {
+        self.cause.get_or_insert(Cause::Server);
+        if self.step < Step::Grace {
+            self.go(Step::Grace, self.patience.grace);
+        }
+    }
+
+    /// A signal came: the first begins the end, a further one hastens it.
+    pub(super) fn signalled(&mut self, number: i32, child: &Child) {
+        self.cause.get_or_insert(Cause::Signal(number));
+        match self.step {
+            Step::Running | Step::Answering => self.go(Step::Grace, self.patience.grace_on_signal),
+            _ => drop(self.deadline_passed(child)),
+        }
+    }
+
+    /// The tape failed: nothing more may pass.
+    pub(super) fn tape_failed(&mut self, error: RecordError) {
+        self.cause = Some(Cause::Tape(error));
+        self.step = Step::Over;
+    }
+
+    /// The server's process has ended; its output is read to the end, but not for ever.
+    pub(super) fn exited(&mut self, linger: Duration) {
+        self.child_exited = true;
+        self.cause.get_or_insert(Cause::Server);
+        self.step = self.step.max(Step::Asked);
+        self.deadline = Some(Instant::now() + linger);
+    }
+
+    /// Takes the next step; true when nothing is waited for any longer.
+    pub(super) fn deadline_passed(&mut self, child: &Child) -> bool {
+        match self.step {
+            Step::Running | Step::Answering | Step::Grace => {
+                child.signal(Signal::TERM);
+                self.go(Step::Asked, self.patience.after_term);
+                false
+            }
+            Step::Asked | Step::Over => {
+                child.signal(Signal::KILL);
+                self.go(Step::Over, Duration::ZERO);
+                self.deadline = None;
+                true
+            }
+        }
+    }
+
+    fn go(&mut self, step: Step, time: Duration) {
+        self.step = step;
+        self.deadline = Some(Instant::now() + time);
+    }
+
+    /// Waits until the current step has taken too long.
+    pub(super) async fn deadline(&self) {
+        match self.deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn child_exited(&self) -> bool {
+        self.child_exited
+    }
+
+    /// Whether the client's leaving still makes a difference.
+    pub(super) fn may_change(&self) -> bool {
+        self.step <= Step::Answering
+    }
+
+    /// Whether the session is cut off rather than drained.
+    pub(super) fn is_abrupt(&self) -> bool {
+        matches!(self.cause, Some(Cause::Tape(_)))
+    }
+
+    /// The grace that is left, and the patience after it.
+    pub(super) fn rest(&self) -> (Duration, Duration) {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let grace = match self.step {
+            Step::Running | Step::Answering => self.patience.grace,
+            Step::Grace | Step::Asked => left.unwrap_or_default(),
+            Step::Over => Duration::ZERO,
+        };
+        (grace, self.patience.after_term)
+    }
+
+    pub(super) fn cause(self) -> Cause {
+        self.cause.unwrap_or(Cause::Server)
+    }
+
+    /// What a client is told whose requests are not answered.
+    pub(super) fn words(&self, status: Option<ExitStatus>) -> String {
+        match (&self.cause, status) {
+            (Some(Cause::Tape(error)), _) => format!("recording stopped: {error}"),
+            (Some(Cause::Signal(number)), _) => {
+                format!("tapegate was ended by signal {number} before the MCP server answered")
+            }
+            (_, Some(status)) => format!("the MCP server ended ({status}) before it answered"),
+            (_, None) => "the MCP server closed its output before it answered".to_owned(),
+        }
+    }
+}

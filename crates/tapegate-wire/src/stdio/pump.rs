@@ -1,0 +1,260 @@
+//! One direction of a session: reads lines, has them recorded, writes them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use tapegate_core::lines::{Cut, Lines};
+use tapegate_core::relay::Event;
+use tapegate_core::side::{Lane, Side};
+
+use crate::deck::Deck;
+use crate::port::Port;
+
+/// One direction of a session.
+pub(super) struct Pump {
+    from: Side,
+    input: Option<Port>,
+    output: Option<Port>,
+    lines: Lines,
+    message_bytes_max: usize,
+    due: VecDeque<Due>,
+    /// Whether what was sent last had no line end.
+    mid_line: bool,
+}
+
+/// Something that is recorded and waits to be written.
+enum Due {
+    /// Bytes of the read buffer.
+    Read(Range<usize>),
+    /// Bytes of our own.
+    Own(Vec<u8>, usize),
+}
+
+/// What a pump has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It has read something.
+    Read,
+    /// It has written something, and may have more to write.
+    Wrote,
+    /// Its input has ended.
+    Ended,
+    /// Its output takes nothing any more.
+    Broken,
+}
+
+impl Pump {
+    pub(super) fn new(from: Side, input: Port, output: Port, message_bytes_max: usize) -> Self {
+        let lines = Lines::new(message_bytes_max);
+        let (input, output) = (Some(input), Some(output));
+        Self {
+            from,
+            input,
+            output,
+            lines,
+            message_bytes_max,
+            due: VecDeque::new(),
+            mid_line: false,
+        }
+    }
+
+    /// Whether there is anything to read or to write.
+    pub(super) fn is_active(&self) -> bool {
+        self.input.is_some() || (!self.due.is_empty() && self.output.is_some())
+    }
+
+    /// Whether the input has ended, by itself or by our will.
+    pub(super) fn is_ended(&self) -> bool {
+        self.input.is_none()
+    }
+
+    /// Whether everything that came in has gone out, and nothing more comes.
+    pub(super) fn is_finished(&self) -> bool {
+        self.input.is_none() && (self.due.is_empty() || self.output.is_none())
+    }
+
+    /// Writes what is due, or else reads.
+    pub(super) async fn turn(&mut self) -> Turn {
+        if self.due.is_empty() {
+            return self.read().await;
+        }
+        let (Some(output), Some(due)) = (&self.output, self.due.front()) else {
+            return Turn::Broken;
+        };
+        let written = output.write(due.bytes(&self.lines)).await;
+        match written {
+            Ok(count) => self.wrote(count),
+            Err(_) => Turn::Broken,
+        }
+    }
+
+    async fn read(&mut self) -> Turn {
+        let Some(input) = &self.input else { return std::future::pending().await };
+        match input.read(self.lines.room()).await {
+            Ok(count) if count > 0 => {
+                self.lines.filled(count);
+                Turn::Read
+            }
+            // A terminal or socket that was hung up reads as an error; it is an end all the same.
+            Ok(_) | Err(_) => {
+                self.input = None;
+                Turn::Ended
+            }
+        }
+    }
+
+    /// Has every complete line recorded and makes it due. Answers of our own to the sender are
+    /// handed to `answer`.
+    pub(super) fn pass(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
+        let at = deck.now();
+        while let Some(cut) = self.lines.cut() {
+            self.pass_cut(deck, at, cut, answer);
+        }
+    }
+
+    /// Has what is left without a line end recorded and makes it due.
+    pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
+        if let Some(cut) = self.lines.finish() {
+            let at = deck.now();
+            self.pass_cut(deck, at, cut, answer);
+        }
+    }
+
+    fn pass_cut(
+        &mut self,
+        deck: &mut Deck,
+        at: tapegate_core::time::At,
+        cut: Cut,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) {
+        let (lane, from) = (Lane::ONLY, self.from);
+        let (range, terminated) = match cut {
+            Cut::Line(range) => (range, true),
+            Cut::Unterminated(range) => (range, false),
+            Cut::Oversize(message) => {
+                let event =
+                    Event::TooLarge { lane, from, message, bytes_max: self.message_bytes_max };
+                deck.feed(at, event, &mut |outgoing| match outgoing.text {
+                    Some(text) if outgoing.to == from => answer(text),
+                    Some(text) => self.due.push_back(Due::own(text, false)),
+                    None => {}
+                });
+                return;
+            }
+        };
+        let sent = range.start..range.end + usize::from(terminated);
+        let event = Event::Received { lane, from, bytes: self.lines.bytes(range), terminated };
+        let due = &mut self.due;
+        deck.feed(at, event, &mut |outgoing| {
+            if outgoing.text.is_none() {
+                push_range(due, sent.clone());
+            }
+        });
+        self.mid_line = !terminated;
+    }
+
+    /// Makes a message of our own due.
+    pub(super) fn say(&mut self, text: Vec<u8>) {
+        let mid_line = std::mem::take(&mut self.mid_line);
+        self.due.push_back(Due::own(text, mid_line));
+    }
+
+    /// Writes what is due as far as that goes without waiting.
+    pub(super) fn write_now(&mut self) -> Turn {
+        while let (Some(output), Some(due)) = (&self.output, self.due.front()) {
+            match output.write_now(due.bytes(&self.lines)) {
+                Ok(0) => break,
+                Ok(count) => drop(self.wrote(count)),
+                Err(_) => return Turn::Broken,
+            }
+        }
+        if self.due.is_empty() {
+            self.lines.release();
+        }
+        Turn::Wrote
+    }
+
+    /// Writes everything that is due.
+    pub(super) async fn write_all(&mut self) {
+        while !self.due.is_empty() && self.output.is_some() {
+            if self.turn().await == Turn::Broken {
+                return;
+            }
+        }
+    }
+
+    fn wrote(&mut self, count: usize) -> Turn {
+        if let Some(due) = self.due.front_mut() {
+            due.advance(count);
+            if due.bytes(&self.lines).is_empty() {
+                self.due.pop_front();
+            }
+        }
+        if self.due.is_empty() {
+            self.lines.release();
+        }
+        Turn::Wrote
+    }
+
+    /// Whether nobody reads what is written any more.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.output.as_ref().is_some_and(Port::has_hung_up)
+    }
+
+    /// Reads no more; what is due is still written.
+    pub(super) fn stop_reading(&mut self) {
+        self.input = None;
+    }
+
+    /// Closes both ends at once.
+    pub(super) fn close(&mut self) {
+        self.input = None;
+        self.output = None;
+        self.due.clear();
+    }
+
+    /// Closes the output if nothing is left to write.
+    pub(super) fn close_if_done(&mut self) {
+        if self.input.is_none() && self.due.is_empty() {
+            self.output = None;
+        }
+    }
+
+    /// Forgets what was to be sent, because it could not be recorded.
+    pub(super) fn drop_unsent(&mut self) {
+        self.due.clear();
+    }
+}
+
+impl Due {
+    /// A line of our own, behind a line end if the last line has none.
+    fn own(mut text: Vec<u8>, mid_line: bool) -> Self {
+        text.push(b'\n');
+        if mid_line {
+            text.insert(0, b'\n');
+        }
+        Self::Own(text, 0)
+    }
+
+    fn bytes<'a>(&'a self, lines: &'a Lines) -> &'a [u8] {
+        match self {
+            Self::Read(range) => lines.bytes(range.clone()),
+            Self::Own(text, written) => &text[*written..],
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        match self {
+            Self::Read(range) => range.start += count,
+            Self::Own(_, written) => *written += count,
+        }
+    }
+}
+
+/// Adds a range, joined to the one before it if they touch: a burst is one write.
+fn push_range(due: &mut VecDeque<Due>, range: Range<usize>) {
+    match due.back_mut() {
+        Some(Due::Read(last)) if last.end == range.start => last.end = range.end,
+        _ => due.push_back(Due::Read(range)),
+    }
+}

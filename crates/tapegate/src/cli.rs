@@ -1,0 +1,103 @@
+//! From a command line to a command.
+//!
+//! `record` and `tape` stand between an agent and its server, often a dozen at a time, so they are
+//! parsed by themselves, before the full command line is built.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::cmd::{check, completions, demo, man, record};
+use crate::exit::{self, Exit};
+
+/// Records what an AI agent and its MCP servers say to each other, and plays it back.
+///
+/// Tapegate sits on the wire between an agent and an MCP server, changes nothing, and keeps a tape
+/// of every message. Put `tapegate record -o session.jsonl --` in front of a server's command line
+/// in any client's config, and use the client as before.
+#[derive(Debug, Parser)]
+#[command(name = "tapegate", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  tapegate demo                                    see it work, nothing to install
+  tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
+  tapegate check s.jsonl
+
+Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 64 usage, 130/143 signals;
+record and tape hand on the server's code.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Record(record::RecordArgs),
+    Tape(record::TapeArgs),
+    Check(check::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Runs the command that `argv` names.
+pub(crate) fn run(argv: Vec<OsString>) -> Exit {
+    let argv = by_link(argv);
+    let done = match argv.get(1).and_then(|word| word.to_str()) {
+        Some("record") => alone::<record::RecordArgs>("record", &argv).map(record::record),
+        Some("tape") => alone::<record::TapeArgs>("tape", &argv).map(record::tape),
+        _ => Cli::try_parse_from(&argv).map(|cli| dispatch(cli.command)),
+    };
+    match done {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(error)) => exit::explain(&error),
+        Err(error) => usage(&error),
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<Exit> {
+    let out = &mut std::io::stdout().lock();
+    match command {
+        Command::Demo(args) => demo::run(&args, out),
+        Command::Record(args) => record::record(args),
+        Command::Tape(args) => record::tape(args),
+        Command::Check(args) => check::run(&args, out),
+        Command::Completions(args) => completions::run(&args, out),
+        Command::Man(args) => man::run(&args, out),
+    }
+}
+
+/// The whole command line, for everything that is generated from it.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Parses one command by itself.
+fn alone<A: clap::Args + FromArgMatches>(
+    name: &'static str,
+    argv: &[OsString],
+) -> clap::error::Result<A> {
+    let command = clap::Command::new(name).bin_name(format!("tapegate {name}")).max_term_width(100);
+    let matches = A::augment_args(command).try_get_matches_from(&argv[1..])?;
+    A::from_arg_matches(&matches)
+}
+
+/// Rewrites the command line of a seed's name, by which we may be called through a link.
+fn by_link(argv: Vec<OsString>) -> Vec<OsString> {
+    let name = argv.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
+    match name {
+        Some("overwatch-mcp-tape") => {
+            let tape = [OsString::from("tapegate"), OsString::from("tape")];
+            tape.into_iter().chain(argv.into_iter().skip(1)).collect()
+        }
+        _ => argv,
+    }
+}
+
+fn usage(error: &clap::Error) -> Exit {
+    // Help and version go to standard output and are no error.
+    error.print().ok();
+    if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+}

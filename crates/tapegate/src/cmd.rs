@@ -1,0 +1,7 @@
+//! One file a command: its arguments, and what it does with them.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod man;
+pub(crate) mod record;

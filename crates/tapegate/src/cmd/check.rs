@@ -1,0 +1,134 @@
+//! `tapegate check`
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tapegate_core::json::write_str;
+use tapegate_core::tape::{Audit, Finding, Problem, Severity, Totals};
+use tapegate_store::source::Source;
+
+use crate::exit::Exit;
+
+/// Look over tapes and report every fault with its line
+///
+/// Errors mean that a tape says less, or other things, than it seems to; warnings that something is
+/// unusual and was coped with, such as a torn last line after a crash; notes are worth knowing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate check session.jsonl
+  tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
+
+Exit codes: 0 no errors, 1 at least one error, 3 a file could not be read.")]
+pub(crate) struct Args {
+    /// The tapes, plain or gzip, of any dialect
+    #[arg(required = true, value_name = "TAPE")]
+    tapes: Vec<PathBuf>,
+    /// How findings are printed; json is one object a line
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Ok;
+    for path in &args.tapes {
+        let (findings, totals) = audit(path)?;
+        if findings.iter().any(|finding| finding.severity == Severity::Error) {
+            exit = Exit::Findings;
+        }
+        match args.format {
+            Format::Text => print_text(path, &findings, totals, out)?,
+            Format::Json => print_json(path, &findings, totals, out)?,
+        }
+    }
+    Ok(exit)
+}
+
+fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
+    let name = path.display();
+    let mut source = Source::open(path).with_context(|| format!("cannot read `{name}`"))?;
+    let mut audit = Audit::default();
+    loop {
+        let Some(next) = source.reader.next() else { break };
+        audit.line(&next);
+        if let Err(Problem::Io { .. }) = next {
+            break;
+        }
+    }
+    let (mut findings, totals) = audit.finish();
+    if source.is_cut_off() {
+        let words =
+            "the compressed tape was cut off; everything up to its last flush was read".to_owned();
+        findings.push(Finding { line: 0, severity: Severity::Warning, words });
+    }
+    Ok((findings, totals))
+}
+
+fn print_text(
+    path: &Path,
+    findings: &[Finding],
+    totals: Totals,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let name = path.display();
+    for Finding { line, severity, words } in findings {
+        let place = if *line == 0 { String::new() } else { format!(":{line}") };
+        writeln!(out, "{name}{place}: {}: {words}", severity_word(*severity))?;
+    }
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let verdict = match (count(Severity::Error), count(Severity::Warning)) {
+        (0, 0) => "ok".to_owned(),
+        (0, warnings) => format!("ok with {warnings} warning{}", plural(warnings)),
+        (errors, _) => format!("{errors} error{}", plural(errors)),
+    };
+    let Totals { client_messages, server_messages, anomalies, .. } = totals;
+    write!(out, "{name}: {verdict}, {} messages", client_messages + server_messages)?;
+    writeln!(out, " ({client_messages} client, {server_messages} server), {anomalies} anomalies")
+}
+
+fn print_json(
+    path: &Path,
+    findings: &[Finding],
+    totals: Totals,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let quoted = |text: &str| {
+        let mut quoted = Vec::new();
+        write_str(&mut quoted, text);
+        String::from_utf8(quoted).unwrap_or_default()
+    };
+    let name = quoted(&path.to_string_lossy());
+    for Finding { line, severity, words } in findings {
+        let severity = severity_word(*severity);
+        let words = quoted(words);
+        writeln!(
+            out,
+            "{{\"tape\":{name},\"line\":{line},\"severity\":\"{severity}\",\"finding\":{words}}}"
+        )?;
+    }
+    let Totals { client_messages, server_messages, anomalies, unanswered, footer } = totals;
+    writeln!(
+        out,
+        "{{\"tape\":{name},\"client_messages\":{client_messages},\"server_messages\":{server_messages},\
+         \"anomalies\":{anomalies},\"unanswered\":{unanswered},\"footer\":{footer}}}"
+    )
+}
+
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}

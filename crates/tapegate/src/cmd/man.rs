@@ -1,0 +1,30 @@
+//! `tapegate man`
+
+use std::io::Write;
+
+use clap_mangen::Man;
+
+use crate::cli;
+use crate::exit::{Exit, Failure};
+
+/// Print the manual page
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  tapegate man | man -l -\n  tapegate man record | man -l -")]
+pub(crate) struct Args {
+    /// The command whose page is wanted; without it, the page of tapegate itself
+    command: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let whole = cli::command();
+    let man = match &args.command {
+        None => Man::new(whole),
+        Some(name) => {
+            let found = whole.get_subcommands().find(|command| command.get_name() == name).cloned();
+            let unknown = || Failure::new(Exit::Usage, format!("there is no command `{name}`"));
+            Man::new(found.ok_or_else(unknown)?).title(format!("tapegate-{name}"))
+        }
+    };
+    man.render(out)?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,19 @@
+//! `tapegate record` and `tapegate tape`: the same recorder, with the flags of two documents.
+
+mod args;
+mod session;
+
+pub(crate) use args::{RecordArgs, TapeArgs};
+
+use crate::exit::Exit;
+use session::Plan;
+
+/// Runs `tapegate record`.
+pub(crate) fn record(args: RecordArgs) -> anyhow::Result<Exit> {
+    session::run(Plan::of_record(args)?)
+}
+
+/// Runs `tapegate tape`.
+pub(crate) fn tape(args: TapeArgs) -> anyhow::Result<Exit> {
+    session::run(Plan::of_tape(args)?)
+}

@@ -1,0 +1,186 @@
+//! What can be said on the command lines of `record` and `tape`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tapegate_core::tape::Dialect;
+use tapegate_wire::deck::OnTapeError;
+
+/// Record what a client and an MCP server say to each other
+///
+/// Starts the server, or connects to it, and passes every message on byte for byte; each one is on
+/// the tape before it is sent. The tape is one JSON object a line: a header, messages, a footer.
+#[derive(Debug, clap::Args)]
+#[command(after_help = RECORD_EXAMPLES)]
+pub(crate) struct RecordArgs {
+    /// The tape to write; a name that ends in .gz makes it compressed
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: PathBuf,
+    /// The dialect of the tape
+    #[arg(long, value_enum, default_value = "thoughtjack")]
+    pub(super) dialect: DialectWord,
+    #[command(flatten)]
+    pub(super) wire: WireArgs,
+}
+
+/// Record like `record`, in the overwatch dialect
+///
+/// One JSON object a frame, good or bad, with its exact bytes, and no header: a tape that exists
+/// already is appended to.
+#[derive(Debug, clap::Args)]
+#[command(after_help = TAPE_EXAMPLES)]
+pub(crate) struct TapeArgs {
+    /// The tape to write or append to [default: a new file in --tape-dir]
+    #[arg(long, visible_alias = "out", value_name = "FILE")]
+    pub(super) tape: Option<PathBuf>,
+    /// The folder for tapes without a name
+    #[arg(long, value_name = "DIR", default_value = "./tapes", conflicts_with = "tape")]
+    pub(super) tape_dir: PathBuf,
+    /// A word for the name of a tape in --tape-dir
+    #[arg(long, value_name = "NAME", conflicts_with = "tape")]
+    pub(super) session: Option<String>,
+    /// The dialect of the tape
+    #[arg(long, value_enum, default_value = "overwatch")]
+    pub(super) dialect: DialectWord,
+    #[command(flatten)]
+    pub(super) wire: WireArgs,
+}
+
+/// What both commands take.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WireArgs {
+    /// The server to start, as one command line; it is split into words, no shell is used
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["upstream_http", "command"])]
+    pub(super) upstream: Option<String>,
+    /// The server to connect to, by Streamable HTTP or by HTTP+SSE
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(super) upstream_http: Option<String>,
+    /// The server to start, word by word
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+    /// Listen here for clients by HTTP, instead of serving one on standard input and output;
+    /// without a host, on loopback
+    #[arg(long, value_name = "[HOST]:PORT")]
+    pub(super) http: Option<String>,
+    /// A header for every request to --upstream-http; repeatable
+    #[arg(long, value_name = "NAME: VALUE", requires = "upstream_http")]
+    pub(super) header: Vec<String>,
+    /// A name for the recording
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// Tags for the recording, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    pub(super) tags: Vec<String>,
+    /// How often the tape is synced to the disk (at the latest every 100 messages)
+    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = duration)]
+    pub(super) flush_interval: Duration,
+    /// The largest message that passes, such as 10MB; a larger one is refused
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = bytes)]
+    pub(super) max_message_bytes: usize,
+    /// What happens when the tape cannot be written
+    #[arg(long, value_enum, default_value = "stop")]
+    pub(super) on_tape_error: OnTapeErrorWord,
+    /// Leave out `raw` of good frames in the overwatch dialect, which halves the tape
+    #[arg(long)]
+    pub(super) no_raw: bool,
+    /// Overwrite a tape that exists already
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum DialectWord {
+    /// A header, numbered messages, a footer
+    #[value(alias = "tj")]
+    Thoughtjack,
+    /// One object a frame
+    #[value(alias = "ow")]
+    Overwatch,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum OnTapeErrorWord {
+    /// The session ends: nothing passes unrecorded
+    Stop,
+    /// The session goes on unrecorded
+    Continue,
+}
+
+impl From<DialectWord> for Dialect {
+    fn from(word: DialectWord) -> Self {
+        match word {
+            DialectWord::Thoughtjack => Self::Thoughtjack,
+            DialectWord::Overwatch => Self::Overwatch,
+        }
+    }
+}
+
+impl From<OnTapeErrorWord> for OnTapeError {
+    fn from(word: OnTapeErrorWord) -> Self {
+        match word {
+            OnTapeErrorWord::Stop => Self::Stop,
+            OnTapeErrorWord::Continue => Self::Continue,
+        }
+    }
+}
+
+/// `500ms`, `1s`, `2m`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let number: f64 =
+        text[..unit_at].trim().parse().map_err(|_| "expected a duration such as 500ms or 1s")?;
+    let seconds = match text[unit_at..].trim() {
+        "ms" => number / 1000.0,
+        "s" | "" => number,
+        "m" | "min" => number * 60.0,
+        unit => return Err(format!("unknown unit `{unit}`; expected ms, s or m")),
+    };
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|d| !d.is_zero())
+        .ok_or("expected more than nothing".to_owned())
+}
+
+/// `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.
+fn bytes(text: &str) -> Result<usize, String> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let number: usize =
+        text[..unit_at].trim().parse().map_err(|_| "expected a size such as 65536 or 10MB")?;
+    let unit = match text[unit_at..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        unit => return Err(format!("unknown unit `{unit}`; expected KB, MB or GB")),
+    };
+    let size = number.checked_mul(unit).filter(|size| (1024..=1 << 31).contains(size));
+    size.ok_or("expected from 1 KB to 2 GB".to_owned())
+}
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  tapegate record -o session.jsonl -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  tapegate record --upstream \"python server.py\" -o session.jsonl --name run-1 --tags ci,files
+  tapegate record --upstream-http https://mcp.example.com/mcp -o session.jsonl
+  tapegate record --http :8080 --upstream-http http://127.0.0.1:3000/mcp -o session.jsonl.gz
+  tapegate record --http :8080 -o session.jsonl -- uvx mcp-server-time
+
+In a client's config (.mcp.json):
+  {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",
+    \"args\": [\"record\", \"-o\", \"/tmp/files.jsonl\", \"--force\", \"--\",
+             \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
+
+The server's exit code is ours. Exit 3: the tape could not be written; 4: the server could not
+be started or reached; 64: wrong usage.";
+
+const TAPE_EXAMPLES: &str = "\
+Examples:
+  tapegate tape --tape ./tapes/run.jsonl -- node ./dist/index.js
+  tapegate tape -- uvx mcp-server-time              (a new file in ./tapes)
+
+In a client's config (.mcp.json):
+  {\"mcpServers\": {\"time\": {\"command\": \"tapegate\",
+    \"args\": [\"tape\", \"--tape\", \"/tmp/time.jsonl\", \"--\", \"uvx\", \"mcp-server-time\"]}}}";

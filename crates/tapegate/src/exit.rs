@@ -1,0 +1,101 @@
+//! Exit codes, and how errors become words. Only this file decides either.
+
+use std::error::Error;
+use std::fmt;
+use std::io::ErrorKind;
+use std::process::{ExitCode, ExitStatus};
+
+use crate::talk;
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All is well.
+    Ok,
+    /// Something was found.
+    Findings,
+    /// A config or a recording is not valid.
+    Invalid,
+    /// A file could not be read or written.
+    Io,
+    /// A server could not be reached or started.
+    Transport,
+    /// The command line is wrong.
+    Usage,
+    /// What the server's process ended with, or 128 and a signal.
+    Code(u8),
+}
+
+impl Exit {
+    /// The code that hands on how a child ended.
+    pub(crate) fn of_child(status: Option<ExitStatus>) -> Self {
+        use std::os::unix::process::ExitStatusExt;
+        match status.map(|status| (status.code(), status.signal())) {
+            Some((Some(0), _)) => Self::Ok,
+            Some((Some(code), _)) => Self::Code(code as u8),
+            Some((None, Some(signal))) => Self::of_signal(signal),
+            _ => Self::Transport,
+        }
+    }
+
+    /// The code of a process that a signal ended.
+    pub(crate) fn of_signal(signal: i32) -> Self {
+        Self::Code(128 + signal as u8)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Ok => 0,
+            Exit::Findings => 1,
+            Exit::Invalid => 2,
+            Exit::Io => 3,
+            Exit::Transport => 4,
+            Exit::Usage => 64,
+            Exit::Code(code) => code,
+        })
+    }
+}
+
+/// An error that knows its exit code and the way out.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) words: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, words: impl fmt::Display) -> Self {
+        Self { exit, words: words.to_string(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+impl Error for Failure {}
+
+/// Says what went wrong and returns the code for it.
+pub(crate) fn explain(error: &anyhow::Error) -> Exit {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        talk::error(&failure.words, failure.hint.as_deref());
+        return failure.exit;
+    }
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    if io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        // Whoever read our output has had enough.
+        return Exit::Ok;
+    }
+    talk::error(&format!("{error:#}"), None);
+    if io.is_some() { Exit::Io } else { Exit::Findings }
+}

@@ -1,0 +1,12 @@
+//! The `tapegate` command.
+
+mod cli;
+mod cmd;
+mod exit;
+mod talk;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run(std::env::args_os().collect()).into()
+}

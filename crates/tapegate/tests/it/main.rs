@@ -1,0 +1,3 @@
+//! The binary from outside: one module a command or a kind of fault.
+
+mod record;

@@ -1,0 +1,31 @@
+//! `tapegate record` on standard input and output.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_line_goes_through_a_copying_server_and_onto_the_tape() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("t.jsonl");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .args(["record", "-o"])
+        .arg(&tape)
+        .args(["--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let line = b"{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\"b\":1.0,\"a\":1}}\n";
+    run.stdin.take().unwrap().write_all(line).unwrap();
+    let done = run.wait_with_output().unwrap();
+    assert!(done.status.success());
+    assert_eq!(done.stdout, line);
+    let text = std::fs::read_to_string(&tape).unwrap();
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(
+        text.contains(
+            r#""dir":"c2s","msg":{"jsonrpc":"2.0","method":"x","params":{"b":1.0,"a":1}}"#
+        )
+    );
+}
