@@ -1,7 +1,8 @@
 // The bare relay: runs a command and copies bytes between it and us, both ways, and nothing else.
-// It is the limit for one more process on a stdio wire.
+// It is the limit for one more process on a stdio wire. With --tee it also writes what it read to
+// a file before it sends it on: the limit for a recorder.
 //
-//   relay CMD ARGS...
+//   relay [--tee FILE] CMD ARGS...
 #include "bench.h"
 
 #define COPY_BYTES (256 * 1024)
@@ -11,6 +12,8 @@ struct pump {
     size_t start, end;
     char *data;
 };
+
+static int tape = -1;
 
 static void pump_close(struct pump *p) {
     close(p->from);
@@ -25,6 +28,7 @@ static void pump_step(struct pump *p) {
         if (n <= 0) return pump_close(p);
         p->start = 0;
         p->end = (size_t)n;
+        if (tape >= 0) write_all(tape, p->data, p->end);
     }
     ssize_t n = write(p->to, p->data + p->start, p->end - p->start);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -49,7 +53,13 @@ static void pump_both(struct pump *pumps) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) usage("relay CMD ARGS...");
+    if (argc > 3 && strcmp(argv[1], "--tee") == 0) {
+        tape = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+        if (tape < 0) die(argv[2]);
+        argv += 2;
+        argc -= 2;
+    }
+    if (argc < 2) usage("relay [--tee FILE] CMD ARGS...");
     signal(SIGPIPE, SIG_IGN);
     int down[2], up[2];
     if (pipe2(down, O_CLOEXEC) || pipe2(up, O_CLOEXEC)) die("pipe");

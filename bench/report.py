@@ -6,6 +6,7 @@ is shown.
 
 from statistics import median
 
+YARDSTICKS = ("direct", "relay", "relay+file")
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
@@ -48,7 +49,7 @@ class Results:
 
     def subjects(self, *probes):
         seen = {s: None for p in probes for s in self.answers.get(p, {})}
-        first = [s for s in ("direct", "relay", "record") if s in seen]
+        first = [s for s in (*YARDSTICKS, "record") if s in seen]
         return first + sorted(s for s in seen if s not in first)
 
 
