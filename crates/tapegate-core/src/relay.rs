@@ -44,6 +44,15 @@ pub enum Event<'a> {
         /// The limit it broke.
         bytes_max: usize,
     },
+    /// A request was answered outside the protocol, by an HTTP error, or nobody waits for it.
+    Dismissed {
+        /// The conversation.
+        lane: Lane,
+        /// Who asked.
+        asker: Side,
+        /// The request or batch; `None` for everything asked in the lane.
+        bytes: Option<&'a [u8]>,
+    },
     /// A side is gone and will not answer what it was asked.
     Gone {
         /// The conversation, or all.
@@ -113,6 +122,7 @@ impl Relay {
             Event::TooLarge { lane, from, message, bytes_max } => {
                 self.refuse(at, lane, from, message, bytes_max, emit);
             }
+            Event::Dismissed { lane, asker, bytes } => self.dismiss(lane, asker, bytes),
             Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, emit),
         }
     }
@@ -209,6 +219,19 @@ impl Relay {
             let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
             let element = Element { n: self.count, reply: Some(reply) };
             answer(at, lane, from.other(), element, text, emit);
+        }
+    }
+
+    fn dismiss(&mut self, lane: Lane, asker: Side, bytes: Option<&[u8]>) {
+        let pending = self.asked_by(asker);
+        let Some(bytes) = bytes else { return drop(pending.take(Some(lane))) };
+        let frame = Frame::read(bytes);
+        let frames = match frame.body() {
+            Body::Batch => frame::elements(bytes),
+            _ => vec![frame],
+        };
+        for id in frames.iter().filter_map(|frame| frame.envelope()?.id) {
+            pending.answer(lane, id);
         }
     }
 

@@ -2,9 +2,15 @@
 //!
 //! Every byte of the stream belongs to exactly one piece, comments and blank lines included, so
 //! forwarding the pieces forwards the stream. A line ends at `\n`, `\r\n` or `\r`, an event at a
-//! blank line; several `data` lines make one text. Decoding goes by whole events, never by chunks.
+//! blank line, a comment between events at its line end; several `data` lines make one text. Decoding goes by whole events, never by chunks.
 
 use std::ops::Range;
+
+use crate::frame::Skim;
+use crate::lines::Oversize;
+
+/// How much of an oversize event is kept for the tape.
+const HEAD_BYTES_MAX: usize = 4096;
 
 /// A stream of events.
 #[derive(Debug)]
@@ -16,7 +22,7 @@ pub struct Events {
     line: usize,
     event_bytes_max: usize,
     fields: Fields,
-    over: bool,
+    drain: Option<Drain>,
 }
 
 /// A piece of the stream: an event, or bytes that are no event.
@@ -34,14 +40,6 @@ pub struct Piece {
     pub retry_ms: Option<u64>,
 }
 
-/// An event over the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a server-sent event is larger than {bytes_max} bytes")]
-pub struct EventTooLarge {
-    /// The limit.
-    pub bytes_max: usize,
-}
-
 #[derive(Debug, Default)]
 struct Fields {
     data: Option<Vec<u8>>,
@@ -50,11 +48,23 @@ struct Fields {
     retry_ms: Option<u64>,
 }
 
+/// Moves over an event that is too large, byte by byte, keeping what it says about itself.
+#[derive(Debug, Default)]
+struct Drain {
+    skim: Skim,
+    head: Vec<u8>,
+    bytes_total: u64,
+    /// How long the current line is, and its first bytes.
+    length: usize,
+    name: Vec<u8>,
+    after_return: bool,
+}
+
 impl Events {
     /// An empty stream whose events may have at most `event_bytes_max` bytes.
     pub fn new(event_bytes_max: usize) -> Self {
         let fields = Fields::default();
-        Self { buffer: Vec::new(), start: 0, line: 0, event_bytes_max, fields, over: false }
+        Self { buffer: Vec::new(), start: 0, line: 0, event_bytes_max, fields, drain: None }
     }
 
     /// Takes the next bytes of the stream.
@@ -67,18 +77,32 @@ impl Events {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next piece that is complete. An event over the limit ends the stream's use.
-    pub fn next(&mut self) -> Option<Result<Piece, EventTooLarge>> {
-        let too_large = EventTooLarge { bytes_max: self.event_bytes_max };
+    /// The next piece that is complete. An event over the limit comes out as an error when it has
+    /// ended, and the stream goes on behind it.
+    #[expect(clippy::should_implement_trait, reason = "more pieces may come after `None`")]
+    pub fn next(&mut self) -> Option<Result<Piece, Oversize>> {
+        if self.drain.is_some() {
+            return self.drain_on().map(Err);
+        }
         while let Some((line, after)) = self.next_line() {
             self.line = after;
-            if line.is_empty() {
+            // A comment between events is what keeps a stream alive, so it does not wait.
+            let comment = line.start == self.start && self.buffer[line.start..].starts_with(b":");
+            if line.is_empty() || comment {
                 return Some(Ok(self.piece(after)));
             }
             self.field(line);
+            if self.line - self.start > self.event_bytes_max {
+                break;
+            }
         }
-        self.over |= self.buffer.len() - self.start > self.event_bytes_max;
-        self.over.then_some(Err(too_large))
+        if self.buffer.len() - self.start <= self.event_bytes_max {
+            return None;
+        }
+        // The event is gone through once more from its start, this time without keeping it.
+        self.fields = Fields::default();
+        self.drain = Some(Drain::default());
+        self.drain_on().map(Err)
     }
 
     /// The bytes that are left when the stream has ended; no event, but forwarded all the same.
@@ -89,6 +113,17 @@ impl Events {
             self.start = end;
             Piece { raw, ..Piece::default() }
         })
+    }
+
+    fn drain_on(&mut self) -> Option<Oversize> {
+        let drain = self.drain.as_mut()?;
+        let end = self.buffer[self.start..].iter().position(|&byte| drain.byte(byte));
+        let taken = end.map_or(self.buffer.len(), |end| self.start + end + 1);
+        self.buffer.drain(..taken);
+        (self.start, self.line) = (0, 0);
+        end?;
+        let Drain { skim, head, bytes_total, .. } = self.drain.take()?;
+        Some(Oversize { head, bytes_total, said: skim.finish() })
     }
 
     /// The next complete line and where the one after it starts.
@@ -117,26 +152,61 @@ impl Events {
 
     fn field(&mut self, line: Range<usize>) {
         let line = &self.buffer[line];
-        let (name, value) = match memchr::memchr(b':', line) {
-            Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
-            None => (line, &b""[..]),
-        };
-        match name {
-            b"data" => match &mut self.fields.data {
+        if let Some(value) = field_value(line, b"data") {
+            match &mut self.fields.data {
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
                 }
                 None => self.fields.data = Some(value.to_vec()),
-            },
-            b"event" => self.fields.event = Some(value.to_vec()),
-            b"id" if !value.contains(&0) => self.fields.id = Some(value.to_vec()),
-            b"retry" => {
-                let digits = std::str::from_utf8(value).ok();
-                self.fields.retry_ms = digits.and_then(|text| text.parse().ok());
             }
-            _ => {}
+        } else if let Some(value) = field_value(line, b"event") {
+            self.fields.event = Some(value.to_vec());
+        } else if let Some(value) = field_value(line, b"id") {
+            if !value.contains(&0) {
+                self.fields.id = Some(value.to_vec());
+            }
+        } else if let Some(value) = field_value(line, b"retry") {
+            let digits = std::str::from_utf8(value).ok();
+            self.fields.retry_ms = digits.and_then(|text| text.parse().ok());
         }
+    }
+}
+
+impl Drain {
+    /// Takes a byte; true when it ends the event.
+    fn byte(&mut self, byte: u8) -> bool {
+        let after_return = std::mem::take(&mut self.after_return);
+        if byte == b'\n' && after_return {
+            return false;
+        }
+        if matches!(byte, b'\n' | b'\r') {
+            self.after_return = byte == b'\r';
+            self.name.clear();
+            return std::mem::take(&mut self.length) == 0;
+        }
+        self.length += 1;
+        if self.name == b"data:" {
+            // The blank behind the colon is no part of the data, and none of JSON's business.
+            self.bytes_total += u64::from(self.length > 6 || byte != b' ');
+            self.skim.feed(&[byte]);
+            if self.head.len() < HEAD_BYTES_MAX && (self.length > 6 || byte != b' ') {
+                self.head.push(byte);
+            }
+        } else if self.name.len() < 5 {
+            self.name.push(byte);
+        }
+        false
+    }
+}
+
+/// The value of a field line, if it is the field `name`.
+fn field_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let rest = line.strip_prefix(name)?;
+    match rest.strip_prefix(b":") {
+        Some(value) => Some(value.strip_prefix(b" ").unwrap_or(value)),
+        None if rest.is_empty() => Some(rest),
+        None => None,
     }
 }
 
@@ -200,10 +270,28 @@ mod tests {
     }
 
     #[test]
-    fn an_event_over_the_limit_is_refused() {
-        let mut events = Events::new(10);
-        events.feed(b"data: 0123456789");
-        assert_eq!(events.next(), Some(Err(EventTooLarge { bytes_max: 10 })));
+    fn an_event_over_the_limit_is_drained_and_the_next_one_comes() {
+        let stream = b"event: message\r\ndata: {\"result\":\"0123456789012345678901234567890\",\r\ndata: \"id\":7}\r\n\r\ndata: ok\n\n";
+        for step in 1..stream.len() {
+            let mut events = Events::new(40);
+            let mut seen = Vec::new();
+            for chunk in stream.chunks(step) {
+                events.feed(chunk);
+                while let Some(next) = events.next() {
+                    seen.push(match next {
+                        Ok(piece) => piece
+                            .data
+                            .map(|data| data.escape_ascii().to_string())
+                            .unwrap_or_default(),
+                        Err(over) => {
+                            format!("{} {:?} {}", over.bytes_total, over.said.id, over.said.answer)
+                        }
+                    });
+                }
+            }
+            seen.retain(|text| !text.is_empty());
+            assert_eq!(seen, ["51 Some([55]) true", "ok"], "step {step}");
+        }
     }
 
     proptest! {

@@ -9,6 +9,8 @@ pub mod child;
 pub mod clock;
 /// The relay and the tape of one recording.
 pub mod deck;
+/// HTTP towards the client, the server, or both.
+pub mod http;
 /// A descriptor that never blocks us and whose flags are never touched.
 pub mod port;
 /// Signals that end a session.

@@ -1,0 +1,22 @@
+//! HTTP towards the client, the server, or both.
+//!
+//! Streamable HTTP of every revision and the older HTTP+SSE transport. Between two HTTP peers the
+//! proxy is transparent: it reads along and changes nothing but what belongs to the connection.
+//! Between HTTP and pipes it is a bridge, and plays the missing peer's part.
+
+/// Who may talk to a listener.
+pub mod guard;
+/// Waiting for clients.
+pub mod listen;
+/// From HTTP to HTTP, unchanged.
+pub mod proxy;
+/// What all exchanges of one recording share.
+pub mod station;
+/// Talking to a server.
+pub mod upstream;
+
+mod body;
+mod headers;
+
+pub use body::ReplyBody;
+pub use station::{Station, Stopped};

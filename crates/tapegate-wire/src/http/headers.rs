@@ -1,0 +1,63 @@
+//! Headers that belong to a connection, and replies of our own.
+
+use bytes::Bytes;
+use http::header::{
+    CONNECTION, CONTENT_TYPE, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use tapegate_core::frame;
+
+use super::ReplyBody;
+
+/// Takes out what is meant for the next hop only.
+pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let keep_alive = HeaderName::from_static("keep-alive");
+    let proxy_connection = HeaderName::from_static("proxy-connection");
+    let always = [
+        CONNECTION,
+        keep_alive,
+        proxy_connection,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    for name in named.into_iter().chain(always) {
+        headers.remove(name);
+    }
+}
+
+/// Whether a header's media type is `wanted`, whatever its parameters.
+pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
+}
+
+/// A reply with a JSON-RPC error for nobody in particular.
+pub(super) fn refusal(status: u16, words: &str) -> Response<ReplyBody> {
+    error(status, b"null", -32000, words)
+}
+
+/// A reply with a JSON-RPC error.
+pub(super) fn error(status: u16, id: &[u8], code: i32, words: &str) -> Response<ReplyBody> {
+    json(status, frame::error_reply(id, code, words, "{\"by\":\"tapegate\"}"))
+}
+
+/// A reply with a JSON body.
+pub(super) fn json(status: u16, text: Vec<u8>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::full(Bytes::from(text)));
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
