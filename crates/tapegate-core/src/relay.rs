@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::lines::Oversize;
-use crate::pending::Pending;
+use crate::pending::{Pending, Unanswered};
 use crate::side::{Lane, Side};
 use crate::tape::{Element, Entry, Reply, What};
 use crate::time::At;
@@ -44,7 +44,7 @@ pub enum Event<'a> {
         /// The limit it broke.
         bytes_max: usize,
     },
-    /// A request was answered outside the protocol, by an HTTP error, or nobody waits for it.
+    /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
     Dismissed {
         /// The conversation.
         lane: Lane,
@@ -52,6 +52,8 @@ pub enum Event<'a> {
         asker: Side,
         /// The request or batch; `None` for everything asked in the lane.
         bytes: Option<&'a [u8]>,
+        /// What to answer in the server's place; `None` for nothing.
+        why: Option<&'a str>,
     },
     /// A side is gone and will not answer what it was asked.
     Gone {
@@ -122,7 +124,9 @@ impl Relay {
             Event::TooLarge { lane, from, message, bytes_max } => {
                 self.refuse(at, lane, from, message, bytes_max, emit);
             }
-            Event::Dismissed { lane, asker, bytes } => self.dismiss(lane, asker, bytes),
+            Event::Dismissed { lane, asker, bytes, why } => {
+                self.dismiss(at, lane, asker, bytes, why, emit);
+            }
             Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, emit),
         }
     }
@@ -222,16 +226,34 @@ impl Relay {
         }
     }
 
-    fn dismiss(&mut self, lane: Lane, asker: Side, bytes: Option<&[u8]>) {
+    /// Forgets requests, and answers them where there is something to say.
+    fn dismiss(
+        &mut self,
+        at: At,
+        lane: Lane,
+        asker: Side,
+        bytes: Option<&[u8]>,
+        why: Option<&str>,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
         let pending = self.asked_by(asker);
-        let Some(bytes) = bytes else { return drop(pending.take(Some(lane))) };
-        let frame = Frame::read(bytes);
-        let frames = match frame.body() {
-            Body::Batch => frame::elements(bytes),
-            _ => vec![frame],
+        let dismissed = match bytes {
+            None => pending.take(Some(lane)),
+            Some(bytes) => {
+                let frame = Frame::read(bytes);
+                let frames = match frame.body() {
+                    Body::Batch => frame::elements(bytes),
+                    _ => vec![frame],
+                };
+                let ids = frames.iter().filter_map(|frame| frame.envelope()?.id);
+                let take = |id: &[u8]| {
+                    Some(Unanswered { lane, id: id.to_vec(), asked: pending.answer(lane, id)? })
+                };
+                ids.filter_map(take).collect()
+            }
         };
-        for id in frames.iter().filter_map(|frame| frame.envelope()?.id) {
-            pending.answer(lane, id);
+        if let Some(why) = why {
+            dismissed.into_iter().for_each(|one| self.answer_for(at, asker, one, why, emit));
         }
     }
 
@@ -244,19 +266,29 @@ impl Relay {
         why: &str,
         emit: &mut dyn FnMut(Action<'_>),
     ) {
-        let listener = side.other();
-        for unanswered in self.asked_by(listener).take(lane) {
-            if unanswered.asked.cancelled {
-                continue;
-            }
-            self.count += 1;
-            let reply =
-                Reply { to: unanswered.asked.n, latency_ms: at.ms_since(unanswered.asked.at) };
-            let element = Element { n: self.count, reply: Some(reply) };
-            let text = frame::error_reply(&unanswered.id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-            answer(at, unanswered.lane, listener, element, text, emit);
+        for unanswered in self.asked_by(side.other()).take(lane) {
+            self.answer_for(at, side.other(), unanswered, why, emit);
         }
         self.asked_by(side).take(lane);
+    }
+
+    fn answer_for(
+        &mut self,
+        at: At,
+        asker: Side,
+        unanswered: Unanswered,
+        why: &str,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let Unanswered { lane, id, asked } = unanswered;
+        if asked.cancelled {
+            return;
+        }
+        self.count += 1;
+        let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
+        let element = Element { n: self.count, reply: Some(reply) };
+        let text = frame::error_reply(&id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
+        answer(at, lane, asker, element, text, emit);
     }
 
     fn asked_by(&mut self, side: Side) -> &mut Pending {

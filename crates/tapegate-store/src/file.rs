@@ -102,14 +102,7 @@ pub(crate) fn open(path: &Path, opening: Opening) -> Result<Opened, OpenError> {
         Err(_) => {}
     }
     let there = fs::symlink_metadata(path).map_err(io)?.file_type();
-    if !there.is_file() {
-        let what = match () {
-            () if there.is_symlink() => "a symbolic link",
-            () if there.is_dir() => "a folder",
-            () => "a device or a pipe",
-        };
-        return Err(OpenError::NotAFile { path: path.to_owned(), what });
-    }
+    regular(path, there)?;
     if opening == Opening::New {
         return Err(OpenError::Exists { path: path.to_owned() });
     }
@@ -127,6 +120,37 @@ pub(crate) fn open(path: &Path, opening: Opening) -> Result<Opened, OpenError> {
     let torn = bytes > 0 && !ends_a_line(&file).map_err(io)?;
     file.seek(SeekFrom::End(0)).map_err(io)?;
     Ok(Opened { file, created: false, bytes, torn })
+}
+
+/// Opens and locks the file that `path` names, if there is one.
+pub(crate) fn lock_existing(path: &Path) -> Result<Option<File>, OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    match fs::symlink_metadata(path) {
+        Ok(there) => regular(path, there.file_type())?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io(error)),
+    }
+    let file = File::open(path).map_err(io)?;
+    lock(path, &file)?;
+    Ok(Some(file))
+}
+
+/// Makes a new name in a folder last.
+pub(crate) fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        drop(folder.sync_all());
+    }
+}
+
+fn regular(path: &Path, there: fs::FileType) -> Result<(), OpenError> {
+    let what = match () {
+        () if there.is_file() => return Ok(()),
+        () if there.is_symlink() => "a symbolic link",
+        () if there.is_dir() => "a folder",
+        () => "a device or a pipe",
+    };
+    Err(OpenError::NotAFile { path: path.to_owned(), what })
 }
 
 fn lock(path: &Path, file: &File) -> Result<(), OpenError> {

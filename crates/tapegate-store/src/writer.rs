@@ -75,7 +75,6 @@ struct TapeFile {
 /// The file for what the thoughtjack dialect has no line for; made when it is first needed.
 struct Beside {
     path: PathBuf,
-    opening: Opening,
     buffer: Vec<u8>,
     file: Option<File>,
 }
@@ -195,7 +194,7 @@ impl TapeFile {
         let flusher = Flusher::start(interval, move || {
             flushed.iter().try_for_each(GzipFile::flush)?;
             if let Some(path) = unnamed.take() {
-                sync_folder(&path);
+                file::sync_folder(&path);
             }
             synced.sync_data()
         })?;
@@ -280,10 +279,12 @@ impl Sink for TapeFile {
 
 impl Beside {
     fn new(tape: &Path, force: bool) -> Self {
-        let mut name = tape.as_os_str().to_owned();
-        name.push(".anomalies.jsonl");
-        let opening = if force { Opening::Overwrite } else { Opening::Append };
-        Self { path: name.into(), opening, buffer: Vec::new(), file: None }
+        let path = beside(tape);
+        if force && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
+            // What lies beside the tape that is overwritten would be taken for this tape's.
+            std::fs::remove_file(&path).ok();
+        }
+        Self { path, buffer: Vec::new(), file: None }
     }
 
     fn commit(&mut self) -> io::Result<()> {
@@ -291,7 +292,8 @@ impl Beside {
             return Ok(());
         }
         if self.file.is_none() {
-            self.file = Some(file::open(&self.path, self.opening).map_err(io::Error::other)?.file);
+            self.file =
+                Some(file::open(&self.path, Opening::Append).map_err(io::Error::other)?.file);
         }
         if let Some(file) = &mut self.file {
             file.write_all(&self.buffer)?;
@@ -306,6 +308,13 @@ impl Beside {
             drop(file.sync_data());
         }
     }
+}
+
+/// Where the frames of `tape` lie that its dialect has no line for.
+pub fn beside(tape: &Path) -> PathBuf {
+    let mut name = tape.as_os_str().to_owned();
+    name.push(".anomalies.jsonl");
+    name.into()
 }
 
 /// Writes two pieces with as few calls as the kernel allows, counting what it took.
@@ -324,12 +333,4 @@ fn write_both(mut file: &File, one: &[u8], two: &[u8], count: &mut u64) -> io::R
         two = &two[written - of_one..];
     }
     Ok(())
-}
-
-/// Makes a new file's name last. A file system that cannot is left to its own ways.
-fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-        drop(folder.sync_all());
-    }
 }

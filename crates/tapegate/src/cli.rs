@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cmd::{check, completions, demo, man, record};
+use crate::cmd::{check, completions, demo, man, record, redact};
 use crate::exit::{self, Exit};
 
 /// Records what an AI agent and its MCP servers say to each other, and plays it back.
@@ -38,6 +38,7 @@ enum Command {
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Check(check::Args),
+    Redact(redact::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -64,6 +65,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Check(args) => check::run(&args, out),
+        Command::Redact(args) => redact::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
     }

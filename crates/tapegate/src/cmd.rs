@@ -5,3 +5,4 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod man;
 pub(crate) mod record;
+pub(crate) mod redact;

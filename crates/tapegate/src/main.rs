@@ -3,6 +3,7 @@
 mod cli;
 mod cmd;
 mod exit;
+mod redaction;
 mod talk;
 
 use std::process::ExitCode;

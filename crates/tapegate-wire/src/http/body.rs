@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
-use tapegate_core::frame::{Skim, Skimmed};
+use tapegate_core::frame::Skim;
+use tapegate_core::lines::Oversize;
 
 /// How much of an oversize body is kept for the tape.
 const HEAD_BYTES_MAX: usize = 4096;
@@ -77,7 +78,7 @@ pub(super) enum Collected {
     /// It fits.
     Whole(Bytes),
     /// It is over the limit, and was drained.
-    TooLarge { head: Vec<u8>, bytes_total: u64, said: Skimmed },
+    TooLarge(Oversize),
 }
 
 /// Reads a body to its end, keeping at most `bytes_max` bytes of it.
@@ -114,7 +115,7 @@ pub(super) async fn collect(
     }
     Ok(match over {
         Some((skim, head, bytes_total)) => {
-            Collected::TooLarge { head, bytes_total, said: skim.finish() }
+            Collected::TooLarge(Oversize { head, bytes_total, said: skim.finish() })
         }
         None => Collected::Whole(first.unwrap_or_else(|| whole.freeze())),
     })

@@ -1,14 +1,20 @@
 //! Headers that belong to a connection, and replies of our own.
 
+use std::borrow::Cow;
+use std::io::Read;
+
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, CONTENT_TYPE, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tapegate_core::frame;
 
 use super::ReplyBody;
+
+/// The most that a compressed body is unpacked to.
+const UNPACKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Takes out what is meant for the next hop only.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -41,6 +47,25 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
+}
+
+/// A body as it can be read along: unpacked, if somebody compressed it all the same.
+pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
+    let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    let mut packed: Box<dyn Read + 'a> = match encoding.unwrap_or_default().trim() {
+        name if name.eq_ignore_ascii_case("gzip") => {
+            Box::new(flate2::read::MultiGzDecoder::new(body))
+        }
+        name if name.eq_ignore_ascii_case("deflate") => {
+            Box::new(flate2::read::ZlibDecoder::new(body))
+        }
+        _ => return Cow::Borrowed(body),
+    };
+    let mut text = Vec::new();
+    match packed.by_ref().take(UNPACKED_BYTES_MAX).read_to_end(&mut text) {
+        Ok(_) => Cow::Owned(text),
+        Err(_) => Cow::Borrowed(body),
+    }
 }
 
 /// A reply with a JSON-RPC error for nobody in particular.

@@ -1,1 +1,212 @@
-//! x
+//! From HTTP to HTTP, unchanged.
+//!
+//! Status, headers and bodies pass as they are, for any number of clients, sessions and streams.
+//! Bodies that carry messages are read along: a request is on the tape before it is sent to the
+//! server, a reply or event before it is sent to the client. Three things are changed, because
+//! they would lead past the recorder or could not be read: an absolute `endpoint` or redirect
+//! that names the server's own origin becomes a path, and compression is not asked for.
+
+mod reply;
+mod sessions;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, Uri};
+use hyper::body::Incoming;
+use tapegate_core::frame::{Body, Frame, Kind};
+use tapegate_core::lines::Oversize;
+use tapegate_core::relay::{CODE_TOO_LARGE, Event};
+use tapegate_core::side::{Lane, Side};
+
+use super::ReplyBody;
+use super::body::{Collected, collect};
+use super::headers;
+use super::listen::{Handler, Reply};
+use super::station::{Station, Stopped};
+use super::upstream::Upstream;
+use sessions::Sessions;
+
+/// A transparent proxy in front of one server.
+pub struct Proxy {
+    station: Rc<Station>,
+    upstream: Upstream,
+    sessions: RefCell<Sessions>,
+}
+
+/// One request and what is known of it while its reply is awaited.
+struct Exchange {
+    proxy: Rc<Proxy>,
+    /// The conversation; `None` while nothing of it has been recorded.
+    lane: Option<Lane>,
+    scope: Scope,
+    /// The path at the server, which legacy clients are told where to post by.
+    path: PathAndQuery,
+    /// What was asked, if it was a message.
+    asked: Option<Bytes>,
+    deletes: Option<Vec<u8>>,
+}
+
+/// How far an exchange's lane reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// A session that is known.
+    Session,
+    /// A session that this request opens, if the server gives it an id.
+    Opening,
+    /// This exchange only.
+    Alone,
+}
+
+impl Proxy {
+    /// A proxy in front of `upstream`.
+    pub fn new(station: Rc<Station>, upstream: Upstream) -> Rc<Self> {
+        Rc::new(Self { station, upstream, sessions: RefCell::default() })
+    }
+
+    async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
+        let (parts, body) = request.into_parts();
+        let path = self.path_at_server(&parts.uri);
+        let collected = match collect(body, self.station.message_bytes_max()).await {
+            Ok(collected) => collected,
+            Err(error) => return headers::refusal(400, &format!("the request broke off: {error}")),
+        };
+        let mut exchange = self.open(&parts, path.clone());
+        let body = match collected {
+            Collected::Whole(body) => body,
+            Collected::TooLarge(message) => return exchange.refuse(message),
+        };
+        if let Err(Stopped) = exchange.record_request(&parts, &body) {
+            return headers::refusal(503, &Stopped.to_string());
+        }
+        match self.upstream.send(parts.method, path, parts.headers, body).await {
+            Ok(response) => exchange.reply(response).await,
+            Err(error) => exchange.unreachable(&error.to_string()),
+        }
+    }
+
+    /// What is known of a request before its body is looked at.
+    fn open(self: &Rc<Self>, parts: &Parts, path: PathAndQuery) -> Exchange {
+        let session = parts.headers.get("mcp-session-id").map(|id| id.as_bytes().to_vec());
+        let mut sessions = self.sessions.borrow_mut();
+        let lane = match &session {
+            Some(id) => Some(sessions.lane(id, || self.station.open_session())),
+            None => sessions.posting_to(&path),
+        };
+        let scope = if lane.is_some() { Scope::Session } else { Scope::Alone };
+        let deletes = session.filter(|_| parts.method == Method::DELETE);
+        Exchange { proxy: Rc::clone(self), lane, scope, path, asked: None, deletes }
+    }
+
+    /// The server's path for a path at ours: its own path stands for `/` and `/mcp` too.
+    fn path_at_server(&self, uri: &Uri) -> PathAndQuery {
+        let own = self.upstream.path();
+        let asked = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        match (asked.path(), asked.query()) {
+            ("/" | "/mcp", None) => own.clone(),
+            ("/" | "/mcp", Some(query)) if own.query().is_none() => {
+                format!("{}?{query}", own.path()).parse().unwrap_or(asked)
+            }
+            _ => asked,
+        }
+    }
+}
+
+impl Handler for Proxy {
+    fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
+        Box::pin(self.exchange(request))
+    }
+}
+
+impl Exchange {
+    /// Puts the messages of a request on the tape.
+    fn record_request(&mut self, parts: &Parts, body: &Bytes) -> Result<(), Stopped> {
+        let text = headers::readable(&parts.headers, body);
+        let frame = Frame::read(&text);
+        if parts.method != Method::POST || !self.carries_messages(&frame) {
+            return Ok(());
+        }
+        let initialize = frame.envelope().is_some_and(|said| said.is_method("initialize"));
+        let lane = match self.lane {
+            Some(lane) => lane,
+            None if initialize => {
+                self.scope = Scope::Opening;
+                self.proxy.station.open_session()
+            }
+            None => self.proxy.station.open_exchange(),
+        };
+        self.lane = Some(lane);
+        self.asked = Some(Bytes::copy_from_slice(&text));
+        self.proxy.station.receive(lane, Side::Client, &text)
+    }
+
+    /// Whether a body is a message, or ought to be because of where it is sent.
+    fn carries_messages(&self, frame: &Frame<'_>) -> bool {
+        let to_endpoint =
+            self.scope == Scope::Session || self.path.path() == self.proxy.upstream.path().path();
+        match frame.body() {
+            Body::Message(said) => to_endpoint || (said.version_ok && said.kind() != Kind::Other),
+            Body::Batch | Body::Garbage(_) => to_endpoint,
+        }
+    }
+
+    /// The lane of what comes back, which may be the first to be recorded.
+    fn lane(&mut self) -> Lane {
+        *self.lane.get_or_insert_with(|| self.proxy.station.open_exchange())
+    }
+
+    /// Refuses a request that is too large.
+    fn refuse(&mut self, message: Oversize) -> Response<ReplyBody> {
+        let (bytes_max, bytes_total) =
+            (self.proxy.station.message_bytes_max(), message.bytes_total);
+        let lane = self.lane();
+        let event = Event::TooLarge { lane, from: Side::Client, message, bytes_max };
+        let answer = match self.proxy.station.pass(event) {
+            Ok(outgoing) => outgoing.into_iter().find_map(|outgoing| outgoing.text),
+            Err(Stopped) => return headers::refusal(503, &Stopped.to_string()),
+        };
+        match answer {
+            Some(text) => headers::json(413, text),
+            None => {
+                let words =
+                    format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
+                headers::error(413, b"null", CODE_TOO_LARGE, &words)
+            }
+        }
+    }
+
+    /// Answers for a server that cannot be reached.
+    fn unreachable(&mut self, why: &str) -> Response<ReplyBody> {
+        match self.dismiss(Some(why)) {
+            Ok(Some(text)) => headers::json(502, text),
+            Ok(None) => headers::refusal(502, why),
+            Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
+        }
+    }
+
+    /// Forgets what was asked; with a reason, answers it too. Several answers make a batch.
+    fn dismiss(&mut self, why: Option<&str>) -> Result<Option<Vec<u8>>, Stopped> {
+        let (Some(lane), Some(asked)) = (self.lane, self.asked.take()) else { return Ok(None) };
+        let event = Event::Dismissed { lane, asker: Side::Client, bytes: Some(&asked), why };
+        let outgoing = self.proxy.station.pass(event)?;
+        let mut answers: Vec<_> =
+            outgoing.into_iter().filter_map(|outgoing| outgoing.text).collect();
+        Ok(match answers.len() {
+            0 | 1 => answers.pop(),
+            _ => Some([&b"["[..], &answers.join(&b','), b"]"].concat()),
+        })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let (Some(lane), Scope::Alone) = (self.lane, self.scope) {
+            // The lane ends here, and with it everything that waits in it.
+            let event = Event::Dismissed { lane, asker: Side::Client, bytes: None, why: None };
+            self.proxy.station.pass(event).ok();
+        }
+    }
+}

@@ -1,13 +1,88 @@
-//! `tapegate demo`
+//! `tapegate demo`: the main job, with nothing to install.
+//!
+//! A small agent and a small MCP server, both built in, talk through a real `tapegate record`:
+//! three processes, the same pipes and the same tape as in earnest.
+
+mod agent;
+mod server;
 
 use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
 
-use crate::exit::Exit;
+use anyhow::Context;
+
+use crate::exit::{Exit, Failure};
 
 /// See it work: a built-in agent and server, recorded
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[command(after_help = "Examples:\n  tapegate demo\n  tapegate demo --output /tmp/demo.jsonl")]
+pub(crate) struct Args {
+    /// Where the tape goes [default: a new folder for temporary files]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Be the server of the demo
+    #[arg(long, hide = true)]
+    serve: bool,
+}
 
-pub(crate) fn run(_args: &Args, _out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.serve {
+        server::run(&mut std::io::stdin().lock(), out)?;
+        return Ok(Exit::Ok);
+    }
+    let tape = match &args.output {
+        Some(path) => path.clone(),
+        None => fresh_folder()?.join("demo.jsonl"),
+    };
+    let us = std::env::current_exe().context("cannot find this program")?;
+    writeln!(out, "An agent, a recorder and an MCP server are started: three processes.\n")?;
+    let mut recorder = Command::new(&us);
+    recorder.arg("record").arg("-o").arg(&tape).args(["--name", "demo", "--quiet", "--"]);
+    recorder.arg(&us).args(["demo", "--serve"]);
+    let status = agent::run(recorder, out)?;
+    if !status.success() {
+        return Err(
+            Failure::new(Exit::Findings, format!("the recorder ended with {status}")).into()
+        );
+    }
+    conclude(&tape, out)?;
     Ok(Exit::Ok)
+}
+
+fn conclude(tape: &std::path::Path, out: &mut dyn Write) -> anyhow::Result<()> {
+    let name = tape.display();
+    let text = std::fs::read_to_string(tape).with_context(|| format!("cannot read `{name}`"))?;
+    let lines = text.lines().count();
+    writeln!(out, "\nThe tape holds a header, {} messages and a footer:", lines.saturating_sub(2))?;
+    for line in text.lines().take(3).chain(text.lines().last()) {
+        let short: String = line.chars().take(96).collect();
+        writeln!(out, "  {short}{}", if short.len() < line.len() { "…" } else { "" })?;
+    }
+    writeln!(
+        out,
+        "\nIt lies in {name}\n\nWhat to try next:
+  tapegate check {name}
+  jq -c 'select(.msg.method == \"tools/call\") | .msg.params' {name}
+  tapegate record -o mine.jsonl -- npx -y @modelcontextprotocol/server-everything
+  tapegate record --help       for your client's config"
+    )?;
+    Ok(())
+}
+
+/// A folder of our own among the temporary files.
+fn fresh_folder() -> anyhow::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    for attempt in 0..1000 {
+        let folder =
+            std::env::temp_dir().join(format!("tapegate-demo-{}-{attempt}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).context("cannot make a folder for the tape"),
+        }
+    }
+    Err(Failure::new(Exit::Io, "cannot find a free name for a folder")
+        .hint("name a file with --output")
+        .into())
 }

@@ -1,6 +1,7 @@
 //! `tapegate record` and `tapegate tape`: the same recorder, with the flags of two documents.
 
 mod args;
+mod http;
 mod session;
 
 pub(crate) use args::{RecordArgs, TapeArgs};

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tapegate_core::tape::Dialect;
 use tapegate_wire::deck::OnTapeError;
 
+use crate::redaction::RedactArgs;
+
 /// Record what a client and an MCP server say to each other
 ///
 /// Starts the server, or connects to it, and passes every message on byte for byte; each one is on
@@ -71,6 +73,8 @@ pub(crate) struct WireArgs {
     /// Tags for the recording, separated by commas
     #[arg(long, value_delimiter = ',')]
     pub(super) tags: Vec<String>,
+    #[command(flatten)]
+    pub(super) redaction: RedactArgs,
     /// How often the tape is synced to the disk (at the latest every 100 messages)
     #[arg(long, value_name = "DUR", default_value = "1s", value_parser = duration)]
     pub(super) flush_interval: Duration,
@@ -167,6 +171,7 @@ Examples:
   tapegate record --upstream-http https://mcp.example.com/mcp -o session.jsonl
   tapegate record --http :8080 --upstream-http http://127.0.0.1:3000/mcp -o session.jsonl.gz
   tapegate record --http :8080 -o session.jsonl -- uvx mcp-server-time
+  tapegate record -o session.jsonl --redact secrets,..password -- uvx mcp-server-time
 
 In a client's config (.mcp.json):
   {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",

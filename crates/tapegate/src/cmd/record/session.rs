@@ -6,18 +6,25 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use tapegate_core::tape::{
-    Dialect, Entry, FORMAT_VERSION, Header, RecordError, Recorder, ScribeOptions,
+    Dialect, Entry, FORMAT_VERSION, Header, Mask, RecordError, Recorder, ScribeOptions,
 };
 use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_policy::redact::{Redactor, mask_upstream};
 use tapegate_store::writer::{TapeOptions, TapeWriter};
 use tapegate_wire::child::Child;
 use tapegate_wire::clock::Clock;
-use tapegate_wire::deck::{Deck, OnTapeError};
+use tapegate_wire::deck::Deck;
+use tapegate_wire::http::listen::{ListenError, Listener};
+use tapegate_wire::http::proxy::Proxy;
+use tapegate_wire::http::{Station, upstream};
 use tapegate_wire::port::Port;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{self, Cause, ClientPorts, Outcome, Patience};
 
+use tokio::runtime::Runtime;
+
 use super::args::{RecordArgs, TapeArgs, WireArgs};
+use super::http;
 use crate::exit::{Exit, Failure};
 use crate::talk;
 
@@ -61,19 +68,26 @@ impl Plan {
         Ok(Self { path, dialect: args.dialect.into(), upstream, wire: args.wire, clock })
     }
 
+    fn deck(&self, tape: &SharedTape) -> Deck {
+        Deck::new(Box::new(tape.clone()), self.clock, self.wire.on_tape_error.into())
+    }
+
     fn open_tape(&self) -> anyhow::Result<TapeWriter> {
         let at = self.clock.now();
         let mut recorded_at = Vec::new();
         write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
         let version = env!("CARGO_PKG_VERSION");
+        let redactor = self.wire.redaction.redactor()?;
+        let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
+        extra.extend(redactor.iter().flat_map(Redactor::header_extra));
         let header = Header {
             version: FORMAT_VERSION.into(),
             name: self.wire.name.as_deref().map(Into::into),
             tags: self.wire.tags.iter().map(|tag| tag.trim().into()).collect(),
             recorded_at: String::from_utf8(recorded_at)?.into(),
-            upstream: self.upstream.words().into(),
+            upstream: mask_upstream(&self.upstream.words()).into(),
             tool_version: version.into(),
-            extra: format!(",\"recorder\":\"tapegate/{version}\"").into_bytes(),
+            extra,
         };
         let scribe = ScribeOptions {
             dialect: self.dialect,
@@ -85,7 +99,7 @@ impl Plan {
             scribe,
             flush_interval: self.wire.flush_interval,
             force: self.wire.force,
-            mask: None,
+            mask: redactor.map(|redactor| Box::new(redactor) as Box<dyn Mask>),
         };
         TapeWriter::open(options, &header, at).map_err(|error| {
             let failure = Failure::new(Exit::Io, &error);
@@ -95,6 +109,11 @@ impl Plan {
 }
 
 impl Upstream {
+    /// A client for the server at `url`.
+    fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
+        upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
+    }
+
     /// The upstream as the header names it.
     fn words(&self) -> String {
         match self {
@@ -169,10 +188,22 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
+    match (&plan.wire.http, &plan.upstream) {
+        (None, Upstream::Command(argv)) => run_stdio(&plan, argv, &runtime, signals),
+        (Some(address), Upstream::Http(url)) => {
+            runtime.block_on(run_proxy(&plan, address, url, signals))
+        }
+        _ => anyhow::bail!("not yet"),
+    }
+}
+
+fn run_stdio(
+    plan: &Plan,
+    argv: &[String],
+    runtime: &Runtime,
+    signals: Signals,
+) -> anyhow::Result<Exit> {
     let tape = plan.open_tape()?;
-    let Upstream::Command(argv) = &plan.upstream else {
-        anyhow::bail!("not yet");
-    };
     let server = match Child::spawn(argv) {
         Ok(server) => server,
         Err(error) => {
@@ -181,8 +212,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
         }
     };
     let tape = SharedTape(Rc::new(RefCell::new(tape)));
-    let on_tape_error: OnTapeError = plan.wire.on_tape_error.into();
-    let mut deck = Deck::new(Box::new(tape.clone()), plan.clock, on_tape_error);
+    let mut deck = plan.deck(&tape);
     let session = stdio::run(
         &mut deck,
         client_ports()?,
@@ -193,6 +223,28 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     );
     let outcome = runtime.block_on(session);
     Ok(conclude(&mut deck, &tape, outcome, plan.wire.quiet))
+}
+
+async fn run_proxy(
+    plan: &Plan,
+    address: &str,
+    url: &str,
+    signals: Signals,
+) -> anyhow::Result<Exit> {
+    let upstream = Upstream::connect(url, &plan.wire.header)?;
+    let listener = listen(address).await?;
+    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let proxy = Proxy::new(Rc::clone(&station), upstream);
+    let outcome = http::serve(listener, proxy, &station, signals, plan.wire.quiet).await?;
+    Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
+}
+
+async fn listen(address: &str) -> Result<Listener, Failure> {
+    Listener::bind(address).await.map_err(|error| match &error {
+        ListenError::Address(_) => Failure::new(Exit::Usage, error),
+        ListenError::Bind { .. } => Failure::new(Exit::Transport, error),
+    })
 }
 
 fn client_ports() -> std::io::Result<ClientPorts> {

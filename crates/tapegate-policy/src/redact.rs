@@ -1,0 +1,112 @@
+//! Takes secrets out of what is written to a tape; the wire never sees it.
+//!
+//! Rules say what is a secret: paths into messages, shapes of well-known tokens, or anything that
+//! looks random. Each secret becomes a placeholder that is the same for the same secret and key,
+//! so that a tape can still be replayed. What is guaranteed:
+//!
+//! - Only masked values change; every other byte of a message stays, and it stays JSON.
+//! - What the protocol needs is never masked, whatever the rules say; `zone` has the list.
+//! - Masking what is masked changes nothing.
+//! - When in doubt the secret goes: text that cannot be understood is withheld, not kept.
+//!
+//! A message in which nothing can match costs one pass over its bytes and no memory.
+
+mod entropy;
+mod header;
+mod meaning;
+mod members;
+mod names;
+mod pass;
+mod path;
+mod pattern;
+mod placeholder;
+mod rules;
+mod shapes;
+mod tape;
+mod text;
+mod upstream;
+mod walk;
+mod zone;
+
+use std::borrow::Cow;
+
+use tapegate_core::tape::{Mask, Masked};
+
+pub use header::HeaderError;
+pub use placeholder::Key;
+pub use rules::{RuleError, Rules};
+pub use tape::{Report, Skipped, TapeError, tape};
+pub use upstream::mask_upstream;
+
+use pass::Pass;
+
+/// Masks messages by rules and a key.
+///
+/// A tape that was redacted more than once has several passes, which are made one after the
+/// other: a placeholder of a later pass was made from what the earlier ones had left.
+#[derive(Debug, Clone)]
+pub struct Redactor {
+    passes: Vec<Rules>,
+    key: Key,
+}
+
+impl Redactor {
+    /// A redactor of one pass. Nothing is built until a message needs it.
+    pub fn new(rules: Rules, key: Key) -> Self {
+        Self { passes: vec![rules], key }
+    }
+
+    /// What is masked, pass by pass.
+    pub fn passes(&self) -> &[Rules] {
+        &self.passes
+    }
+
+    /// The key of the placeholders.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// `text`, which is no message, with the secrets masked that patterns find.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.fold(Cow::Borrowed(text), |pass, text| pass.text(text))
+    }
+
+    /// A JSON value that is no message, with the secrets masked that patterns find.
+    fn data<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
+        self.fold(Cow::Borrowed(json), |pass, json| pass.data(json))
+    }
+
+    fn fold<'a, T: ToOwned + ?Sized>(
+        &self,
+        start: Cow<'a, T>,
+        mask: impl Fn(Pass<'_>, &T) -> Option<T::Owned>,
+    ) -> Cow<'a, T> {
+        self.passes.iter().fold(start, |so_far, rules| {
+            let masked = mask(Pass { rules, key: &self.key }, &so_far);
+            masked.map_or(so_far, Cow::Owned)
+        })
+    }
+}
+
+impl Mask for Redactor {
+    fn message<'a>(&self, msg: &'a [u8]) -> Masked<'a> {
+        let mut masked = Masked { text: Cow::Borrowed(msg), paths: Vec::new() };
+        for rules in &self.passes {
+            if let Some(found) = (Pass { rules, key: &self.key }).message(&masked.text) {
+                let known = std::mem::take(&mut masked.paths);
+                let new = found.pointers.into_iter().filter(|path| !known.contains(path));
+                masked.paths = new.collect();
+                masked.paths.splice(..0, known);
+                masked.text = Cow::Owned(found.text);
+            }
+        }
+        masked
+    }
+
+    fn garbage<'a>(&self, raw: &'a [u8]) -> Cow<'a, [u8]> {
+        self.fold(Cow::Borrowed(raw), |pass, raw| pass.garbage(raw))
+    }
+}
+
+#[cfg(test)]
+mod tests;

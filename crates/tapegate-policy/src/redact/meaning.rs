@@ -1,0 +1,141 @@
+//! A hash of what a JSON value means, whatever way it is written.
+//!
+//! A client that sends the same arguments again may order keys, escape strings or spell numbers
+//! in another way. Replay must still see the same placeholder, so none of that counts here.
+
+use tapegate_core::json::{Cursor, Fault, Kind};
+
+use super::placeholder::Key;
+
+/// Below this many levels a value is hashed as it is written, so that depth costs no stack.
+const DEPTH_MAX: usize = 100;
+
+/// The hashes of a key and of its value.
+type Member = ([u8; 32], [u8; 32]);
+
+/// The keyed hash of the meaning of `json`, which must be one value.
+pub(super) fn digest(key: &Key, json: &[u8]) -> Result<blake3::Hash, Fault> {
+    value(key, &mut Cursor::new(json)?, 0)
+}
+
+fn value(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<blake3::Hash, Fault> {
+    let mut hasher = key.hasher();
+    match cursor.kind()? {
+        Kind::Object | Kind::Array if depth == DEPTH_MAX => {
+            hasher.update(b"t").update(cursor.value()?);
+        }
+        Kind::Object => {
+            hasher.update(b"o");
+            for (name, value) in members(key, cursor, depth)? {
+                hasher.update(&name).update(&value);
+            }
+        }
+        Kind::Array => {
+            hasher.update(b"a");
+            cursor.open()?;
+            let mut first = true;
+            while cursor.element(&mut first)? {
+                hasher.update(value(key, cursor, depth + 1)?.as_bytes());
+            }
+        }
+        Kind::String => drop(hasher.update(b"s").update(cursor.string()?.decode().as_bytes())),
+        Kind::Number => drop(hasher.update(b"n").update(number(cursor.value()?).as_bytes())),
+        Kind::Bool | Kind::Null => drop(hasher.update(b"w").update(cursor.value()?)),
+    }
+    Ok(hasher.finalize())
+}
+
+/// The members of an object, sorted by the hash of their keys; repeated keys keep their order.
+fn members(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<Vec<Member>, Fault> {
+    let mut members = Vec::new();
+    cursor.open()?;
+    let mut first = true;
+    while let Some(name) = cursor.key(&mut first)? {
+        let mut hasher = key.hasher();
+        let name = *hasher.update(b"k").update(name.decode().as_bytes()).finalize().as_bytes();
+        members.push((name, *value(key, cursor, depth + 1)?.as_bytes()));
+    }
+    members.sort_by_key(|member| member.0);
+    Ok(members)
+}
+
+/// A number as sign, digits without zeros at the ends, and a power of ten: `1.50` and `15e-1`
+/// are both `15e-1`.
+fn number(text: &[u8]) -> String {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    // A power that does not fit is beyond any comparison but that of the texts.
+    let Ok(power) = power.parse::<i64>() else { return format!("{sign}{text}") };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let kept = digits.trim_end_matches('0');
+    let zeros = (digits.len() - kept.len()) as i64;
+    match kept.trim_start_matches('0') {
+        "" => "0".to_owned(),
+        kept => {
+            let power = power.saturating_add(zeros).saturating_sub(fraction.len() as i64);
+            format!("{sign}{kept}e{power}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(json: &str) -> blake3::Hash {
+        digest(&Key::on_tape([1; 32]), json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn writing_does_not_count() {
+        for (one, other) in [
+            (r#"{"a":1,"b":[true,null]}"#, r#"{ "b" : [ true , null ], "\u0061": 1.0 }"#),
+            (r#""a/b""#, r#""\u0061\/b""#),
+            ("100", "1e2"),
+            ("1.50", "15E-1"),
+            ("0.0", "-0"),
+            ("-12e+1", "-120"),
+        ] {
+            assert_eq!(hash(one), hash(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn meaning_does() {
+        let all = [
+            "1",
+            "\"1\"",
+            "-1",
+            "10",
+            "[1]",
+            "[[1]]",
+            "{}",
+            "[]",
+            "null",
+            "true",
+            "false",
+            "\"\"",
+            "1e999999999999999999999",
+            "2e999999999999999999999",
+            r#"{"a":1}"#,
+            r#"{"b":1}"#,
+            r#"{"a":1,"b":2}"#,
+            r#"{"a":2,"b":1}"#,
+            "[1,2]",
+            "[2,1]",
+        ];
+        for (index, one) in all.iter().enumerate() {
+            for other in &all[index + 1..] {
+                assert_ne!(hash(one), hash(other), "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn depth_needs_no_stack() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        assert_eq!(hash(&deep), hash(&deep));
+    }
+}

@@ -1,0 +1,32 @@
+//! The members that a tape line has beside the ones it must have.
+
+use tapegate_core::json::{Cursor, Fault};
+
+/// Members in file order: keys as meanings, values as text.
+pub(super) struct Members(pub(super) Vec<(String, Vec<u8>)>);
+
+impl Members {
+    /// Reads `,"key":value` text, as the tape's lines keep it in `extra`.
+    pub(super) fn read(extra: &[u8]) -> Result<Self, Fault> {
+        let body = extra.strip_prefix(b",").unwrap_or(extra);
+        Self::read_object(&[b"{", body, b"}"].concat())
+    }
+
+    /// Reads the members of an object.
+    pub(super) fn read_object(text: &[u8]) -> Result<Self, Fault> {
+        let mut members = Vec::new();
+        let mut cursor = Cursor::new(text)?;
+        let mut first = true;
+        cursor.open()?;
+        while let Some(key) = cursor.key(&mut first)? {
+            members.push((key.decode().into_owned(), cursor.value()?.to_vec()));
+        }
+        cursor.end()?;
+        Ok(Self(members))
+    }
+
+    /// The value of the first member called `name`.
+    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_slice())
+    }
+}

@@ -1,0 +1,91 @@
+//! One set of rules applied to one text. `None` means that nothing was masked.
+
+use memchr::memmem;
+use tapegate_core::json;
+
+use super::placeholder::{Key, is_placeholder, json_string};
+use super::rules::Rules;
+use super::text;
+use super::walk::{Found, Walk};
+use super::zone::Zone;
+
+/// Rules and the key to apply them with.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'r> {
+    pub(super) rules: &'r Rules,
+    pub(super) key: &'r Key,
+}
+
+impl Pass<'_> {
+    /// Plain text.
+    pub(super) fn text(self, text: &str) -> Option<String> {
+        text::mask(&self.rules.patterns, self.key, text)
+    }
+
+    /// A JSON value that is no message, so that no path leads into it.
+    pub(super) fn data(self, json: &[u8]) -> Option<Vec<u8>> {
+        let look = self.rules.patterns.may_match_json(json);
+        self.walk(json, Zone::Data, look, std::iter::empty()).map(|found| found.text)
+    }
+
+    /// A message or a batch.
+    pub(super) fn message(self, msg: &[u8]) -> Option<Found> {
+        let look = self.rules.patterns.may_match_json(msg);
+        let found = |needle: &String| memmem::find(msg, needle.as_bytes()).is_some();
+        let paths = self.rules.paths.iter().enumerate().filter(|(_, path)| {
+            path.needle.as_ref().is_none_or(|needle| found(needle) || may_hide(msg))
+        });
+        self.walk(msg, Zone::Message, look, paths.map(|(index, _)| index))
+    }
+
+    /// Bytes that may be anything. Where paths lead in text without structure cannot be told, so
+    /// rules with paths withhold it.
+    pub(super) fn garbage(self, raw: &[u8]) -> Option<Vec<u8>> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        // A batch, or a message without its line end, can be masked like any other.
+        if json::check(raw).is_ok() {
+            return self.message(raw).map(|found| found.text);
+        }
+        let text = String::from_utf8_lossy(raw);
+        if is_placeholder(&text) {
+            return None;
+        }
+        if !self.rules.paths.is_empty() {
+            return Some(self.key.withheld(raw).into_bytes());
+        }
+        let masked = self.text(&text);
+        let left = masked.as_deref().unwrap_or(&text);
+        let cut_off = self.rules.patterns.cut_off(left);
+        let masked = cut_off.map(|hit| text::replace(self.key, left, &[hit])).or(masked);
+        masked.map(String::into_bytes)
+    }
+
+    fn walk(
+        self,
+        json: &[u8],
+        zone: Zone,
+        patterns: bool,
+        paths: impl Iterator<Item = usize>,
+    ) -> Option<Found> {
+        let mut paths = paths.peekable();
+        if !patterns && paths.peek().is_none() {
+            return None;
+        }
+        let walked = Walk::new(self, json, patterns, paths).and_then(|walk| walk.run(zone));
+        walked.unwrap_or_else(|_| Some(self.withheld(json)))
+    }
+
+    /// What is written for a message that turns out to be none: an object, as tapes require.
+    fn withheld(self, bytes: &[u8]) -> Found {
+        let place = json_string(&self.key.withheld(bytes));
+        let text = [b"{\"redacted\":", place.as_slice(), b"}"].concat();
+        Found { text, pointers: vec![String::new()] }
+    }
+}
+
+/// Whether JSON text has an escape that could hide a word: `\u0073k-` is `sk-`.
+pub(super) fn may_hide(json: &[u8]) -> bool {
+    memmem::find(json, b"\\u").is_some() || memmem::find(json, b"\\/").is_some()
+}

@@ -1,0 +1,274 @@
+//! Paths into messages, as they are written in rules.
+//!
+//! A path is a row of steps: `.key`, `['any key']`, `[3]`, `*` or `[*]` for every child, and `..`
+//! before a step for "at any depth". It starts at the message, with or without `$`.
+
+/// A path that was read from a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path {
+    /// At least one step.
+    pub(super) steps: Vec<Step>,
+    /// A key without which nothing in a text can match, however the text is spaced; only keys
+    /// that no escape but `\u` can hide.
+    pub(super) needle: Option<String>,
+}
+
+/// One step from a value to its children.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Whether any number of levels may lie in between.
+    pub(super) anywhere: bool,
+    /// Which children it leads to.
+    pub(super) select: Select,
+}
+
+/// Which children a step leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Select {
+    /// The member of an object.
+    Key(String),
+    /// The element of an array.
+    Index(usize),
+    /// Every child.
+    All,
+}
+
+/// Where a child stands in its parent.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Child<'a> {
+    /// Under a key.
+    Key(&'a str),
+    /// In an array.
+    Index(usize),
+}
+
+/// Where a path stops making sense, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PathFault {
+    /// Which character, from 0.
+    pub(super) at: usize,
+    /// What is wrong there.
+    pub(super) what: String,
+}
+
+impl Select {
+    /// Whether the step leads to `child`.
+    pub(super) fn takes(&self, child: Child<'_>) -> bool {
+        match (self, child) {
+            (Self::All, _) => true,
+            (Self::Key(key), Child::Key(name)) => key == name,
+            (Self::Index(index), Child::Index(place)) => *index == place,
+            _ => false,
+        }
+    }
+}
+
+impl Path {
+    /// Reads a path.
+    pub(super) fn read(text: &str) -> Result<Self, PathFault> {
+        let mut scan = Scan { chars: text.chars().collect(), at: 0 };
+        if scan.peek() == Some('$') {
+            scan.at += 1;
+        } else if !matches!(scan.peek(), Some('.' | '[')) {
+            let select = scan.name()?;
+            return scan.rest(vec![Step { anywhere: false, select }]);
+        }
+        scan.rest(Vec::new())
+    }
+}
+
+/// Reads characters one after the other; positions are counted as a person counts them.
+struct Scan {
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Scan {
+    fn rest(mut self, mut steps: Vec<Step>) -> Result<Path, PathFault> {
+        while let Some(next) = self.peek() {
+            let dots = self.chars[self.at..].iter().take_while(|&&dot| dot == '.').count();
+            let bracket = self.chars.get(self.at + dots) == Some(&'[');
+            match dots {
+                0 if next == '[' => {}
+                0 => return self.fault(format!("`{next}` is neither `.` nor `[`")),
+                1 if bracket => {
+                    self.at += 1;
+                    return self.fault("a `[` does not follow `.`".to_owned());
+                }
+                1 | 2 => self.at += dots,
+                _ => {
+                    self.at += 2;
+                    return self.fault("there are more than two dots".to_owned());
+                }
+            }
+            let select = if bracket { self.bracket()? } else { self.name()? };
+            steps.push(Step { anywhere: dots == 2, select });
+        }
+        if steps.is_empty() {
+            return self.fault("the path ends where a key must follow".to_owned());
+        }
+        let needle = steps.iter().filter_map(plain_key).max_by_key(|key| key.len());
+        Ok(Path { needle: needle.map(str::to_owned), steps })
+    }
+
+    fn name(&mut self) -> Result<Select, PathFault> {
+        let ends = |letter: &char| matches!(letter, '.' | '[' | ']' | '\'' | '"' | '*' | '(' | '?');
+        let rest = &self.chars[self.at..];
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        let name: String = rest[..length].iter().collect();
+        self.at += length;
+        match self.peek() {
+            Some('*') if length == 0 => {
+                self.at += 1;
+                Ok(Select::All)
+            }
+            Some(odd @ (']' | '\'' | '"' | '*' | '(' | '?')) => {
+                self.fault(format!("a key with `{odd}` in it is written as `['key']`"))
+            }
+            None if length == 0 => self.fault("the path ends where a key must follow".to_owned()),
+            _ if length == 0 => self.fault("a key is missing".to_owned()),
+            _ => Ok(Select::Key(name)),
+        }
+    }
+
+    fn bracket(&mut self) -> Result<Select, PathFault> {
+        self.at += 1;
+        let select = match self.peek() {
+            Some('*') => {
+                self.at += 1;
+                Select::All
+            }
+            Some(quote @ ('\'' | '"')) => Select::Key(self.quoted(quote)?),
+            Some('0'..='9') => self.index()?,
+            Some('-' | ':' | '?' | '(') => {
+                return self.fault("only `[*]`, `[0]` and `['key']` are understood".to_owned());
+            }
+            _ => return self.fault("`*`, a number or a quoted key is missing".to_owned()),
+        };
+        if self.peek() != Some(']') {
+            return self.fault("a `]` is missing".to_owned());
+        }
+        self.at += 1;
+        Ok(select)
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<String, PathFault> {
+        let opened = self.at;
+        let mut key = String::new();
+        self.at += 1;
+        while let Some(letter) = self.peek() {
+            self.at += 1;
+            match letter {
+                _ if letter == quote => return Ok(key),
+                '\\' => {
+                    let Some(taken) = self.peek() else { break };
+                    self.at += 1;
+                    key.push(taken);
+                }
+                _ => key.push(letter),
+            }
+        }
+        self.at = opened;
+        self.fault("the quoted key does not end".to_owned())
+    }
+
+    fn index(&mut self) -> Result<Select, PathFault> {
+        let start = self.at;
+        while self.peek().is_some_and(|digit| digit.is_ascii_digit()) {
+            self.at += 1;
+        }
+        let digits: String = self.chars[start..self.at].iter().collect();
+        match digits.parse() {
+            Ok(index) => Ok(Select::Index(index)),
+            Err(_) => Err(PathFault { at: start, what: "the number is too large".to_owned() }),
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn fault<T>(&self, what: String) -> Result<T, PathFault> {
+        Err(PathFault { at: self.at, what })
+    }
+}
+
+fn plain_key(step: &Step) -> Option<&str> {
+    match &step.select {
+        Select::Key(key) if !key.is_empty() && !key.contains(['"', '\\', '/']) => {
+            let plain = key.chars().all(|letter| !letter.is_control());
+            plain.then_some(key)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let path = Path::read(text).unwrap();
+        let step = |step: &Step| {
+            let dots = if step.anywhere { "..".to_owned() } else { String::new() };
+            match &step.select {
+                Select::Key(key) => format!("{dots}<{key}>"),
+                Select::Index(index) => format!("{dots}{index}"),
+                Select::All => format!("{dots}*"),
+            }
+        };
+        path.steps.iter().map(step).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn paths_are_read() {
+        for (text, steps) in [
+            ("$.params.arguments.password", "<params> <arguments> <password>"),
+            ("params.arguments.password", "<params> <arguments> <password>"),
+            ("result..token", "<result> ..<token>"),
+            ("..password", "..<password>"),
+            ("$..password", "..<password>"),
+            ("result.content[*].text", "<result> <content> * <text>"),
+            ("result.content[0].*", "<result> <content> 0 *"),
+            ("$['a.b'][\"c'd\"]['e\\'f']", "<a.b> <c'd> <e'f>"),
+            ("..[0]", "..0"),
+            ("..*", "..*"),
+            ("*.x-y_z", "* <x-y_z>"),
+            ("[*].é", "* <é>"),
+        ] {
+            assert_eq!(shown(text), steps, "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_name_the_character() {
+        for (text, at, what) in [
+            ("$", 1, "the path ends where a key must follow"),
+            ("", 0, "the path ends where a key must follow"),
+            ("a.", 2, "the path ends where a key must follow"),
+            ("a..", 3, "the path ends where a key must follow"),
+            ("a...b", 3, "there are more than two dots"),
+            ("$a", 1, "`a` is neither `.` nor `[`"),
+            ("a.[0]", 2, "a `[` does not follow `.`"),
+            ("a[", 2, "`*`, a number or a quoted key is missing"),
+            ("a[-1]", 2, "only `[*]`, `[0]` and `['key']` are understood"),
+            ("a[?(@.b)]", 2, "only `[*]`, `[0]` and `['key']` are understood"),
+            ("a['b", 2, "the quoted key does not end"),
+            ("a['b'", 5, "a `]` is missing"),
+            ("é.b]c", 3, "a key with `]` in it is written as `['key']`"),
+            ("a.b*", 3, "a key with `*` in it is written as `['key']`"),
+            ("a[99999999999999999999]", 2, "the number is too large"),
+        ] {
+            let fault = Path::read(text).unwrap_err();
+            assert_eq!((fault.at, fault.what.as_str()), (at, what), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_needle_is_the_longest_key_that_cannot_hide() {
+        let needle = |text| Path::read(text).unwrap().needle;
+        assert_eq!(needle("params..password").as_deref(), Some("password"));
+        assert_eq!(needle("a['x/y-long']").as_deref(), Some("a"));
+        assert_eq!(needle("*[0]"), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! Finding secrets in plain text by their shape.
+//!
+//! One pass looks for the words that every shape needs; a pattern is built the first time such a
+//! word is met, once for the process, and never in a process that meets none.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use aho_corasick::packed;
+use memchr::memmem;
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::entropy::random_parts;
+use super::pass::may_hide;
+use super::placeholder::gaps;
+use super::shapes::SHAPES;
+
+/// The kind of random-looking text.
+pub(super) const ENTROPY: &str = "entropy";
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// The shape of one sort of secret.
+pub(super) struct Pattern {
+    pub(super) name: &'static str,
+    words: &'static [&'static str],
+    source: &'static str,
+    check: Option<fn(&str) -> bool>,
+    regex: OnceLock<Option<Regex>>,
+}
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) span: Range<usize>,
+    pub(super) name: &'static str,
+}
+
+/// The shapes that are looked for.
+#[derive(Clone, Default)]
+pub(super) struct Patterns {
+    chosen: Vec<&'static Pattern>,
+    entropy: bool,
+    words: OnceLock<Words>,
+}
+
+/// A search for any of the chosen shapes' words.
+#[derive(Clone)]
+struct Words {
+    searcher: Option<packed::Searcher>,
+    words: Vec<&'static str>,
+}
+
+impl Pattern {
+    /// A shape that needs one of `words`, which no escape but `\u` and `\/` can hide.
+    pub(super) const fn new(
+        name: &'static str,
+        words: &'static [&'static str],
+        source: &'static str,
+    ) -> Self {
+        Self { name, words, source, check: None, regex: OnceLock::new() }
+    }
+
+    /// The same for texts that `check` agrees with.
+    pub(super) const fn checked(
+        name: &'static str,
+        words: &'static [&'static str],
+        source: &'static str,
+        check: fn(&str) -> bool,
+    ) -> Self {
+        Self { name, words, source, check: Some(check), regex: OnceLock::new() }
+    }
+
+    fn may_match(&self, text: &[u8]) -> bool {
+        self.words.iter().any(|word| memmem::find(text, word.as_bytes()).is_some())
+    }
+
+    fn regex(&self) -> Option<&Regex> {
+        let build = || {
+            let mut builder = RegexBuilder::new(self.source);
+            builder.unicode(false).size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX);
+            builder.build().ok()
+        };
+        self.regex.get_or_init(build).as_ref()
+    }
+
+    fn find(&self, text: &str, found: &mut impl FnMut(Range<usize>)) {
+        // A shape that cannot be built hides everything that has its words.
+        let Some(regex) = self.regex() else { return found(0..text.len()) };
+        for groups in regex.captures_iter(text.as_bytes()) {
+            let Some(secret) = groups.iter().skip(1).flatten().next().or(groups.get(0)) else {
+                continue;
+            };
+            let start = text.floor_char_boundary(secret.start());
+            let span = start..text.ceil_char_boundary(secret.end());
+            if self.check.is_none_or(|check| check(&text[span.clone()])) {
+                found(span);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn compiles(&self) -> bool {
+        self.regex().is_some()
+    }
+}
+
+impl Patterns {
+    /// Every shape, but no guess by entropy.
+    #[cfg(test)]
+    pub(super) fn all() -> Self {
+        Self::choose(|_| true, false)
+    }
+
+    /// The shapes whose names `wanted` agrees with, and a guess by entropy if asked for.
+    pub(super) fn choose(wanted: impl Fn(&str) -> bool, entropy: bool) -> Self {
+        let chosen = SHAPES.iter().filter(|shape| wanted(shape.name)).collect();
+        Self { chosen, entropy, ..Self::default() }
+    }
+
+    /// Whether nothing is looked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.chosen.is_empty() && !self.entropy
+    }
+
+    /// Whether JSON text may hold a secret; cheap, and never wrong when it says no.
+    pub(super) fn may_match_json(&self, json: &[u8]) -> bool {
+        !self.is_empty() && (self.entropy || self.words().occur(json) || may_hide(json))
+    }
+
+    /// The secrets of `text` that are not masked yet, in order and apart from each other.
+    pub(super) fn hits(&self, text: &str) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for gap in gaps(text) {
+            self.hits_in(&text[gap.clone()], gap.start, &mut hits);
+        }
+        hits.sort_by_key(|hit| hit.span.start);
+        // What two shapes share is one secret; the earlier shape names it.
+        let mut apart: Vec<Hit> = Vec::new();
+        for hit in hits {
+            match apart.last_mut() {
+                Some(last) if hit.span.start < last.span.end => {
+                    last.span.end = last.span.end.max(hit.span.end);
+                }
+                _ => apart.push(hit),
+            }
+        }
+        apart
+    }
+
+    fn hits_in(&self, text: &str, offset: usize, hits: &mut Vec<Hit>) {
+        let mut found = |name, span: Range<usize>| {
+            let span = span.start + offset..span.end + offset;
+            hits.push(Hit { span, name });
+        };
+        if !self.chosen.is_empty() && self.words().occur(text.as_bytes()) {
+            for pattern in self.chosen.iter().filter(|one| one.may_match(text.as_bytes())) {
+                pattern.find(text, &mut |span| found(pattern.name, span));
+            }
+        }
+        if self.entropy {
+            random_parts(text).into_iter().for_each(|span| found(ENTROPY, span));
+        }
+    }
+
+    /// The end of a text that was cut off, if it may be the first half of a secret: from a word
+    /// of a shape on, where that begins a word of the text.
+    pub(super) fn cut_off(&self, text: &str) -> Option<Hit> {
+        let tail = gaps(text).pop().filter(|gap| gap.end == text.len())?;
+        let mut words = text[tail.clone()].rmatch_indices(|letter: char| {
+            letter.is_ascii_whitespace() || matches!(letter, '"' | '\'')
+        });
+        let start = words.nth(1).map_or(tail.start, |(at, _)| tail.start + at + 1);
+        let tail = &text[start..];
+        let begins = |at: usize| !tail[..at].ends_with(|letter: char| letter.is_alphanumeric());
+        // Every plain URL would look like the start of one with a password.
+        let shapes = self.chosen.iter().filter(|shape| shape.name != "url-credentials");
+        let finds = shapes.flat_map(|shape| {
+            let places = shape.words.iter().filter_map(|word| tail.find(word));
+            places
+                .filter(|&at| begins(at))
+                .map(|at| Hit { span: start + at..text.len(), name: shape.name })
+        });
+        finds.min_by_key(|hit| hit.span.start)
+    }
+
+    fn words(&self) -> &Words {
+        self.words.get_or_init(|| {
+            let words: Vec<_> = self.chosen.iter().flat_map(|one| one.words).copied().collect();
+            let mut builder = packed::Config::new().heuristic_pattern_limits(false).builder();
+            Words { searcher: builder.extend(&words).build(), words }
+        })
+    }
+}
+
+impl Words {
+    fn occur(&self, text: &[u8]) -> bool {
+        match &self.searcher {
+            Some(searcher) => searcher.find(text).is_some(),
+            None => self.words.iter().any(|word| memmem::find(text, word.as_bytes()).is_some()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Patterns {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.chosen.iter().map(|pattern| pattern.name);
+        out.debug_list().entries(names.chain(self.entropy.then_some(ENTROPY))).finish()
+    }
+}

@@ -1,0 +1,262 @@
+//! Redacting a tape that was recorded without it.
+//!
+//! Every line is masked wherever a message or a piece of one may stand, also in keys this build
+//! does not know. A line in which nothing is masked is copied as it is.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead};
+
+use tapegate_core::json::{Cursor, compact};
+use tapegate_core::tape::{
+    Bad, Header, Line, Mask, Message, Numbered, Problem, Reader, Sink, base64_decode, base64_encode,
+};
+
+use super::Redactor;
+use super::header::{HeaderError, MEMBER};
+use super::members::Members;
+use super::placeholder::json_string;
+use super::upstream::mask_upstream;
+
+/// What became of a tape.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Lines that were written.
+    pub lines: u64,
+    /// Lines in which something was masked.
+    pub lines_masked: u64,
+    /// Places that were masked in messages.
+    pub places: u64,
+    /// Headers that now tell the rules. An overwatch tape has none, so its rules and key must be
+    /// given again when it is replayed.
+    pub headers: u64,
+    /// Bytes of an incomplete last line that was left out.
+    pub torn_bytes: Option<usize>,
+    /// Lines in the middle that are no entries and were left out.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A line that could not be masked, because it is no entry, and was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its number, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub words: String,
+}
+
+/// Why a tape cannot be redacted.
+#[derive(Debug, thiserror::Error)]
+pub enum TapeError {
+    /// The tape could not be read to its end.
+    #[error("cannot read on after line {line}")]
+    Io {
+        /// The last line that was read.
+        line: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The tape was redacted before, in a way that cannot be gone on with.
+    #[error("line {line}: the tape was redacted before")]
+    Header {
+        /// The header's line.
+        line: u64,
+        /// Why.
+        source: HeaderError,
+    },
+}
+
+/// Writes the tape of `reader` to `out`, in its own dialect, with its secrets masked.
+///
+/// Rules that the tape was redacted with before are kept, and so is its key.
+pub fn tape<R: BufRead>(
+    mut reader: Reader<R>,
+    out: &mut impl Sink,
+    redactor: &Redactor,
+) -> Result<Report, TapeError> {
+    let mut report = Report::default();
+    let mut current = Cow::Borrowed(redactor);
+    while let Some(next) = reader.next() {
+        match next {
+            Ok(numbered) => {
+                if let Line::Header(header) = &numbered.entry {
+                    let joined = redactor.joined(&header.extra);
+                    let line = numbered.line;
+                    current =
+                        Cow::Owned(joined.map_err(|source| TapeError::Header { line, source })?);
+                }
+                Job { redactor: &current, report: &mut report, masked: false }.line(numbered, out);
+            }
+            Err(Problem::Torn { bytes, .. }) => report.torn_bytes = Some(bytes),
+            Err(Problem::Line { line, fault }) => {
+                report.skipped.push(Skipped { line, words: fault.to_string() });
+            }
+            Err(Problem::Io { line, source }) => return Err(TapeError::Io { line, source }),
+        }
+    }
+    Ok(report)
+}
+
+/// One line on its way.
+struct Job<'a> {
+    redactor: &'a Redactor,
+    report: &'a mut Report,
+    masked: bool,
+}
+
+impl Job<'_> {
+    fn line(mut self, numbered: Numbered<'_>, out: &mut impl Sink) {
+        let mut line = Vec::with_capacity(numbered.text.len() + 64);
+        match numbered.entry {
+            Line::Header(header) => {
+                self.header(header).write(&mut line);
+                self.report.headers += 1;
+            }
+            Line::Message(message) => {
+                let message = self.message(message);
+                match message.seq {
+                    Some(_) => message.write_thoughtjack(&mut line),
+                    None => message.write_overwatch(&mut line),
+                }
+            }
+            Line::Bad(bad) => self.bad(bad).write(&mut line),
+            Line::Footer(mut footer) => {
+                footer.extra = Cow::Owned(self.extra(&footer.extra));
+                footer.write(&mut line);
+            }
+            Line::Unknown(_) => line = self.unknown(numbered.text),
+        }
+        // What is copied is looked through once more as a whole: keys that a typed line drops
+        // must not bring a secret back.
+        let is_header = line.starts_with(b"{\"type\":\"header\"");
+        if !self.masked && !is_header && self.redactor.data(numbered.text) == numbered.text {
+            line = compact(numbered.text).into_owned();
+            line.push(b'\n');
+        } else if !is_header {
+            self.masked = true;
+        }
+        self.report.lines += 1;
+        self.report.lines_masked += u64::from(self.masked);
+        out.put(&line);
+    }
+
+    fn header<'a>(&mut self, mut header: Header<'a>) -> Header<'a> {
+        let upstream = mask_upstream(&header.upstream);
+        self.masked |= upstream != header.upstream;
+        header.upstream = Cow::Owned(upstream);
+        header.name = header.name.map(|name| self.text(name));
+        header.tags = header.tags.into_iter().map(|tag| self.text(tag)).collect();
+        header.extra = self.extra(&header.extra);
+        header.extra.extend_from_slice(&self.redactor.header_extra());
+        header
+    }
+
+    fn message<'a>(&mut self, mut message: Message<'a>) -> Message<'a> {
+        let masked = self.redactor.message(&message.msg);
+        let new: Vec<_> =
+            masked.paths.into_iter().filter(|path| !message.redacted.contains(path)).collect();
+        self.report.places += new.len() as u64;
+        message.redacted.extend(new);
+        if let Cow::Owned(text) = masked.text {
+            self.masked = true;
+            message.msg = Cow::Owned(text);
+        }
+        message.msg = Cow::Owned(compact(&message.msg).into_owned());
+        message.raw = message.raw.map(|raw| {
+            let masked = self.garbage(raw.as_bytes());
+            masked.map_or(raw, |masked| Cow::Owned(String::from_utf8_lossy(&masked).into_owned()))
+        });
+        message.session = message.session.map(|session| Cow::Owned(self.data(&session)));
+        message.extra = self.extra(&message.extra);
+        message
+    }
+
+    fn bad<'a>(&mut self, mut bad: Bad<'a>) -> Bad<'a> {
+        if let Some(masked) = self.garbage(&bad.raw) {
+            bad.raw = Cow::Owned(masked);
+        }
+        bad.reason = self.text(bad.reason);
+        bad.session = bad.session.map(|session| Cow::Owned(self.data(&session)));
+        bad.extra = self.extra(&bad.extra);
+        bad
+    }
+
+    /// A line of a type this build does not know, each member masked as if it were a message.
+    fn unknown(&mut self, text: &[u8]) -> Vec<u8> {
+        let Ok(members) = Members::read_object(text) else { return Vec::new() };
+        let members = self.members(members);
+        let body = members.strip_prefix(b",").unwrap_or(&members);
+        [b"{", body, b"}\n"].concat()
+    }
+
+    fn extra(&mut self, extra: &[u8]) -> Vec<u8> {
+        match Members::read(extra) {
+            Ok(members) => self.members(members),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Members as `,"key":value` text. A repeated key may hide a second message or its bytes, so
+    /// every value is treated as what it may be.
+    fn members(&mut self, members: Members) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (key, value) in members.0 {
+            let value = match (key.as_str(), meaning(&value)) {
+                (MEMBER, _) => continue,
+                ("raw", Some(text)) => {
+                    let masked = self.garbage(text.as_bytes());
+                    masked.map_or(value, |text| json_string(&String::from_utf8_lossy(&text)))
+                }
+                ("raw_b64", Some(text)) => {
+                    let masked = base64_decode(&text).and_then(|bytes| self.garbage(&bytes));
+                    masked.map_or(value, |bytes| json_string(&base64_encode(&bytes)))
+                }
+                _ => match self.redactor.message(&value).text {
+                    Cow::Owned(masked) => {
+                        self.masked = true;
+                        masked
+                    }
+                    Cow::Borrowed(_) => value,
+                },
+            };
+            out.push(b',');
+            out.extend_from_slice(&json_string(&self.text(Cow::Owned(key))));
+            out.push(b':');
+            out.extend_from_slice(&compact(&value));
+        }
+        out
+    }
+
+    fn garbage(&mut self, raw: &[u8]) -> Option<Vec<u8>> {
+        match self.redactor.garbage(raw) {
+            Cow::Owned(masked) => {
+                self.masked = true;
+                Some(masked)
+            }
+            Cow::Borrowed(_) => None,
+        }
+    }
+
+    fn text<'a>(&mut self, text: Cow<'a, str>) -> Cow<'a, str> {
+        let masked = match self.redactor.text(&text) {
+            Cow::Owned(masked) => masked,
+            Cow::Borrowed(_) => return text,
+        };
+        self.masked = true;
+        Cow::Owned(masked)
+    }
+
+    fn data(&mut self, json: &[u8]) -> Vec<u8> {
+        let masked = self.redactor.data(json);
+        self.masked |= matches!(masked, Cow::Owned(_));
+        masked.into_owned()
+    }
+}
+
+/// What a JSON string means; `None` for any other value.
+fn meaning(value: &[u8]) -> Option<String> {
+    let mut cursor = Cursor::new(value).ok()?;
+    cursor.string().ok().map(|text| text.decode().into_owned())
+}
+
+#[cfg(test)]
+mod tests;

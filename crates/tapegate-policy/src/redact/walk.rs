@@ -1,0 +1,277 @@
+//! One pass over a message that finds every place to mask.
+//!
+//! Values are masked from the inside out: a string's secrets first, then what a path covers, then
+//! what covers that. The placeholder of a whole value is therefore made from what is left after
+//! the inner ones.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use tapegate_core::json::{Cursor, Fault, Kind, Str};
+
+use super::meaning;
+use super::pass::Pass;
+use super::path::Child;
+use super::placeholder::{is_json_placeholder, json_string, placeholder};
+use super::zone::Zone;
+
+/// A value below this many levels is masked as a whole if anything might match in it.
+const DEPTH_MAX: usize = 200;
+/// The longest pointer that is told; beyond it stands the pointer of the last value that fits.
+const POINTER_BYTES_MAX: usize = 1024;
+/// The most pointers that are told; after them stands the pointer of the whole message.
+const POINTERS_MAX: usize = 1000;
+
+/// A place of the text and what is written there instead.
+struct Edit {
+    span: Range<usize>,
+    text: Vec<u8>,
+    /// `None` inside a value that is masked as a whole.
+    pointer: Option<String>,
+}
+
+/// How far a path has got: its next step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State {
+    path: usize,
+    step: usize,
+}
+
+/// Where a value stands in its parent, as the masked text says.
+enum Label<'a> {
+    Key(Cow<'a, str>),
+    Index(usize),
+}
+
+pub(super) struct Walk<'r, 'a> {
+    pass: Pass<'r>,
+    text: &'a [u8],
+    cursor: Cursor<'a>,
+    /// Whether strings are looked through.
+    patterns: bool,
+    edits: Vec<Edit>,
+    labels: Vec<Label<'a>>,
+    /// The states of all open values; each value owns a range of them.
+    states: Vec<State>,
+    /// How many open values are masked as a whole.
+    covered: usize,
+}
+
+/// What a walk found, if it found anything.
+pub(super) struct Found {
+    /// The masked text.
+    pub(super) text: Vec<u8>,
+    /// Where, as JSON pointers.
+    pub(super) pointers: Vec<String>,
+}
+
+impl<'r, 'a> Walk<'r, 'a> {
+    /// A walk over `text`, following the paths numbered in `paths`.
+    pub(super) fn new(
+        pass: Pass<'r>,
+        text: &'a [u8],
+        patterns: bool,
+        paths: impl Iterator<Item = usize>,
+    ) -> Result<Self, Fault> {
+        Ok(Self {
+            pass,
+            text,
+            cursor: Cursor::new(text)?,
+            patterns,
+            edits: Vec::new(),
+            labels: Vec::new(),
+            states: paths.map(|path| State { path, step: 0 }).collect(),
+            covered: 0,
+        })
+    }
+
+    /// Walks over a value in `zone`; a batch is an array of messages.
+    pub(super) fn run(mut self, zone: Zone) -> Result<Option<Found>, Fault> {
+        let roots = 0..self.states.len();
+        if zone == Zone::Message && self.cursor.kind()? == Kind::Array {
+            self.cursor.open()?;
+            let (mut first, mut index) = (true, 0);
+            while self.cursor.element(&mut first)? {
+                self.labels.push(Label::Index(index));
+                self.value(zone, false, roots.clone())?;
+                self.labels.pop();
+                index += 1;
+            }
+        } else {
+            self.value(zone, false, roots)?;
+        }
+        self.cursor.end()?;
+        if self.edits.is_empty() {
+            return Ok(None);
+        }
+        let text = splice(self.text, 0..self.text.len(), &self.edits);
+        Ok(Some(Found { text, pointers: told(self.edits) }))
+    }
+
+    /// Moves over one value that a path has reached or not, with the paths that go on in it.
+    fn value(&mut self, zone: Zone, reached: bool, states: Range<usize>) -> Result<(), Fault> {
+        if zone == Zone::Protected {
+            self.cursor.value()?;
+            return Ok(());
+        }
+        let kind = self.cursor.kind()?;
+        let start = self.cursor.position();
+        let container = matches!(kind, Kind::Object | Kind::Array);
+        let split = container && zone.splits();
+        let whole = reached && !split;
+        let edits_before = self.edits.len();
+        let busy = self.patterns || !states.is_empty() || (reached && split);
+        let too_deep = container && busy && self.labels.len() >= DEPTH_MAX;
+        self.covered += usize::from(whole);
+        match kind {
+            Kind::String if self.patterns => {
+                let string = self.cursor.string()?;
+                self.string(string, start..self.cursor.position());
+            }
+            Kind::Object if busy && !too_deep => self.object(zone, reached && split, states)?,
+            Kind::Array if busy && !too_deep => self.array(zone, reached && split, states)?,
+            _ => drop(self.cursor.value()?),
+        }
+        self.covered -= usize::from(whole);
+        if whole || too_deep {
+            let kind = if whole { "path" } else { "depth" };
+            self.cover(kind, start..self.cursor.position(), edits_before)?;
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, zone: Zone, all: bool, states: Range<usize>) -> Result<(), Fault> {
+        self.cursor.open()?;
+        let mut first = true;
+        while let Some(key) = self.cursor.key(&mut first)? {
+            let name = key.decode();
+            let zone = zone.member(&name);
+            let before = self.states.len();
+            let reached = self.step(states.clone(), Child::Key(&name)) || all;
+            self.key(key, name, zone);
+            self.value(zone, reached, before..self.states.len())?;
+            self.labels.pop();
+            self.states.truncate(before);
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, zone: Zone, all: bool, states: Range<usize>) -> Result<(), Fault> {
+        self.cursor.open()?;
+        let (mut first, mut index) = (true, 0);
+        while self.cursor.element(&mut first)? {
+            let before = self.states.len();
+            let reached = self.step(states.clone(), Child::Index(index)) || all;
+            self.labels.push(Label::Index(index));
+            self.value(zone.element(), reached, before..self.states.len())?;
+            self.labels.pop();
+            self.states.truncate(before);
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes every path of a parent one step on to `child`; true if one of them ends there.
+    fn step(&mut self, parent: Range<usize>, child: Child<'_>) -> bool {
+        let before = self.states.len();
+        let mut reached = false;
+        for index in parent {
+            let state = self.states[index];
+            let steps = &self.pass.rules.paths[state.path].steps;
+            let next = State { step: state.step + 1, ..state };
+            let taken = steps[state.step].select.takes(child);
+            reached |= taken && next.step == steps.len();
+            let goes_on = taken && next.step < steps.len();
+            for kept in [steps[state.step].anywhere.then_some(state), goes_on.then_some(next)] {
+                if let Some(kept) = kept.filter(|kept| !self.states[before..].contains(kept)) {
+                    self.states.push(kept);
+                }
+            }
+        }
+        reached
+    }
+
+    /// Masks the key that was just read, if it must be, and makes it the label of its value.
+    fn key(&mut self, key: Str<'a>, name: Cow<'a, str>, zone: Zone) {
+        let look = self.patterns && zone != Zone::Protected;
+        let masked = look.then(|| self.pass.text(&name)).flatten();
+        let Some(masked) = masked else { return self.labels.push(Label::Key(name)) };
+        let colon = self.cursor.position() - 1;
+        let end = self.text[..colon].trim_ascii_end().len();
+        let start = end - key.raw.len() - 2;
+        self.labels.push(Label::Key(Cow::Owned(masked.clone())));
+        self.push(start..end, &masked);
+    }
+
+    fn string(&mut self, string: Str<'a>, span: Range<usize>) {
+        if let Some(masked) = self.pass.text(&string.decode()) {
+            self.push(span, &masked);
+        }
+    }
+
+    /// Masks a value as a whole, after what is masked in it already.
+    fn cover(&mut self, kind: &str, span: Range<usize>, before: usize) -> Result<(), Fault> {
+        let left = splice(self.text, span.clone(), &self.edits[before..]);
+        if is_json_placeholder(&left) {
+            if self.edits.len() > before && self.covered == 0 {
+                self.edits[before].pointer = Some(self.pointer());
+            }
+            return Ok(());
+        }
+        let hash = meaning::digest(self.pass.key, &left)?;
+        self.edits.truncate(before);
+        self.push(span, &placeholder(kind, &hash));
+        Ok(())
+    }
+
+    fn push(&mut self, span: Range<usize>, text: &str) {
+        let pointer = (self.covered == 0).then(|| self.pointer());
+        self.edits.push(Edit { span, text: json_string(text), pointer });
+    }
+
+    /// Where the walk stands, as RFC 6901 has it.
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for label in &self.labels {
+            let token = match label {
+                Label::Key(key) => key.replace('~', "~0").replace('/', "~1"),
+                Label::Index(index) => index.to_string(),
+            };
+            if pointer.len() + 1 + token.len() > POINTER_BYTES_MAX {
+                break;
+            }
+            pointer.push('/');
+            pointer.push_str(&token);
+        }
+        pointer
+    }
+}
+
+/// The part `span` of `text` with `edits`, which lie in it, made.
+fn splice(text: &[u8], span: Range<usize>, edits: &[Edit]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(span.len());
+    let mut at = span.start;
+    for edit in edits {
+        out.extend_from_slice(&text[at..edit.span.start]);
+        out.extend_from_slice(&edit.text);
+        at = edit.span.end;
+    }
+    out.extend_from_slice(&text[at..span.end]);
+    out
+}
+
+/// The pointers of `edits`, each once.
+fn told(edits: Vec<Edit>) -> Vec<String> {
+    let mut pointers: Vec<String> = Vec::new();
+    for pointer in edits.into_iter().filter_map(|edit| edit.pointer) {
+        if pointers.last() == Some(&pointer) {
+            continue;
+        }
+        if pointers.len() == POINTERS_MAX {
+            pointers.push(String::new());
+            break;
+        }
+        pointers.push(pointer);
+    }
+    pointers
+}

@@ -1,0 +1,173 @@
+//! A tape that is written anew as a whole: it appears under its name when it is complete, or not
+//! at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tapegate_core::tape::Sink;
+
+use crate::file::{self, OpenError};
+use crate::gzip::GzipFile;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A tape that has no name yet. Dropped without [`Replacement::commit`] it leaves nothing behind.
+pub struct Replacement {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: File,
+    gzip: Option<GzipFile>,
+    buffer: Vec<u8>,
+    error: Option<io::Error>,
+    /// What is to be replaced, locked so that no recorder is writing it.
+    replaced: Option<File>,
+}
+
+impl Replacement {
+    /// Begins a tape that will be called `path`; a name that ends in `.gz` makes it compressed.
+    /// What has that name already is only replaced with `force`.
+    pub fn create(path: &Path, force: bool) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let replaced = file::lock_existing(path)?;
+        if replaced.is_some() && !force {
+            return Err(OpenError::Exists { path: path.to_owned() });
+        }
+        let mut name = std::ffi::OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(format!(".{}.tmp", std::process::id()));
+        let temporary = path.with_file_name(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let file = options.open(&temporary).map_err(io)?;
+        let compressed = path.extension().is_some_and(|extension| extension == "gz");
+        let gzip = match compressed {
+            true => Some(GzipFile::new(file.try_clone().map_err(io)?)),
+            false => None,
+        };
+        let (path, buffer) = (path.to_owned(), Vec::with_capacity(BUFFER_BYTES));
+        Ok(Self { path, temporary, file, gzip, buffer, error: None, replaced })
+    }
+
+    /// Writes what is left, syncs it, and gives the tape its name.
+    pub fn commit(mut self) -> Result<(), OpenError> {
+        self.write_out();
+        let flushed = self.gzip.iter().try_for_each(GzipFile::flush);
+        let written = match self.error.take() {
+            Some(error) => Err(error),
+            None => flushed.and_then(|()| self.file.sync_all()),
+        };
+        let named = written.and_then(|()| match self.replaced {
+            Some(_) => fs::rename(&self.temporary, &self.path),
+            None => rename_new(&self.temporary, &self.path),
+        });
+        match named {
+            Ok(()) => {
+                file::sync_folder(&self.path);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(OpenError::Exists { path: self.path.clone() })
+            }
+            Err(source) => Err(OpenError::Io { path: self.path.clone(), source }),
+        }
+    }
+
+    fn write_out(&mut self) {
+        if self.error.is_none() {
+            let written = match &self.gzip {
+                Some(gzip) => gzip.append(&self.buffer),
+                None => self.file.write_all(&self.buffer),
+            };
+            self.error = written.err();
+        }
+        self.buffer.clear();
+    }
+}
+
+impl Sink for Replacement {
+    fn put(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.write_out();
+        }
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        // After a commit the name is gone already.
+        drop(fs::remove_file(&self.temporary));
+    }
+}
+
+/// Renames to a name that nothing may have taken in the meantime, where the system can tell.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
+        // File systems without it are rare; the name was free when we began.
+        Err(_) => fs::rename(from, to),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_tape_appears_when_it_is_complete_and_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        let mut tape = Replacement::create(&path, false).unwrap();
+        tape.put(b"one\n");
+        assert!(!path.exists());
+        tape.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one\n");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_replaced_without_force_and_nothing_is_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        fs::write(&path, "old").unwrap();
+        assert!(matches!(Replacement::create(&path, false), Err(OpenError::Exists { .. })));
+        let mut tape = Replacement::create(&path, true).unwrap();
+        tape.put(b"new");
+        drop(tape);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let mut tape = Replacement::create(&path, true).unwrap();
+        tape.put(b"new");
+        tape.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_name_taken_meanwhile_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        let tape = Replacement::create(&path, false).unwrap();
+        fs::write(&path, "other").unwrap();
+        assert!(matches!(tape.commit(), Err(OpenError::Exists { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"other");
+    }
+
+    #[test]
+    fn links_and_tapes_in_use_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("t.jsonl"), folder.path().join("l.jsonl"));
+        fs::write(&path, "old").unwrap();
+        symlink(&path, &link).unwrap();
+        assert!(matches!(Replacement::create(&link, true), Err(OpenError::NotAFile { .. })));
+        let recorder = File::open(&path).unwrap();
+        recorder.lock().unwrap();
+        assert!(matches!(Replacement::create(&path, true), Err(OpenError::Busy { .. })));
+    }
+}

@@ -1,0 +1,244 @@
+//! The way back: replies and event streams, read along and passed on.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, LOCATION};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Response, Uri};
+use hyper::body::{Body as _, Incoming};
+use tapegate_core::lines::Oversize;
+use tapegate_core::relay::Event;
+use tapegate_core::side::Side;
+use tapegate_core::sse::{self, Events, Piece};
+
+use super::super::ReplyBody;
+use super::super::body::{BrokenBody, Collected, Pieces, collect};
+use super::super::headers;
+use super::super::station::Stopped;
+use super::{Exchange, Scope};
+
+impl Exchange {
+    /// Passes on what the server replied, and has it recorded first.
+    pub(super) async fn reply(mut self, response: Response<Incoming>) -> Response<ReplyBody> {
+        let (mut parts, body) = response.into_parts();
+        headers::strip_hop_by_hop(&mut parts.headers);
+        self.note_session(&parts.headers, parts.status.is_success());
+        self.keep_redirect_here(&mut parts.headers);
+        if headers::is_type(&parts.headers, "text/event-stream") {
+            if parts.headers.contains_key(CONTENT_ENCODING) {
+                return self
+                    .unreachable("the server compresses its events, though it was not asked to");
+            }
+            let events = Events::new(self.proxy.station.message_bytes_max());
+            let stream =
+                EventStream { exchange: self, body, events, ready: Vec::new(), ended: false };
+            return Response::from_parts(parts, ReplyBody::stream(stream));
+        }
+        let carries_messages =
+            self.asked.is_some() || headers::is_type(&parts.headers, "application/json");
+        if !carries_messages || self.lane.is_none() {
+            return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
+        }
+        match collect(body, self.proxy.station.message_bytes_max()).await {
+            Ok(Collected::Whole(body)) => self.pass_whole(parts, body),
+            Ok(Collected::TooLarge(message)) => self.pass_too_large(message),
+            Err(error) => self.unreachable(&format!("the server's reply broke off: {error}")),
+        }
+    }
+
+    fn pass_whole(&mut self, parts: http::response::Parts, body: Bytes) -> Response<ReplyBody> {
+        let text = headers::readable(&parts.headers, &body);
+        // "Accepted" and the like, as legacy servers answer a post, is no message.
+        let pleasantry =
+            parts.status.is_success() && !headers::is_type(&parts.headers, "application/json");
+        if !text.is_empty() && !pleasantry {
+            let lane = self.lane();
+            if let Err(Stopped) = self.proxy.station.receive(lane, Side::Server, &text) {
+                return headers::refusal(503, &Stopped.to_string());
+            }
+        }
+        // Whatever the reply was, no other will come for this request on this connection; in a
+        // session it may still come on another, if the server only accepted the message.
+        if parts.status.as_u16() != 202 {
+            self.dismiss(None).ok();
+        }
+        Response::from_parts(parts, ReplyBody::full(body))
+    }
+
+    fn pass_too_large(&mut self, message: Oversize) -> Response<ReplyBody> {
+        match self.too_large(message) {
+            Ok(Some(text)) => headers::json(200, text),
+            Ok(None) => headers::refusal(502, "the server's reply is over the size limit"),
+            Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
+        }
+    }
+
+    /// Marks an oversize message of the server, and returns what its asker is told.
+    fn too_large(&mut self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+        let bytes_max = self.proxy.station.message_bytes_max();
+        let lane = self.lane();
+        let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };
+        let outgoing = self.proxy.station.pass(event)?;
+        Ok(outgoing.into_iter().find(|outgoing| outgoing.to == Side::Client).and_then(|it| it.text))
+    }
+
+    /// Learns the session that a request has opened, and forgets one that was ended.
+    fn note_session(&mut self, headers: &HeaderMap, success: bool) {
+        let mut sessions = self.proxy.sessions.borrow_mut();
+        if let (Some(id), true) = (&self.deletes, success) {
+            sessions.unbind(id);
+        }
+        let (Scope::Opening, Some(lane)) = (self.scope, self.lane) else { return };
+        match headers.get("mcp-session-id") {
+            Some(id) => sessions.bind(id.as_bytes(), lane),
+            None => self.proxy.station.adopt(lane),
+        }
+    }
+
+    /// A redirect to the server's own origin would lead past the recorder.
+    fn keep_redirect_here(&self, headers: &mut HeaderMap) {
+        let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let path = target.and_then(|target| self.path_if_same_origin(target));
+        if let Some(value) = path.and_then(|path| HeaderValue::try_from(path.as_str()).ok()) {
+            headers.insert(LOCATION, value);
+        }
+    }
+
+    /// The path of an absolute URL at the server, or `None` for any other text.
+    fn path_if_same_origin(&self, url: &str) -> Option<PathAndQuery> {
+        let uri: Uri = url.parse().ok()?;
+        let origin = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
+        if !origin.eq_ignore_ascii_case(&self.proxy.upstream.origin()) {
+            return None;
+        }
+        uri.path_and_query().cloned()
+    }
+
+    /// Records what an event carries and returns the bytes to send.
+    fn pass_event(&mut self, piece: Piece) -> Result<Vec<u8>, Stopped> {
+        let Some(data) = &piece.data else { return Ok(piece.raw) };
+        if piece.event.as_deref() == Some(b"endpoint") {
+            return Ok(self.pass_endpoint(&piece, data));
+        }
+        let message = piece.event.as_deref().is_none_or(|event| event == b"message");
+        if message && !data.is_empty() {
+            let lane = self.lane();
+            self.proxy.station.receive(lane, Side::Server, data)?;
+        }
+        Ok(piece.raw)
+    }
+
+    /// Learns where a legacy client is told to post, and keeps that place at our origin.
+    fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
+        let told = String::from_utf8_lossy(data);
+        let path = self.path_if_same_origin(&told).or_else(|| resolve(&self.path, &told));
+        let Some(path) = path else { return piece.raw.clone() };
+        let lane = match (self.lane, self.scope) {
+            (Some(lane), Scope::Session) => lane,
+            _ => self.proxy.station.open_session(),
+        };
+        (self.lane, self.scope) = (Some(lane), Scope::Session);
+        self.proxy.sessions.borrow_mut().bind_endpoint(path.clone(), lane);
+        if told == path.as_str() {
+            return piece.raw.clone();
+        }
+        let mut event = Vec::new();
+        sse::write_event(&mut event, None, Some("endpoint"), path.as_str().as_bytes());
+        event
+    }
+}
+
+/// A path that was told relative to `base`.
+fn resolve(base: &PathAndQuery, told: &str) -> Option<PathAndQuery> {
+    if told.contains("://") {
+        return None;
+    }
+    if told.starts_with('/') {
+        return told.parse().ok();
+    }
+    let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+    if told.starts_with('?') {
+        return format!("{}{told}", base.path()).parse().ok();
+    }
+    format!("{folder}/{}", told.trim_start_matches("./")).parse().ok()
+}
+
+/// An event stream that is recorded as it passes.
+struct EventStream {
+    exchange: Exchange,
+    body: Incoming,
+    events: Events,
+    ready: Vec<u8>,
+    ended: bool,
+}
+
+impl EventStream {
+    /// Takes bytes of the stream; what may be sent of them gathers in `ready`.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+        self.events.feed(bytes);
+        while let Some(next) = self.events.next() {
+            match next {
+                Ok(piece) => {
+                    let sent = self.exchange.pass_event(piece)?;
+                    self.ready.extend_from_slice(&sent);
+                }
+                Err(message) => {
+                    if let Some(answer) = self.exchange.too_large(message)? {
+                        sse::write_event(&mut self.ready, None, Some("message"), &answer);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.ended = true;
+        if let Some(rest) = self.events.finish() {
+            self.ready.extend_from_slice(&rest.raw);
+        }
+    }
+}
+
+impl Pieces for EventStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+        loop {
+            if !self.ready.is_empty() {
+                return Poll::Ready(Some(Ok(Bytes::from(std::mem::take(&mut self.ready)))));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    let Ok(bytes) = frame.into_data() else { continue };
+                    if let Err(Stopped) = self.take(&bytes) {
+                        return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
+                    }
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
+                None => self.finish(),
+            }
+        }
+    }
+}
+
+/// A body that is none of our business.
+struct PlainStream(Incoming);
+
+impl Pieces for PlainStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+        loop {
+            match ready!(Pin::new(&mut self.0).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => return Poll::Ready(Some(Ok(bytes))),
+                    Err(_) => continue,
+                },
+                Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}

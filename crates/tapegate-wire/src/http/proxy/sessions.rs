@@ -1,0 +1,59 @@
+//! Which session an exchange belongs to.
+
+use std::collections::HashMap;
+
+use http::uri::PathAndQuery;
+use tapegate_core::side::Lane;
+
+/// How many sessions are told apart. A server that never ends one is forgotten piece by piece,
+/// at the price of a new number on the tape for a session that comes back.
+const SESSIONS_MAX: usize = 16 * 1024;
+
+/// The sessions that are known, by what names them on the wire.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    by_id: HashMap<Vec<u8>, Lane>,
+    by_endpoint: HashMap<PathAndQuery, Lane>,
+}
+
+impl Sessions {
+    /// The lane of the session with this id.
+    pub(super) fn lane(&mut self, id: &[u8], open: impl FnOnce() -> Lane) -> Lane {
+        if let Some(lane) = self.by_id.get(id) {
+            return *lane;
+        }
+        let lane = open();
+        self.bind(id, lane);
+        lane
+    }
+
+    /// Learns the id of a session.
+    pub(super) fn bind(&mut self, id: &[u8], lane: Lane) {
+        make_room(&mut self.by_id);
+        self.by_id.insert(id.to_vec(), lane);
+    }
+
+    /// Forgets a session that was ended.
+    pub(super) fn unbind(&mut self, id: &[u8]) {
+        self.by_id.remove(id);
+    }
+
+    /// The lane of a legacy session whose client posts to this path.
+    pub(super) fn posting_to(&self, path: &PathAndQuery) -> Option<Lane> {
+        self.by_endpoint.get(path).copied()
+    }
+
+    /// Learns where the client of a legacy session posts to.
+    pub(super) fn bind_endpoint(&mut self, path: PathAndQuery, lane: Lane) {
+        make_room(&mut self.by_endpoint);
+        self.by_endpoint.insert(path, lane);
+    }
+}
+
+fn make_room<K: Clone + Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>) {
+    if map.len() >= SESSIONS_MAX
+        && let Some(any) = map.keys().next().cloned()
+    {
+        map.remove(&any);
+    }
+}

@@ -1,0 +1,92 @@
+//! The demo's agent: asks, answers what it is asked, and shows what it sees.
+
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::Context;
+use tapegate_core::frame::{Frame, Kind};
+
+/// What the agent says, in order; a request is said when the one before it was answered.
+const SCRIPT: [(&str, &str); 5] = [
+    (
+        "opens the session",
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"demo-agent","version":"1"}}}"#,
+    ),
+    ("is ready", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
+    ("asks what there is", r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#),
+    (
+        "calls a tool and wants to hear of its progress",
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"count_words","arguments":{"text":"bytes are the truth"},"_meta":{"progressToken":"p1"}}}"#,
+    ),
+    (
+        "calls a tool that asks back",
+        r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"summarise","arguments":{"text":"a tape of every message"}}}"#,
+    ),
+];
+
+/// What the agent answers when the server wants something from its model.
+const SAMPLE: &str =
+    r#"{"role":"assistant","model":"demo","content":{"type":"text","text":"Everything is kept."}}"#;
+
+/// Plays the script against the server that `recorder` stands in front of.
+pub(super) fn run(mut recorder: Command, out: &mut dyn Write) -> anyhow::Result<ExitStatus> {
+    let mut child = recorder
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start the recorder")?;
+    let mut to_server = child.stdin.take().context("the recorder has no input")?;
+    let mut lines =
+        BufReader::new(child.stdout.take().context("the recorder has no output")?).lines();
+    for (what, text) in SCRIPT {
+        writeln!(out, "{} {what}", arrow("agent  →"))?;
+        writeln!(to_server, "{text}")?;
+        let asked = Frame::read(text.as_bytes());
+        if asked.envelope().is_some_and(|said| said.kind() == Kind::Request) {
+            await_answer(&asked, &mut lines, &mut to_server, out)?;
+        }
+    }
+    drop(to_server);
+    Ok(child.wait()?)
+}
+
+/// Reads until the answer to `asked` has come, and answers what the server asks meanwhile.
+fn await_answer(
+    asked: &Frame<'_>,
+    lines: &mut dyn Iterator<Item = std::io::Result<String>>,
+    to_server: &mut dyn Write,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    for line in lines {
+        let line = line?;
+        let frame = Frame::read(line.as_bytes());
+        let Some(said) = frame.envelope() else { continue };
+        let method = said.method.map(|method| method.decode().into_owned()).unwrap_or_default();
+        match said.kind() {
+            Kind::Request => {
+                writeln!(out, "{} asks for {method}", arrow("server →"))?;
+                writeln!(out, "{} answers", arrow("agent  →"))?;
+                let id = String::from_utf8_lossy(said.id.unwrap_or(b"null")).into_owned();
+                writeln!(to_server, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{SAMPLE}}}")?;
+            }
+            Kind::Notification => writeln!(out, "{} {method}", arrow("server →"))?,
+            Kind::Response | Kind::Error => {
+                let result =
+                    String::from_utf8_lossy(said.result.or(said.error).unwrap_or_default());
+                let short: String = result.chars().take(84).collect();
+                let more = if short.len() < result.len() { "…" } else { "" };
+                writeln!(out, "{} {short}{more}", arrow("server →"))?;
+                if said.id == asked.envelope().and_then(|asked| asked.id) {
+                    return Ok(());
+                }
+            }
+            Kind::Other => {}
+        }
+    }
+    anyhow::bail!("the server closed the session before it answered")
+}
+
+/// The arrow of a line, coloured on a terminal.
+fn arrow(text: &str) -> String {
+    if std::io::stdout().is_terminal() { format!("\x1b[36m{text}\x1b[0m") } else { text.to_owned() }
+}

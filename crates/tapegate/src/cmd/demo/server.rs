@@ -1,0 +1,117 @@
+//! The demo's MCP server: two tools, progress, and a question to the agent's model.
+
+use std::io::{self, BufRead, Write};
+
+use tapegate_core::frame::{Envelope, Frame, Kind, error_reply};
+use tapegate_core::json::{Cursor, write_str};
+
+const INITIALIZED: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"tapegate-demo","version":"1"}}"#;
+
+const TOOLS: &str = r#"{"tools":[{"name":"count_words","description":"Counts the words of a text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}},{"name":"summarise","description":"Has the agent's model sum up a text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}"#;
+
+/// The id of the one question this server asks.
+const QUESTION: &str = "\"ask-1\"";
+
+/// Serves until the input ends.
+pub(super) fn run(input: &mut dyn BufRead, out: &mut dyn Write) -> io::Result<()> {
+    let mut waiting: Option<Vec<u8>> = None;
+    for line in input.lines() {
+        let line = line?;
+        let frame = Frame::read(line.as_bytes());
+        let Some(said) = frame.envelope() else { continue };
+        match (said.kind(), said.id) {
+            (Kind::Request, Some(id)) => answer(id, said, &mut waiting, out)?,
+            (Kind::Response, Some(id)) if id == QUESTION.as_bytes() => {
+                if let Some(call) = waiting.take() {
+                    let sample =
+                        said.result.and_then(|result| string_at(result, &["content", "text"]));
+                    reply(&call, &text_result(&sample.unwrap_or_default()), out)?;
+                }
+            }
+            _ => {}
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(
+    id: &[u8],
+    said: &Envelope<'_>,
+    waiting: &mut Option<Vec<u8>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if said.is_method("initialize") {
+        return reply(id, INITIALIZED, out);
+    }
+    if said.is_method("tools/list") {
+        return reply(id, TOOLS, out);
+    }
+    if said.is_method("ping") {
+        return reply(id, "{}", out);
+    }
+    let text = said
+        .params
+        .and_then(|params| string_at(params, &["arguments", "text"]))
+        .unwrap_or_default();
+    match said.name.map(|name| name.decode()).as_deref() {
+        Some("count_words") if said.is_method("tools/call") => {
+            if let Some(token) = said.progress_token.map(String::from_utf8_lossy) {
+                let params = format!("{{\"progressToken\":{token},\"progress\":1,\"total\":1}}");
+                writeln!(
+                    out,
+                    "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{params}}}"
+                )?;
+            }
+            let count = text.split_whitespace().count();
+            reply(id, &text_result(&format!("{count} words")), out)
+        }
+        Some("summarise") if said.is_method("tools/call") => {
+            *waiting = Some(id.to_vec());
+            let content = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(&text));
+            let params = format!(
+                "{{\"messages\":[{{\"role\":\"user\",\"content\":{content}}}],\"maxTokens\":50}}"
+            );
+            writeln!(
+                out,
+                "{{\"jsonrpc\":\"2.0\",\"id\":{QUESTION},\"method\":\"sampling/createMessage\",\"params\":{params}}}"
+            )
+        }
+        _ => {
+            out.write_all(&error_reply(id, -32601, "no such method or tool", "null"))?;
+            writeln!(out)
+        }
+    }
+}
+
+fn reply(id: &[u8], result: &str, out: &mut dyn Write) -> io::Result<()> {
+    let id = String::from_utf8_lossy(id);
+    writeln!(out, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")
+}
+
+fn text_result(text: &str) -> String {
+    format!("{{\"content\":[{{\"type\":\"text\",\"text\":{}}}]}}", quoted(text))
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    write_str(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The string at a path of keys.
+fn string_at(object: &[u8], path: &[&str]) -> Option<String> {
+    let mut cursor = Cursor::new(object).ok()?;
+    let Some((name, rest)) = path.split_first() else {
+        return cursor.string().ok().map(|text| text.decode().into_owned());
+    };
+    cursor.open().ok()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first).ok()? {
+        let value = cursor.value().ok()?;
+        if key.is(name) {
+            return string_at(value, rest);
+        }
+    }
+    None
+}

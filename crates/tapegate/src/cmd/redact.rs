@@ -1,0 +1,119 @@
+//! `tapegate redact`
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tapegate_core::tape::Line;
+use tapegate_policy::redact::{self, Redactor, Report};
+use tapegate_store::replacement::Replacement;
+use tapegate_store::source::Source;
+use tapegate_store::{OpenError, writer};
+
+use crate::exit::{Exit, Failure};
+use crate::redaction::RedactArgs;
+use crate::talk;
+
+/// Mask secrets on a tape that exists already
+///
+/// Only masked values change, and what the protocol needs to be replayed is never masked: ids,
+/// methods, names, cursors, schemas. Each secret becomes a placeholder that is the same for the
+/// same secret, so that `replay` still finds the answer to a live request.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate redact session.jsonl -o shared.jsonl --redact secrets
+  tapegate redact session.jsonl --in-place --redact secrets,..password
+  tapegate redact s.jsonl -o t.jsonl --redact 'params.arguments.*' --redact-key-file ~/.tape-key
+
+Exit codes: 0 done, 1 lines were found that are no entries, 2 the tape was redacted with another
+key, 3 a file could not be read or written, 64 wrong usage.")]
+pub(crate) struct Args {
+    /// The tape, plain or gzip, of any dialect
+    #[arg(value_name = "TAPE")]
+    tape: PathBuf,
+    /// The tape to write
+    #[arg(short, long, value_name = "FILE", required_unless_present = "in_place")]
+    output: Option<PathBuf>,
+    /// Replace the tape itself
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+    #[command(flatten)]
+    rules: RedactArgs,
+    /// Overwrite a tape that exists already; with --in-place, lose lines that are no entries
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let Some(redactor) = args.rules.redactor()? else {
+        let failure = Failure::new(Exit::Usage, "nothing says what is to be masked");
+        return Err(failure.hint("pass --redact secrets, or a path such as ..password").into());
+    };
+    let redactor = for_tape(&args.tape, redactor)?;
+    let output = args.output.as_ref().unwrap_or(&args.tape);
+    let report = rewrite(args, &args.tape, output, &redactor)?;
+    let mut skipped = report.skipped.len();
+    let (beside, beside_output) = (writer::beside(&args.tape), writer::beside(output));
+    if beside.exists() {
+        skipped += rewrite(args, &beside, &beside_output, &redactor)?.skipped.len();
+    } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
+        // What lies beside the tape that was overwritten would be taken for this tape's.
+        let name = beside_output.display();
+        fs::remove_file(&beside_output).with_context(|| format!("cannot remove `{name}`"))?;
+    }
+    let Report { places, lines_masked, lines, headers, .. } = report;
+    let name = output.display();
+    writeln!(out, "{name}: {places} values masked, on {lines_masked} of {lines} lines")?;
+    if headers == 0 && lines > 0 && args.rules.redact_key_file.is_none() {
+        talk::warn(
+            "the tape has no header to keep the key in, so a live request cannot be matched with \
+             what was masked; pass --redact-key-file to be able to",
+        );
+    }
+    Ok(if skipped > 0 { Exit::Findings } else { Exit::Ok })
+}
+
+/// The redactor for a tape that may have been redacted before, with other rules and its own key.
+fn for_tape(path: &Path, redactor: Redactor) -> anyhow::Result<Redactor> {
+    let name = path.display();
+    let mut source = Source::open(path).with_context(|| format!("cannot read `{name}`"))?;
+    let Some(Ok(first)) = source.reader.next() else { return Ok(redactor) };
+    let Line::Header(header) = first.entry else { return Ok(redactor) };
+    redactor.joined(&header.extra).map_err(|error| {
+        let failure = Failure::new(Exit::Invalid, format!("cannot redact `{name}`: {error}"));
+        failure.hint("--redact-key-file must name the key that the tape was redacted with").into()
+    })
+}
+
+/// Redacts one file into another, which may be itself.
+fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::Result<Report> {
+    let name = from.display();
+    let source = Source::open(from).with_context(|| format!("cannot read `{name}`"))?;
+    let mut tape = Replacement::create(to, args.force || args.in_place).map_err(refused)?;
+    let report = redact::tape(source.reader, &mut tape, redactor)
+        .with_context(|| format!("cannot redact `{name}`"))?;
+    for skipped in &report.skipped {
+        talk::warn(&format!("{name}:{}: left out: {}", skipped.line, skipped.words));
+    }
+    if let Some(bytes) = report.torn_bytes {
+        let words = "ends in the middle of an entry";
+        talk::warn(&format!("{name}: {words}, of which {bytes} bytes are left out"));
+    }
+    if args.in_place && !args.force && !report.skipped.is_empty() {
+        let words = format!("`{name}` has lines that are no entries and would be lost");
+        let failure = Failure::new(Exit::Findings, words);
+        return Err(failure.hint("write another tape by -o, or pass --force").into());
+    }
+    tape.commit().map_err(refused)?;
+    Ok(report)
+}
+
+fn refused(error: OpenError) -> Failure {
+    let failure = Failure::new(Exit::Io, &error);
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,65 @@
+//! What can be said about redaction on a command line, and the redactor it makes.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use tapegate_policy::redact::{Key, Redactor, Rules};
+
+use crate::exit::{Exit, Failure};
+
+/// The shortest secret that is taken for a key; a shorter one can be guessed.
+const SECRET_BYTES_MIN: usize = 16;
+
+/// What is masked, and with which key.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct RedactArgs {
+    /// What is masked on the tape: a path such as `params.arguments.password` or `..token`,
+    /// `secrets` for all well-known tokens, one sort of them such as `github`, or `entropy`;
+    /// repeatable, or separated by commas
+    #[arg(long, value_name = "RULE")]
+    pub(crate) redact: Vec<String>,
+    /// A file with a secret of your own to make placeholders with, so that nobody else can test
+    /// guesses; without it a random key is kept in the tape's header
+    #[arg(long, value_name = "FILE")]
+    pub(crate) redact_key_file: Option<PathBuf>,
+}
+
+impl RedactArgs {
+    /// The redactor that was asked for, if one was.
+    pub(crate) fn redactor(&self) -> anyhow::Result<Option<Redactor>> {
+        let rules = Rules::parse(&self.redact).map_err(|error| {
+            let hint = error.hint();
+            Failure::new(Exit::Usage, error).hint(hint)
+        })?;
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        let key = match self.own_key()? {
+            Some(own) => own,
+            None => Key::on_tape(random().context("cannot read `/dev/urandom`")?),
+        };
+        Ok(Some(Redactor::new(rules, key)))
+    }
+
+    /// The user's own key, if one was named.
+    pub(crate) fn own_key(&self) -> anyhow::Result<Option<Key>> {
+        let Some(path) = &self.redact_key_file else { return Ok(None) };
+        let name = path.display();
+        let secret = fs::read(path).with_context(|| format!("cannot read `{name}`"))?;
+        let secret = secret.trim_ascii();
+        if secret.len() < SECRET_BYTES_MIN {
+            let words = format!("`{name}` holds fewer than {SECRET_BYTES_MIN} bytes");
+            let hint = format!("make a key by `openssl rand -hex 32 > {name}`");
+            return Err(Failure::new(Exit::Usage, words).hint(hint).into());
+        }
+        Ok(Some(Key::from_secret(secret)))
+    }
+}
+
+fn random() -> std::io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

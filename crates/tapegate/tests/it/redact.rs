@@ -1,0 +1,150 @@
+//! `tapegate redact`
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
+
+fn redact(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
+    command.arg("redact").args(args).current_dir(folder).output().unwrap()
+}
+
+fn tape() -> String {
+    format!(
+        "{}\n{{\"type\":\"message\",\"seq\":1,\"ts\":\"2026-01-01T00:00:00Z\",\"dir\":\"c2s\",\"msg\":{{\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"x\",\"arguments\":{{\"t\":\"{TOKEN}\"}}}}}}}}\n",
+        r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"srv --token abc","thoughtjack_version":"1"}"#
+    )
+}
+
+#[test]
+fn a_redacted_copy_is_private_and_holds_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), tape()).unwrap();
+    let bad = format!(
+        "{{\"ts\":\"2026-01-01T00:00:00Z\",\"direction\":\"client_to_server\",\"raw\":\"{TOKEN}\",\"parse_error\":\"x\"}}\n"
+    );
+    fs::write(folder.path().join("t.jsonl.anomalies.jsonl"), bad).unwrap();
+    let run = redact(folder.path(), &["t.jsonl", "-o", "o.jsonl", "--redact", "secrets"]);
+    assert_eq!(String::from_utf8_lossy(&run.stderr), "");
+    assert_eq!(run.stdout, b"o.jsonl: 1 values masked, on 2 of 2 lines\n");
+    for name in ["o.jsonl", "o.jsonl.anomalies.jsonl"] {
+        let path = folder.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("[REDACTED:github:") && !text.contains(TOKEN), "{text}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("t.jsonl")).unwrap(), tape());
+    let check = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .arg("check")
+        .arg("o.jsonl")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(check.status.success());
+}
+
+#[test]
+fn an_existing_file_is_overwritten_only_by_force() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), tape()).unwrap();
+    fs::write(folder.path().join("o.jsonl"), "mine").unwrap();
+    let args = ["t.jsonl", "-o", "o.jsonl", "--redact", "secrets"];
+    let run = redact(folder.path(), &args);
+    assert_eq!(run.status.code(), Some(3));
+    assert_eq!(
+        String::from_utf8_lossy(&run.stderr),
+        "error: `o.jsonl` exists already\n\nhint: choose another name, or pass --force to overwrite it\n"
+    );
+    assert_eq!(fs::read(folder.path().join("o.jsonl")).unwrap(), b"mine");
+    assert!(redact(folder.path(), &[&args[..], &["--force"]].concat()).status.success());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn in_place_replaces_the_tape_and_twice_is_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.jsonl");
+    fs::write(&path, tape()).unwrap();
+    let args = ["t.jsonl", "--in-place", "--redact", "secrets"];
+    assert!(redact(folder.path(), &args).status.success());
+    let once = fs::read_to_string(&path).unwrap();
+    assert!(!once.contains(TOKEN) && !once.contains("abc"), "{once}");
+    assert!(redact(folder.path(), &args).status.success());
+    assert_eq!(fs::read_to_string(&path).unwrap(), once);
+}
+
+#[test]
+fn in_place_keeps_a_tape_with_lines_that_would_be_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.jsonl");
+    let text = tape().replace('\n', "\n{\"odd\":1}\n");
+    fs::write(&path, &text).unwrap();
+    let run = redact(folder.path(), &["t.jsonl", "--in-place", "--redact", "secrets"]);
+    assert_eq!(run.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    let run = redact(folder.path(), &["t.jsonl", "-o", "o.jsonl", "--redact", "secrets"]);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&run.stderr)
+            .starts_with("tapegate: warning: t.jsonl:2: left out: not a tape entry")
+    );
+}
+
+#[test]
+fn a_bad_rule_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = redact(folder.path(), &["t.jsonl", "--in-place", "--redact", "params.[0]"]);
+    assert_eq!(run.status.code(), Some(64));
+    let words = String::from_utf8(run.stderr).unwrap();
+    assert!(words.starts_with("error: redaction rule `params.[0]`: a `[` does not follow `.` at character 8\n\nhint: a rule is a path"), "{words}");
+}
+
+#[test]
+fn a_key_of_ones_own_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), tape()).unwrap();
+    fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef\n").unwrap();
+    let args = ["t.jsonl", "--in-place", "--redact", "secrets"];
+    let own = [&args[..], &["--redact-key-file", "key"]].concat();
+    assert!(redact(folder.path(), &own).status.success());
+    let text = fs::read_to_string(folder.path().join("t.jsonl")).unwrap();
+    assert!(text.contains("\"key_id\":\"") && !text.contains("\"key\":"), "{text}");
+    let without = redact(folder.path(), &args);
+    assert_eq!(without.status.code(), Some(2));
+    assert!(redact(folder.path(), &own).status.success());
+}
+
+#[test]
+fn record_masks_the_tape_and_never_the_wire() {
+    let folder = tempfile::tempdir().unwrap();
+    for (command, name) in [("record", "-o"), ("tape", "--tape")] {
+        let path = folder.path().join(command);
+        let mut run = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+            .arg(command)
+            .arg(name)
+            .arg(&path)
+            .args(["--redact", "secrets", "--redact", "params.p", "--upstream"])
+            .arg(format!("sh -c cat --token={TOKEN}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"t\":\"{TOKEN}\",\"p\":7}}}}\n{TOKEN}\n"
+        );
+        run.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        let done = run.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(done.stdout).unwrap(), line);
+        for file in fs::read_dir(folder.path()).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            assert!(!text.contains(TOKEN), "{text}");
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(r#""redacted":["/params/t","/params/p"]"#), "{text}");
+    }
+}
