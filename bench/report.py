@@ -168,7 +168,7 @@ def markdown(whole):
     m = whole["machine"]
     lines = [
         f"Measured on {m['cores']} shared cores ({m['cpu']}, {m['memory_gb']} GB, Linux {m['kernel']}); other work ran beside it "
-        f"(load {m['load_before']} before, {m['load_after']} after). Medians of {whole['rounds']} rounds.",
+        f"(load {m['load_before']} before, {m['load_after']} after). Medians of {whole['rounds'][0]} rounds; peers took part in the first {min(whole['rounds'])}.",
         "",
         *target_lines(whole["targets"]),
     ]

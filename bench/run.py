@@ -159,7 +159,7 @@ class Bench:
         """Asks every subject in a row, starting with another one each round."""
         answers = {}
         with Server(self, [self.program("http_echo")], probe.core) as upstream:
-            subjects = {n: c for n, c in self.subjects(probe, upstream).items() if self.wanted(n, probe)}
+            subjects = {n: c for n, c in self.subjects(probe, upstream).items() if self.wanted(n, probe, turn)}
             names = list(subjects)
             first = turn % max(len(names), 1)
             for name in names[first:] + names[:first]:
@@ -172,7 +172,9 @@ class Bench:
                 print(f"bench:   {name}: {time.monotonic() - begin:.1f} s", file=sys.stderr)
         return answers
 
-    def wanted(self, name, probe):
+    def wanted(self, name, probe, turn):
+        if name in self.found and turn >= self.options.peer_rounds:
+            return False
         only = self.options.only
         if only and name not in only and name not in report.YARDSTICKS:
             return False
@@ -265,7 +267,8 @@ def parse():
     parser.add_argument("--profile", metavar="NAME", help="cargo profile of the tapegate under test (default: dist)")
     parser.add_argument("--tapegate", metavar="PATH", help="test this binary and build nothing")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and samples")
-    parser.add_argument("--rounds", type=int, help="rounds (default 5; 2 with --quick)")
+    parser.add_argument("--rounds", type=int, help="rounds (default 6; 2 with --quick)")
+    parser.add_argument("--peer-rounds", type=int, default=2, help="rounds that the slow peers take part in (default 2)")
     parser.add_argument("--only", type=lambda s: s.split(","), metavar="A,B", help="these subjects, direct and relay")
     parser.add_argument("--probes", type=lambda s: s.split(","), metavar="A,B", help="these probes: " + ", ".join(p.name for p in PROBES))
     parser.add_argument("--no-peers", action="store_true", help="install and run no peers")
@@ -274,7 +277,7 @@ def parse():
     parser.add_argument("--keep-log", metavar="FILE", help="keep what the subjects said on stderr")
     parser.add_argument("--bin", default="target/bench", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.rounds = options.rounds or (2 if options.quick else 5)
+    options.rounds = options.rounds or (2 if options.quick else 6)
     return options
 
 
@@ -288,7 +291,7 @@ def main():
         bench.close()
     facts["load_after"] = round(os.getloadavg()[0], 2)
     versions = {name: version for name, (_, version) in bench.found.items()}
-    whole = report.build(facts, options.rounds, results, versions, bench.absent, bench.failures)
+    whole = report.build(facts, (options.rounds, options.peer_rounds), results, versions, bench.absent, bench.failures)
     if options.format == "json":
         print(json.dumps(whole, indent=2))
     else:
