@@ -44,12 +44,12 @@ pub enum Garbage {
 impl<'a> Frame<'a> {
     /// Reads the bytes of one message, line ending not included. Never fails.
     pub fn read(bytes: &'a [u8]) -> Self {
-        let body = if bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
-            Body::Garbage(Garbage::Empty)
-        } else {
-            scan(bytes).unwrap_or_else(|fault| Body::Garbage(Garbage::NotJson(fault)))
-        };
-        Self { bytes, body }
+        let mut frame = Self { bytes, body: Body::Garbage(Garbage::Empty) };
+        let empty = bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+        if !empty && let Err(fault) = scan(bytes, &mut frame.body) {
+            frame.body = Body::Garbage(Garbage::NotJson(fault));
+        }
+        frame
     }
 
     /// The exact bytes that arrived.
@@ -76,21 +76,25 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn scan(bytes: &[u8]) -> Result<Body<'_>, Fault> {
+fn scan<'a>(bytes: &'a [u8], body: &mut Body<'a>) -> Result<(), Fault> {
     let mut cursor = Cursor::new(bytes)?;
-    let body = match cursor.kind()? {
-        JsonKind::Object => Body::Message(Envelope::scan(&mut cursor)?),
+    match cursor.kind()? {
+        JsonKind::Object => {
+            *body = Body::Message(Envelope::default());
+            if let Body::Message(envelope) = body {
+                envelope.scan(&mut cursor)?;
+            }
+        }
         JsonKind::Array => {
             cursor.value()?;
-            Body::Batch
+            *body = Body::Batch;
         }
         _ => {
             cursor.value()?;
-            Body::Garbage(Garbage::NotAnObject)
+            *body = Body::Garbage(Garbage::NotAnObject);
         }
-    };
-    cursor.end()?;
-    Ok(body)
+    }
+    cursor.end()
 }
 
 /// The elements of a batch, each as a frame of its own, in order.

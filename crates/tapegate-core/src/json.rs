@@ -8,10 +8,12 @@
 
 mod compact;
 mod cursor;
+mod member;
 mod strings;
 
 pub use compact::compact;
 pub use cursor::{Cursor, Kind};
+pub use member::{member, string};
 pub use strings::{Str, write_str};
 
 /// Where text stops being JSON, and why.

@@ -1,6 +1,8 @@
 //! What has been asked and not yet answered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry as Slot, HashMap};
+use std::hash::{Hash, Hasher};
 
 use crate::json::{Cursor, Kind};
 use crate::side::Lane;
@@ -41,7 +43,7 @@ pub struct Unanswered {
 
 #[derive(Debug)]
 struct Waiting {
-    id: Box<[u8]>,
+    id: Small,
     first: Asked,
     more: VecDeque<Asked>,
 }
@@ -54,7 +56,7 @@ struct Waiting {
 pub struct IdKey(Small);
 
 /// Up to 22 bytes without a heap.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Small {
     Inline(u8, [u8; 22]),
     Heap(Box<[u8]>),
@@ -76,7 +78,21 @@ impl IdKey {
     }
 }
 
+/// One call to the hasher, of the bytes that count.
+impl Hash for Small {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.bytes());
+    }
+}
+
 impl Small {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(len, bytes) => &bytes[..usize::from(*len)],
+            Self::Heap(bytes) => bytes,
+        }
+    }
+
     fn new(bytes: &[u8]) -> Self {
         let mut inline = [0; 22];
         match inline.get_mut(..bytes.len()) {
@@ -98,11 +114,11 @@ impl Pending {
         self.count += 1;
         let asked = Asked { at, n, cancelled: false };
         match self.waiting.entry((lane, IdKey::new(id))) {
-            std::collections::hash_map::Entry::Occupied(mut waiting) => {
+            Slot::Occupied(mut waiting) => {
                 waiting.get_mut().more.push_back(asked);
             }
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(Waiting { id: id.into(), first: asked, more: VecDeque::new() });
+            Slot::Vacant(free) => {
+                free.insert(Waiting { id: Small::new(id), first: asked, more: VecDeque::new() });
             }
         }
         true
@@ -110,12 +126,13 @@ impl Pending {
 
     /// Takes the oldest request that an answer with this id can be for.
     pub fn answer(&mut self, lane: Lane, id: &[u8]) -> Option<Asked> {
-        let key = (lane, IdKey::new(id));
-        let waiting = self.waiting.get_mut(&key)?;
+        let Slot::Occupied(mut slot) = self.waiting.entry((lane, IdKey::new(id))) else {
+            return None;
+        };
         self.count -= 1;
-        match waiting.more.pop_front() {
-            Some(next) => Some(std::mem::replace(&mut waiting.first, next)),
-            None => self.waiting.remove(&key).map(|waiting| waiting.first),
+        match slot.get_mut().more.pop_front() {
+            Some(next) => Some(std::mem::replace(&mut slot.get_mut().first, next)),
+            None => Some(slot.remove().first),
         }
     }
 
@@ -135,7 +152,11 @@ impl Pending {
                 return true;
             }
             let all = std::iter::once(waiting.first.clone()).chain(waiting.more.drain(..));
-            taken.extend(all.map(|asked| Unanswered { lane: *of, id: waiting.id.to_vec(), asked }));
+            taken.extend(all.map(|asked| Unanswered {
+                lane: *of,
+                id: waiting.id.bytes().to_vec(),
+                asked,
+            }));
             false
         });
         self.count -= taken.len();

@@ -11,7 +11,7 @@ use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::lines::Oversize;
 use crate::pending::{Pending, Unanswered};
 use crate::side::{Lane, Side};
-use crate::tape::{Element, Entry, Reply, What};
+use crate::tape::{Element, Entry, Reply, UNDELIVERED, What};
 use crate::time::At;
 
 /// The error code of an answer we give because the other side is gone.
@@ -44,6 +44,26 @@ pub enum Event<'a> {
         /// The limit it broke.
         bytes_max: usize,
     },
+    /// We have something to say of our own accord; it is recorded as ours.
+    Ours {
+        /// The conversation.
+        lane: Lane,
+        /// To whom.
+        to: Side,
+        /// The text, line end not included.
+        bytes: &'a [u8],
+    },
+    /// Something arrived that could not be handed on, or not any more. It is marked on the tape.
+    Undelivered {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// Why it went nowhere.
+        why: &'a str,
+    },
     /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
     Dismissed {
         /// The conversation.
@@ -54,6 +74,17 @@ pub enum Event<'a> {
         bytes: Option<&'a [u8]>,
         /// What to answer in the server's place; `None` for nothing.
         why: Option<&'a str>,
+    },
+    /// A request failed on its way or was refused there: its asker gets `error`.
+    Failed {
+        /// The conversation.
+        lane: Lane,
+        /// Who asked.
+        asker: Side,
+        /// The raw id of the request.
+        id: &'a [u8],
+        /// The text of a JSON-RPC error object, on one line.
+        error: &'a [u8],
     },
     /// A side is gone and will not answer what it was asked.
     Gone {
@@ -78,7 +109,7 @@ pub enum Action<'a> {
         /// Where to.
         to: Side,
         /// The frame.
-        frame: Frame<'a>,
+        frame: &'a Frame<'a>,
     },
     /// Send a message of our own. It has no line end.
     Answer {
@@ -119,14 +150,29 @@ impl Relay {
                     ours: false,
                 };
                 emit(Action::Record(entry));
-                emit(Action::Forward { lane, to: from.other(), frame });
+                emit(Action::Forward { lane, to: from.other(), frame: &frame });
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
                 self.refuse(at, lane, from, message, bytes_max, emit);
             }
+            Event::Ours { lane, to, bytes } => self.say(at, lane, to, bytes, emit),
+            Event::Undelivered { lane, from, bytes, why } => {
+                let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
+                let (bytes, terminated) = (Cow::Borrowed(bytes), true);
+                emit(Action::Record(Entry {
+                    at,
+                    lane,
+                    from,
+                    bytes,
+                    what,
+                    terminated,
+                    ours: false,
+                }));
+            }
             Event::Dismissed { lane, asker, bytes, why } => {
                 self.dismiss(at, lane, asker, bytes, why, emit);
             }
+            Event::Failed { lane, asker, id, error } => self.fail(at, lane, asker, id, error, emit),
             Event::Gone { lane, side, why } => self.give_up(at, lane, side, why, emit),
         }
     }
@@ -226,6 +272,21 @@ impl Relay {
         }
     }
 
+    /// Records a message of our own as if the other side had sent it, and sends it.
+    fn say(
+        &mut self,
+        at: At,
+        lane: Lane,
+        to: Side,
+        bytes: &[u8],
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        if let Some(envelope) = Frame::read(bytes).envelope() {
+            let element = self.note_message(at, lane, to.other(), envelope);
+            answer(at, lane, to, element, bytes.to_vec(), emit);
+        }
+    }
+
     /// Forgets requests, and answers them where there is something to say.
     fn dismiss(
         &mut self,
@@ -255,6 +316,27 @@ impl Relay {
         if let Some(why) = why {
             dismissed.into_iter().for_each(|one| self.answer_for(at, asker, one, why, emit));
         }
+    }
+
+    /// Answers a request with an error that somebody else has worded.
+    fn fail(
+        &mut self,
+        at: At,
+        lane: Lane,
+        asker: Side,
+        id: &[u8],
+        error: &[u8],
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let Some(asked) = self.asked_by(asker).answer(lane, id) else { return };
+        if asked.cancelled {
+            return;
+        }
+        self.count += 1;
+        let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
+        let element = Element { n: self.count, reply: Some(reply) };
+        let text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"error\":", error, b"}"].concat();
+        answer(at, lane, asker, element, text, emit);
     }
 
     /// Answers, in place of a side that is gone, everything the other side still wants to know.

@@ -32,6 +32,9 @@ pub const TOO_LARGE: &str = "message_too_large";
 /// The `parse_error` of the marker written when a torn tape is appended to.
 pub const TORN_TAIL: &str = "recovered_after_torn_tail";
 
+/// How the `parse_error` of something that could not be handed on begins; the reason follows.
+pub const UNDELIVERED: &str = "not_delivered";
+
 /// What the tape keeps of one frame.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {

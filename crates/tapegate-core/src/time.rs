@@ -3,8 +3,6 @@
 //! A moment is handed in by whoever has a clock. Wall time is for people and may jump; latencies
 //! and durations come from the monotonic reading.
 
-use std::io::Write;
-
 /// One moment by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct At {
@@ -27,12 +25,31 @@ pub fn write_rfc3339(out: &mut Vec<u8>, wall_us: i64, digits: SubSecond) {
     let (days, second) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let head = format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
-    let written = match digits {
-        SubSecond::Millis => write!(out, "{head}.{:03}Z", micros / 1000),
-        SubSecond::Micros => write!(out, "{head}.{micros:06}Z"),
-    };
-    debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
+    let mut text = *b"0000-00-00T00:00:00.000000Z";
+    put_digits(&mut text[0..4], year);
+    put_digits(&mut text[5..7], month);
+    put_digits(&mut text[8..10], day);
+    put_digits(&mut text[11..13], hour);
+    put_digits(&mut text[14..16], minute);
+    put_digits(&mut text[17..19], second);
+    match digits {
+        SubSecond::Millis => {
+            put_digits(&mut text[20..23], micros / 1000);
+            text[23] = b'Z';
+            out.extend_from_slice(&text[..24]);
+        }
+        SubSecond::Micros => {
+            put_digits(&mut text[20..26], micros);
+            out.extend_from_slice(&text);
+        }
+    }
+}
+
+fn put_digits(place: &mut [u8], mut number: i64) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
 }
 
 /// How finely a moment is written.

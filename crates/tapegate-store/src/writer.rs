@@ -321,7 +321,11 @@ pub fn beside(tape: &Path) -> PathBuf {
 fn write_both(mut file: &File, one: &[u8], two: &[u8], count: &mut u64) -> io::Result<()> {
     let (mut one, mut two) = (one, two);
     while !one.is_empty() || !two.is_empty() {
-        let written = match file.write_vectored(&[IoSlice::new(one), IoSlice::new(two)]) {
+        let taken = match (one, two) {
+            (piece, []) | ([], piece) => file.write(piece),
+            _ => file.write_vectored(&[IoSlice::new(one), IoSlice::new(two)]),
+        };
+        let written = match taken {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => written,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

@@ -4,6 +4,10 @@
 //! proxy is transparent: it reads along and changes nothing but what belongs to the connection.
 //! Between HTTP and pipes it is a bridge, and plays the missing peer's part.
 
+/// From HTTP clients to a server on pipes.
+pub mod bridge_in;
+/// From pipes to HTTP.
+pub mod bridge_out;
 /// Who may talk to a listener.
 pub mod guard;
 /// Waiting for clients.

@@ -25,6 +25,8 @@ const SURE_BYTES: usize = 4096;
 #[derive(Debug)]
 pub struct Port {
     how: How,
+    /// Whether a short read has emptied it. A terminal gives one line at a time.
+    gives_all: bool,
     /// `None` for a regular file, which is always ready.
     ready: Option<AsyncFd<OwnedFd>>,
     file: Option<OwnedFd>,
@@ -56,7 +58,7 @@ impl Port {
     /// A port made of a descriptor that is ours alone and does not block.
     pub fn own(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
-        Ok(Self { how: How::Own, ready: Some(ready), file: None })
+        Ok(Self { how: How::Own, gives_all: true, ready: Some(ready), file: None })
     }
 
     fn shared(fd: OwnedFd, interest: Interest, options: &OpenOptions) -> io::Result<Self> {
@@ -67,16 +69,23 @@ impl Port {
                 Ok(own) => (How::Own, own),
                 Err(_) => (How::Shared, fd),
             },
-            _ => return Ok(Self { how: How::File, ready: None, file: Some(fd) }),
+            _ => return Ok(Self::file(fd)),
         };
         // Some devices, such as /dev/null, cannot be waited for and never block.
         match raw::watch(fd, interest) {
-            Ok(ready) => Ok(Self { how, ready: Some(ready), file: None }),
+            Ok(ready) => {
+                let gives_all = sort != FileType::CharacterDevice;
+                Ok(Self { how, gives_all, ready: Some(ready), file: None })
+            }
             Err((fd, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Ok(Self { how: How::File, ready: None, file: Some(fd) })
+                Ok(Self::file(fd))
             }
             Err((_, error)) => Err(error),
         }
+    }
+
+    fn file(fd: OwnedFd) -> Self {
+        Self { how: How::File, gives_all: true, ready: None, file: Some(fd) }
     }
 
     /// Reads once there is something to read. 0 means the end.
@@ -87,7 +96,7 @@ impl Port {
             match guard.try_io(|_| self.try_read(buffer)) {
                 Ok(Ok(count)) => {
                     // A short read has emptied the pipe: the next wait needs no failing call first.
-                    if count < buffer.len() && count > 0 {
+                    if count < buffer.len() && count > 0 && self.gives_all {
                         guard.clear_ready();
                     }
                     return Ok(count);
@@ -122,6 +131,11 @@ impl Port {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Whether a read would give something now.
+    pub fn is_readable(&self) -> bool {
+        self.poll(PollFlags::IN).is_ok_and(|flags| flags.contains(PollFlags::IN))
     }
 
     /// Whether nobody can read what is written here any more.

@@ -51,6 +51,8 @@ pub enum Cause {
     Client,
     /// A signal asked us to.
     Signal(i32),
+    /// The client left without ever having reached the server, for this reason.
+    Unreachable(String),
     /// The tape could not be written.
     Tape(RecordError),
 }
@@ -131,22 +133,20 @@ impl Session<'_> {
 
     /// Waits for the next thing to happen and deals with it.
     async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
-        let client_left = self.up.is_ended();
+        // While the server does not read, we do not, and would not hear that the client is gone.
+        let look_round = self.up.is_ended() || self.up.is_stuck();
         tokio::select! {
             turn = self.down.turn(), if self.down.is_active() => self.moved(Side::Server, turn),
             turn = self.up.turn(), if self.up.is_active() => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
-                self.ending.signalled(number, child);
-            }
-            _ = child.exited(), if !self.ending.child_exited() => self.ending.exited(LINGER),
-            () = self.ending.deadline() => {
-                self.up.close();
-                if self.ending.deadline_passed(child) {
-                    self.down.stop_reading();
+                if self.ending.signalled(number, child) {
+                    self.let_go();
                 }
             }
-            () = tokio::time::sleep(LOOK_ROUND), if client_left => {
+            _ = child.exited(), if !self.ending.child_exited() => self.ending.exited(LINGER),
+            () = self.ending.deadline() => self.late(child),
+            () = tokio::time::sleep(LOOK_ROUND), if look_round => {
                 if self.down.is_abandoned() {
                     self.moved(Side::Server, Turn::Broken);
                 }
@@ -155,6 +155,25 @@ impl Session<'_> {
         self.up.close_if_done();
         if self.up.is_ended() && self.ending.may_change() {
             self.ending.client_left(self.deck.wanted(Side::Client));
+        }
+    }
+
+    /// Deals with a step of the ending that took too long.
+    fn late(&mut self, child: &Child) {
+        if self.down.is_stuck() && self.ending.wait_on(LINGER) {
+            // It is the client who takes its time; the server cannot end before it is heard.
+            return;
+        }
+        self.up.close();
+        if self.ending.deadline_passed(child) {
+            self.let_go();
+        }
+    }
+
+    /// Waits for the server no longer, but for a client that is slow to take what is there already.
+    fn let_go(&mut self) {
+        if !self.down.has_more() || !self.ending.wait_on(LINGER) {
+            self.down.stop_reading();
         }
     }
 
@@ -195,6 +214,9 @@ impl Session<'_> {
 
     /// Tells a client that still listens that its requests will not be answered.
     async fn last_words(&mut self, status: Option<ExitStatus>) {
+        if !self.down.is_heard() {
+            return;
+        }
         let why = self.ending.words(status);
         let event = Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why: &why };
         let at = self.deck.now();

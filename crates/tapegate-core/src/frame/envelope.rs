@@ -38,6 +38,10 @@ pub struct Envelope<'a> {
     pub progress_token: Option<&'a [u8]>,
     /// `params.requestId`: what a cancellation cancels.
     pub request_id: Option<&'a [u8]>,
+    /// `io.modelcontextprotocol/subscriptionId` in `params._meta`: the request a notification is for.
+    pub subscription_id: Option<&'a [u8]>,
+    /// `io.modelcontextprotocol/protocolVersion` in `params._meta`: of requests without a session.
+    pub protocol_version: Option<&'a [u8]>,
     /// Whether `jsonrpc` is present and says `"2.0"`.
     pub version_ok: bool,
     /// Whether a member named above occurs twice, so that readers may disagree on its value.
@@ -46,8 +50,8 @@ pub struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     /// Scans the object at the cursor and moves over it.
-    pub(super) fn scan(cursor: &mut Cursor<'a>) -> Result<Self, Fault> {
-        let mut found = Self::default();
+    pub(super) fn scan(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        let found = self;
         let mut jsonrpc = None;
         cursor.open()?;
         let mut first = true;
@@ -75,7 +79,7 @@ impl<'a> Envelope<'a> {
             }
         }
         found.version_ok = jsonrpc.is_some_and(|text| text == b"\"2.0\"");
-        Ok(found)
+        Ok(())
     }
 
     fn scan_params(&mut self, cursor: &mut Cursor<'a>, start: usize) -> Result<&'a [u8], Fault> {
@@ -112,6 +116,10 @@ impl<'a> Envelope<'a> {
             let value = cursor.value()?;
             if key.is("progressToken") {
                 self.progress_token = Some(value);
+            } else if key.is("io.modelcontextprotocol/subscriptionId") {
+                self.subscription_id = Some(value);
+            } else if key.is("io.modelcontextprotocol/protocolVersion") {
+                self.protocol_version = Some(value);
             }
         }
         Ok(())

@@ -182,8 +182,8 @@ impl<'a> Message<'a> {
                 .map(Cow::Borrowed),
             req: keys.number("req")?,
             batch: keys.number("batch")?,
-            ours: keys.take_string("by").is_some_and(|by| by == "tapegate"),
-            unterminated: keys.take("unterminated").is_some_and(|value| value == b"true"),
+            ours: keys.take_if("by", b"\"tapegate\""),
+            unterminated: keys.take_if("unterminated", b"true"),
             redacted: keys.strings("redacted"),
             extra: keys.rest(),
         };
@@ -398,6 +398,15 @@ impl<'a> Keys<'a> {
     fn take(&mut self, name: &str) -> Option<&'a [u8]> {
         let at = self.0.iter().position(|(key, _)| key.is(name))?;
         Some(self.0.remove(at).1)
+    }
+
+    /// Takes a member if it has just this value; any other value stays among the unknown keys.
+    fn take_if(&mut self, name: &str, value: &[u8]) -> bool {
+        let there = self.0.iter().any(|(key, text)| key.is(name) && *text == value);
+        if there {
+            self.take(name);
+        }
+        there
     }
 
     fn string(&self, name: &str) -> Option<Cow<'a, str>> {

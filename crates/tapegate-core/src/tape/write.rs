@@ -7,7 +7,7 @@ use super::{Element, Entry, TOO_LARGE, UNTERMINATED, What};
 use crate::frame;
 use crate::json;
 use crate::side::{Lane, Side};
-use crate::time::At;
+use crate::time::{At, SubSecond, write_rfc3339};
 
 /// How a tape is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,16 @@ pub enum Dialect {
     Thoughtjack,
     /// One object a frame, good or bad, and nothing else.
     Overwatch,
+}
+
+impl Dialect {
+    /// How finely the dialect writes moments.
+    pub fn sub_second(self) -> SubSecond {
+        match self {
+            Self::Thoughtjack => SubSecond::Micros,
+            Self::Overwatch => SubSecond::Millis,
+        }
+    }
 }
 
 /// Somewhere bytes are appended.
@@ -67,13 +77,34 @@ pub struct Scribe {
     server_messages: u64,
     batches: u64,
     anomalies: u64,
+    stamp: LastStamp,
+}
+
+/// The moment that was written last. All messages of one wake-up have the same.
+struct LastStamp {
+    wall_us: i64,
+    text: String,
+}
+
+impl LastStamp {
+    fn keep(&mut self, wall_us: i64, dialect: Dialect) {
+        if self.wall_us == wall_us && !self.text.is_empty() {
+            return;
+        }
+        let mut text = std::mem::take(&mut self.text).into_bytes();
+        text.clear();
+        write_rfc3339(&mut text, wall_us, dialect.sub_second());
+        self.wall_us = wall_us;
+        self.text = String::from_utf8(text).unwrap_or_default();
+    }
 }
 
 impl Scribe {
     /// A scribe for a session that started at `started`.
     pub fn new(options: ScribeOptions, mask: Option<Box<dyn Mask>>, started: At) -> Self {
         let (client_messages, server_messages, batches, anomalies) = (0, 0, 0, 0);
-        Self { options, mask, started, client_messages, server_messages, batches, anomalies }
+        let stamp = LastStamp { wall_us: 0, text: String::new() };
+        Self { options, mask, started, client_messages, server_messages, batches, anomalies, stamp }
     }
 
     /// Writes the first line, if the dialect has one.
@@ -137,6 +168,7 @@ impl Scribe {
             return self.bad(entry, UNTERMINATED, None, tape, beside);
         }
         self.count(entry.from, 1);
+        self.stamp.keep(entry.at.wall_us, self.options.dialect);
         let text = json::compact(bytes.trim_ascii());
         let masked = match &self.mask {
             Some(mask) => mask.message(&text),
@@ -145,7 +177,7 @@ impl Scribe {
         let reply = element.reply;
         let mut line = Message {
             seq: Some(element.n),
-            ts: Stamp::At(entry.at.wall_us),
+            ts: Stamp::Text(&self.stamp.text),
             from: entry.from,
             raw: None,
             latency_ms: None,

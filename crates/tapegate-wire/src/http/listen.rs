@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -12,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use super::ReplyBody;
 use super::guard::Guard;
@@ -24,6 +26,12 @@ pub type Reply = Pin<Box<dyn Future<Output = Response<ReplyBody>>>>;
 pub trait Handler {
     /// Answers one request. Dropping the future means that the client has gone.
     fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply;
+
+    /// Ends what is under way; whoever waits for an answer is told `why`.
+    fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        let _ = why;
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// A listener that is bound.
@@ -31,6 +39,8 @@ pub trait Handler {
 pub struct Listener {
     socket: TcpListener,
     guard: Guard,
+    /// Tells connections to end, and is told when they have.
+    ending: watch::Sender<bool>,
 }
 
 /// Why a listener could not be had.
@@ -58,7 +68,8 @@ impl Listener {
         let bind_error = |source| ListenError::Bind { address: format!("{host}:{port}"), source };
         let socket = TcpListener::bind(target).await.map_err(bind_error)?;
         let bound = socket.local_addr().map_err(bind_error)?;
-        Ok(Self { socket, guard: Guard::new(bound, Some(host.to_owned())) })
+        let guard = Guard::new(bound, Some(host.to_owned()));
+        Ok(Self { socket, guard, ending: watch::Sender::new(false) })
     }
 
     /// Where it listens.
@@ -86,15 +97,30 @@ impl Listener {
                     })
                 }
             });
+            let mut ending = self.ending.subscribe();
             tokio::task::spawn_local(async move {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .preserve_header_case(true)
                     .serve_connection(TokioIo::new(stream), service);
+                let mut connection = pin!(connection);
                 // A client that breaks off is no fault of the recording.
-                connection.await.ok();
+                tokio::select! {
+                    done = connection.as_mut() => drop(done),
+                    _ = ending.wait_for(|ending| *ending) => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await.ok();
+                    }
+                }
             });
         }
+    }
+
+    /// Lets every connection end with the reply it is at, but waits no longer than `patience`.
+    pub async fn drain(&self, patience: Duration) {
+        self.ending.send_replace(true);
+        // Those that take longer are cut off, which is all that is left to do.
+        tokio::time::timeout(patience, self.ending.closed()).await.ok();
     }
 }
 

@@ -82,7 +82,18 @@ impl Proxy {
         if let Err(Stopped) = exchange.record_request(&parts, &body) {
             return headers::refusal(503, &Stopped.to_string());
         }
-        match self.upstream.send(parts.method, path, parts.headers, body).await {
+        let begun = {
+            // What a session sends reaches the server in the order it came, or a call could run
+            // before the stream is open that its questions are asked on.
+            let turnstile = self.sessions.borrow_mut().turnstile(exchange.lane);
+            let _turn = turnstile.lock().await;
+            self.upstream.begin(parts.method, path, parts.headers, body).await
+        };
+        let response = match begun {
+            Ok(awaited) => awaited.await,
+            Err(error) => Err(error),
+        };
+        match response {
             Ok(response) => exchange.reply(response).await,
             Err(error) => exchange.unreachable(&error.to_string()),
         }

@@ -1,7 +1,12 @@
 //! Talking to a server.
+//!
+//! A request is sent in two steps: [`Upstream::begin`] has it on its way, so that whoever must keep
+//! an order can let the next one follow; the reply is awaited apart from that.
 
-use std::error::Error;
-use std::time::Duration;
+mod connection;
+
+use std::future::Future;
+use std::pin::Pin;
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HOST, HeaderName};
@@ -9,33 +14,21 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::headers;
-
-/// Servers commonly close a connection after five idle seconds; we must be the first to stop
-/// using it, or a request could be lost on a connection that is being closed.
-const IDLE_MAX: Duration = Duration::from_secs(3);
+use connection::Pool;
 
 /// A server at an URL.
-#[derive(Debug)]
 pub struct Upstream {
-    client: AnyClient,
+    pool: Pool,
     scheme: Scheme,
     authority: Authority,
     path: PathAndQuery,
     extra: HeaderMap,
 }
 
-/// TLS needs roots, which take time and memory to load, so it is there only where it is needed.
-#[derive(Debug)]
-enum AnyClient {
-    Plain(Client<HttpConnector, Full<Bytes>>),
-    Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
-}
+/// A reply that will come, to a request that is on its way.
+pub type Awaited = Pin<Box<dyn Future<Output = Result<Response<Incoming>, UpstreamError>>>>;
 
 /// Why a server cannot be reached.
 #[derive(Debug, thiserror::Error)]
@@ -88,9 +81,9 @@ impl Upstream {
             }
             None => authority,
         };
-        let client = AnyClient::new(&scheme)?;
+        let pool = Pool::new(&scheme, &authority)?;
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Ok(Self { client, scheme, authority, path, extra })
+        Ok(Self { pool, scheme, authority, path, extra })
     }
 
     /// The path of the URL.
@@ -103,8 +96,7 @@ impl Upstream {
         format!("{}://{}", self.scheme, self.authority)
     }
 
-    /// Sends a request to `path`. Headers that belong to a connection are left out, `Host` is the
-    /// server's, and no compression is asked for, because what is compressed cannot be read along.
+    /// Sends a request to `path` and waits for its reply.
     pub async fn send(
         &self,
         method: Method,
@@ -112,64 +104,32 @@ impl Upstream {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, UpstreamError> {
+        self.begin(method, path, headers, body).await?.await
+    }
+
+    /// Has a request to `path` on its way. Headers that belong to a connection are left out, `Host`
+    /// is the server's, and no compression is asked for, because what is compressed cannot be read
+    /// along.
+    pub async fn begin(
+        &self,
+        method: Method,
+        path: PathAndQuery,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Awaited, UpstreamError> {
         let mut headers = headers;
         headers::strip_hop_by_hop(&mut headers);
-        headers.remove(HOST);
         headers.remove(http::header::CONTENT_LENGTH);
+        let host = HeaderValue::try_from(self.authority.as_str());
+        headers.insert(HOST, host.map_err(|error| self.pool.failed(&error))?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for (name, value) in &self.extra {
             headers.insert(name.clone(), value.clone());
         }
-        let uri = Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(self.authority.clone())
-            .path_and_query(path)
-            .build()
-            .map_err(|error| self.failed(&error))?;
         let mut request = Request::new(Full::new(body));
-        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
-            (method, uri, headers);
-        match &self.client {
-            AnyClient::Plain(client) => client.request(request).await,
-            AnyClient::Tls(client) => client.request(request).await,
-        }
-        .map_err(|error| self.failed(&error))
-    }
-
-    fn failed(&self, error: &dyn Error) -> UpstreamError {
-        let mut why = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            why = format!("{why}: {error}");
-            cause = error.source();
-        }
-        UpstreamError::Exchange { authority: self.authority.to_string(), why }
-    }
-}
-
-impl AnyClient {
-    fn new(scheme: &Scheme) -> Result<Self, UpstreamError> {
-        let mut builder = Client::builder(TokioExecutor::new());
-        builder
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
-            .http1_preserve_header_case(true);
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        if *scheme == Scheme::HTTP {
-            return Ok(Self::Plain(builder.build(connector)));
-        }
-        connector.enforce_http(false);
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| UpstreamError::Roots(std::io::Error::other(error)))?
-            .with_native_roots()
-            .map_err(UpstreamError::Roots)?
-            .with_no_client_auth();
-        let tls =
-            HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
-        Ok(Self::Tls(builder.build(tls.wrap_connector(connector))))
+        (*request.method_mut(), *request.headers_mut()) = (method, headers);
+        *request.uri_mut() = Uri::from(path);
+        self.pool.begin(request).await
     }
 }
 

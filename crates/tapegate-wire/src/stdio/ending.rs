@@ -17,6 +17,7 @@ pub(super) struct Ending {
     step: Step,
     deadline: Option<Instant>,
     child_exited: bool,
+    signalled: bool,
 }
 
 /// What was done last to end the server.
@@ -36,7 +37,8 @@ enum Step {
 
 impl Ending {
     pub(super) fn new(patience: Patience) -> Self {
-        Self { patience, cause: None, step: Step::Running, deadline: None, child_exited: false }
+        let (child_exited, signalled) = (false, false);
+        Self { patience, cause: None, step: Step::Running, deadline: None, child_exited, signalled }
     }
 
     /// The client has closed its end and wants `wanted` more answers.
@@ -57,12 +59,17 @@ impl Ending {
         }
     }
 
-    /// A signal came: the first begins the end, a further one hastens it.
-    pub(super) fn signalled(&mut self, number: i32, child: &Child) {
+    /// A signal came: the first begins the end, a further one hastens it. True when nothing is
+    /// waited for any longer.
+    pub(super) fn signalled(&mut self, number: i32, child: &Child) -> bool {
         self.cause.get_or_insert(Cause::Signal(number));
+        self.signalled = true;
         match self.step {
-            Step::Running | Step::Answering => self.go(Step::Grace, self.patience.grace_on_signal),
-            _ => drop(self.deadline_passed(child)),
+            Step::Running | Step::Answering => {
+                self.go(Step::Grace, self.patience.grace_on_signal);
+                false
+            }
+            _ => self.deadline_passed(child),
         }
     }
 
@@ -88,13 +95,26 @@ impl Ending {
                 self.go(Step::Asked, self.patience.after_term);
                 false
             }
-            Step::Asked | Step::Over => {
+            Step::Asked => {
                 child.signal(Signal::KILL);
-                self.go(Step::Over, Duration::ZERO);
+                self.step = Step::Over;
+                self.deadline = None;
+                true
+            }
+            Step::Over => {
                 self.deadline = None;
                 true
             }
         }
+    }
+
+    /// Waits a little longer for a client that has yet to take what the server left; false if
+    /// somebody is in a hurry.
+    pub(super) fn wait_on(&mut self, time: Duration) -> bool {
+        if !self.signalled {
+            self.deadline = Some(Instant::now() + time);
+        }
+        !self.signalled
     }
 
     fn go(&mut self, step: Step, time: Duration) {
@@ -121,7 +141,7 @@ impl Ending {
 
     /// Whether the session is cut off rather than drained.
     pub(super) fn is_abrupt(&self) -> bool {
-        matches!(self.cause, Some(Cause::Tape(_)))
+        matches!(self.cause, Some(Cause::Tape(_))) || (self.signalled && self.step == Step::Over)
     }
 
     /// The grace that is left, and the patience after it.

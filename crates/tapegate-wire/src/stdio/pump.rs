@@ -196,6 +196,22 @@ impl Pump {
         Turn::Wrote
     }
 
+    /// Whether something waits to be written.
+    pub(super) fn is_stuck(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Whether anybody may still read what is written.
+    pub(super) fn is_heard(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// Whether there is something to write, or to read at once and then to write.
+    pub(super) fn has_more(&self) -> bool {
+        let readable = || self.input.as_ref().is_some_and(Port::is_readable);
+        self.output.is_some() && (!self.due.is_empty() || readable())
+    }
+
     /// Whether nobody reads what is written any more.
     pub(super) fn is_abandoned(&self) -> bool {
         self.output.as_ref().is_some_and(Port::has_hung_up)

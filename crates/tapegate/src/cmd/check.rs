@@ -55,8 +55,7 @@ fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
     let name = path.display();
     let mut source = Source::open(path).with_context(|| format!("cannot read `{name}`"))?;
     let mut audit = Audit::default();
-    loop {
-        let Some(next) = source.reader.next() else { break };
+    while let Some(next) = source.reader.next() {
         audit.line(&next);
         if let Err(Problem::Io { .. }) = next {
             break;

@@ -1,9 +1,11 @@
 //! Which session an exchange belongs to.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use http::uri::PathAndQuery;
 use tapegate_core::side::Lane;
+use tokio::sync::Mutex;
 
 /// How many sessions are told apart. A server that never ends one is forgotten piece by piece,
 /// at the price of a new number on the tape for a session that comes back.
@@ -14,6 +16,7 @@ const SESSIONS_MAX: usize = 16 * 1024;
 pub(super) struct Sessions {
     by_id: HashMap<Vec<u8>, Lane>,
     by_endpoint: HashMap<PathAndQuery, Lane>,
+    turnstiles: HashMap<u32, Rc<Mutex<()>>>,
 }
 
 impl Sessions {
@@ -36,6 +39,17 @@ impl Sessions {
     /// Forgets a session that was ended.
     pub(super) fn unbind(&mut self, id: &[u8]) {
         self.by_id.remove(id);
+    }
+
+    /// What the requests of a session go through one by one. Others need not wait for each other.
+    pub(super) fn turnstile(&mut self, lane: Option<Lane>) -> Rc<Mutex<()>> {
+        match lane {
+            Some(Lane { session, exchange: 0 }) => {
+                make_room(&mut self.turnstiles);
+                Rc::clone(self.turnstiles.entry(session).or_default())
+            }
+            _ => Rc::default(),
+        }
     }
 
     /// The lane of a legacy session whose client posts to this path.

@@ -1,6 +1,7 @@
 //! Recording for clients that come by HTTP.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use tapegate_wire::http::Station;
 use tapegate_wire::http::listen::{Handler, Listener};
@@ -9,6 +10,9 @@ use tapegate_wire::stdio::{Cause, Outcome};
 use tokio::task::LocalSet;
 
 use crate::talk;
+
+/// How long clients are waited for that do not read their last reply.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Serves clients until a signal comes or the tape fails.
 pub(super) async fn serve(
@@ -25,12 +29,34 @@ pub(super) async fn serve(
     let local = LocalSet::new();
     let cause = local
         .run_until(async {
+            let cause = tokio::select! {
+                number = signals.next() => Cause::Signal(number),
+                error = station.failed() => Cause::Tape(error),
+                error = listener.serve(Rc::clone(&handler)) => return Err(error),
+            };
+            let why = words(&cause);
+            let end = async {
+                handler.shutdown(&why).await;
+                listener.drain(LAST_WORDS).await;
+            };
             tokio::select! {
-                number = signals.next() => Ok(Cause::Signal(number)),
-                error = station.failed() => Ok(Cause::Tape(error)),
-                error = listener.serve(handler) => Err(error),
+                () = end => {}
+                // Who signals twice has no patience left.
+                _ = signals.next() => {}
             }
+            Ok(cause)
         })
         .await?;
     Ok(Outcome { cause, status: None })
+}
+
+/// What a client is told whose requests are not answered.
+fn words(cause: &Cause) -> String {
+    match cause {
+        Cause::Tape(error) => format!("recording stopped: {error}"),
+        Cause::Signal(number) => {
+            format!("tapegate was ended by signal {number} before the MCP server answered")
+        }
+        Cause::Server | Cause::Client | Cause::Unreachable(_) => "tapegate ended".to_owned(),
+    }
 }

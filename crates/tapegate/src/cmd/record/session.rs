@@ -14,14 +14,16 @@ use tapegate_store::writer::{TapeOptions, TapeWriter};
 use tapegate_wire::child::Child;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
+use tapegate_wire::http::bridge_in::Bridge;
 use tapegate_wire::http::listen::{ListenError, Listener};
 use tapegate_wire::http::proxy::Proxy;
-use tapegate_wire::http::{Station, upstream};
+use tapegate_wire::http::{Station, bridge_out, upstream};
 use tapegate_wire::port::Port;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{self, Cause, ClientPorts, Outcome, Patience};
 
 use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
 
 use super::args::{RecordArgs, TapeArgs, WireArgs};
 use super::http;
@@ -193,7 +195,10 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
         (Some(address), Upstream::Http(url)) => {
             runtime.block_on(run_proxy(&plan, address, url, signals))
         }
-        _ => anyhow::bail!("not yet"),
+        (Some(address), Upstream::Command(argv)) => {
+            runtime.block_on(run_bridge_in(&plan, address, argv, signals))
+        }
+        (None, Upstream::Http(url)) => runtime.block_on(run_bridge_out(&plan, url, signals)),
     }
 }
 
@@ -240,6 +245,32 @@ async fn run_proxy(
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
 }
 
+async fn run_bridge_in(
+    plan: &Plan,
+    address: &str,
+    argv: &[String],
+    signals: Signals,
+) -> anyhow::Result<Exit> {
+    let listener = listen(address).await?;
+    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let bridge = Bridge::new(Rc::clone(&station), argv.to_vec(), Patience::default());
+    let outcome = http::serve(listener, bridge, &station, signals, plan.wire.quiet).await?;
+    Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
+}
+
+async fn run_bridge_out(plan: &Plan, url: &str, signals: Signals) -> anyhow::Result<Exit> {
+    let upstream = Upstream::connect(url, &plan.wire.header)?;
+    let client = client_ports()?;
+    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let station = Station::new(plan.deck(&tape), plan.wire.max_message_bytes);
+    let notice = Box::new(talk::warn);
+    let patience = Patience::default();
+    let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);
+    let outcome = LocalSet::new().run_until(session).await;
+    Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
+}
+
 async fn listen(address: &str) -> Result<Listener, Failure> {
     Listener::bind(address).await.map_err(|error| match &error {
         ListenError::Address(_) => Failure::new(Exit::Usage, error),
@@ -273,6 +304,12 @@ fn conclude(deck: &mut Deck, tape: &SharedTape, outcome: Outcome, quiet: bool) -
             Exit::Io
         }
         (Cause::Signal(signal), _) => Exit::of_signal(signal),
+        (Cause::Unreachable(why), _) => {
+            talk::error(&why, None);
+            Exit::Transport
+        }
+        // Without a child there is nothing to hand on when the client leaves.
+        (Cause::Client, _) if outcome.status.is_none() => Exit::Ok,
         (Cause::Server | Cause::Client, _) => Exit::of_child(outcome.status),
     }
 }

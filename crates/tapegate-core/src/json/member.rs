@@ -1,0 +1,52 @@
+//! Looking up one member of an object, for the few places that need more than an envelope.
+
+use std::borrow::Cow;
+
+use super::{Cursor, Fault, Kind};
+
+/// The raw text of the member `name` of the object `text`; of several, the last.
+pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    last_member(text, name).ok().flatten()
+}
+
+/// What the JSON string `text` means, or `None` if it is no string.
+pub fn string(text: &[u8]) -> Option<Cow<'_, str>> {
+    let mut cursor = Cursor::new(text).ok()?;
+    match cursor.kind().ok()? {
+        Kind::String => cursor.string().ok().map(|string| string.decode()),
+        _ => None,
+    }
+}
+
+fn last_member<'a>(text: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Fault> {
+    let mut cursor = Cursor::new(text)?;
+    let mut found = None;
+    if cursor.kind()? != Kind::Object {
+        return Ok(found);
+    }
+    cursor.open()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if key.is(name) {
+            found = Some(value);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_several_members_counts_however_it_is_written() {
+        let text = br#" {"a":1, "b" : {"a":2} , "\u0061": "x\n" }"#;
+        assert_eq!(member(text, "a"), Some(&br#""x\n""#[..]));
+        assert_eq!(member(text, "b").and_then(|b| member(b, "a")), Some(&b"2"[..]));
+        assert_eq!(member(text, "c"), None);
+        assert_eq!(member(b"[1]", "a"), None);
+        assert_eq!(string(br#""x\n""#).as_deref(), Some("x\n"));
+        assert_eq!(string(b"1"), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! From HTTP clients to a server on pipes.
+//!
+//! The bridge plays the HTTP side of a server that has none: Streamable HTTP of every revision at
+//! `/mcp` and `/`, and the older HTTP+SSE at `/sse` and `/messages`. Each session gets a server
+//! process of its own; clients of the revision without sessions share one. Every message is on
+//! the tape before it is sent on, in either direction.
+
+mod book;
+mod down;
+mod exchange;
+mod get;
+mod hub;
+mod old;
+mod post;
+mod splice;
+mod stream;
+mod terms;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use http::header::ALLOW;
+use http::{HeaderValue, Method, Request, Response};
+use hyper::body::Incoming;
+use tapegate_core::side::Lane;
+use tokio::task::JoinHandle;
+
+use super::listen::{Handler, Reply};
+use super::{ReplyBody, Station, headers};
+use crate::child::SpawnError;
+use crate::stdio::Patience;
+use hub::{Hub, Kind};
+
+/// How many sessions there may be at once. Clients often leave without a word, so beyond it the
+/// one that nobody has used for longest makes way.
+const SESSIONS_MAX: usize = 64;
+
+/// Serves HTTP clients from servers on pipes.
+pub struct Bridge {
+    station: Rc<Station>,
+    argv: Vec<String>,
+    patience: Patience,
+    sessions: RefCell<HashMap<String, Rc<Hub>>>,
+    shared: RefCell<Option<Rc<Hub>>>,
+    shared_lane: Cell<Option<Lane>>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+    closing: Cell<bool>,
+}
+
+/// Why a client gets no server.
+enum NoServer {
+    Spawn(SpawnError),
+    /// Too many sessions are in use.
+    Full,
+    /// The system has no randomness to name a session with.
+    Unnamed,
+}
+
+impl Bridge {
+    /// A bridge that starts `argv` for its clients.
+    pub fn new(station: Rc<Station>, argv: Vec<String>, patience: Patience) -> Rc<Self> {
+        Rc::new(Self {
+            station,
+            argv,
+            patience,
+            sessions: RefCell::default(),
+            shared: RefCell::default(),
+            shared_lane: Cell::new(None),
+            tasks: RefCell::default(),
+            closing: Cell::new(false),
+        })
+    }
+
+    async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
+        if self.closing.get() {
+            return headers::refusal(503, "tapegate is ending");
+        }
+        let (path, method) = (request.uri().path().to_owned(), request.method().clone());
+        match (path.trim_end_matches('/'), method) {
+            ("" | "/mcp", Method::POST) => post::post(&self, request).await,
+            ("" | "/mcp", Method::GET) => get::get(&self, &request),
+            ("" | "/mcp", Method::DELETE) => get::delete(&self, &request),
+            ("" | "/mcp", _) => not_allowed("GET, POST, DELETE"),
+            ("/sse", Method::GET) => old::get(&self),
+            // A client that knows both transports tries the newer one first.
+            ("/sse", _) => not_allowed("GET"),
+            ("/messages", Method::POST) => old::post(&self, request).await,
+            ("/messages", _) => not_allowed("POST"),
+            _ => headers::refusal(404, "there is nothing here; the MCP endpoint is /mcp"),
+        }
+    }
+
+    /// The session with this id, if it has not ended.
+    fn session(&self, id: &str, kind: Kind) -> Option<Rc<Hub>> {
+        let hub = self.sessions.borrow().get(id).cloned()?;
+        (hub.kind == kind && !hub.is_ended()).then_some(hub)
+    }
+
+    /// Starts a session with a server of its own and an id that cannot be guessed.
+    fn open_session(&self, kind: Kind) -> Result<(String, Rc<Hub>), NoServer> {
+        self.make_room()?;
+        let id = fresh_id().ok_or(NoServer::Unnamed)?;
+        let lane = self.station.open_session();
+        let hub = self.start(lane, kind)?;
+        self.sessions.borrow_mut().insert(id.clone(), Rc::clone(&hub));
+        Ok((id, hub))
+    }
+
+    /// The server of all clients without a session.
+    fn shared(&self) -> Result<Rc<Hub>, NoServer> {
+        if let Some(hub) = self.shared.borrow().as_ref().filter(|hub| !hub.is_ended()) {
+            return Ok(Rc::clone(hub));
+        }
+        let lane = self.shared_lane.get().unwrap_or_else(|| self.station.open_session());
+        self.shared_lane.set(Some(lane));
+        self.station.adopt(lane);
+        let hub = self.start(lane, Kind::Shared)?;
+        *self.shared.borrow_mut() = Some(Rc::clone(&hub));
+        Ok(hub)
+    }
+
+    fn start(&self, lane: Lane, kind: Kind) -> Result<Rc<Hub>, NoServer> {
+        let (hub, task) = Hub::start(&self.station, (lane, kind), &self.argv, self.patience)
+            .map_err(NoServer::Spawn)?;
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
+        Ok(hub)
+    }
+
+    fn make_room(&self) -> Result<(), NoServer> {
+        let mut sessions = self.sessions.borrow_mut();
+        sessions.retain(|_, hub| !hub.is_ended());
+        if sessions.len() < SESSIONS_MAX {
+            return Ok(());
+        }
+        let idle = sessions.iter().filter_map(|(id, hub)| Some((hub.idle_since()?, id.clone())));
+        let (_, id) = idle.min().ok_or(NoServer::Full)?;
+        if let Some(hub) = sessions.remove(&id) {
+            hub.end("the session made way for a new one", self.patience.grace);
+        }
+        Ok(())
+    }
+
+    /// Ends every server; whoever waits for one is told `why`.
+    async fn end_all(&self, why: &str) {
+        self.closing.set(true);
+        let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, hub)| hub).collect();
+        for hub in sessions.into_iter().chain(self.shared.take()) {
+            hub.end(why, self.patience.grace_on_signal);
+        }
+        let tasks = self.tasks.take();
+        for task in tasks {
+            // A task that panicked has dropped its server, which ends it too.
+            task.await.ok();
+        }
+    }
+}
+
+impl Handler for Bridge {
+    fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
+        Box::pin(self.answer(request))
+    }
+
+    fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(self.end_all(why))
+    }
+}
+
+impl NoServer {
+    fn reply(&self, id: &[u8]) -> Response<ReplyBody> {
+        match self {
+            Self::Spawn(error) => headers::error(502, id, -32000, &error.to_string()),
+            Self::Full => headers::error(503, id, -32000, "too many sessions are in use"),
+            Self::Unnamed => {
+                headers::error(500, id, -32000, "the system has no randomness to name a session")
+            }
+        }
+    }
+}
+
+fn not_allowed(methods: &'static str) -> Response<ReplyBody> {
+    let mut response = headers::refusal(405, "this method is not allowed here");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    response
+}
+
+/// 128 random bits, in hexadecimal.
+fn fresh_id() -> Option<String> {
+    let mut bytes = [0u8; 16];
+    let count = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).ok()?;
+    (count == bytes.len()).then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,285 @@
+//! Who asked what: the ids and tokens that are in use towards one server.
+//!
+//! Clients that do not know of each other may use the same id at the same time. An id that is in
+//! use gets another name towards the server, and the answer gets the client's name back; every
+//! other byte stays as it was.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use tapegate_core::frame::{self, Body, Envelope, Frame, Kind, same_id};
+use tapegate_core::json::{Cursor, Fault};
+use tapegate_core::pending::IdKey;
+use tapegate_core::side::Lane;
+
+use super::exchange::Exchange;
+use super::splice::Edits;
+use super::stream::Stream;
+
+/// How many unanswered requests are remembered. Beyond it those go whose client has gone.
+const ASKED_MAX: usize = 1 << 16;
+
+/// The exchanges that wait for a server.
+#[derive(Default)]
+pub(super) struct Book {
+    asked: HashMap<IdKey, Name>,
+    tokens: HashMap<IdKey, Name>,
+    open: BTreeMap<u64, Rc<Exchange>>,
+    renamed: u64,
+}
+
+/// What a client calls something, and which exchange it belongs to.
+struct Name {
+    exchange: Rc<Exchange>,
+    /// The raw text by which the client knows it.
+    theirs: Box<[u8]>,
+    /// The raw text by which the server knows it.
+    ours: Box<[u8]>,
+    renamed: bool,
+}
+
+/// Where a message of the server belongs.
+pub(super) enum Place {
+    /// It answers a request of this exchange.
+    Answer(Rc<Exchange>),
+    /// It belongs to this exchange, or can only be meant for it.
+    With(Rc<Exchange>),
+    /// It belongs to no exchange in particular.
+    Anywhere,
+    /// It answers something that nobody asked.
+    Unasked,
+}
+
+impl Place {
+    /// Where the message stands on the tape, if an exchange decides it.
+    pub(super) fn lane(&self) -> Option<Lane> {
+        match self {
+            Self::Answer(exchange) | Self::With(exchange) => Some(exchange.lane),
+            Self::Anywhere | Self::Unasked => None,
+        }
+    }
+}
+
+impl Book {
+    /// Whether another request can be remembered. If need be, the oldest is forgotten whose
+    /// client has gone; it is returned.
+    pub(super) fn make_room(&mut self) -> Result<Option<Rc<Exchange>>, ()> {
+        if self.asked.len() < ASKED_MAX {
+            return Ok(None);
+        }
+        let oldest = self.open.values().find(|exchange| exchange.gone.get()).cloned().ok_or(())?;
+        for key in oldest.ids.take() {
+            self.asked.remove(&key);
+        }
+        self.close(&oldest);
+        Ok(Some(oldest))
+    }
+
+    /// Enters the requests of `text`, and returns it with the names that are good for the server.
+    pub(super) fn enter<'a>(&mut self, exchange: &Rc<Exchange>, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let frame = Frame::read(text);
+        let mut edits = Edits::new(text);
+        self.open.insert(exchange.number, Rc::clone(exchange));
+        for said in envelopes(&frame) {
+            if let (Kind::Request, Some(id)) = (said.kind(), said.id) {
+                exchange.listens.set(said.is_method("subscriptions/listen"));
+                let key = name(&mut self.asked, &mut self.renamed, exchange, id, &mut edits);
+                exchange.ids.borrow_mut().push(key);
+                if let Some(token) = said.progress_token {
+                    let (tokens, renamed) = (&mut self.tokens, &mut self.renamed);
+                    let key = name(tokens, renamed, exchange, token, &mut edits);
+                    exchange.tokens.borrow_mut().push(key);
+                }
+            }
+        }
+        edits.finish()
+    }
+
+    /// A cancellation by the client, with the name the server knows the request by.
+    pub(super) fn cancel<'a>(&self, lane: Lane, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let frame = Frame::read(text);
+        let mut edits = Edits::new(text);
+        for said in envelopes(&frame) {
+            let Some(id) = said.request_id else { continue };
+            if said.is_method("notifications/cancelled")
+                && let Some(found) = self.find(lane, id)
+            {
+                found.exchange.cancelled.set(true);
+                if found.renamed {
+                    edits.replace(id, &found.ours);
+                }
+            }
+        }
+        edits.finish()
+    }
+
+    /// The request that a client of `lane` calls `id`.
+    fn find(&self, lane: Lane, id: &[u8]) -> Option<&Name> {
+        let is_it = |name: &&Name| name.exchange.lane == lane && same_id(&name.theirs, id);
+        let by_itself = self.asked.get(&IdKey::new(id)).filter(is_it);
+        by_itself.or_else(|| self.asked.values().find(|name| name.renamed && is_it(name)))
+    }
+
+    /// Takes the request that a client of `lane` calls `id`, and returns who asked.
+    pub(super) fn take(&mut self, lane: Lane, id: &[u8]) -> Option<Rc<Exchange>> {
+        let ours = self.find(lane, id)?.ours.clone();
+        self.answered(&ours).map(|name| name.exchange)
+    }
+
+    /// What `exchange` still waits for, as the server and as the client calls it.
+    pub(super) fn unanswered(&self, exchange: &Exchange) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let asked = exchange.ids.borrow();
+        let known = asked.iter().filter_map(|key| self.asked.get(key));
+        known.map(|name| (name.ours.to_vec(), name.theirs.to_vec())).collect()
+    }
+
+    /// Finds where a message of the server belongs, and gives things the client's names back.
+    pub(super) fn place(&mut self, said: &Envelope<'_>, edits: &mut Edits<'_>) -> Place {
+        match (said.kind(), said.id) {
+            (Kind::Response | Kind::Error, Some(id)) => match self.answered(id) {
+                Some(name) => {
+                    if name.renamed {
+                        edits.replace(id, &name.theirs);
+                        if let Some(id) = said.result.and_then(subscription_of_result) {
+                            edits.replace(id, &name.theirs);
+                        }
+                    }
+                    Place::Answer(name.exchange)
+                }
+                None => Place::Unasked,
+            },
+            (Kind::Response | Kind::Error, None) | (Kind::Other, _) => Place::Unasked,
+            (Kind::Request, _) => self.only_one(),
+            (Kind::Notification, _) => self.place_notification(said, edits),
+        }
+    }
+
+    fn place_notification(&self, said: &Envelope<'_>, edits: &mut Edits<'_>) -> Place {
+        let named = match (said.subscription_id, said.progress_token) {
+            (Some(id), _) => self.asked.get(&IdKey::new(id)).map(|name| (id, name)),
+            (None, Some(token)) => self.tokens.get(&IdKey::new(token)).map(|name| (token, name)),
+            (None, None) => None,
+        };
+        if let Some((text, name)) = named {
+            if name.renamed {
+                edits.replace(text, &name.theirs);
+            }
+            return Place::With(Rc::clone(&name.exchange));
+        }
+        if said.is_method("notifications/message") || said.is_method("notifications/cancelled") {
+            return self.only_one();
+        }
+        Place::Anywhere
+    }
+
+    /// The one exchange that can be meant, if there is one.
+    fn only_one(&self) -> Place {
+        let mut live = self.open.values().filter(|one| !one.gone.get() && !one.listens.get());
+        match (live.next(), live.next()) {
+            (Some(only), None) => Place::With(Rc::clone(only)),
+            _ => Place::Anywhere,
+        }
+    }
+
+    /// The newest exchange that takes messages which are no answers.
+    pub(super) fn any_listener(&self) -> Option<Rc<Exchange>> {
+        self.open.values().rev().find(|exchange| exchange.can_be_told()).cloned()
+    }
+
+    /// What the client calls the request the server calls `id`.
+    pub(super) fn theirs(&self, id: &[u8]) -> Option<(Lane, Vec<u8>)> {
+        self.asked.get(&IdKey::new(id)).map(|name| (name.exchange.lane, name.theirs.to_vec()))
+    }
+
+    /// The exchange whose stream has this number, while it waits.
+    pub(super) fn with_stream(&self, number: u64) -> Option<(Rc<Exchange>, Rc<Stream>)> {
+        let streams = self.open.values().filter_map(|one| Some((Rc::clone(one), one.stream()?)));
+        streams.into_iter().find(|(_, stream)| stream.number() == number)
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// All exchanges, oldest first.
+    pub(super) fn exchanges(&self) -> Vec<Rc<Exchange>> {
+        self.open.values().cloned().collect()
+    }
+
+    fn answered(&mut self, id: &[u8]) -> Option<Name> {
+        let key = IdKey::new(id);
+        let name = self.asked.remove(&key)?;
+        name.exchange.ids.borrow_mut().retain(|held| *held != key);
+        if name.exchange.ids.borrow().is_empty() {
+            self.close(&name.exchange);
+        }
+        Some(name)
+    }
+
+    fn close(&mut self, exchange: &Exchange) {
+        self.open.remove(&exchange.number);
+        for token in exchange.tokens.take() {
+            self.tokens.remove(&token);
+        }
+    }
+}
+
+/// Enters `theirs` under itself, or under a new name if it is in use.
+fn name(
+    names: &mut HashMap<IdKey, Name>,
+    count: &mut u64,
+    exchange: &Rc<Exchange>,
+    theirs: &[u8],
+    edits: &mut Edits<'_>,
+) -> IdKey {
+    let mut ours = Cow::Borrowed(theirs);
+    while names.contains_key(&IdKey::new(&ours)) {
+        *count += 1;
+        ours = Cow::Owned(format!("\"tapegate-{count}\"").into_bytes());
+    }
+    let renamed = matches!(ours, Cow::Owned(_));
+    if renamed {
+        edits.replace(theirs, &ours);
+    }
+    let key = IdKey::new(&ours);
+    let (exchange, ours) = (Rc::clone(exchange), ours.into());
+    names.insert(key.clone(), Name { exchange, theirs: theirs.into(), ours, renamed });
+    key
+}
+
+/// The messages of a frame.
+pub(super) fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
+    match frame.body() {
+        Body::Message(said) => vec![said.clone()],
+        Body::Batch => frame::elements(frame.bytes())
+            .iter()
+            .filter_map(|one| one.envelope().cloned())
+            .collect(),
+        Body::Garbage(_) => Vec::new(),
+    }
+}
+
+/// The subscription that a result names, which is the id of the request it answers.
+fn subscription_of_result(result: &[u8]) -> Option<&[u8]> {
+    let meta = member(result, "_meta").ok()??;
+    member(meta, "io.modelcontextprotocol/subscriptionId").ok()?
+}
+
+/// The raw text of a member of an object.
+pub(super) fn member<'a>(object: &'a [u8], wanted: &str) -> Result<Option<&'a [u8]>, Fault> {
+    let mut cursor = Cursor::new(object)?;
+    if cursor.kind()? != tapegate_core::json::Kind::Object {
+        return Ok(None);
+    }
+    cursor.open()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if key.is(wanted) {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,260 @@
+//! What a server says: read, recorded, and handed to whom it is meant for.
+
+use std::process::ExitStatus;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapegate_core::frame::{self, Body, Envelope, Frame, Kind as MessageKind, error_reply};
+use tapegate_core::json;
+use tapegate_core::lines::{Cut, Lines, Oversize};
+use tapegate_core::relay::Event;
+use tapegate_core::side::Side;
+use tokio::time::Instant;
+
+use super::book::{Place, envelopes};
+use super::hub::{End, Hub, Kind};
+use super::splice::Edits;
+use super::stream::Stream;
+use crate::child::Child;
+use crate::http::Stopped;
+use crate::port::Port;
+use crate::stdio::Patience;
+
+/// How long a server that exited may keep its output open through others.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the news of an exit may come after the end of the output.
+const EXIT_NEWS: Duration = Duration::from_millis(100);
+/// How long the only reader of a session may read nothing before its connection is given up.
+const STALL: Duration = Duration::from_secs(10);
+
+/// Reads a server until it ends or is to end, then ends it and leaves no process behind.
+pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: Patience) {
+    let mut lines = Lines::new(hub.station.message_bytes_max());
+    let asked = tokio::select! {
+        () = read(&hub, &mut child, &output, &mut lines) => None,
+        end = hub.end_asked() => Some(end),
+    };
+    let End { why, grace } = match asked {
+        Some(end) => end,
+        None => {
+            // An exit that came with the end of the output makes a better reason than the end alone.
+            drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
+            End { why: ended(child.status()), grace: patience.grace }
+        }
+    };
+    hub.close(&why);
+    tokio::select! {
+        // Nothing more can be done about a process that cannot be waited for.
+        ended = child.end(grace, patience.after_term) => drop(ended),
+        () = read_rest(&hub, &output, &mut lines) => {}
+    }
+}
+
+fn ended(status: Option<ExitStatus>) -> String {
+    match status {
+        Some(status) => format!("the MCP server ended ({status}) before it answered"),
+        None => "the MCP server closed its output before it answered".to_owned(),
+    }
+}
+
+/// Reads until the output ends, or the tape fails.
+async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
+    let mut deadline: Option<Instant> = None;
+    loop {
+        let linger = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let count = tokio::select! {
+            count = output.read(lines.room()) => count.unwrap_or(0),
+            _ = child.exited(), if deadline.is_none() => {
+                deadline = Some(Instant::now() + LINGER);
+                continue;
+            }
+            () = linger => 0,
+        };
+        lines.filled(count);
+        let more = hub.pass_lines(lines, count == 0).await;
+        if count == 0 || more.is_err() {
+            return;
+        }
+        lines.release();
+    }
+}
+
+/// Reads what a server still says while it ends, for ever. It goes on the tape and no further;
+/// if it were not read, the server could stumble over its own last words.
+async fn read_rest(hub: &Hub, output: &Port, lines: &mut Lines) {
+    loop {
+        lines.release();
+        match output.read(lines.room()).await {
+            Ok(count) if count > 0 => lines.filled(count),
+            _ => std::future::pending().await,
+        }
+        // Whether or not the tape takes it, the server is ended.
+        hub.pass_lines(lines, false).await.ok();
+    }
+}
+
+impl Hub {
+    async fn pass_lines(&self, lines: &mut Lines, over: bool) -> Result<(), Stopped> {
+        while let Some(cut) = lines.cut() {
+            self.pass_cut(lines, cut).await?;
+        }
+        match if over { lines.finish() } else { None } {
+            Some(cut) => self.pass_cut(lines, cut).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn pass_cut(&self, lines: &Lines, cut: Cut) -> Result<(), Stopped> {
+        match cut {
+            Cut::Line(range) => self.pass_line(lines.bytes(range), true).await,
+            Cut::Unterminated(range) => self.pass_line(lines.bytes(range), false).await,
+            Cut::Oversize(message) => self.refuse(message),
+        }
+    }
+
+    /// Records a line and hands it on.
+    async fn pass_line(&self, line: &[u8], terminated: bool) -> Result<(), Stopped> {
+        let frame = Frame::read(line);
+        let from = Side::Server;
+        if let Body::Garbage(garbage) = frame.body() {
+            let why = format!("{}; only JSON can be sent by HTTP", garbage.reason());
+            self.station.pass(Event::Undelivered {
+                lane: self.lane,
+                from,
+                bytes: line,
+                why: &why,
+            })?;
+            return Ok(());
+        }
+        let mut edits = Edits::new(line);
+        let places: Vec<Place> = {
+            let mut book = self.book.borrow_mut();
+            envelopes(&frame).iter().map(|said| book.place(said, &mut edits)).collect()
+        };
+        let text = edits.finish();
+        let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
+        self.station.pass(Event::Received { lane, from, bytes: &text, terminated })?;
+        let frame = Frame::read(&text);
+        let parts = match frame.body() {
+            Body::Batch => frame::elements(&text),
+            _ => vec![frame],
+        };
+        let messages = parts.iter().filter_map(|part| Some((part, part.envelope()?)));
+        for ((part, said), place) in messages.zip(places) {
+            let text = Bytes::from(json::compact(part.text()).into_owned());
+            self.deliver(said, text, place).await;
+        }
+        Ok(())
+    }
+
+    async fn deliver(&self, said: &Envelope<'_>, text: Bytes, place: Place) {
+        if self.is_ended() {
+            return self.mark(self.lane, Side::Server, &text, "its session has ended");
+        }
+        if self.kind == Kind::Old {
+            return self.push(&self.main, text).await;
+        }
+        match place {
+            Place::Answer(exchange) => {
+                let error = said.kind() == MessageKind::Error;
+                if !exchange.answer(text.clone(), error) {
+                    self.mark(exchange.lane, Side::Server, &text, "its client has gone");
+                }
+            }
+            Place::With(exchange) if exchange.can_be_told() => {
+                self.push(&self.stream_of(&exchange), text).await;
+            }
+            Place::With(exchange) => match exchange.stream() {
+                // Its connection broke; it may come back for it.
+                Some(stream) if self.kind == Kind::Session => stream.push(text),
+                _ => self.deliver_anywhere(said, text).await,
+            },
+            Place::Anywhere => self.deliver_anywhere(said, text).await,
+            Place::Unasked => {
+                self.mark(self.lane, Side::Server, &text, "it answers nothing that was asked");
+            }
+        }
+    }
+
+    /// Delivers what belongs to no exchange, or to one that cannot take it.
+    async fn deliver_anywhere(&self, said: &Envelope<'_>, text: Bytes) {
+        if self.kind == Kind::Shared {
+            let why = "nobody knows which client it is for";
+            self.mark(self.lane, Side::Server, &text, why);
+            return self.decline(said, why);
+        }
+        if self.main.is_attended() {
+            return self.push(&self.main, text).await;
+        }
+        let listener = self.book.borrow().any_listener();
+        if let Some(exchange) = listener {
+            return self.push(&self.stream_of(&exchange), text).await;
+        }
+        while !self.main.has_room() {
+            let Some(oldest) = self.main.take_oldest() else { break };
+            let why = "the client listens to no stream, and too much waits for it";
+            self.mark(self.lane, Side::Server, &oldest, why);
+            if let Some(said) = Frame::read(&oldest).envelope() {
+                self.decline(said, why);
+            }
+        }
+        self.main.push(text);
+    }
+
+    /// Answers a request of the server that no client will get.
+    fn decline(&self, said: &Envelope<'_>, why: &str) {
+        if let (MessageKind::Request, Some(id)) = (said.kind(), said.id) {
+            let bytes = &error_reply(id, -32601, why, "{\"by\":\"tapegate\"}");
+            let (lane, to) = (self.lane, Side::Server);
+            if self.station.pass(Event::Ours { lane, to, bytes }).is_ok() {
+                self.say(bytes);
+            }
+        }
+    }
+
+    /// Adds to a stream, and waits for its reader if it is far behind.
+    async fn push(&self, stream: &Rc<Stream>, text: Bytes) {
+        if stream.is_attended() && !stream.has_room() {
+            // Clients that share a server do not wait for each other.
+            let stall = if self.kind == Kind::Shared { Duration::ZERO } else { STALL };
+            if !stream.room(stall).await {
+                stream.break_off();
+                if self.kind == Kind::Shared {
+                    return self.mark(
+                        self.lane,
+                        Side::Server,
+                        &text,
+                        "its client reads too slowly",
+                    );
+                }
+            }
+        }
+        stream.push(text);
+    }
+
+    /// Refuses a message over the limit, and tells whoever waits for it.
+    fn refuse(&self, mut message: Oversize) -> Result<(), Stopped> {
+        let mut lane = self.lane;
+        if let (Some(id), None) = (&message.said.id, &message.said.method)
+            && let Some((of, theirs)) = self.book.borrow().theirs(id)
+        {
+            lane = of;
+            message.said.id = Some(theirs);
+        }
+        let (from, bytes_max) = (Side::Server, self.station.message_bytes_max());
+        for answer in self.station.pass(Event::TooLarge { lane, from, message, bytes_max })? {
+            let text = answer.text.unwrap_or_default();
+            match answer.to {
+                Side::Client => self.last_answer(lane, text),
+                Side::Server => self.say(&text),
+            }
+        }
+        Ok(())
+    }
+}

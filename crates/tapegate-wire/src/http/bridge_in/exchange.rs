@@ -1,0 +1,152 @@
+//! One POST whose requests wait for their answers.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use tapegate_core::pending::IdKey;
+use tapegate_core::side::Lane;
+use tokio::sync::Notify;
+
+use super::stream::Stream;
+use super::terms::Terms;
+
+/// One POST with requests, from its arrival until everything in it is answered.
+pub(super) struct Exchange {
+    /// Its place among the exchanges of its hub.
+    pub(super) number: u64,
+    /// Where it stands on the tape.
+    pub(super) lane: Lane,
+    /// What its client takes for an answer.
+    pub(super) accepts_json: bool,
+    pub(super) accepts_events: bool,
+    /// Whether its client knows what to do with an event that has only an id.
+    knows_priming: bool,
+    /// Whether it is a subscription, which no answer ends soon.
+    pub(super) listens: Cell<bool>,
+    /// Whether its client has gone, or has taken its requests back.
+    pub(super) gone: Cell<bool>,
+    pub(super) cancelled: Cell<bool>,
+    /// Whether one of its answers was an error.
+    pub(super) failed: Cell<bool>,
+    /// The ids and tokens it holds towards the server.
+    pub(super) ids: RefCell<Vec<IdKey>>,
+    pub(super) tokens: RefCell<Vec<IdKey>>,
+    batch: bool,
+    unanswered: Cell<usize>,
+    answers: RefCell<Vec<Bytes>>,
+    stream: RefCell<Option<Rc<Stream>>>,
+    news: Notify,
+}
+
+/// What a POST is answered with.
+pub(super) enum Answer {
+    /// All answers at once.
+    Whole(Vec<u8>),
+    /// A stream that ends after the last answer.
+    Stream(Rc<Stream>),
+}
+
+impl Exchange {
+    pub(super) fn new(
+        number: u64,
+        lane: Lane,
+        terms: &Terms,
+        requests: usize,
+        batch: bool,
+    ) -> Self {
+        Self {
+            number,
+            lane,
+            accepts_json: terms.json,
+            accepts_events: terms.events,
+            knows_priming: terms.version.as_deref().is_some_and(|version| version >= "2025-11-25"),
+            listens: Cell::new(false),
+            gone: Cell::new(false),
+            cancelled: Cell::new(false),
+            failed: Cell::new(false),
+            ids: RefCell::default(),
+            tokens: RefCell::default(),
+            batch,
+            unanswered: Cell::new(requests),
+            answers: RefCell::default(),
+            stream: RefCell::default(),
+            news: Notify::new(),
+        }
+    }
+
+    /// Whether something that is no answer can be said here.
+    pub(super) fn can_be_told(&self) -> bool {
+        self.accepts_events && !self.gone.get() && self.unanswered.get() > 0
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.unanswered.get() == 0
+    }
+
+    /// The stream that was opened, if one was.
+    pub(super) fn stream(&self) -> Option<Rc<Stream>> {
+        self.stream.borrow().clone()
+    }
+
+    /// The stream of this exchange; `open` makes it.
+    pub(super) fn stream_or(&self, open: impl FnOnce() -> Rc<Stream>) -> Rc<Stream> {
+        let stream = Rc::clone(self.stream.borrow_mut().get_or_insert_with(|| {
+            let stream = open();
+            // Answers that waited for the rest of their batch go first.
+            self.answers.borrow_mut().drain(..).for_each(|text| stream.push(text));
+            stream
+        }));
+        self.news.notify_one();
+        stream
+    }
+
+    /// Gives a client that was kept waiting something to come back with.
+    pub(super) fn prime(&self, stream: &Stream) {
+        if self.knows_priming {
+            stream.prime();
+        }
+    }
+
+    /// Takes the answer to one of its requests; false if nobody can get it.
+    pub(super) fn answer(&self, text: Bytes, error: bool) -> bool {
+        self.failed.set(self.failed.get() || error);
+        self.unanswered.set(self.unanswered.get().saturating_sub(1));
+        match &*self.stream.borrow() {
+            Some(stream) => {
+                stream.push(text);
+                if self.is_answered() {
+                    stream.finish();
+                }
+            }
+            None if self.gone.get() => return false,
+            None => self.answers.borrow_mut().push(text),
+        }
+        self.news.notify_one();
+        true
+    }
+
+    /// Waits for something to answer the POST with.
+    pub(super) async fn ready(&self) -> Answer {
+        loop {
+            if let Some(stream) = self.stream() {
+                return Answer::Stream(stream);
+            }
+            if self.is_answered() {
+                return Answer::Whole(self.whole());
+            }
+            self.news.notified().await;
+        }
+    }
+
+    fn whole(&self) -> Vec<u8> {
+        let answers = self.answers.borrow();
+        if self.batch {
+            let mut text = vec![b'['];
+            text.extend_from_slice(&answers.join(&b","[..]));
+            text.push(b']');
+            return text;
+        }
+        answers.first().map(|text| text.to_vec()).unwrap_or_default()
+    }
+}

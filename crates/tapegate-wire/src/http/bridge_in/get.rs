@@ -1,0 +1,72 @@
+//! GET and DELETE: the stream of a session, and its end.
+
+use std::rc::Rc;
+
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+
+use super::super::{ReplyBody, headers};
+use super::hub::{Hub, Kind};
+use super::post::{Watch, events};
+use super::stream::EventId;
+use super::terms::{LAST_EVENT_ID, Terms};
+use super::{Bridge, not_allowed};
+
+/// Opens the stream of a session, or goes on with one that broke.
+pub(super) fn get(bridge: &Bridge, request: &Request<Incoming>) -> Response<ReplyBody> {
+    let (hub, terms) = match session(bridge, request) {
+        Ok(found) => found,
+        Err(refused) => return refused,
+    };
+    if !terms.events {
+        return headers::refusal(406, "text/event-stream must be acceptable");
+    }
+    let Some(last) = request.headers().get(LAST_EVENT_ID) else {
+        if hub.main.is_attended() {
+            return headers::refusal(409, "the session has a stream already");
+        }
+        return events(hub.main.attach(None));
+    };
+    let Some(last) = last.to_str().ok().and_then(EventId::parse) else {
+        return headers::refusal(400, "the Last-Event-ID header names no event of ours");
+    };
+    let (stream, exchange) = hub.resume(last);
+    let watch = exchange.map(|exchange| {
+        let watch: Box<dyn std::any::Any> = Box::new(Watch { hub, exchange, opens: false });
+        watch
+    });
+    events(stream.attach(watch))
+}
+
+/// Ends a session and its server.
+pub(super) fn delete(bridge: &Bridge, request: &Request<Incoming>) -> Response<ReplyBody> {
+    match session(bridge, request) {
+        Ok((hub, _)) => {
+            hub.end("the client ended the session", bridge.patience.grace);
+            let mut response = Response::new(ReplyBody::full(bytes::Bytes::new()));
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+        Err(refused) => refused,
+    }
+}
+
+fn session(
+    bridge: &Bridge,
+    request: &Request<Incoming>,
+) -> Result<(Rc<Hub>, Terms), Response<ReplyBody>> {
+    let terms = Terms::read(request.headers());
+    if terms.is_modern() {
+        return Err(not_allowed("POST"));
+    }
+    if let Some(refused) = terms.check_version(None) {
+        return Err(refused);
+    }
+    let Some(id) = &terms.session else {
+        return Err(headers::refusal(400, "the Mcp-Session-Id header is missing"));
+    };
+    let hub = bridge.session(id, Kind::Session);
+    let hub =
+        hub.ok_or_else(|| headers::error(404, b"null", -32001, "there is no such session"))?;
+    Ok((hub, terms))
+}

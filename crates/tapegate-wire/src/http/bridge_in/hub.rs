@@ -1,0 +1,329 @@
+//! One server process and everybody who talks to it.
+//!
+//! A session has a hub of its own; clients without sessions share one. What a client says is
+//! recorded, entered in the book and queued for the server in one step, so that nothing is sent
+//! that is not on the tape and nothing is answered that is not expected.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::json;
+use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::side::{Lane, Side};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::book::Book;
+use super::down;
+use super::exchange::Exchange;
+use super::stream::{EventId, History, Stream};
+use super::terms::Terms;
+use crate::child::{Child, SpawnError};
+use crate::http::{Station, Stopped};
+use crate::port::Port;
+use crate::stdio::Patience;
+
+/// How many messages may wait for a server that does not read.
+const INPUT_MESSAGES_MAX: usize = 8;
+
+/// One server process and everybody who talks to it.
+pub(super) struct Hub {
+    pub(super) kind: Kind,
+    pub(super) lane: Lane,
+    pub(super) station: Rc<Station>,
+    pub(super) book: RefCell<Book>,
+    /// What belongs to no request: the GET stream, or all of the old transport.
+    pub(super) main: Rc<Stream>,
+    history: Rc<RefCell<History>>,
+    input: RefCell<Option<mpsc::Sender<Bytes>>>,
+    exchanges: Cell<u64>,
+    streams: Cell<u64>,
+    used: Cell<Instant>,
+    ended: Cell<bool>,
+    end: RefCell<Option<End>>,
+    end_asked: Notify,
+}
+
+/// Who talks to a hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One client, by Streamable HTTP.
+    Session,
+    /// One client, by HTTP+SSE.
+    Old,
+    /// All clients without a session.
+    Shared,
+}
+
+/// Why and how a hub is to end.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) why: String,
+    pub(super) grace: Duration,
+}
+
+/// Why something was not sent to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotSent {
+    /// The server has ended, or takes no more.
+    Ended,
+    /// Too many requests wait.
+    Busy,
+    /// The tape failed.
+    Stopped,
+}
+
+impl From<Stopped> for NotSent {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl Hub {
+    /// Starts a server. The task ends when the server has, and nothing is left of it.
+    pub(super) fn start(
+        station: &Rc<Station>,
+        (lane, kind): (Lane, Kind),
+        argv: &[String],
+        patience: Patience,
+    ) -> Result<(Rc<Self>, JoinHandle<()>), SpawnError> {
+        let (child, pipes) = Child::spawn(argv)?;
+        let (sender, receiver) = mpsc::channel(INPUT_MESSAGES_MAX);
+        let history = Rc::default();
+        let main = match kind {
+            Kind::Old => Stream::new(0, &history),
+            Kind::Session | Kind::Shared => Stream::unattended(0, &history),
+        };
+        let hub = Rc::new(Self {
+            kind,
+            lane,
+            station: Rc::clone(station),
+            book: RefCell::default(),
+            main,
+            history,
+            input: RefCell::new(Some(sender)),
+            exchanges: Cell::new(0),
+            streams: Cell::new(0),
+            used: Cell::new(Instant::now()),
+            ended: Cell::new(false),
+            end: RefCell::default(),
+            end_asked: Notify::new(),
+        });
+        tokio::task::spawn_local(write_all(pipes.input, receiver));
+        let task =
+            tokio::task::spawn_local(down::run(Rc::clone(&hub), child, pipes.output, patience));
+        Ok((hub, task))
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    /// When it was last used, if nobody uses it now.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let busy = self.main.is_attended() || !self.book.borrow().is_empty();
+        (!busy).then(|| self.used.get())
+    }
+
+    /// A place for the answers to a POST.
+    pub(super) fn exchange(
+        &self,
+        lane: Lane,
+        terms: &Terms,
+        requests: usize,
+        batch: bool,
+    ) -> Rc<Exchange> {
+        self.exchanges.set(self.exchanges.get() + 1);
+        Rc::new(Exchange::new(self.exchanges.get(), lane, terms, requests, batch))
+    }
+
+    /// The stream of an exchange, which is opened if it was not.
+    pub(super) fn stream_of(&self, exchange: &Exchange) -> Rc<Stream> {
+        exchange.stream_or(|| {
+            self.streams.set(self.streams.get() + 1);
+            Stream::new(self.streams.get(), &self.history)
+        })
+    }
+
+    /// Records a message of a client and sends it to the server, once there is room.
+    pub(super) async fn send(
+        &self,
+        lane: Lane,
+        bytes: &[u8],
+        exchange: Option<&Rc<Exchange>>,
+    ) -> Result<(), NotSent> {
+        let sender = self.input.borrow().clone().ok_or(NotSent::Ended)?;
+        let permit = sender.reserve_owned().await.map_err(|_| NotSent::Ended)?;
+        if self.is_ended() {
+            return Err(NotSent::Ended);
+        }
+        self.make_room()?;
+        // From here on nothing waits, so nothing can come between.
+        self.used.set(Instant::now());
+        self.station.receive(lane, Side::Client, bytes)?;
+        let text = json::compact(bytes.trim_ascii());
+        let mut line = match exchange {
+            Some(exchange) => self.book.borrow_mut().enter(exchange, &text).into_owned(),
+            None => self.book.borrow().cancel(lane, &text).into_owned(),
+        };
+        line.push(b'\n');
+        permit.send(Bytes::from(line));
+        if let Some(exchange) = exchange.filter(|exchange| exchange.can_be_told()) {
+            self.hand_over(exchange);
+        }
+        Ok(())
+    }
+
+    fn make_room(&self) -> Result<(), NotSent> {
+        let forgotten = self.book.borrow_mut().make_room().map_err(|()| NotSent::Busy)?;
+        if let Some(exchange) = forgotten.filter(|_| self.kind == Kind::Shared) {
+            let (lane, asker) = (exchange.lane, Side::Client);
+            self.station.pass(Event::Dismissed { lane, asker, bytes: None, why: None })?;
+        }
+        Ok(())
+    }
+
+    /// Hands messages that wait for a client without a GET stream to one that listens now.
+    fn hand_over(&self, exchange: &Exchange) {
+        if self.kind != Kind::Session || self.main.is_attended() {
+            return;
+        }
+        while let Some(text) = self.main.take_oldest() {
+            self.stream_of(exchange).push(text);
+        }
+    }
+
+    /// Sends something of our own to the server. It must be on the tape.
+    pub(super) fn say(&self, text: &[u8]) {
+        let Some(sender) = self.input.borrow().clone() else { return };
+        let line = Bytes::from([text, b"\n"].concat());
+        if let Err(mpsc::error::TrySendError::Full(line)) = sender.try_send(line) {
+            // Whoever speaks here reads the server's output too, and must not wait for its input.
+            tokio::task::spawn_local(async move { sender.send(line).await.ok() });
+        }
+    }
+
+    /// Marks on the tape that something went nowhere.
+    pub(super) fn mark(&self, lane: Lane, from: Side, bytes: &[u8], why: &str) {
+        // If the tape has failed, the recording ends anyway.
+        self.station.pass(Event::Undelivered { lane, from, bytes, why }).ok();
+    }
+
+    /// The connection of an exchange is gone.
+    pub(super) fn abandoned(&self, exchange: &Exchange) {
+        if exchange.is_answered() || self.is_ended() {
+            return;
+        }
+        exchange.gone.set(true);
+        if self.kind == Kind::Shared && !exchange.cancelled.replace(true) {
+            let unanswered = self.book.borrow().unanswered(exchange);
+            for (ours, theirs) in unanswered {
+                let (lane, to) = (exchange.lane, Side::Server);
+                let bytes = &cancellation(&theirs);
+                if self.station.pass(Event::Ours { lane, to, bytes }).is_ok() {
+                    self.say(&cancellation(&ours));
+                }
+            }
+        }
+    }
+
+    /// The stream that a client which has seen event `last` wants to go on with.
+    /// If a request of it still waits, its exchange comes along.
+    pub(super) fn resume(&self, last: EventId) -> (Rc<Stream>, Option<Rc<Exchange>>) {
+        if last.stream == 0 {
+            self.main.rewind(last.number);
+            return (Rc::clone(&self.main), None);
+        }
+        let waiting = self.book.borrow().with_stream(last.stream);
+        if let Some((exchange, stream)) = waiting {
+            exchange.gone.set(false);
+            stream.rewind(last.number);
+            return (stream, Some(exchange));
+        }
+        let stream = Stream::new(last.stream, &self.history);
+        stream.rewind(last.number);
+        stream.finish();
+        (stream, None)
+    }
+
+    /// Asks the hub to end.
+    pub(super) fn end(&self, why: &str, grace: Duration) {
+        self.end.borrow_mut().get_or_insert_with(|| End { why: why.to_owned(), grace });
+        self.end_asked.notify_one();
+    }
+
+    /// Waits until the hub was asked to end.
+    pub(super) async fn end_asked(&self) -> End {
+        loop {
+            if let Some(end) = self.end.borrow().clone() {
+                return end;
+            }
+            self.end_asked.notified().await;
+        }
+    }
+
+    /// Takes nothing more, and tells everybody who waits why no answer comes.
+    pub(super) fn close(&self, why: &str) {
+        self.ended.set(true);
+        self.input.take();
+        let exchanges = self.book.borrow().exchanges();
+        let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
+        lanes.insert(self.lane);
+        for lane in lanes {
+            let gone = Event::Gone { lane: Some(lane), side: Side::Server, why };
+            let answers = self.station.pass(gone).unwrap_or_default();
+            answers.into_iter().filter(|answer| answer.to == Side::Client).for_each(|answer| {
+                self.last_answer(lane, answer.text.unwrap_or_default());
+            });
+        }
+        // What is left was cancelled, or the tape has failed: it is told all the same.
+        for exchange in exchanges {
+            let unanswered = self.book.borrow().unanswered(&exchange);
+            for (_, theirs) in unanswered {
+                let text = error_reply(&theirs, CODE_GONE, why, "{\"by\":\"tapegate\"}");
+                exchange.answer(Bytes::from(text), true);
+            }
+        }
+        *self.book.borrow_mut() = Book::default();
+        self.history.borrow_mut().clear();
+        self.main.finish();
+    }
+
+    /// Gives an answer of our own to whoever asked.
+    pub(super) fn last_answer(&self, lane: Lane, text: Vec<u8>) {
+        if self.kind == Kind::Old {
+            return self.main.push(Bytes::from(text));
+        }
+        let asker = Frame::read(&text)
+            .envelope()
+            .and_then(|said| self.book.borrow_mut().take(lane, said.id?));
+        if let Some(exchange) = asker {
+            exchange.answer(Bytes::from(text), true);
+        }
+    }
+}
+
+/// Writes what is queued until there is nothing more to come, then closes the server's input.
+async fn write_all(input: Port, mut lines: mpsc::Receiver<Bytes>) {
+    while let Some(line) = lines.recv().await {
+        let mut rest = &line[..];
+        while !rest.is_empty() {
+            match input.write(rest).await {
+                Ok(count) => rest = &rest[count..],
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn cancellation(id: &[u8]) -> Vec<u8> {
+    let head =
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":";
+    let tail = b",\"reason\":\"the client closed the stream of its request\"}}";
+    [&head[..], id, &tail[..]].concat()
+}

@@ -1,0 +1,78 @@
+//! HTTP+SSE of 2024-11-05: one stream from the server, and POSTs that are answered on it.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tapegate_core::frame::{Body, Frame};
+use tapegate_core::relay::Event;
+use tapegate_core::side::Side;
+
+use super::super::body::{self, Collected};
+use super::super::{ReplyBody, headers};
+use super::Bridge;
+use super::hub::{Hub, Kind};
+use super::post::{accepted, events, not_sent};
+
+/// Ends a session whose only stream is gone.
+struct Hangup(Rc<Hub>, std::time::Duration);
+
+impl Drop for Hangup {
+    fn drop(&mut self) {
+        self.0.end("the client closed its stream", self.1);
+    }
+}
+
+/// Starts a session and tells where to post.
+pub(super) fn get(bridge: &Bridge) -> Response<ReplyBody> {
+    let (id, hub) = match bridge.open_session(Kind::Old) {
+        Ok(opened) => opened,
+        Err(error) => return error.reply(b"null"),
+    };
+    let endpoint = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
+    hub.main.without_ids();
+    hub.main.begin_with(Bytes::from(endpoint));
+    let stream = Rc::clone(&hub.main);
+    events(stream.attach(Some(Box::new(Hangup(hub, bridge.patience.grace)))))
+}
+
+/// Takes a message; its answer comes on the stream.
+pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Response<ReplyBody> {
+    let id = request.uri().query().unwrap_or_default().split('&').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        matches!(name, "sessionId" | "session_id").then(|| value.to_owned())
+    });
+    let Some(id) = id else { return headers::refusal(400, "the sessionId is missing") };
+    let Some(hub) = bridge.session(&id, Kind::Old) else {
+        return headers::refusal(404, "there is no such session");
+    };
+    if !headers::is_type(request.headers(), "application/json") {
+        return headers::refusal(415, "the body must be application/json");
+    }
+    let (lane, from) = (hub.lane, Side::Client);
+    let bytes_max = bridge.station.message_bytes_max();
+    let bytes = match body::collect(request.into_body(), bytes_max).await {
+        Ok(Collected::Whole(bytes)) => bytes,
+        Ok(Collected::TooLarge(message)) => {
+            let event = Event::TooLarge { lane, from, message, bytes_max };
+            let answers = bridge.station.pass(event).unwrap_or_default();
+            answers.into_iter().filter_map(|answer| answer.text).for_each(|text| {
+                hub.main.push(Bytes::from(text));
+            });
+            return headers::refusal(413, &format!("the limit is {bytes_max} bytes"));
+        }
+        Err(_) => return headers::refusal(400, "the body broke off"),
+    };
+    let frame = Frame::read(&bytes);
+    if let Body::Garbage(garbage) = frame.body() {
+        // If the tape has failed, the recording ends anyway.
+        bridge.station.receive(lane, from, &bytes).ok();
+        return headers::error(400, b"null", -32700, &garbage.reason());
+    }
+    let asked = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
+    match hub.send(lane, &bytes, None).await {
+        Ok(()) => accepted(),
+        Err(error) => not_sent(error, asked),
+    }
+}

@@ -1,0 +1,239 @@
+//! POST: messages of a client, and the answers to them.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind};
+use tapegate_core::lines::Oversize;
+use tapegate_core::relay::Event;
+use tapegate_core::side::{Lane, Side};
+
+use super::super::body::{self, Collected};
+use super::super::{ReplyBody, headers};
+use super::Bridge;
+use super::book::envelopes;
+use super::exchange::{Answer, Exchange};
+use super::hub::{Hub, Kind, NotSent};
+use super::stream::{KEEP_ALIVE, Outlet};
+use super::terms::{SESSION, Terms};
+
+/// Watches over an exchange for as long as its connection lives.
+pub(super) struct Watch {
+    pub(super) hub: Rc<Hub>,
+    pub(super) exchange: Rc<Exchange>,
+    /// Whether the exchange opens the session, which without it would have no user.
+    pub(super) opens: bool,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.hub.abandoned(&self.exchange);
+        if self.opens && (self.exchange.failed.get() || !self.exchange.is_answered()) {
+            self.hub.end("the session was not opened", std::time::Duration::ZERO);
+        }
+    }
+}
+
+/// Where a POST goes.
+struct Target {
+    hub: Rc<Hub>,
+    lane: Lane,
+    /// The id of a session that begins with this POST.
+    opened: Option<String>,
+}
+
+/// Answers a POST to the MCP endpoint.
+pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Response<ReplyBody> {
+    let terms = Terms::read(request.headers());
+    if !terms.json && !terms.events {
+        return headers::refusal(406, "application/json or text/event-stream must be acceptable");
+    }
+    if !headers::is_type(request.headers(), "application/json") {
+        return headers::refusal(415, "the body must be application/json");
+    }
+    let bytes = match body::collect(request.into_body(), bridge.station.message_bytes_max()).await {
+        Ok(Collected::Whole(bytes)) => bytes,
+        Ok(Collected::TooLarge(message)) => return too_large(bridge, &terms, message),
+        Err(_) => return headers::refusal(400, "the body broke off"),
+    };
+    let frame = Frame::read(&bytes);
+    if let Some(refused) = terms.check_version(frame.envelope()) {
+        return refused;
+    }
+    if let Body::Garbage(garbage) = frame.body() {
+        let lane = lane_of(bridge, &terms);
+        return match bridge.station.receive(lane, Side::Client, &bytes) {
+            Ok(()) => headers::error(400, b"null", -32700, &garbage.reason()),
+            Err(_) => headers::refusal(503, "recording has stopped"),
+        };
+    }
+    match target(bridge, &terms, &frame) {
+        Ok(target) => pass(target, &terms, &frame).await,
+        Err(refused) => refused,
+    }
+}
+
+/// Finds the server that a message is for, and starts it if need be.
+fn target(
+    bridge: &Bridge,
+    terms: &Terms,
+    frame: &Frame<'_>,
+) -> Result<Target, Response<ReplyBody>> {
+    let said = frame.envelope();
+    let id = said.and_then(|said| said.id).unwrap_or(b"null");
+    if let Some(refused) = said.and_then(|said| terms.check_mirrors(said)) {
+        return Err(refused);
+    }
+    if let Some(session) = &terms.session {
+        return match bridge.session(session, Kind::Session) {
+            Some(hub) => Ok(Target { lane: hub.lane, hub, opened: None }),
+            None => Err(headers::error(404, id, -32001, "there is no such session")),
+        };
+    }
+    let modern = said.is_some_and(|said| terms.makes_modern(said));
+    if modern && said.is_some_and(|said| said.method.is_some()) {
+        let hub = bridge.shared().map_err(|error| error.reply(id))?;
+        return Ok(Target { hub, lane: bridge.station.open_exchange(), opened: None });
+    }
+    if terms.is_modern() && !envelopes(frame).iter().any(|said| said.is_method("initialize")) {
+        return Err(headers::error(
+            400,
+            id,
+            -32600,
+            "the body must be one request or notification",
+        ));
+    }
+    if envelopes(frame).iter().any(|said| said.is_method("initialize")) {
+        let (id, hub) = bridge.open_session(Kind::Session).map_err(|error| error.reply(id))?;
+        return Ok(Target { lane: hub.lane, hub, opened: Some(id) });
+    }
+    Err(headers::error(400, id, -32000, "the Mcp-Session-Id header is missing"))
+}
+
+/// Sends a body to its server and answers with what comes of it.
+async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<ReplyBody> {
+    let Target { hub, lane, opened } = target;
+    let requests = envelopes(frame).iter().filter(|said| is_request(said)).count();
+    let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
+    if requests == 0 {
+        let foreign = hub.kind == Kind::Shared
+            && frame.envelope().is_some_and(|said| said.is_method("notifications/cancelled"));
+        let sent = if foreign {
+            decline(&hub, lane, frame)
+        } else {
+            hub.send(lane, frame.bytes(), None).await
+        };
+        return match sent {
+            Ok(()) => accepted(),
+            Err(error) => not_sent(error, id),
+        };
+    }
+    let batch = matches!(frame.body(), Body::Batch);
+    let exchange = hub.exchange(lane, terms, requests, batch);
+    let watch = Watch { hub, exchange, opens: opened.is_some() };
+    let mut response = match wait(watch, frame).await {
+        Ok(response) => response,
+        Err(error) => return not_sent(error, id),
+    };
+    if let Some(id) = opened.and_then(|id| HeaderValue::try_from(id).ok()) {
+        response.headers_mut().insert(SESSION, id);
+    }
+    response
+}
+
+async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, NotSent> {
+    let (hub, exchange) = (Rc::clone(&watch.hub), Rc::clone(&watch.exchange));
+    hub.send(exchange.lane, frame.bytes(), Some(&exchange)).await?;
+    if !exchange.accepts_json {
+        hub.stream_of(&exchange);
+    }
+    let answer = match tokio::time::timeout(KEEP_ALIVE, exchange.ready()).await {
+        Ok(answer) => answer,
+        Err(_) if exchange.accepts_events => {
+            // A client that waits for long may take silence for a broken connection.
+            exchange.prime(&hub.stream_of(&exchange));
+            exchange.ready().await
+        }
+        Err(_) => exchange.ready().await,
+    };
+    Ok(match answer {
+        Answer::Stream(stream) => events(stream.attach(Some(Box::new(watch)))),
+        Answer::Whole(text) => headers::json(status_of(&hub, &text), text),
+    })
+}
+
+/// The status of an answer. The revision without sessions tells some errors by it.
+fn status_of(hub: &Hub, text: &[u8]) -> u16 {
+    if hub.kind != Kind::Shared {
+        return 200;
+    }
+    let frame = Frame::read(text);
+    let code = frame.envelope().and_then(|said| said.error).and_then(error_code);
+    match code.as_deref() {
+        Some(b"-32601") => 404,
+        Some(b"-32020" | b"-32021" | b"-32022") => 400,
+        _ => 200,
+    }
+}
+
+fn error_code(error: &[u8]) -> Option<Vec<u8>> {
+    super::book::member(error, "code").ok()?.map(<[u8]>::to_vec)
+}
+
+/// Records a cancellation by a client that shares its server with others, and keeps it from the
+/// server: without a session nobody can tell whose request it names.
+fn decline(hub: &Hub, lane: Lane, frame: &Frame<'_>) -> Result<(), NotSent> {
+    hub.station.receive(lane, Side::Client, frame.bytes())?;
+    let why = "without a session nobody can tell whose request it names";
+    hub.mark(lane, Side::Client, frame.bytes(), why);
+    Ok(())
+}
+
+/// Records that a body is too large, and says so.
+fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<ReplyBody> {
+    let (lane, from) = (lane_of(bridge, terms), Side::Client);
+    let bytes_max = bridge.station.message_bytes_max();
+    match bridge.station.pass(Event::TooLarge { lane, from, message, bytes_max }) {
+        Ok(answers) => match answers.into_iter().find_map(|answer| answer.text) {
+            Some(text) => headers::json(413, text),
+            None => headers::refusal(413, &format!("the limit is {bytes_max} bytes")),
+        },
+        Err(_) => headers::refusal(503, "recording has stopped"),
+    }
+}
+
+/// Where a body that goes nowhere stands on the tape.
+fn lane_of(bridge: &Bridge, terms: &Terms) -> Lane {
+    let session = terms.session.as_deref().and_then(|id| bridge.session(id, Kind::Session));
+    session.map_or_else(|| bridge.station.open_exchange(), |hub| hub.lane)
+}
+
+/// A reply that is a stream of events.
+pub(super) fn events(outlet: Outlet) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::stream(outlet));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    response
+}
+
+pub(super) fn accepted() -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::full(Bytes::new()));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+pub(super) fn not_sent(error: NotSent, id: &[u8]) -> Response<ReplyBody> {
+    match error {
+        NotSent::Ended => headers::error(404, id, -32001, "the session has ended"),
+        NotSent::Busy => headers::error(503, id, -32000, "too many requests wait for the server"),
+        NotSent::Stopped => headers::error(503, id, -32000, "recording has stopped"),
+    }
+}
+
+fn is_request(said: &Envelope<'_>) -> bool {
+    said.kind() == MessageKind::Request
+}

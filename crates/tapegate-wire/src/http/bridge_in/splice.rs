@@ -1,0 +1,64 @@
+//! Replacing a few values in a text and leaving every other byte alone.
+
+use std::borrow::Cow;
+
+/// A text, and what is to be replaced in it.
+pub(super) struct Edits<'a> {
+    text: &'a [u8],
+    parts: Vec<(usize, usize, Vec<u8>)>,
+}
+
+impl<'a> Edits<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Self { text, parts: Vec::new() }
+    }
+
+    /// Replaces `part`, which must be a slice of the text, by `with`.
+    pub(super) fn replace(&mut self, part: &[u8], with: &[u8]) {
+        let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let end = start.wrapping_add(part.len());
+        if start <= end && end <= self.text.len() {
+            self.parts.push((start, end, with.to_vec()));
+        }
+    }
+
+    /// The text with everything replaced.
+    pub(super) fn finish(mut self) -> Cow<'a, [u8]> {
+        if self.parts.is_empty() {
+            return Cow::Borrowed(self.text);
+        }
+        self.parts.sort_by_key(|part| part.0);
+        let mut out = Vec::with_capacity(self.text.len() + 32);
+        let mut at = 0;
+        for (start, end, with) in self.parts {
+            out.extend_from_slice(self.text.get(at..start).unwrap_or_default());
+            out.extend_from_slice(&with);
+            at = end;
+        }
+        out.extend_from_slice(&self.text[at..]);
+        Cow::Owned(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_changes() {
+        let text = br#"{"id": 1,"x":[1, 1],"t":"a"}"#;
+        let mut edits = Edits::new(text);
+        edits.replace(&text[24..27], b"22");
+        edits.replace(&text[7..8], b"\"new\"");
+        assert_eq!(edits.finish().as_ref(), br#"{"id": "new","x":[1, 1],"t":22}"#);
+        assert!(matches!(Edits::new(text).finish(), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_slice_of_something_else_is_left_alone() {
+        let text = b"abc".to_vec();
+        let mut edits = Edits::new(&text);
+        edits.replace(&[1, 2, 3, 4], b"x");
+        assert_eq!(edits.finish().as_ref(), b"abc");
+    }
+}

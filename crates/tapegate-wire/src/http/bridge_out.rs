@@ -1,0 +1,347 @@
+//! From a client on pipes to a server by HTTP.
+//!
+//! The bridge plays the HTTP client: every line of the agent is recorded and then posted, byte for
+//! byte; every message of the server, whatever stream it comes on, is recorded and then written as
+//! one line. It speaks Streamable HTTP of every revision, settled message by message, and the
+//! older HTTP+SSE transport where a server knows no other. A message is never posted twice, unless
+//! the server has refused to look at it; a request always ends in an answer or an error.
+
+mod calls;
+mod events;
+mod exchange;
+mod intake;
+mod legacy;
+mod listen;
+mod mirror;
+mod outlet;
+mod params;
+mod problem;
+mod redirect;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, StatusCode};
+use tapegate_core::frame::{self, Body, Frame, Garbage, Kind};
+use tapegate_core::json;
+use tapegate_core::lines::Oversize;
+use tapegate_core::relay::Event;
+use tapegate_core::side::{Lane, Side};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::station::{Station, Stopped};
+use super::upstream::Upstream;
+use crate::deck::Outgoing;
+use crate::signals::Signals;
+use crate::stdio::{Cause, ClientPorts, Outcome, Patience};
+use calls::{Call, Calls, Sort};
+use mirror::Session;
+use outlet::{Outlet, Turn};
+use params::Params;
+use problem::Problem;
+
+/// How many messages are on their way at once; each needs a connection.
+const FLIGHTS_MAX: usize = 256;
+/// What a message that waits for its turn costs besides its bytes.
+const MESSAGE_COST_BYTES: usize = 1024;
+/// How often it is looked whether a client that is not read from is still there.
+const LOOK_ROUND: Duration = Duration::from_millis(100);
+/// How long a client that does not read is waited for at the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the server has to take note that a session has ended.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How many notices are given; a server that fails for hours is reported often enough.
+const NOTICES_MAX: usize = 50;
+
+/// Takes what a person may want to know; the bridge itself prints nothing.
+pub type Notice = Box<dyn Fn(&str)>;
+
+/// Carries one client's session to `upstream` until it ends. Must run inside a `LocalSet`.
+pub async fn run(
+    station: Rc<Station>,
+    client: ClientPorts,
+    upstream: Upstream,
+    mut signals: Signals,
+    patience: Patience,
+    notice: Notice,
+) -> Outcome {
+    let bridge = Rc::new(Bridge::new(Rc::clone(&station), client.output, upstream, notice));
+    let cause = tokio::select! {
+        biased;
+        error = station.failed() => Cause::Tape(error),
+        number = signals.next() => Cause::Signal(number),
+        () = bridge.outlet.run() => Cause::Client,
+        () = bridge.abandoned() => Cause::Client,
+        () = bridge.serve(client.input) => bridge.cause_of_leaving(),
+    };
+    bridge.close(&cause, &mut signals, patience).await;
+    Outcome { cause, status: None }
+}
+
+/// One client's session and its server.
+struct Bridge {
+    station: Rc<Station>,
+    lane: Lane,
+    upstream: Upstream,
+    /// Where messages are posted; a redirect may move it.
+    path: RefCell<PathAndQuery>,
+    outlet: Outlet,
+    calls: Calls,
+    session: RefCell<Session>,
+    params: RefCell<Params>,
+    transport: RefCell<Transport>,
+    tasks: RefCell<JoinSet<()>>,
+    listener: RefCell<Option<AbortHandle>>,
+    flights: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
+    queue_bytes_max: usize,
+    /// A request was answered or given up.
+    progress: Notify,
+    /// Whether the client is not being read from.
+    blocked: Cell<bool>,
+    block: Notify,
+    reach: RefCell<Reach>,
+    notice: Notice,
+    notices: Cell<usize>,
+}
+
+/// What is known of how the server wants to be spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Transport {
+    /// No message has been accepted yet.
+    Unknown,
+    /// Messages are posted to one place, which replies.
+    Streamable,
+    /// Messages are posted to the place the server named; answers come on its one stream.
+    Older(PathAndQuery),
+}
+
+/// Whether the server was ever there.
+#[derive(Debug)]
+enum Reach {
+    Untried,
+    Failed(String),
+    Heard,
+}
+
+impl Bridge {
+    fn new(
+        station: Rc<Station>,
+        output: crate::port::Port,
+        upstream: Upstream,
+        notice: Notice,
+    ) -> Self {
+        let lane = station.open_session();
+        let queue_bytes_max = station.message_bytes_max() + MESSAGE_COST_BYTES;
+        Self {
+            lane,
+            path: RefCell::new(upstream.path().clone()),
+            upstream,
+            outlet: Outlet::new(output),
+            calls: Calls::default(),
+            session: RefCell::default(),
+            params: RefCell::default(),
+            transport: RefCell::new(Transport::Unknown),
+            tasks: RefCell::default(),
+            listener: RefCell::default(),
+            flights: Arc::new(Semaphore::new(FLIGHTS_MAX)),
+            queue: Arc::new(Semaphore::new(queue_bytes_max)),
+            queue_bytes_max,
+            progress: Notify::new(),
+            blocked: Cell::new(false),
+            block: Notify::new(),
+            reach: RefCell::new(Reach::Untried),
+            notice,
+            notices: Cell::new(0),
+            station,
+        }
+    }
+
+    /// Passes on a message of the server, which came in the reply to `own` or on its own.
+    async fn deliver(&self, own: Option<&Rc<Call>>, bytes: &[u8]) -> Result<(), Stopped> {
+        let turn = self.outlet.turn().await;
+        self.station.receive(self.lane, Side::Server, bytes)?;
+        let frame = Frame::read(bytes);
+        self.note(own, &frame);
+        match frame.body() {
+            Body::Garbage(Garbage::Empty) => {}
+            // A line end inside what is no message would make two lines of it.
+            Body::Garbage(_) if bytes.contains(&b'\n') => {
+                self.notify("the MCP server sent something that is no message; it is on the tape");
+            }
+            _ => turn.say(&json::compact(frame.text())),
+        }
+        drop(turn);
+        self.progress.notify_one();
+        Ok(())
+    }
+
+    /// Marks a message of the server that is over the limit, and tells who waited for it.
+    async fn refuse(&self, own: Option<&Rc<Call>>, message: Oversize) -> Result<(), Stopped> {
+        let bytes_max = self.station.message_bytes_max();
+        let (lane, from) = (self.lane, Side::Server);
+        let turn = self.outlet.turn().await;
+        let event = Event::TooLarge { lane, from, message, bytes_max };
+        let outgoing = self.station.pass(event)?;
+        self.say(&turn, own, outgoing);
+        Ok(())
+    }
+
+    /// Gives a call up: whoever waits for it gets an error.
+    async fn give_up(&self, call: &Rc<Call>, problem: &Problem) {
+        let unanswered = call.unanswered();
+        let error = problem.error();
+        for id in unanswered {
+            let turn = self.outlet.turn().await;
+            let event =
+                Event::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
+            // If the tape has failed, the session is being ended and tells everybody.
+            if let Ok(outgoing) = self.station.pass(event) {
+                self.say(&turn, Some(call), outgoing);
+            }
+        }
+        self.calls.drop_call(call);
+        self.progress.notify_one();
+    }
+
+    /// Says to the client what is meant for it. There is nothing of our own for the server: it
+    /// learns from its reply's end that it was not understood.
+    fn say(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, outgoing: Vec<Outgoing>) {
+        let ours = outgoing.into_iter().filter(|message| message.to == Side::Client);
+        for text in ours.filter_map(|message| message.text) {
+            self.note(own, &Frame::read(&text));
+            turn.say(&text);
+        }
+        self.progress.notify_one();
+    }
+
+    /// Learns from what passes to the client.
+    fn note(&self, own: Option<&Rc<Call>>, message: &Frame<'_>) {
+        if let Body::Batch = message.body() {
+            frame::elements(message.bytes()).iter().for_each(|element| self.note(own, element));
+        }
+        let Some(said) = message.envelope() else { return };
+        let (Kind::Response | Kind::Error, Some(id)) = (said.kind(), said.id) else { return };
+        let Some(call) = self.calls.settle(own, id) else { return };
+        match (call.sort, said.result) {
+            (Sort::Initialize, Some(_)) => {
+                let id = call.opens.borrow_mut().take();
+                *self.session.borrow_mut() = Session { id, version: mirror::negotiated(message) };
+            }
+            (Sort::ToolsList, Some(result)) => self.params.borrow_mut().learn(result),
+            _ => {}
+        }
+    }
+
+    /// Runs something beside the session that ends with it.
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) -> AbortHandle {
+        let mut tasks = self.tasks.borrow_mut();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_local(task)
+    }
+
+    /// Tells a person something worth knowing.
+    fn notify(&self, words: &str) {
+        let count = self.notices.get();
+        self.notices.set(count + 1);
+        match count {
+            0..NOTICES_MAX => (self.notice)(words),
+            NOTICES_MAX => (self.notice)("there are more such notices, which are left out"),
+            _ => {}
+        }
+    }
+
+    /// Waits until the client is gone while it is not being read from.
+    async fn abandoned(&self) {
+        loop {
+            while !self.blocked.get() {
+                self.block.notified().await;
+            }
+            tokio::time::sleep(LOOK_ROUND).await;
+            if self.blocked.get() && self.outlet.has_hung_up() {
+                return;
+            }
+        }
+    }
+
+    fn set_blocked(&self, blocked: bool) {
+        self.blocked.set(blocked);
+        self.block.notify_one();
+    }
+
+    fn cause_of_leaving(&self) -> Cause {
+        match &*self.reach.borrow() {
+            Reach::Failed(why) => Cause::Unreachable(why.clone()),
+            Reach::Untried | Reach::Heard => Cause::Client,
+        }
+    }
+
+    fn heard(&self) {
+        *self.reach.borrow_mut() = Reach::Heard;
+    }
+
+    fn unheard(&self, why: &str) {
+        let mut reach = self.reach.borrow_mut();
+        if !matches!(*reach, Reach::Heard) {
+            *reach = Reach::Failed(why.to_owned());
+        }
+    }
+
+    /// Ends everything: tells the client what will not be answered, and the server good-bye.
+    async fn close(&self, cause: &Cause, signals: &mut Signals, patience: Patience) {
+        self.tasks.borrow_mut().abort_all();
+        let why = match cause {
+            Cause::Tape(error) => format!("recording stopped: {error}"),
+            Cause::Signal(number) => {
+                format!("tapegate was ended by signal {number} before the MCP server answered")
+            }
+            _ => "the session ended before the MCP server answered".to_owned(),
+        };
+        let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
+        {
+            let mut deck = self.station.deck();
+            let at = deck.now();
+            deck.feed(at, event, &mut |outgoing| {
+                outgoing.text.iter().for_each(|text| self.outlet.say(text));
+            });
+            // The tape may be what failed; the client is told all the same.
+            drop(deck.commit());
+        }
+        drop(tokio::time::timeout(LAST_WORDS, self.outlet.flush()).await);
+        let farewell = match cause {
+            Cause::Signal(_) => patience.grace_on_signal,
+            _ => FAREWELL.min(patience.grace),
+        };
+        tokio::select! {
+            () = self.end_session() => {}
+            () = tokio::time::sleep(farewell) => {}
+            _ = signals.next() => {}
+        }
+    }
+
+    /// Tells the server that the session is over.
+    async fn end_session(&self) {
+        let session = self.session.borrow().clone();
+        if session.id.is_none() {
+            return;
+        }
+        let headers: HeaderMap = session.headers("application/json");
+        let path = self.path.borrow().clone();
+        let reply = self.upstream.send(Method::DELETE, path, headers, bytes::Bytes::new()).await;
+        // A server need not offer this, and one that has forgotten the session is as good.
+        let fine = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_FOUND];
+        if let Ok(reply) = reply
+            && !reply.status().is_success()
+            && !fine.contains(&reply.status())
+        {
+            self.notify(&format!(
+                "the MCP server answered {} to the session's end",
+                reply.status()
+            ));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Reading event streams: to their end, or through breaks to the answer they owe.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tapegate_core::lines::Oversize;
+use tapegate_core::sse::{Events, Piece};
+use tokio::time::Instant;
+
+use super::super::headers;
+use super::super::station::Stopped;
+use super::Bridge;
+use super::calls::Call;
+use super::problem::Problem;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How often a stream is taken up again in vain, one time after another.
+pub(super) const VAIN_MAX: u32 = 5;
+/// The pause before the first try, which doubles with each try in vain.
+const PAUSE_FIRST: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// The longest pause a server may ask for.
+const PAUSE_ASKED_MAX: Duration = Duration::from_secs(60);
+/// A stream that lasted this long was no try in vain, even if it was silent.
+const WORTHWHILE: Duration = Duration::from_secs(1);
+
+/// A body that is a stream of events.
+pub(super) struct EventBody {
+    body: Incoming,
+    events: Events,
+}
+
+/// What comes out of an event stream.
+pub(super) enum Got {
+    Piece(Piece),
+    TooLarge(Oversize),
+    /// The stream has ended, in order or for a reason.
+    End(Option<String>),
+}
+
+/// How far a stream has been read, over all its breaks.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    last_id: Option<HeaderValue>,
+    retry: Option<Duration>,
+    events: u64,
+    vain: u32,
+}
+
+/// What came of an attempt to open a stream.
+pub(super) enum Opened {
+    /// It is open.
+    Stream(EventBody),
+    /// It is not to be had.
+    Refused(StatusCode),
+    /// The server could not be reached, or is busy; it may be later.
+    NotNow(String),
+}
+
+impl EventBody {
+    pub(super) fn new(body: Incoming, event_bytes_max: usize) -> Self {
+        Self { body, events: Events::new(event_bytes_max) }
+    }
+
+    /// The next thing that is complete.
+    pub(super) async fn next(&mut self) -> Got {
+        loop {
+            match self.events.next() {
+                Some(Ok(piece)) => return Got::Piece(piece),
+                Some(Err(message)) => return Got::TooLarge(message),
+                None => {}
+            }
+            match self.body.frame().await {
+                // What stands behind the last blank line is no event.
+                None => return Got::End(None),
+                Some(Err(error)) => return Got::End(Some(error.to_string())),
+                Some(Ok(frame)) => frame.data_ref().iter().for_each(|data| self.events.feed(data)),
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Whether the stream can be taken up again where it broke.
+    pub(super) fn can_resume(&self) -> bool {
+        self.last_id.is_some() && self.vain < VAIN_MAX
+    }
+
+    /// Whether it has been tried too often.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.vain >= VAIN_MAX
+    }
+
+    /// Waits before the next try, as long as the server asked for.
+    pub(super) async fn pause(&self) {
+        let ours = PAUSE_FIRST.saturating_mul(1 << self.vain.min(16)).min(PAUSE_MAX);
+        tokio::time::sleep(self.retry.map_or(ours, |asked| asked.min(PAUSE_ASKED_MAX))).await;
+    }
+
+    /// Counts a try that led to nothing.
+    pub(super) fn tried_in_vain(&mut self) {
+        self.vain += 1;
+    }
+
+    fn note(&mut self, piece: &Piece) {
+        if let Some(ms) = piece.retry_ms {
+            self.retry = Some(Duration::from_millis(ms));
+        }
+        if let Some(id) = &piece.id {
+            let id = HeaderValue::from_bytes(id).ok();
+            self.last_id = id.filter(|id| !id.is_empty());
+        }
+        self.events += u64::from(piece.data.is_some() || piece.id.is_some());
+    }
+}
+
+impl Bridge {
+    /// Passes on the messages of a stream until it ends; returns why it broke, if it did.
+    pub(super) async fn follow(
+        &self,
+        mut stream: EventBody,
+        place: &mut Place,
+        own: Option<&Rc<Call>>,
+    ) -> Result<Option<String>, Stopped> {
+        let (began, before) = (Instant::now(), place.events);
+        loop {
+            match stream.next().await {
+                Got::Piece(piece) => {
+                    self.pass_event(&piece, own).await?;
+                    place.note(&piece);
+                }
+                Got::TooLarge(message) => self.refuse(own, message).await?,
+                Got::End(why) => {
+                    let worthwhile = place.events > before || began.elapsed() > WORTHWHILE;
+                    place.vain = if worthwhile { 0 } else { place.vain + 1 };
+                    return Ok(why);
+                }
+            }
+        }
+    }
+
+    /// Passes on the message that an event carries.
+    pub(super) async fn pass_event(
+        &self,
+        piece: &Piece,
+        own: Option<&Rc<Call>>,
+    ) -> Result<(), Stopped> {
+        let is_message = piece.event.as_deref().is_none_or(|event| event == b"message");
+        match &piece.data {
+            Some(data) if is_message && !data.trim_ascii().is_empty() => {
+                self.deliver(own, data).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a reply that is a stream until it has brought the answer, taking it up again where
+    /// it broke if the server gave its events ids.
+    pub(super) async fn follow_to_answer(
+        &self,
+        body: Incoming,
+        call: &Rc<Call>,
+    ) -> Result<(), Problem> {
+        let mut place = Place::default();
+        let stream = EventBody::new(body, self.station.message_bytes_max());
+        let mut why = self.follow(stream, &mut place, Some(call)).await?;
+        // Since 2026-07-28 a stream that broke is lost, and the client may ask again.
+        while !call.is_over() && !call.modern && place.can_resume() {
+            place.pause().await;
+            match self.open_stream(&place).await {
+                Opened::Stream(stream) => {
+                    why = self.follow(stream, &mut place, Some(call)).await?;
+                }
+                Opened::NotNow(reason) => {
+                    place.tried_in_vain();
+                    why = Some(reason);
+                }
+                Opened::Refused(status) => {
+                    why = Some(format!("it cannot be taken up again: {status}"));
+                    break;
+                }
+            }
+        }
+        if call.is_over() {
+            return Ok(());
+        }
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        Err(Problem::new(format!("the MCP server's reply ended before the answer came{why}")))
+    }
+
+    /// Opens the stream of what the server has to say, from `place` on.
+    pub(super) async fn open_stream(&self, place: &Place) -> Opened {
+        let mut headers = self.session.borrow().headers("text/event-stream");
+        headers.extend(place.last_id.clone().map(|id| (LAST_EVENT_ID, id)));
+        let path = self.path.borrow().clone();
+        let reply = match self.upstream.send(Method::GET, path, headers, Bytes::new()).await {
+            Ok(reply) => reply,
+            Err(error) => return Opened::NotNow(error.to_string()),
+        };
+        let status = reply.status();
+        if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            return Opened::NotNow(status.to_string());
+        }
+        if !status.is_success() || !headers::is_type(reply.headers(), "text/event-stream") {
+            return Opened::Refused(status);
+        }
+        Opened::Stream(EventBody::new(reply.into_body(), self.station.message_bytes_max()))
+    }
+}

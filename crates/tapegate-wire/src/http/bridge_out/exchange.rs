@@ -1,0 +1,186 @@
+//! One message on its way to the server, and the reply to it.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::LOCATION;
+use http::response::Parts;
+use http::{Method, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tapegate_core::frame::{Frame, same_id};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::super::body::{Collected, collect};
+use super::super::headers;
+use super::calls::{Call, Sort, Step};
+use super::problem::Problem;
+use super::{Bridge, Transport, mirror, redirect};
+
+/// How many redirects are followed for one message.
+const REDIRECTS_MAX: usize = 3;
+
+/// Where the answer to a message comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// From its reply, which has ended.
+    Here,
+    /// From another stream, later.
+    Elsewhere,
+}
+
+impl Bridge {
+    /// Carries a message to the server, and to the client what is replied to it.
+    pub(super) async fn carry(
+        self: Rc<Self>,
+        call: Rc<Call>,
+        bytes: Bytes,
+        place: OwnedSemaphorePermit,
+    ) {
+        let Ok(slot) = self.flights.clone().acquire_owned().await else { return };
+        drop(place);
+        call.reach(Step::Sent);
+        let outcome = tokio::select! {
+            outcome = self.post(&call, bytes) => outcome,
+            () = call.lapsed() => Ok(Answer::Here),
+        };
+        match outcome {
+            Ok(Answer::Elsewhere) => {
+                if call.sort != Sort::Initialize {
+                    call.release();
+                }
+                call.keep(slot);
+            }
+            Ok(Answer::Here) => {
+                let problem = Problem::new("the MCP server replied without an answer");
+                self.give_up(&call, &problem).await;
+            }
+            Err(problem) => self.fail(&call, &problem).await,
+        }
+    }
+
+    /// Posts a message and passes on what is replied.
+    async fn post(self: &Rc<Self>, call: &Rc<Call>, bytes: Bytes) -> Result<Answer, Problem> {
+        let transport = self.transport.borrow().clone();
+        if let Transport::Older(endpoint) = transport {
+            return self.post_older(call, bytes, endpoint).await.map(|()| Answer::Elsewhere);
+        }
+        let (reply, in_session) = self.post_following(&bytes).await?;
+        self.heard();
+        call.reach(Step::Accepted);
+        let (parts, body) = reply.into_parts();
+        if parts.status.is_success() {
+            *self.transport.borrow_mut() = Transport::Streamable;
+            return self.pass_reply(call, &parts, body).await;
+        }
+        let bytes_max = self.station.message_bytes_max();
+        let problem = Problem::of_reply(&parts, body, in_session, bytes_max).await;
+        // The server did not look at the message, so it may be sent once more, elsewhere.
+        if transport == Transport::Unknown
+            && problem.hints_at_older_transport()
+            && let Some(endpoint) = self.try_older().await
+        {
+            return self.post_older(call, bytes, endpoint).await.map(|()| Answer::Elsewhere);
+        }
+        Err(problem)
+    }
+
+    /// Posts a message, and again where the server says that it has moved to. The flag tells
+    /// whether the message named a session.
+    async fn post_following(&self, bytes: &Bytes) -> Result<(Response<Incoming>, bool), Problem> {
+        let mut redirects = 0;
+        loop {
+            let headers =
+                mirror::headers(&Frame::read(bytes), &self.session.borrow(), &self.params.borrow());
+            let in_session = headers.contains_key(mirror::SESSION);
+            let path = self.path.borrow().clone();
+            let sent = self.upstream.send(Method::POST, path.clone(), headers, bytes.clone()).await;
+            let reply = sent.map_err(|error| {
+                self.unheard(&error.to_string());
+                Problem::new(error)
+            })?;
+            let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+            let target = reply.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+            let target =
+                target.and_then(|target| redirect::resolve(&self.upstream.origin(), &path, target));
+            match target {
+                Some(target) if moved.contains(&reply.status()) && redirects < REDIRECTS_MAX => {
+                    *self.path.borrow_mut() = target;
+                    redirects += 1;
+                }
+                _ => return Ok((reply, in_session)),
+            }
+        }
+    }
+
+    /// Passes on a reply that is no error.
+    async fn pass_reply(
+        self: &Rc<Self>,
+        call: &Rc<Call>,
+        parts: &Parts,
+        mut body: Incoming,
+    ) -> Result<Answer, Problem> {
+        if !call.asks {
+            if call.sort == Sort::Initialized {
+                self.listen().await;
+            }
+            call.release();
+            while let Some(Ok(_)) = body.frame().await {}
+            return Ok(Answer::Here);
+        }
+        if call.sort == Sort::Initialize {
+            self.stop_listening();
+            *call.opens.borrow_mut() = parts.headers.get(mirror::SESSION).cloned();
+        } else {
+            call.release();
+        }
+        if headers::is_type(&parts.headers, "text/event-stream") {
+            return self.follow_to_answer(body, call).await.map(|()| Answer::Here);
+        }
+        match collect(body, self.station.message_bytes_max()).await {
+            Ok(Collected::Whole(body)) => self.pass_body(call, parts, &body).await,
+            Ok(Collected::TooLarge(message)) => {
+                self.refuse(Some(call), message).await?;
+                Err(Problem::new("the MCP server's answer is over the size limit"))
+            }
+            Err(error) => Err(Problem::new(format!("the MCP server's reply broke off: {error}"))),
+        }
+    }
+
+    async fn pass_body(
+        &self,
+        call: &Rc<Call>,
+        parts: &Parts,
+        body: &[u8],
+    ) -> Result<Answer, Problem> {
+        let text = headers::readable(&parts.headers, body);
+        if !text.trim_ascii().is_empty() {
+            self.deliver(Some(call), &text).await?;
+            return Ok(Answer::Here);
+        }
+        // A server that only accepts a request may answer it on the stream it has for itself.
+        match parts.status {
+            StatusCode::ACCEPTED if self.is_listening() => Ok(Answer::Elsewhere),
+            status => {
+                Err(Problem::new(format!("the MCP server answered {status} and nothing else")))
+            }
+        }
+    }
+
+    /// Tells the client why a message got nowhere.
+    async fn fail(&self, call: &Rc<Call>, problem: &Problem) {
+        let message = problem.message.as_deref().map(Frame::read);
+        let envelope = message.as_ref().and_then(Frame::envelope);
+        let unanswered = call.unanswered();
+        let is_answer = |id: &[u8]| unanswered.iter().any(|waiting| same_id(waiting, id));
+        if let Some(message) = &message
+            && envelope.and_then(|said| said.id).is_some_and(is_answer)
+        {
+            // The server answers by the protocol; the status is only for those on the way.
+            self.deliver(Some(call), message.bytes()).await.ok();
+        } else if !call.asks {
+            self.notify(&format!("a message was not accepted: {}", problem.words));
+        }
+        self.give_up(call, problem).await;
+    }
+}

@@ -1,0 +1,146 @@
+//! What the client says: read line by line, recorded, and sent on in order.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapegate_core::frame::{Body, Frame, Garbage};
+use tapegate_core::lines::{Cut, Lines};
+use tapegate_core::relay::Event;
+use tapegate_core::side::Side;
+
+use super::calls::{Call, Sort, Step};
+use super::problem::Problem;
+use super::{Bridge, MESSAGE_COST_BYTES, Transport};
+use crate::http::station::Stopped;
+use crate::port::Port;
+
+/// How long a message that wants no answer may keep the others waiting.
+const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a cancellation waits for the server to have begun with what it cancels: they travel
+/// on two connections, and one that comes first would be lost.
+const CANCEL_PATIENCE: Duration = Duration::from_millis(250);
+
+impl Bridge {
+    /// Reads the client to its end, and waits for the answers it still wants.
+    pub(super) async fn serve(self: &Rc<Self>, input: Port) {
+        if self.read_all(&input).await.is_err() {
+            // The tape failed, which whoever ends the session learns from the station.
+            return std::future::pending().await;
+        }
+        self.set_blocked(true);
+        for subscription in self.calls.subscriptions() {
+            self.end_subscription(&subscription).await;
+        }
+        while self.station.deck().wanted(Side::Client) > 0 {
+            self.progress.notified().await;
+        }
+    }
+
+    async fn read_all(self: &Rc<Self>, input: &Port) -> Result<(), Stopped> {
+        let mut lines = Lines::new(self.station.message_bytes_max());
+        loop {
+            self.set_blocked(true);
+            while let Some(cut) = lines.cut() {
+                self.take(&lines, cut).await?;
+            }
+            lines.release();
+            self.set_blocked(false);
+            match input.read(lines.room()).await {
+                Ok(count) if count > 0 => lines.filled(count),
+                // A terminal or socket that was hung up reads as an error; it is an end all the same.
+                Ok(_) | Err(_) => break,
+            }
+        }
+        match lines.finish() {
+            Some(cut) => self.take(&lines, cut).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn take(self: &Rc<Self>, lines: &Lines, cut: Cut) -> Result<(), Stopped> {
+        let (lane, from) = (self.lane, Side::Client);
+        let (bytes, terminated) = match cut {
+            Cut::Line(range) => (lines.bytes(range), true),
+            Cut::Unterminated(range) => (lines.bytes(range), false),
+            Cut::Oversize(message) => {
+                let bytes_max = self.station.message_bytes_max();
+                let turn = self.outlet.turn().await;
+                let event = Event::TooLarge { lane, from, message, bytes_max };
+                let outgoing = self.station.pass(event)?;
+                self.say(&turn, None, outgoing);
+                return Ok(());
+            }
+        };
+        self.station.pass(Event::Received { lane, from, bytes, terminated })?;
+        let frame = Frame::read(bytes);
+        match frame.body() {
+            // A blank line says nothing, and half a line is no message.
+            Body::Garbage(Garbage::Empty) => return Ok(()),
+            Body::Garbage(_) if !terminated => return Ok(()),
+            Body::Message(said) if said.is_method("notifications/cancelled") => {
+                if let Some(id) = said.request_id
+                    && self.cancel(id).await
+                {
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        self.send(&frame).await;
+        Ok(())
+    }
+
+    /// Sends a message on its way, and waits as long as those behind it must not overtake it.
+    async fn send(self: &Rc<Self>, message: &Frame<'_>) {
+        let call = Call::of(message);
+        let cost = (message.bytes().len() + MESSAGE_COST_BYTES).min(self.queue_bytes_max) as u32;
+        let Ok(place) = self.queue.clone().acquire_many_owned(cost).await else { return };
+        let unsettled = *self.transport.borrow() == Transport::Unknown;
+        let held = (!call.asks || call.sort == Sort::Initialize || unsettled).then(|| call.hold());
+        self.calls.add(&call);
+        let bytes = Bytes::copy_from_slice(message.bytes());
+        let task = self.spawn(Rc::clone(self).carry(Rc::clone(&call), bytes, place));
+        call.carried_by(task);
+        match held {
+            Some(held) if call.asks => drop(held.await),
+            Some(held) => drop(tokio::time::timeout(ACCEPT_PATIENCE, held).await),
+            None => {}
+        }
+    }
+
+    /// Takes a request back; true if the server need not be told.
+    async fn cancel(self: &Rc<Self>, id: &[u8]) -> bool {
+        let Some(call) = self.calls.settle(None, id) else {
+            // Its answer has passed already. Only a session has somebody who expects the news.
+            return self.session.borrow().version.is_none();
+        };
+        let older = matches!(*self.transport.borrow(), Transport::Older(_));
+        let closes = call.is_over() && call.modern && !older;
+        if closes || call.step() < Step::Sent {
+            call.abort();
+            self.forget(id);
+            return true;
+        }
+        drop(tokio::time::timeout(CANCEL_PATIENCE, call.accepted()).await);
+        false
+    }
+
+    /// Ends a stream that the client, which has left, will not end.
+    async fn end_subscription(&self, call: &Rc<Call>) {
+        call.abort();
+        for id in call.unanswered() {
+            self.forget(&id);
+        }
+        self.give_up(call, &Problem::new("the client has left")).await;
+    }
+
+    /// Forgets a request that nobody waits for.
+    fn forget(&self, id: &[u8]) {
+        let bytes = [b"{\"id\":", id, b"}"].concat();
+        let (lane, asker) = (self.lane, Side::Client);
+        // If the tape has failed, the session is being ended.
+        self.station.pass(Event::Dismissed { lane, asker, bytes: Some(&bytes), why: None }).ok();
+        self.progress.notify_one();
+    }
+}

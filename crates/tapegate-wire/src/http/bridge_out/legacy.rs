@@ -1,0 +1,87 @@
+//! The older HTTP+SSE transport: one stream brings everything, and names the place to post to.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use http::uri::PathAndQuery;
+use http_body_util::BodyExt;
+use tapegate_core::frame::Frame;
+use tapegate_core::relay::Event;
+use tapegate_core::side::Side;
+
+use super::calls::{Call, Step};
+use super::events::{EventBody, Got, Opened, Place};
+use super::problem::Problem;
+use super::{Bridge, Transport, mirror, redirect};
+
+/// How long a server may take to name the place to post to.
+const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Bridge {
+    /// Tries the older transport; the place to post to, if the server speaks it.
+    pub(super) async fn try_older(self: &Rc<Self>) -> Option<PathAndQuery> {
+        let opened = self.open_endpoint();
+        let (stream, endpoint) = tokio::time::timeout(ENDPOINT_PATIENCE, opened).await.ok()??;
+        *self.transport.borrow_mut() = Transport::Older(endpoint.clone());
+        self.spawn(Rc::clone(self).read_older(stream));
+        Some(endpoint)
+    }
+
+    async fn open_endpoint(&self) -> Option<(EventBody, PathAndQuery)> {
+        let Opened::Stream(mut stream) = self.open_stream(&Place::default()).await else {
+            return None;
+        };
+        loop {
+            let Got::Piece(piece) = stream.next().await else { return None };
+            let Some(data) = piece.data else { continue };
+            if piece.event.as_deref() != Some(b"endpoint") {
+                return None;
+            }
+            let target = String::from_utf8(data).ok()?;
+            let base = self.path.borrow().clone();
+            let endpoint = redirect::resolve(&self.upstream.origin(), &base, &target);
+            if endpoint.is_none() {
+                self.notify("the MCP server names a place to post to that is not its own");
+            }
+            return endpoint.map(|endpoint| (stream, endpoint));
+        }
+    }
+
+    /// Posts a message; its answer comes on the stream.
+    pub(super) async fn post_older(
+        &self,
+        call: &Rc<Call>,
+        bytes: Bytes,
+        endpoint: PathAndQuery,
+    ) -> Result<(), Problem> {
+        let headers =
+            mirror::headers(&Frame::read(&bytes), &self.session.borrow(), &self.params.borrow());
+        let reply = self.upstream.send(Method::POST, endpoint, headers, bytes).await;
+        let (parts, body) = reply.map_err(Problem::new)?.into_parts();
+        call.reach(Step::Accepted);
+        if !parts.status.is_success() {
+            let bytes_max = self.station.message_bytes_max();
+            return Err(Problem::of_reply(&parts, body, true, bytes_max).await);
+        }
+        let mut body = body;
+        while let Some(Ok(_)) = body.frame().await {}
+        Ok(())
+    }
+
+    /// Reads the stream until it ends. What is not answered then never will be.
+    async fn read_older(self: Rc<Self>, stream: EventBody) {
+        let Ok(why) = self.follow(stream, &mut Place::default(), None).await else { return };
+        *self.transport.borrow_mut() = Transport::Unknown;
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let why = format!("the MCP server closed its stream before it answered{why}");
+        let turn = self.outlet.turn().await;
+        let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
+        if let Ok(outgoing) = self.station.pass(event) {
+            self.say(&turn, None, outgoing);
+        }
+        self.calls.clear();
+        self.notify("the MCP server closed its stream");
+    }
+}

@@ -1,0 +1,161 @@
+//! What of a message HTTP wants to see in headers.
+//!
+//! Since 2026-07-28 every request names its own revision, and its method and subject are mirrored
+//! in headers that must agree with the body. Older messages carry what `initialize` settled.
+
+use std::borrow::Cow;
+
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
+use tapegate_core::frame::{Envelope, Frame};
+use tapegate_core::json;
+use tapegate_core::tape::base64_encode;
+
+use super::params::Params;
+
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const OUR_NAME: &str = concat!("tapegate/", env!("CARGO_PKG_VERSION"));
+
+/// What `initialize` settled.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Session {
+    /// The id the server gave the session.
+    pub(super) id: Option<HeaderValue>,
+    /// The revision both sides agreed on.
+    pub(super) version: Option<HeaderValue>,
+}
+
+impl Session {
+    /// The headers of a request that carries no message.
+    pub(super) fn headers(&self, accept: &'static str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers.insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
+        headers.extend(self.id.clone().map(|id| (SESSION, id)));
+        headers.extend(self.version.clone().map(|version| (VERSION, version)));
+        headers
+    }
+}
+
+/// The headers that go with a message.
+pub(super) fn headers(message: &Frame<'_>, session: &Session, params: &Params) -> HeaderMap {
+    let initialize = message.envelope().is_some_and(|said| said.is_method("initialize"));
+    let revision = revision(message);
+    let alone = Session::default();
+    let known = if initialize || revision.is_some() { &alone } else { session };
+    let mut headers = known.headers("application/json, text/event-stream");
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let (Some(revision), Some(said)) = (revision, message.envelope()) {
+        add(&mut headers, VERSION, revision.into_owned());
+        if let Some(method) = said.method {
+            add(&mut headers, METHOD, method.decode().into_owned());
+            if let Some(name) = subject(said, &method.decode()) {
+                add(&mut headers, NAME, field_value(&name));
+            }
+            if method.is("tools/call") {
+                params.mirror(said, &mut headers);
+            }
+        }
+    }
+    headers
+}
+
+/// The protocol revision that a message names for itself.
+pub(super) fn revision<'a>(message: &Frame<'a>) -> Option<Cow<'a, str>> {
+    let meta = json::member(message.envelope()?.params?, "_meta")?;
+    json::string(json::member(meta, VERSION_KEY)?)
+}
+
+/// The revision that the result of `initialize` settles.
+pub(super) fn negotiated(answer: &Frame<'_>) -> Option<HeaderValue> {
+    let version = json::string(json::member(answer.envelope()?.result?, "protocolVersion")?)?;
+    HeaderValue::from_str(&version).ok()
+}
+
+/// What a request is about, if the protocol wants that mirrored.
+fn subject<'a>(said: &Envelope<'a>, method: &str) -> Option<Cow<'a, str>> {
+    match method {
+        "tools/call" | "prompts/get" => said.name.map(|name| name.decode()),
+        "resources/read" => said.uri.map(|uri| uri.decode()),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => {
+            json::string(json::member(said.params?, "taskId")?)
+        }
+        _ => None,
+    }
+}
+
+/// A text as the value of a mirrored header: as it is, or in base64 where it is no plain text.
+pub(super) fn field_value(text: &str) -> String {
+    let plain = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let looks_coded = text.starts_with("=?base64?") && text.ends_with("?=");
+    if plain && !looks_coded && !text.is_empty() && text.trim() == text {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", base64_encode(text.as_bytes()))
+}
+
+fn add(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(message: &str) -> Vec<String> {
+        let session = Session {
+            id: Some(HeaderValue::from_static("s1")),
+            version: Some(HeaderValue::from_static("2025-06-18")),
+        };
+        let headers = headers(&Frame::read(message.as_bytes()), &session, &Params::default());
+        let wanted = [SESSION, VERSION, METHOD, NAME];
+        let show = |name| Some(format!("{name}={}", headers.get(&name)?.to_str().ok()?));
+        wanted.into_iter().filter_map(show).collect()
+    }
+
+    #[test]
+    fn a_message_of_a_session_carries_what_was_settled() {
+        assert_eq!(
+            show(r#"{"id":1,"method":"tools/call","params":{"name":"x"}}"#),
+            ["mcp-session-id=s1", "mcp-protocol-version=2025-06-18"]
+        );
+        assert!(show(r#"{"id":1,"method":"initialize","params":{}}"#).is_empty());
+    }
+
+    #[test]
+    fn a_message_that_names_its_revision_is_mirrored() {
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        for (method, params, name) in [
+            ("tools/call", r#""name":"x","#, Some("x")),
+            ("prompts/get", r#""name":"é","#, Some("=?base64?w6k=?=")),
+            ("resources/read", r#""uri":"a://b c","#, Some("a://b c")),
+            ("tasks/get", r#""taskId":"t","#, Some("t")),
+            ("tools/list", r#""name":"x","#, None),
+        ] {
+            let text = format!(r#"{{"id":1,"method":"{method}","params":{{{params}{meta}}}}}"#);
+            let mut expected =
+                vec!["mcp-protocol-version=2026-07-28".to_owned(), format!("mcp-method={method}")];
+            expected.extend(name.map(|name| format!("mcp-name={name}")));
+            assert_eq!(show(&text), expected);
+        }
+    }
+
+    #[test]
+    fn values_that_are_no_plain_text_are_coded() {
+        for (text, value) in [
+            ("plain text", "plain text"),
+            ("", "=?base64??="),
+            (" x", "=?base64?IHg=?="),
+            ("a\nb", "=?base64?YQpi?="),
+            ("=?base64?eA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?="),
+        ] {
+            assert_eq!(field_value(text), value);
+        }
+    }
+}

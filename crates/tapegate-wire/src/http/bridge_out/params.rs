@@ -1,0 +1,190 @@
+//! Which arguments of which tools are mirrored in headers.
+//!
+//! A tool's schema may mark properties with `x-mcp-header`; a call must then carry their values
+//! as `Mcp-Param-…` headers. A client on a pipe knows nothing of headers, so what the lists of
+//! tools say is remembered as they pass: only for tools with marks, and only so many.
+
+use std::collections::HashMap;
+
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue};
+use tapegate_core::frame::{self, Envelope};
+use tapegate_core::json::{self, Cursor, Fault, Kind};
+
+use super::mirror::field_value;
+
+const TOOLS_MAX: usize = 4096;
+const MARKS_MAX: usize = 64;
+const DEPTH_MAX: usize = 16;
+const WORD_BYTES_MAX: usize = 256;
+
+/// The marks of all tools that have any.
+#[derive(Debug, Default)]
+pub(super) struct Params {
+    tools: HashMap<String, Vec<Mark>>,
+}
+
+/// A property that is mirrored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mark {
+    /// The keys that lead to it.
+    path: Vec<String>,
+    header: HeaderName,
+}
+
+impl Params {
+    /// Learns from the result of `tools/list`.
+    pub(super) fn learn(&mut self, result: &[u8]) {
+        let tools = json::member(result, "tools").map(frame::array_items).unwrap_or_default();
+        for tool in tools {
+            let Some(name) = json::member(tool, "name").and_then(json::string) else { continue };
+            let mut marks = Vec::new();
+            if let Some(schema) = json::member(tool, "inputSchema") {
+                // A schema that cannot be read to its end marks what could be read.
+                walk(schema, &mut Vec::new(), &mut marks).ok();
+            }
+            if marks.is_empty() {
+                self.tools.remove(name.as_ref());
+            } else if name.len() <= WORD_BYTES_MAX
+                && (self.tools.len() < TOOLS_MAX || self.tools.contains_key(name.as_ref()))
+            {
+                self.tools.insert(name.into_owned(), marks);
+            }
+        }
+    }
+
+    /// Adds the headers of a tool call.
+    pub(super) fn mirror(&self, call: &Envelope<'_>, headers: &mut HeaderMap) {
+        let marks = call.name.and_then(|name| self.tools.get(name.decode().as_ref()));
+        let arguments = call.params.and_then(|params| json::member(params, "arguments"));
+        let (Some(marks), Some(arguments)) = (marks, arguments) else { return };
+        for mark in marks {
+            let found = mark.path.iter().try_fold(arguments, |at, key| json::member(at, key));
+            let value = found.and_then(text_of).map(|text| field_value(&text));
+            if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+                headers.insert(mark.header.clone(), value);
+            }
+        }
+    }
+}
+
+/// Collects the marks of a schema. Only properties of properties can be marked, so only those are
+/// looked at.
+fn walk(schema: &[u8], path: &mut Vec<String>, marks: &mut Vec<Mark>) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(schema)?;
+    if cursor.kind()? != Kind::Object || path.len() > DEPTH_MAX {
+        return Ok(());
+    }
+    cursor.open()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if key.is("x-mcp-header") && !path.is_empty() {
+            add(value, path, marks);
+        } else if key.is("properties") {
+            walk_properties(value, path, marks)?;
+        }
+    }
+    Ok(())
+}
+
+fn walk_properties(
+    properties: &[u8],
+    path: &mut Vec<String>,
+    marks: &mut Vec<Mark>,
+) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(properties)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(());
+    }
+    cursor.open()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if key.raw.len() <= WORD_BYTES_MAX {
+            path.push(key.decode().into_owned());
+            walk(value, path, marks)?;
+            path.pop();
+        }
+    }
+    Ok(())
+}
+
+fn add(word: &[u8], path: &[String], marks: &mut Vec<Mark>) {
+    let Some(word) = json::string(word) else { return };
+    if word.is_empty() || word.len() > WORD_BYTES_MAX || marks.len() >= MARKS_MAX {
+        return;
+    }
+    let Ok(header) = HeaderName::from_bytes(format!("mcp-param-{word}").as_bytes()) else { return };
+    if marks.iter().all(|mark| mark.header != header) {
+        marks.push(Mark { path: path.to_vec(), header });
+    }
+}
+
+/// The text of a value that can be mirrored: a string, a boolean or a number.
+fn text_of(value: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(value).ok()?;
+    match value.first()? {
+        b'"' => json::string(value).map(std::borrow::Cow::into_owned),
+        b't' | b'f' => Some(text.to_owned()),
+        // Servers compare decimals; an exponent is legal in JSON but not there.
+        b'-' | b'0'..=b'9' if text.contains(['e', 'E']) => {
+            let number: f64 = text.parse().ok()?;
+            number.is_finite().then(|| number.to_string())
+        }
+        b'-' | b'0'..=b'9' => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tapegate_core::frame::Frame;
+
+    const LIST: &str = r#"{"tools":[
+        {"name":"plain","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}},
+        {"name":"query","inputSchema":{"properties":{
+            "region":{"type":"string","x-mcp-header":"Region"},
+            "deep":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}},
+            "again":{"x-mcp-header":"region"},
+            "bad":{"x-mcp-header":"no token"},
+            "list":{"items":{"x-mcp-header":"Item"}},
+            "flag":{"type":"boolean","x-mcp-header":"Flag"}}}}]}"#;
+
+    fn mirrored(params: &Params, arguments: &str) -> Vec<String> {
+        let call = format!(
+            r#"{{"id":1,"method":"tools/call","params":{{"name":"query","arguments":{arguments}}}}}"#
+        );
+        let mut headers = HeaderMap::new();
+        params.mirror(Frame::read(call.as_bytes()).envelope().unwrap(), &mut headers);
+        let mut shown: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
+            .collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn marked_arguments_are_mirrored_and_others_are_not() {
+        let mut params = Params::default();
+        params.learn(LIST.as_bytes());
+        assert_eq!(params.tools.len(), 1);
+        let arguments =
+            r#"{"region":"Zürich","deep":{"n":1e3},"flag":true,"list":[1],"again":"x"}"#;
+        assert_eq!(
+            mirrored(&params, arguments),
+            ["mcp-param-flag=true", "mcp-param-n=1000", "mcp-param-region==?base64?WsO8cmljaA==?="]
+        );
+        assert!(mirrored(&params, r#"{"region":null,"deep":7}"#).is_empty());
+    }
+
+    #[test]
+    fn a_later_list_replaces_what_was_known() {
+        let mut params = Params::default();
+        params.learn(LIST.as_bytes());
+        params.learn(br#"{"tools":[{"name":"query","inputSchema":{}}]}"#);
+        assert!(mirrored(&params, r#"{"region":"x"}"#).is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! Where a server points to: only places of its own are followed.
+
+use http::Uri;
+use http::uri::PathAndQuery;
+
+/// The path that `target` names as seen from `base`, if it is at `origin`.
+pub(super) fn resolve(origin: &str, base: &PathAndQuery, target: &str) -> Option<PathAndQuery> {
+    let target = target.trim().split('#').next().unwrap_or_default();
+    if let Some((scheme, rest)) = target.split_once("://")
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    {
+        let uri: Uri = format!("{}://{rest}", scheme.to_ascii_lowercase()).parse().ok()?;
+        let named = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
+        let same = plain_origin(&named) == plain_origin(origin);
+        let root = || PathAndQuery::from_static("/");
+        return same.then(|| uri.path_and_query().cloned().unwrap_or_else(root));
+    }
+    if target.starts_with("//") {
+        let scheme = origin.split("://").next()?;
+        return resolve(origin, base, &format!("{scheme}:{target}"));
+    }
+    let path = match target {
+        "" => return Some(base.clone()),
+        _ if target.starts_with('/') => target.to_owned(),
+        _ if target.starts_with('?') => format!("{}{target}", base.path()),
+        _ => {
+            let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+            format!("{folder}/{target}")
+        }
+    };
+    path.parse().ok()
+}
+
+/// An origin in lower case, without the port that goes without saying.
+fn plain_origin(origin: &str) -> String {
+    let origin = origin.to_ascii_lowercase();
+    let default = if origin.starts_with("https") { ":443" } else { ":80" };
+    origin.strip_suffix(default).unwrap_or(&origin).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_at_the_origin_are_found_and_others_are_not() {
+        let base = PathAndQuery::from_static("/a/sse?k=1");
+        for (target, path) in [
+            ("/message?s=1", Some("/message?s=1")),
+            ("message?s=1", Some("/a/message?s=1")),
+            ("?s=1", Some("/a/sse?s=1")),
+            ("http://Host:80/m", Some("/m")),
+            ("HTTP://host", Some("/")),
+            ("//host/m", Some("/m")),
+            ("/m?to=http://other/", Some("/m?to=http://other/")),
+            ("", Some("/a/sse?k=1")),
+            ("http://host:81/m", None),
+            ("https://host/m", None),
+            ("http://evil.test/m", None),
+            ("//evil.test/m", None),
+            ("http://host@evil.test/m", None),
+        ] {
+            let found = resolve("http://host", &base, target);
+            assert_eq!(found.as_ref().map(PathAndQuery::as_str), path, "{target}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Connections to one server, kept for a while and used again.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http::uri::{Authority, Scheme};
+use http_body_util::Full;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+use super::{Awaited, UpstreamError};
+
+/// Servers commonly close a connection after five idle seconds; we must be the first to stop
+/// using it, or a request could be lost on a connection that is being closed.
+const IDLE_MAX: Duration = Duration::from_secs(3);
+/// How many idle connections are kept.
+const IDLE_COUNT_MAX: usize = 64;
+/// How long a connection may take to come about.
+const CONNECT_MAX: Duration = Duration::from_secs(30);
+
+type Sender = SendRequest<Full<Bytes>>;
+type Idle = RefCell<VecDeque<(Sender, Instant)>>;
+
+/// The connections to one server.
+#[derive(Clone)]
+pub(super) struct Pool {
+    authority: Authority,
+    tls: Option<TlsConnector>,
+    idle: Rc<Idle>,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
+
+impl Pool {
+    pub(super) fn new(scheme: &Scheme, authority: &Authority) -> Result<Self, UpstreamError> {
+        // Roots take time and memory to load, so they are loaded only where they are needed.
+        let tls = if *scheme == Scheme::HTTPS { Some(connector()?) } else { None };
+        Ok(Self { authority: authority.clone(), tls, idle: Rc::default() })
+    }
+
+    /// Has a request on its way: it is in the hands of a connection, whose task writes it before
+    /// that of any connection that is given a request later.
+    pub(super) async fn begin(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Awaited, UpstreamError> {
+        let mut sender = match self.take_idle() {
+            Some(sender) => sender,
+            None => self.connect().await?,
+        };
+        let sent = sender.try_send_request(request);
+        let pool = self.clone();
+        Ok(Box::pin(async move {
+            let mut error = match sent.await {
+                Ok(response) => {
+                    pool.keep(sender);
+                    return Ok(response);
+                }
+                Err(error) => error,
+            };
+            // A connection that was closed meanwhile gives the request back if nothing of it was
+            // written; anything else may have run, and is never sent twice.
+            let Some(request) = error.take_message() else {
+                return Err(pool.failed(error.error()));
+            };
+            let mut sender = pool.connect().await?;
+            let response =
+                sender.send_request(request).await.map_err(|error| pool.failed(&error))?;
+            pool.keep(sender);
+            Ok(response)
+        }))
+    }
+
+    /// What went wrong, with every cause.
+    pub(super) fn failed(&self, error: &dyn Error) -> UpstreamError {
+        let mut why = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            why = format!("{why}: {error}");
+            cause = error.source();
+        }
+        UpstreamError::Exchange { authority: self.authority.to_string(), why }
+    }
+
+    fn take_idle(&self) -> Option<Sender> {
+        let mut idle = self.idle.borrow_mut();
+        while let Some((sender, since)) = idle.pop_back() {
+            if since.elapsed() < IDLE_MAX && sender.is_ready() && !sender.is_closed() {
+                return Some(sender);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for later, once its reply has been read to the end.
+    fn keep(&self, mut sender: Sender) {
+        let idle = Rc::clone(&self.idle);
+        tokio::task::spawn_local(async move {
+            if sender.ready().await.is_err() {
+                return;
+            }
+            let mut idle = idle.borrow_mut();
+            if idle.len() >= IDLE_COUNT_MAX {
+                idle.pop_front();
+            }
+            idle.push_back((sender, Instant::now()));
+        });
+    }
+
+    async fn connect(&self) -> Result<Sender, UpstreamError> {
+        let connecting = async {
+            let stream = self.open().await?;
+            let mut builder = http1::Builder::new();
+            builder.preserve_header_case(true);
+            builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)
+        };
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection within 30 seconds");
+        let opened = tokio::time::timeout(CONNECT_MAX, connecting).await.map_err(late).flatten();
+        let (sender, connection) = opened.map_err(|error| self.failed(&error))?;
+        tokio::task::spawn_local(async move {
+            // Whoever waits for a reply is told of a connection that breaks; nobody else minds.
+            connection.await.ok();
+        });
+        Ok(sender)
+    }
+
+    async fn open(&self) -> io::Result<Box<dyn Stream>> {
+        let host = self.authority.host();
+        let port = self.authority.port_u16().unwrap_or(if self.tls.is_some() { 443 } else { 80 });
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let tcp = TcpStream::connect((bare, port)).await?;
+        tcp.set_nodelay(true)?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(tcp)) };
+        let name = ServerName::try_from(bare.to_owned()).map_err(io::Error::other)?;
+        Ok(Box::new(tls.connect(name, tcp).await?))
+    }
+}
+
+/// TLS that trusts the system's roots.
+fn connector() -> Result<TlsConnector, UpstreamError> {
+    let loaded = rustls_native_certs::load_native_certs();
+    let mut roots = rustls::RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(loaded.certs);
+    if added == 0 {
+        let why = loaded.errors.first().map_or("there are none".to_owned(), ToString::to_string);
+        return Err(UpstreamError::Roots(io::Error::other(why)));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| UpstreamError::Roots(io::Error::other(error)))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}

