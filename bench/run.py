@@ -143,8 +143,8 @@ class Bench:
         return self.http_subjects(upstream.port, free_port())
 
     def warm_pages(self, megabytes):
-        """Has the page cache take and give back memory. On a virtual machine, memory that was never
-        used has to be found by the host first, which can cost more than everything measured here."""
+        """Has the page cache take and give back memory: the first use of fresh pages was seen to cost
+        many times the copy itself, probably because the host of a virtual machine must find them."""
         page = bytes(1 << 20)
         with open(self.scratch / "warm-tape", "wb", buffering=0) as f:
             for _ in range(megabytes):
