@@ -1,7 +1,7 @@
 //! Reading tapes, plain or compressed.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +20,33 @@ pub struct Source {
     cut_off: Option<Arc<AtomicBool>>,
 }
 
+/// Is told how many bytes of how many have been read.
+pub type Watch = Box<dyn FnMut(u64, u64)>;
+
+/// A file whose reading is watched.
+struct Watched {
+    file: File,
+    bytes_read: u64,
+    bytes_total: u64,
+    watch: Watch,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.bytes_read += count as u64;
+        (self.watch)(self.bytes_read, self.bytes_total);
+        Ok(count)
+    }
+}
+
 impl Source {
     /// Opens a tape; whether it is compressed is told from its first bytes, not from its name.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
+    pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let bytes_total = file.metadata()?.len();
+        let watched = Watched { file, bytes_read: 0, bytes_total, watch };
+        let mut file = BufReader::with_capacity(READ_BYTES, watched);
         if file.fill_buf()?.starts_with(b"\x1f\x8b") {
             let (plain, cut_off) = GzipReader::new(file);
             let plain: Box<dyn BufRead> = Box::new(BufReader::with_capacity(READ_BYTES, plain));

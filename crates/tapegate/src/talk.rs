@@ -1,7 +1,9 @@
 //! What is said to a person: on standard error, never on standard output, which belongs to the
 //! protocol or to data.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Says what went wrong, and the way out after a blank line.
 pub(crate) fn error(words: &str, hint: Option<&str>) {
@@ -22,6 +24,25 @@ pub(crate) fn say(words: &str) {
 /// Says that something is amiss.
 pub(crate) fn warn(words: &str) {
     say_raw(&format!("tapegate: warning: {words}\n"));
+}
+
+/// Shows how far the reading of `name` has come, once it takes longer than a second and if a
+/// person is looking.
+pub(crate) fn progress(name: &Path) -> Box<dyn FnMut(u64, u64)> {
+    let (started, name) = (Instant::now(), name.display().to_string());
+    let watched = std::io::stderr().is_terminal();
+    let mut shown = 0;
+    Box::new(move |done, total| {
+        let percent = done * 100 / total.max(1);
+        if !watched || percent == shown || started.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        shown = percent;
+        // The line is rubbed out when all is read.
+        let line =
+            if done < total { format!("\r{name}: {percent}%") } else { "\r\x1b[K".to_owned() };
+        say_raw(&line);
+    })
 }
 
 fn say_raw(text: &str) {

@@ -10,6 +10,7 @@ use tapegate_store::source::Source;
 use tapegate_store::writer;
 
 use crate::exit::Exit;
+use crate::talk;
 
 /// Look over tapes and report every fault with its line
 ///
@@ -59,7 +60,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
     let name = path.display();
-    let mut source = Source::open(path).with_context(|| format!("cannot read `{name}`"))?;
+    let mut source = Source::open(path, talk::progress(path))
+        .with_context(|| format!("cannot read `{name}`"))?;
     let mut audit = Audit::default();
     let (mut good, mut bad) = (0u64, 0u64);
     let mut given_up = None;

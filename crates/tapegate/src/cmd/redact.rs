@@ -78,7 +78,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// The redactor for a tape that may have been redacted before, with other rules and its own key.
 fn for_tape(path: &Path, redactor: Redactor) -> anyhow::Result<Redactor> {
     let name = path.display();
-    let mut source = Source::open(path).with_context(|| format!("cannot read `{name}`"))?;
+    let mut source =
+        Source::open(path, Box::new(|_, _| ())).with_context(|| format!("cannot read `{name}`"))?;
     let Some(Ok(first)) = source.reader.next() else { return Ok(redactor) };
     let Line::Header(header) = first.entry else { return Ok(redactor) };
     redactor.joined(&header.extra).map_err(|error| {
@@ -90,7 +91,8 @@ fn for_tape(path: &Path, redactor: Redactor) -> anyhow::Result<Redactor> {
 /// Redacts one file into another, which may be itself.
 fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::Result<Report> {
     let name = from.display();
-    let source = Source::open(from).with_context(|| format!("cannot read `{name}`"))?;
+    let source = Source::open(from, talk::progress(from))
+        .with_context(|| format!("cannot read `{name}`"))?;
     let mut tape = Replacement::create(to, args.force || args.in_place).map_err(refused)?;
     let report = redact::tape(source.reader, &mut tape, redactor)
         .with_context(|| format!("cannot redact `{name}`"))?;
