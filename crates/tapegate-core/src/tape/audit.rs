@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::line::{Footer, Header, Line, Message, Stamp};
+use super::TORN_TAIL;
+use super::line::{Footer, Header, Line, LineFault, Message, Stamp};
 use super::reader::{Numbered, Problem};
 use crate::frame::{Body, Frame, Kind};
 use crate::pending::IdKey;
@@ -58,6 +59,8 @@ pub struct Audit {
     overwatch: bool,
     headers: u64,
     part: Part,
+    /// The line before, if it is no JSON: a marker may explain it.
+    broken: Option<u64>,
     open: HashMap<(Side, Vec<u8>, IdKey), Vec<u64>>,
 }
 
@@ -73,6 +76,14 @@ struct Part {
 impl Audit {
     /// Looks at the next line, or at what was wrong with it.
     pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
+        let broken = self.broken.take();
+        match next {
+            Ok(Numbered { entry: Line::Bad(bad), .. }) if bad.reason == TORN_TAIL => {
+                self.explain(broken);
+            }
+            Err(Problem::Line { line, fault: LineFault::NotJson(_) }) => self.broken = Some(*line),
+            _ => {}
+        }
         match next {
             Ok(numbered) => self.entry(numbered.line, &numbered.entry),
             Err(Problem::Torn { line, bytes, .. }) => self.say(
@@ -89,12 +100,22 @@ impl Audit {
         }
     }
 
+    /// A marker says that the line before it was torn by a crash, and then appended to.
+    fn explain(&mut self, broken: Option<u64>) {
+        let torn = self.findings.last_mut().filter(|finding| Some(finding.line) == broken);
+        if let Some(torn) = torn {
+            torn.severity = Severity::Warning;
+            torn.words = "the tape was torn here by a crash and appended to later".to_owned();
+        }
+    }
+
     /// Ends the audit.
     pub fn finish(mut self) -> (Vec<Finding>, Totals) {
         self.totals.unanswered = self.open.values().map(|lines| lines.len() as u64).sum();
         self.totals.footer = self.part.footer.is_some();
         if !self.thoughtjack && !self.overwatch {
-            self.say(0, Severity::Error, "the tape holds no entry".to_owned());
+            // A session in which nothing was said leaves such a tape in the overwatch dialect.
+            self.say(0, Severity::Warning, "the tape holds no entry".to_owned());
         }
         if self.thoughtjack && self.part.footer.is_none() {
             let words = "there is no footer: the recording did not end in order";

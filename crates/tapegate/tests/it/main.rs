@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod bridge_out;
+mod check;
 mod client_faults;
 mod conformance;
 mod kills;
@@ -15,4 +16,5 @@ mod redact;
 mod sdk;
 mod server_faults;
 mod support;
+mod tape_faults;
 mod web;

@@ -308,6 +308,12 @@ impl Run {
         self.status.is_none()
     }
 
+    /// Closes the input and waits for the recorder to end.
+    pub(crate) fn end_of_input(mut self) -> Ended {
+        self.close_input();
+        self.end()
+    }
+
     /// Waits for the recorder to end by itself.
     pub(crate) fn end(mut self) -> Ended {
         let start = Instant::now();
@@ -489,7 +495,7 @@ pub(crate) fn check(tape: &Path, code: i32) -> String {
 }
 
 /// A request line.
-pub(crate) fn request(id: impl std::fmt::Display) -> String {
+pub(crate) fn request<Id: std::fmt::Display>(id: Id) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")
 }
 
