@@ -68,6 +68,8 @@ fn a_full_disk_stops_the_session_and_the_tape_holds_exactly_what_was_forwarded()
         let disk = Disk::new("64k");
         let (setup, log) = on(&disk, setup, name);
         let mut run = setup.start();
+        run.send(request("\"first\"").as_bytes());
+        run.lines(1);
         // The input stays open: it is the disk that ends the session.
         let input = run.take_input();
         let _open = input.try_clone().unwrap();
