@@ -125,7 +125,7 @@ fn a_full_disk_lets_the_session_go_on_if_asked_and_it_is_said() {
 
 #[test]
 fn a_full_disk_leaves_a_gzip_tape_that_reads() {
-    let disk = Disk::new("64k");
+    let disk = Disk::new("512k");
     let setup = record(&[]).tape_at(disk.path().join("t.jsonl.gz"));
     let setup = setup.flags(&["--flush-interval", "20ms"]);
     let mut run = setup.sh("exec \"$FAKE\" copy").start();
