@@ -8,46 +8,96 @@ use tapegate_core::json;
 /// Texts that are JSON, or nearly so.
 fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
     let token = prop_oneof![
-        Just("{"), Just("}"), Just("["), Just("]"), Just(":"), Just(","), Just(" "), Just("\t"),
-        Just("\"a\""), Just("\"id\""), Just("\"method\""), Just("\"params\""), Just("\"_meta\""),
-        Just("\"\\u00e9\""), Just("\"\\ud800\""), Just("\"\\x\""), Just("\"\\u12\""), Just("\"é😀\""),
-        Just("0"), Just("-0"), Just("01"), Just("1.5"), Just("1."), Just("1e309"), Just("1e"), Just("-"),
-        Just("18446744073709551616"), Just(".5"), Just("+1"), Just("NaN"), Just("true"), Just("fals"),
-        Just("null"), Just("\""), Just("\\"), Just("\r"), Just("\n"), Just("\u{0}"), Just("\u{feff}"),
-        Just("/**/"), Just("'a'"),
+        Just("{"),
+        Just("}"),
+        Just("["),
+        Just("]"),
+        Just(":"),
+        Just(","),
+        Just(" "),
+        Just("\t"),
+        Just("\"a\""),
+        Just("\"id\""),
+        Just("\"method\""),
+        Just("\"params\""),
+        Just("\"_meta\""),
+        Just("\"\\u00e9\""),
+        Just("\"\\ud800\""),
+        Just("\"\\x\""),
+        Just("\"\\u12\""),
+        Just("\"é😀\""),
+        Just("0"),
+        Just("-0"),
+        Just("01"),
+        Just("1.5"),
+        Just("1."),
+        Just("1e309"),
+        Just("1e"),
+        Just("-"),
+        Just("18446744073709551616"),
+        Just(".5"),
+        Just("+1"),
+        Just("NaN"),
+        Just("true"),
+        Just("fals"),
+        Just("null"),
+        Just("\""),
+        Just("\\"),
+        Just("\r"),
+        Just("\n"),
+        Just("\u{0}"),
+        Just("\u{feff}"),
+        Just("/**/"),
+        Just("'a'"),
     ];
-    let soup = proptest::collection::vec(token, 0..14).prop_map(|tokens| tokens.concat().into_bytes());
+    let soup =
+        proptest::collection::vec(token, 0..14).prop_map(|tokens| tokens.concat().into_bytes());
     prop_oneof![2 => soup, 3 => mutated(), 1 => proptest::collection::vec(any::<u8>(), 0..12)]
 }
 
 /// JSON with at most one byte changed, taken out or put in.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
-    (good_json(), any::<prop::sample::Index>(), any::<u8>(), 0..4u8).prop_map(|(text, at, byte, how)| {
-        let mut bytes = text.into_bytes();
-        let at = at.index(bytes.len());
-        match how {
-            0 => bytes[at] = byte,
-            1 => drop(bytes.remove(at)),
-            2 => bytes.insert(at, byte),
-            _ => {}
-        }
-        bytes
-    })
+    (good_json(), any::<prop::sample::Index>(), any::<u8>(), 0..4u8).prop_map(
+        |(text, at, byte, how)| {
+            let mut bytes = text.into_bytes();
+            let at = at.index(bytes.len());
+            match how {
+                0 => bytes[at] = byte,
+                1 => drop(bytes.remove(at)),
+                2 => bytes.insert(at, byte),
+                _ => {}
+            }
+            bytes
+        },
+    )
 }
 
 /// JSON of every sort.
 pub(crate) fn good_json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
-        Just("null".to_owned()), Just("true".to_owned()), Just("-0.5e+3".to_owned()), Just("1e309".to_owned()),
-        any::<u64>().prop_map(|n| n.to_string()), Just("\"\\ud83d\\ude00 \\u0000 \\/\"".to_owned()),
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+        Just("-0.5e+3".to_owned()),
+        Just("1e309".to_owned()),
+        any::<u64>().prop_map(|n| n.to_string()),
+        Just("\"\\ud83d\\ude00 \\u0000 \\/\"".to_owned()),
         "[a-zé😀 ]{0,40}".prop_map(|text| format!("\"{text}\"")),
     ];
     leaf.prop_recursive(4, 24, 5, |inner| {
-        let key = prop_oneof![Just("id"), Just("method"), Just("a"), Just("params"), Just("\\u0069d"), Just("_meta")];
+        let key = prop_oneof![
+            Just("id"),
+            Just("method"),
+            Just("a"),
+            Just("params"),
+            Just("\\u0069d"),
+            Just("_meta")
+        ];
         prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..5).prop_map(|all| format!("[{}]", all.join(", "))),
+            proptest::collection::vec(inner.clone(), 0..5)
+                .prop_map(|all| format!("[{}]", all.join(", "))),
             proptest::collection::vec((key, inner), 0..5).prop_map(|all| {
-                let all: Vec<_> = all.into_iter().map(|(key, value)| format!("\"{key}\" :{value}")).collect();
+                let all: Vec<_> =
+                    all.into_iter().map(|(key, value)| format!("\"{key}\" :{value}")).collect();
                 format!("{{{}}}", all.join(","))
             }),
         ]

@@ -18,7 +18,8 @@ use tapegate_core::time::At;
 #[test]
 fn the_relay_keeps_to_its_playbooks() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playbooks");
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty());
     for path in paths {

@@ -51,7 +51,10 @@ fn text(step: &Step) -> (Side, String) {
         Step::Answer(side, id) => (*side, format!("{{\"result\":{{}},\"id\":{}}}", IDS[*id])),
         Step::Cancel(side, id) => {
             let method = "notifications/cancelled";
-            (*side, format!("{{\"method\":\"{method}\",\"params\":{{\"requestId\":{}}}}}", IDS[*id]))
+            (
+                *side,
+                format!("{{\"method\":\"{method}\",\"params\":{{\"requestId\":{}}}}}", IDS[*id]),
+            )
         }
         Step::Gone(side) => (*side, String::new()),
     }
@@ -76,7 +79,8 @@ fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
         Action::Forward { to, frame, .. } => sent.push((to, frame.bytes().to_vec())),
         Action::Answer { to, text, .. } => sent.push((to, text)),
     });
-    let same: Vec<_> = recorded.iter().map(|(from, _, bytes)| (from.other(), bytes.clone())).collect();
+    let same: Vec<_> =
+        recorded.iter().map(|(from, _, bytes)| (from.other(), bytes.clone())).collect();
     assert_eq!(same, sent, "what is sent is what was recorded");
     let pairs: Vec<(u64, Option<(u64, u64)>)> = recorded
         .iter()

@@ -31,13 +31,17 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
     let mut pass = |lines: &Lines, cut: Cut| {
         let (lane, from) = (Lane::ONLY, Side::Client);
         let (event, end) = match cut {
-            Cut::Line(range) => {
-                (Event::Received { lane, from, bytes: lines.bytes(range), terminated: true }, &b"\n"[..])
+            Cut::Line(range) => (
+                Event::Received { lane, from, bytes: lines.bytes(range), terminated: true },
+                &b"\n"[..],
+            ),
+            Cut::Unterminated(range) => (
+                Event::Received { lane, from, bytes: lines.bytes(range), terminated: false },
+                &b""[..],
+            ),
+            Cut::Oversize(message) => {
+                (Event::TooLarge { lane, from, message, bytes_max }, &b""[..])
             }
-            Cut::Unterminated(range) => {
-                (Event::Received { lane, from, bytes: lines.bytes(range), terminated: false }, &b""[..])
-            }
-            Cut::Oversize(message) => (Event::TooLarge { lane, from, message, bytes_max }, &b""[..]),
         };
         let [sent, answered, tape, beside] = &mut out;
         relay.handle(At::default(), event, &mut |action| match action {

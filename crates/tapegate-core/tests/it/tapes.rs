@@ -13,7 +13,11 @@ use crate::json::good_json;
 /// A frame: good or bad, terminated or not.
 fn frame() -> impl Strategy<Value = (bool, Vec<u8>, bool)> {
     let message = (any::<bool>(), 0..3u8, good_json()).prop_map(|(ask, id, json)| {
-        if ask { format!("{{\"id\":{id},\"method\":\"m\",\"params\":{json}}}") } else { format!("{{\"id\":{id},\"result\":{json}}}") }
+        if ask {
+            format!("{{\"id\":{id},\"method\":\"m\",\"params\":{json}}}")
+        } else {
+            format!("{{\"id\":{id},\"result\":{json}}}")
+        }
     });
     let bytes = prop_oneof![
         4 => message.prop_map(String::into_bytes),
@@ -171,6 +175,9 @@ fn keys_of_others_that_are_spelled_like_ours_are_kept() {
         r#"{"type":"header","version":"1.0","recorded_at":"r","upstream":"u","thoughtjack_version":"v","name":null}"#,
     ] {
         let text = format!("{line}\n");
-        assert_eq!(Cow::from(again(text.as_bytes())).escape_ascii().to_string(), text.as_bytes().escape_ascii().to_string());
+        assert_eq!(
+            Cow::from(again(text.as_bytes())).escape_ascii().to_string(),
+            text.as_bytes().escape_ascii().to_string()
+        );
     }
 }

@@ -93,15 +93,24 @@ fn killing_the_client_ends_everything_in_order() {
         let script = format!(
             "i=0; while :; do i=$((i+1)); echo '{{\"jsonrpc\":\"2.0\",\"id\":'$i',\"method\":\"m\"}}'; done \
              | setsid {} record -q -o {} -- \"$FAKE\" serve | cat > {}/got",
-            env!("CARGO_BIN_EXE_tapegate"), tape.display(), folder.display()
+            env!("CARGO_BIN_EXE_tapegate"),
+            tape.display(),
+            folder.display()
         );
         // The outer recorder only serves as a guard for the inner one, which is not in its group.
         let run = record(&[]).sh(&format!("exec 0</dev/null; {script}")).start();
-        run.until("some traffic", |_| fs::metadata(folder.join("got")).is_ok_and(|m| m.len() > 20_000));
-        let shells: Vec<_> = run.others().into_iter().filter(|pid| {
-            let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid())).unwrap_or_default();
-            ["sh\n", "cat\n"].contains(&name.as_str())
-        }).collect();
+        run.until("some traffic", |_| {
+            fs::metadata(folder.join("got")).is_ok_and(|m| m.len() > 20_000)
+        });
+        let shells: Vec<_> = run
+            .others()
+            .into_iter()
+            .filter(|pid| {
+                let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid()))
+                    .unwrap_or_default();
+                ["sh\n", "cat\n"].contains(&name.as_str())
+            })
+            .collect();
         for pid in shells {
             kill_process(pid, Signal::KILL).ok();
         }
@@ -126,7 +135,8 @@ fn killing_the_recorder_ends_a_server_that_only_waits() {
 
 #[test]
 fn a_gzip_tape_reads_up_to_its_last_flush_after_kill_9() {
-    let mut run = record(&["serve"]).tape_at("t.jsonl.gz").flags(&["--flush-interval", "50ms"]).start();
+    let mut run =
+        record(&["serve"]).tape_at("t.jsonl.gz").flags(&["--flush-interval", "50ms"]).start();
     for id in 0..500 {
         run.send(request(id).as_bytes());
     }

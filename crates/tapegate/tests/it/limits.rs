@@ -19,8 +19,12 @@ fn marks(frames: &[Kept]) -> Vec<(Side, u64)> {
 fn ec_stdio_014_a_request_over_the_limit_is_answered_and_does_not_reach_the_server() {
     let text = "z".repeat(100_000);
     for big in [
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"m\",\"params\":{{\"id\":6,\"t\":\"{text}\"}}}}\n"),
-        format!("{{\"params\":{{\"id\":6,\"t\":\"{text}\"}},\"method\":\"m\",\"jsonrpc\":\"2.0\",\"id\":5}}\n"),
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"m\",\"params\":{{\"id\":6,\"t\":\"{text}\"}}}}\n"
+        ),
+        format!(
+            "{{\"params\":{{\"id\":6,\"t\":\"{text}\"}},\"method\":\"m\",\"jsonrpc\":\"2.0\",\"id\":5}}\n"
+        ),
     ] {
         for setup in [record(&["serve"]), tape(&["serve"])] {
             let lines = [&request(1), &big, &request(2)].map(String::as_str).concat();
@@ -57,7 +61,9 @@ fn ec_stdio_014_a_request_of_the_server_over_the_limit_is_answered_to_the_server
     let log = setup.folder().join("log");
     let script = format!("exec \"$FAKE\" log={} big=request,9,100000 eof", log.display());
     let mut run = setup.sh(&script).flags(LIMIT).start();
-    run.until("an answer to the server", |_| std::fs::read(&log).is_ok_and(|got| got.ends_with(b"\n")));
+    run.until("an answer to the server", |_| {
+        std::fs::read(&log).is_ok_and(|got| got.ends_with(b"\n"))
+    });
     run.close_input();
     let end = run.end().exits(0).client_got(b"").checks();
     let got = std::fs::read_to_string(&log).unwrap();
@@ -79,7 +85,10 @@ fn ec_stdio_014_a_notification_over_the_limit_is_marked_and_the_session_goes_on(
 fn a_line_of_the_limit_passes_and_one_byte_more_does_not() {
     let line = |bytes: usize| {
         let empty = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\"}";
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{}\"}}\n", "x".repeat(bytes - empty.len()))
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{}\"}}\n",
+            "x".repeat(bytes - empty.len())
+        )
     };
     let fits = line(65536);
     let end = record(&["copy"]).flags(LIMIT).run(fits.as_bytes()).exits(0);
@@ -97,7 +106,9 @@ fn a_line_that_never_ends_is_drained_in_bounded_memory() {
     for _ in 0..60 {
         std::io::Write::write_all(&mut input, &piece).unwrap();
     }
-    run.until("it to be drained", |_| rustix::io::ioctl_fionread(&input).is_ok_and(|left| left == 0));
+    run.until("it to be drained", |_| {
+        rustix::io::ioctl_fionread(&input).is_ok_and(|left| left == 0)
+    });
     assert!(run.memory_kb_max() < 40_000, "{} KB", run.memory_kb_max());
     drop(input);
     let end = run.end().exits(0).client_got(b"").checks();

@@ -33,7 +33,10 @@ fn fifty_thousand_requests_a_crashed_server_owes_are_each_answered_once() {
     let text = String::from_utf8(end.stdout.clone()).unwrap();
     assert_eq!(text.lines().count(), 50_000);
     for (id, line) in text.lines().enumerate() {
-        assert!(line.starts_with(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\"")), "{line}");
+        assert!(
+            line.starts_with(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\"")),
+            "{line}"
+        );
     }
 }
 
@@ -61,7 +64,14 @@ fn answers_nobody_asked_for_pass_and_have_no_latency() {
 #[test]
 fn server_requests_with_the_same_ids_as_client_requests_are_kept_apart() {
     let ask = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}"#;
-    let mut run = record(&["read=1", &format!("say={ask}"), "read=1", "say={\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"s\"}", "eof"]).start();
+    let mut run = record(&[
+        "read=1",
+        &format!("say={ask}"),
+        "read=1",
+        "say={\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"s\"}",
+        "eof",
+    ])
+    .start();
     run.send(request(1).as_bytes());
     run.lines(1);
     run.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"c\"}\n");
@@ -70,9 +80,10 @@ fn server_requests_with_the_same_ids_as_client_requests_are_kept_apart() {
     let end = run.end().exits(0).checks();
     let tape = end.tape();
     let answered: Vec<_> = tape.iter().map(|kept| (kept.from, kept.latency_ms.is_some())).collect();
-    assert_eq!(answered, [
-        (Side::Client, false), (Side::Server, false), (Side::Client, true), (Side::Server, true),
-    ]);
+    assert_eq!(
+        answered,
+        [(Side::Client, false), (Side::Server, false), (Side::Client, true), (Side::Server, true),]
+    );
 }
 
 #[test]
@@ -91,8 +102,11 @@ fn ec_rec_005_notifications_wait_for_nothing() {
 
 #[test]
 fn ec_rec_006_base64_content_is_byte_exact() {
-    let data: String = (0..40_000u32).map(|n| char::from(b"ABCDabcd0189+/=="[(n * 7 % 16) as usize])).collect();
-    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"content\":[{{\"type\":\"image\",\"data\":\"{data}\"}}]}}}}\n");
+    let data: String =
+        (0..40_000u32).map(|n| char::from(b"ABCDabcd0189+/=="[(n * 7 % 16) as usize])).collect();
+    let line = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"content\":[{{\"type\":\"image\",\"data\":\"{data}\"}}]}}}}\n"
+    );
     let end = record(&["copy"]).run(line.as_bytes()).exits(0).client_got(line.as_bytes()).checks();
     assert_eq!(end.said(Side::Server), line.as_bytes());
 }
@@ -109,7 +123,10 @@ fn ec_stdio_030_a_version_the_two_sides_disagree_on_is_none_of_our_business() {
 fn a_batch_is_forwarded_as_one_line_and_its_answers_are_paired() {
     let batch = "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}, {\"jsonrpc\":\"2.0\",\"method\":\"n\"}]\n";
     let answer = "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]";
-    for setup in [record(&["read=1", &format!("say={answer}"), "eof"]), tape(&["read=1", &format!("say={answer}"), "eof"])] {
+    for setup in [
+        record(&["read=1", &format!("say={answer}"), "eof"]),
+        tape(&["read=1", &format!("say={answer}"), "eof"]),
+    ] {
         let end = setup.run(batch.as_bytes()).exits(0).checks();
         let end = end.client_got(format!("{answer}\n").as_bytes());
         let paired = end.tape().iter().filter(|kept| kept.latency_ms.is_some()).count();
