@@ -16,6 +16,7 @@ use tapegate_core::tape::{Element, What};
 use tapegate_core::time::At;
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the playbooks are files")]
 fn the_relay_keeps_to_its_playbooks() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playbooks");
     let mut paths: Vec<_> =

@@ -63,6 +63,7 @@ fn a_good_tape_is_ok_and_counted() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a flat list")]
 fn every_fault_of_a_thoughtjack_tape_is_found_with_its_line() {
     let (one, two) = (message(1, "c2s", NOTE), message(2, "s2c", NOTE));
     let end = footer(1, 1, 0);
