@@ -110,6 +110,19 @@ fn a_message_larger_than_the_disk_is_not_forwarded_and_leaves_a_whole_tape() {
 }
 
 #[test]
+fn a_request_whose_answer_does_not_fit_on_the_disk_gets_an_error_in_its_place() {
+    let disk = Disk::new("256k");
+    let setup = record(&["read=1", "big=1,900000", "eof"]).tape_at(disk.path().join("t.jsonl"));
+    let mut run = setup.start();
+    run.send(request(1).as_bytes());
+    let end = run.end().exits(3).checks().leaves_no_process();
+    let got = String::from_utf8(end.stdout.clone()).unwrap();
+    assert_eq!(got.lines().count(), 1, "{got}");
+    assert!(got.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"#), "{got}");
+    assert_eq!(end.tape().len(), 1);
+}
+
+#[test]
 fn a_full_disk_lets_the_session_go_on_if_asked_and_it_is_said() {
     let disk = Disk::new("64k");
     let (setup, log) = on(&disk, record(&[]), "t.jsonl");
