@@ -7,6 +7,7 @@
 
 mod audit;
 mod base64;
+mod keys;
 mod line;
 mod reader;
 mod write;

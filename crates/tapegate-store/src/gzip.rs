@@ -1,7 +1,7 @@
 //! Gzip tapes: one member a flush, so that a crash costs at most what was not flushed.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -48,8 +48,15 @@ impl Waiting {
         let mut member = GzEncoder::new(Vec::new(), Compression::default());
         member.write_all(&self.text)?;
         let member = member.finish()?;
+        let start = self.file.stream_position()?;
+        if let Err(error) = self.file.write_all(&member) {
+            // Half a member in the middle of a file would hide everything after it.
+            let cut = self.file.set_len(start);
+            cut.and_then(|()| self.file.seek(SeekFrom::Start(start))).ok();
+            return Err(error);
+        }
         self.text.clear();
-        self.file.write_all(&member)
+        Ok(())
     }
 }
 

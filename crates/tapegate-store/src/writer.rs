@@ -88,6 +88,8 @@ struct Beside {
     path: PathBuf,
     buffer: Vec<u8>,
     file: Option<File>,
+    /// Its length.
+    bytes: u64,
 }
 
 impl TapeWriter {
@@ -117,7 +119,10 @@ impl TapeWriter {
             writer.mark_torn(started);
         }
         writer.scribe.open(header, &mut writer.tape);
-        writer.tape.commit(1).map_err(io)?;
+        if let Err(error) = writer.tape.commit(1) {
+            writer.discard();
+            return Err(io(error));
+        }
         Ok(writer)
     }
 
@@ -165,11 +170,19 @@ impl TapeWriter {
         let messages = client + server + self.scribe.anomalies();
         let fresh = messages - self.messages_committed;
         self.messages_committed = messages;
-        if let Err(source) = self.beside.commit() {
-            return Err(WriteError { path: self.beside.path.clone(), source });
-        }
-        let committed = self.tape.commit(fresh);
-        committed.map_err(|source| WriteError { path: self.tape.path.clone(), source })
+        let bytes_beside = self.beside.bytes;
+        let (path, source) = match self.beside.commit() {
+            Err(source) => (&self.beside.path, source),
+            Ok(()) => match self.tape.commit(fresh) {
+                Ok(()) => return Ok(()),
+                Err(source) => (&self.tape.path, source),
+            },
+        };
+        let failure = WriteError { path: path.clone(), source };
+        // Nothing of this commit is sent, so neither file may tell of it.
+        self.beside.cut_back(bytes_beside);
+        self.tape.fail(&failure.source);
+        Err(failure)
     }
 }
 
@@ -243,9 +256,7 @@ impl TapeFile {
             self.error = self.flusher.error();
         }
         if let Some(error) = self.error.take() {
-            self.cut_back();
-            // Later commits fail alike.
-            self.error = Some(io::Error::new(error.kind(), error.to_string()));
+            self.fail(&error);
             return Err(error);
         }
         self.bytes_committed = self.bytes_written;
@@ -253,7 +264,12 @@ impl TapeFile {
         Ok(())
     }
 
-    /// Takes back what was written since the last commit.
+    /// Takes back what was written since the last commit; later commits fail alike.
+    fn fail(&mut self, error: &io::Error) {
+        self.error = Some(io::Error::new(error.kind(), error.to_string()));
+        self.cut_back();
+    }
+
     fn cut_back(&mut self) {
         self.buffer.clear();
         if self.gzip.is_none() && self.bytes_written > self.bytes_committed {
@@ -295,7 +311,7 @@ impl Beside {
         if begins && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
             std::fs::remove_file(&path).ok();
         }
-        Self { path, buffer: Vec::new(), file: None }
+        Self { path, buffer: Vec::new(), file: None, bytes: 0 }
     }
 
     fn commit(&mut self) -> io::Result<()> {
@@ -303,14 +319,27 @@ impl Beside {
             return Ok(());
         }
         if self.file.is_none() {
-            self.file =
-                Some(file::open(&self.path, Opening::Append).map_err(io::Error::other)?.file);
+            let opened = file::open(&self.path, Opening::Append).map_err(io::Error::other)?;
+            if opened.torn {
+                self.buffer.insert(0, b'\n');
+            }
+            (self.file, self.bytes) = (Some(opened.file), opened.bytes);
         }
         if let Some(file) = &mut self.file {
             file.write_all(&self.buffer)?;
+            self.bytes += self.buffer.len() as u64;
         }
         self.buffer.clear();
         Ok(())
+    }
+
+    /// Takes back what was written since the file had `bytes` bytes.
+    fn cut_back(&mut self, bytes: u64) {
+        self.buffer.clear();
+        if let Some(file) = &mut self.file {
+            let cut = file.set_len(bytes).and_then(|()| file.seek(SeekFrom::Start(bytes)));
+            self.bytes = if cut.is_ok() { bytes } else { self.bytes };
+        }
     }
 
     fn sync(&self) {

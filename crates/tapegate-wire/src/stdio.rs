@@ -10,7 +10,8 @@ mod pump;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tapegate_core::relay::Event;
+use tapegate_core::frame::error_reply;
+use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 
@@ -204,11 +205,22 @@ impl Session<'_> {
         };
         cut(pump, self.deck, &mut |answer| other.say(answer));
         if let Err(error) = self.deck.commit() {
-            pump.drop_unsent();
+            let unsent = pump.drop_unsent();
             self.up.stop_reading();
             self.ending.tape_failed(error);
+            if side == Side::Server {
+                self.owe(&unsent);
+            }
         } else if pump.write_now() == Turn::Broken {
             self.moved(side, Turn::Broken);
+        }
+    }
+
+    /// Answers for answers of the server that may not be sent, because they are not on the tape.
+    fn owe(&mut self, unsent: &[Vec<u8>]) {
+        let why = self.ending.words(None);
+        for id in unsent {
+            self.down.say(error_reply(id, CODE_GONE, &why, "{\"by\":\"tapegate\"}"));
         }
     }
 

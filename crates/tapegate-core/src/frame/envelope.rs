@@ -52,13 +52,13 @@ impl<'a> Envelope<'a> {
     /// Scans the object at the cursor and moves over it.
     pub(super) fn scan(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
         let found = self;
-        let mut jsonrpc = None;
+        let (mut jsonrpc, mut method) = (None, false);
         cursor.open()?;
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
+            found.repeated |= key.is("method") && std::mem::replace(&mut method, true);
             if key.is("method") && cursor.kind()? == JsonKind::String {
-                let method = cursor.string()?;
-                found.repeated |= found.method.replace(method).is_some();
+                found.method = Some(cursor.string()?);
             } else if key.is("params") && cursor.kind()? == JsonKind::Object {
                 let start = cursor.position();
                 let before = found.params;
@@ -85,14 +85,15 @@ impl<'a> Envelope<'a> {
     fn scan_params(&mut self, cursor: &mut Cursor<'a>, start: usize) -> Result<&'a [u8], Fault> {
         let mut ahead = cursor.clone();
         ahead.open()?;
+        let (mut name, mut uri) = (false, false);
         let mut first = true;
         while let Some(key) = ahead.key(&mut first)? {
+            self.repeated |= key.is("name") && std::mem::replace(&mut name, true);
+            self.repeated |= key.is("uri") && std::mem::replace(&mut uri, true);
             if key.is("name") && ahead.kind()? == JsonKind::String {
-                let name = ahead.string()?;
-                self.repeated |= self.name.replace(name).is_some();
+                self.name = Some(ahead.string()?);
             } else if key.is("uri") && ahead.kind()? == JsonKind::String {
-                let uri = ahead.string()?;
-                self.repeated |= self.uri.replace(uri).is_some();
+                self.uri = Some(ahead.string()?);
             } else if key.is("_meta") && ahead.kind()? == JsonKind::Object {
                 self.scan_meta(&mut ahead)?;
             } else {
@@ -180,6 +181,9 @@ mod tests {
             r#"{"id":1,"method":"b","params":{"name":"x","name":"y"}}"#,
             r#"{"id":1,"method":"b","params":{},"params":{}}"#,
             r#"{"id":1,"method":"b","params":{"uri":"x","\u0075ri":"y"}}"#,
+            r#"{"id":1,"method":"b","method":null}"#,
+            r#"{"id":1,"method":7,"method":"b"}"#,
+            r#"{"id":1,"method":"b","params":{"name":"x","name":["y"]}}"#,
         ] {
             let seen = envelope(text);
             assert!(seen.repeated && seen.is_method("b"), "{text}");

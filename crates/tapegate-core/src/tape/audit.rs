@@ -61,9 +61,12 @@ pub struct Audit {
     part: Part,
     /// The finding of the line before this one, if that line was no JSON.
     broken: Option<usize>,
-    /// Requests without an answer: their lines, and their numbers where they have one.
-    open: HashMap<(Side, Vec<u8>, IdKey), Vec<(u64, Option<u64>)>>,
+    /// Requests without an answer, by asker, session and id.
+    open: HashMap<(Side, Vec<u8>, IdKey), Vec<Asked>>,
 }
+
+/// A request: its line, and its number if it has one.
+type Asked = (u64, Option<u64>);
 
 /// What has been seen since the last header.
 #[derive(Debug, Default)]

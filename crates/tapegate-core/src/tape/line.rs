@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 
 use super::base64;
+use super::keys::Keys;
 use super::write::Sink;
-use crate::json::{Cursor, Fault, Kind, Str, write_str};
+use crate::json::{Fault, write_str};
 use crate::side::Side;
 use crate::time::{SubSecond, write_rfc3339};
 
@@ -256,7 +257,10 @@ impl<'a> Bad<'a> {
         let ts = keys.stamp()?;
         let from = keys.side("direction")?;
         let text = keys.take_string("raw");
-        let exact = keys.take_string("raw_b64").and_then(|text| base64::decode(&text));
+        let exact = keys.string("raw_b64").and_then(|text| base64::decode(&text));
+        if exact.is_some() {
+            keys.take("raw_b64");
+        }
         let raw = match (exact, text) {
             (Some(bytes), _) => Cow::Owned(bytes),
             (None, Some(Cow::Borrowed(text))) => Cow::Borrowed(text.as_bytes()),
@@ -368,112 +372,6 @@ impl<'a> Footer<'a> {
         out.put(&self.extra);
         out.put(b"}\n");
     }
-}
-
-/// The members of a line that have not been taken yet, in file order.
-struct Keys<'a>(Vec<(Str<'a>, &'a [u8])>);
-
-impl<'a> Keys<'a> {
-    fn read(text: &'a [u8]) -> Result<Self, LineFault> {
-        let mut cursor = Cursor::new(text)?;
-        let mut members = Vec::with_capacity(8);
-        if cursor.kind()? != Kind::Object {
-            cursor.value()?;
-            cursor.end()?;
-            return Err(LineFault::NotAnEntry("no keys, because it is no object".to_owned()));
-        }
-        cursor.open()?;
-        let mut first = true;
-        while let Some(key) = cursor.key(&mut first)? {
-            members.push((key, cursor.value()?));
-        }
-        cursor.end()?;
-        Ok(Self(members))
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(key, _)| key.is(name))
-    }
-
-    fn take(&mut self, name: &str) -> Option<&'a [u8]> {
-        let at = self.0.iter().position(|(key, _)| key.is(name))?;
-        Some(self.0.remove(at).1)
-    }
-
-    /// Takes a member if it has just this value; any other value stays among the unknown keys.
-    fn take_if(&mut self, name: &str, value: &[u8]) -> bool {
-        let there = self.0.iter().any(|(key, text)| key.is(name) && *text == value);
-        if there {
-            self.take(name);
-        }
-        there
-    }
-
-    fn string(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.0.iter().find(|(key, _)| key.is(name)).and_then(|(_, value)| meaning(value))
-    }
-
-    fn take_string(&mut self, name: &str) -> Option<Cow<'a, str>> {
-        let text = self.string(name)?;
-        self.take(name);
-        Some(text)
-    }
-
-    fn number(&mut self, name: &'static str) -> Result<Option<u64>, LineFault> {
-        let Some(text) = self.take(name) else { return Ok(None) };
-        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-        number.map(Some).ok_or(LineFault::Key { key: name, fault: "is not a whole number from 0" })
-    }
-
-    fn strings(&mut self, name: &str) -> Vec<String> {
-        let Some(array) = self.take(name) else { return Vec::new() };
-        let items = crate::frame::array_items(array);
-        items.into_iter().filter_map(|item| meaning(item).map(Cow::into_owned)).collect()
-    }
-
-    fn stamp(&mut self) -> Result<Stamp<'a>, LineFault> {
-        let missing = LineFault::Key { key: "ts", fault: "is missing" };
-        let text = self.take("ts").ok_or(missing)?;
-        let text = std::str::from_utf8(text).unwrap_or_default();
-        let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        inner.map(Stamp::Text).ok_or(LineFault::Key { key: "ts", fault: "is not a string" })
-    }
-
-    fn side(&mut self, name: &'static str) -> Result<Side, LineFault> {
-        match (name, self.take_string(name).as_deref()) {
-            ("dir", Some("c2s")) | ("direction", Some("client_to_server")) => Ok(Side::Client),
-            ("dir", Some("s2c")) | ("direction", Some("server_to_client")) => Ok(Side::Server),
-            ("dir", _) => Err(LineFault::Key { key: "dir", fault: "is neither `c2s` nor `s2c`" }),
-            _ => Err(LineFault::Key {
-                key: "direction",
-                fault: "is neither `client_to_server` nor `server_to_client`",
-            }),
-        }
-    }
-
-    fn rest(self) -> Vec<u8> {
-        let mut extra = Vec::new();
-        for (key, value) in self.0 {
-            extra.extend_from_slice(b",\"");
-            extra.extend_from_slice(key.raw);
-            extra.extend_from_slice(b"\":");
-            extra.extend_from_slice(value);
-        }
-        extra
-    }
-
-    fn names(&self) -> String {
-        if self.0.is_empty() {
-            return "no keys".to_owned();
-        }
-        let names: Vec<_> = self.0.iter().map(|(key, _)| format!("`{}`", key.decode())).collect();
-        format!("the keys {}", names.join(", "))
-    }
-}
-
-fn meaning(value: &[u8]) -> Option<Cow<'_, str>> {
-    let mut cursor = Cursor::new(value).ok()?;
-    cursor.string().ok().map(|text| text.decode())
 }
 
 fn put_overwatch_head(out: &mut impl Sink, ts: Stamp<'_>, from: Side) {

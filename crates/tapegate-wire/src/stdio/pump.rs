@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use tapegate_core::frame::{Body, Frame, Kind, elements};
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
@@ -236,9 +237,28 @@ impl Pump {
         }
     }
 
-    /// Forgets what was to be sent, because it could not be recorded.
-    pub(super) fn drop_unsent(&mut self) {
-        self.due.clear();
+    /// Forgets what was to be sent, because it could not be recorded, and returns the ids of the
+    /// answers among it.
+    pub(super) fn drop_unsent(&mut self) -> Vec<Vec<u8>> {
+        let mut ids = Vec::new();
+        for due in self.due.drain(..) {
+            if let Due::Read(range) = due {
+                let lines = self.lines.bytes(range).split(|byte| *byte == b'\n');
+                lines.for_each(|line| answered(&Frame::read(line), &mut ids));
+            }
+        }
+        ids
+    }
+}
+
+/// Gathers the ids that a frame answers.
+fn answered(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
+    match frame.body() {
+        Body::Batch => elements(frame.bytes()).iter().for_each(|element| answered(element, ids)),
+        Body::Message(said) if matches!(said.kind(), Kind::Response | Kind::Error) => {
+            ids.extend(said.id.map(<[u8]>::to_vec));
+        }
+        _ => {}
     }
 }
 

@@ -70,7 +70,7 @@ fn a_signal_ends_a_session_whose_server_ignores_term() {
 fn signals_end_a_session_whose_output_a_stranger_keeps_open() {
     // A grandchild in a session of its own is not ours to kill, and must not keep us.
     let script = "setsid sleep 20 & echo up; exec \"$FAKE\" eof";
-    let mut run = record(&[]).sh(script).start();
+    let run = record(&[]).sh(script).start();
     run.lines(1);
     for _ in 0..3 {
         run.signal(Signal::TERM);

@@ -4,12 +4,16 @@
 
 mod bridge_in;
 mod bridge_out;
+mod check;
 mod client_faults;
+mod completions;
 mod conformance;
+mod demo;
 mod help;
 mod kills;
 mod limits;
 mod lockstep;
+mod man;
 mod pairs;
 mod peers;
 mod proxy;
@@ -20,4 +24,7 @@ mod schema;
 mod sdk;
 mod server_faults;
 mod support;
+mod tape;
+mod tape_faults;
+mod tidy;
 mod web;

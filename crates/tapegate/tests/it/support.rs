@@ -5,6 +5,8 @@
 //! Waiting is always for something that must come; time limits only keep a broken build from
 //! hanging.
 
+mod kept;
+
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,8 +19,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapegate_core::side::Side;
-use tapegate_core::tape::{Line, Problem, Reader};
 use tempfile::TempDir;
+
+pub(crate) use kept::{Kept, beside, check, kept};
 
 /// How long anything may take before the test is given up.
 pub(crate) const GUARD: Duration = Duration::from_secs(60);
@@ -308,6 +311,12 @@ impl Run {
         self.status.is_none()
     }
 
+    /// Closes the input and waits for the recorder to end.
+    pub(crate) fn end_of_input(mut self) -> Ended {
+        self.close_input();
+        self.end()
+    }
+
     /// Waits for the recorder to end by itself.
     pub(crate) fn end(mut self) -> Ended {
         let start = Instant::now();
@@ -416,80 +425,8 @@ impl Ended {
     }
 }
 
-/// The file for what the thoughtjack dialect has no line for.
-pub(crate) fn beside(tape: &Path) -> PathBuf {
-    let mut name = tape.as_os_str().to_owned();
-    name.push(".anomalies.jsonl");
-    name.into()
-}
-
-/// A frame on a tape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
-    pub(crate) from: Side,
-    /// Its exact bytes where the tape has them, else its text.
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) seq: Option<u64>,
-    pub(crate) latency_ms: Option<u64>,
-    pub(crate) ours: bool,
-    pub(crate) batch: Option<u64>,
-    pub(crate) reason: Option<String>,
-    pub(crate) bytes_total: Option<u64>,
-}
-
-impl Kept {
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
-    }
-}
-
-/// Every frame of a tape; a torn tail is passed over, any other fault is not.
-#[track_caller]
-pub(crate) fn kept(path: &Path) -> Vec<Kept> {
-    let bytes = fs::read(path).unwrap_or_default();
-    let mut reader = Reader::new(bytes.as_slice());
-    let mut out = Vec::new();
-    while let Some(next) = reader.next() {
-        match next.map(|numbered| numbered.entry) {
-            Ok(Line::Message(message)) => out.push(Kept {
-                from: message.from,
-                bytes: message.raw.map_or(message.msg.into_owned(), |raw| raw.into_owned().into()),
-                seq: message.seq,
-                latency_ms: message.latency_ms,
-                ours: message.ours,
-                batch: message.batch,
-                reason: None,
-                bytes_total: None,
-            }),
-            Ok(Line::Bad(bad)) => out.push(Kept {
-                from: bad.from,
-                bytes: bad.raw.into_owned(),
-                seq: None,
-                latency_ms: None,
-                ours: false,
-                batch: None,
-                reason: Some(bad.reason.into_owned()),
-                bytes_total: bad.bytes_total,
-            }),
-            Ok(_) | Err(Problem::Torn { .. }) => {}
-            Err(problem) => panic!("{}: {problem}", path.display()),
-        }
-    }
-    out
-}
-
-/// Runs `tapegate check` and returns what it printed.
-#[track_caller]
-pub(crate) fn check(tape: &Path, code: i32) -> String {
-    let done = tapegate().arg("check").arg(tape).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(code), "{text}{errors}");
-    text
-}
-
 /// A request line.
-pub(crate) fn request(id: impl std::fmt::Display) -> String {
+pub(crate) fn request<Id: std::fmt::Display>(id: Id) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")
 }
 
@@ -502,6 +439,7 @@ pub(crate) fn reply(id: impl std::fmt::Display) -> String {
 pub(crate) struct Dice(u64);
 
 impl Dice {
+    #[expect(clippy::print_stdout, reason = "a failure can be had again by its seed")]
     pub(crate) fn roll() -> Self {
         use std::hash::{BuildHasher, Hasher};
         let given = std::env::var("DICE").ok().and_then(|text| text.parse().ok());

@@ -1,0 +1,8 @@
+//! The core from outside: playbooks of the relay, and properties of everything that round-trips.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod json;
+mod playbooks;
+mod relay;
+mod streams;
+mod tapes;

@@ -1,0 +1,118 @@
+//! The relay by playbooks: `>>` is an event, `<<` an action, `#` a remark.
+//!
+//! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without its end),
+//! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed),
+//! `gone server WHY`, `wait MS`. `UPDATE_GOLDEN=1` writes the actions anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use tapegate_core::frame::Skim;
+use tapegate_core::lines::Oversize;
+use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::{Element, What};
+use tapegate_core::time::At;
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the playbooks are files")]
+fn the_relay_keeps_to_its_playbooks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playbooks");
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let book = fs::read_to_string(&path).unwrap();
+        let played = play(&book);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, &played).unwrap();
+        }
+        assert_eq!(played, fs::read_to_string(&path).unwrap(), "{}", path.display());
+    }
+}
+
+/// The playbook with the actions that its events lead to.
+fn play(book: &str) -> String {
+    let mut relay = Relay::default();
+    let mut ms = 0;
+    let mut out = String::new();
+    for line in book.lines().filter(|line| !line.starts_with("<<")) {
+        writeln!(out, "{line}").unwrap();
+        let Some(event) = line.strip_prefix(">> ") else { continue };
+        let (verb, rest) = event.split_once(' ').unwrap_or((event, ""));
+        if verb == "wait" {
+            ms += rest.parse::<u64>().unwrap();
+            continue;
+        }
+        let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
+        let event = read(verb, rest);
+        relay.handle(at, event, &mut |action| writeln!(out, "<< {}", show(&action)).unwrap());
+    }
+    out
+}
+
+fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
+    let lane = Lane::ONLY;
+    let from = if verb.starts_with("client") { Side::Client } else { Side::Server };
+    match verb.trim_start_matches("client").trim_start_matches("server") {
+        "" => Event::Received { lane, from, bytes: rest.as_bytes(), terminated: true },
+        "~" => Event::Received { lane, from, bytes: rest.as_bytes(), terminated: false },
+        "!" => {
+            let mut words = rest.splitn(3, ' ');
+            let bytes_total = words.next().unwrap().parse().unwrap();
+            let bytes_max = words.next().unwrap().parse().unwrap();
+            let text = words.next().unwrap();
+            let mut skim = Skim::default();
+            skim.feed(text.as_bytes());
+            let head = text.as_bytes()[..text.len().min(16)].to_vec();
+            let message = Oversize { head, bytes_total, said: skim.finish() };
+            Event::TooLarge { lane, from, message, bytes_max }
+        }
+        _ => {
+            let (who, why) = rest.split_once(' ').unwrap();
+            let side = if who == "client" { Side::Client } else { Side::Server };
+            Event::Gone { lane: Some(lane), side, why }
+        }
+    }
+}
+
+fn show(action: &Action<'_>) -> String {
+    let name = |side: &Side| format!("{side:?}").to_lowercase();
+    match action {
+        Action::Record(entry) => {
+            let mut text = format!("record {} {}", name(&entry.from), what(&entry.what));
+            if entry.ours {
+                text.push_str(" ours");
+            }
+            if !entry.terminated {
+                text.push_str(" unterminated");
+            }
+            text
+        }
+        Action::Forward { to, frame, .. } => {
+            format!("forward {} {}", name(to), String::from_utf8_lossy(frame.bytes()))
+        }
+        Action::Answer { to, text, .. } => {
+            format!("answer {} {}", name(to), String::from_utf8_lossy(text))
+        }
+    }
+}
+
+fn what(what: &What) -> String {
+    let element = |element: &Element| match element.reply {
+        Some(reply) => format!("#{} to #{} after {}ms", element.n, reply.to, reply.latency_ms),
+        None => format!("#{}", element.n),
+    };
+    match what {
+        What::Message(one) => element(one),
+        What::Batch(all) => {
+            let all: Vec<String> =
+                all.iter().map(|one| one.as_ref().map_or("-".to_owned(), element)).collect();
+            format!("[{}]", all.join(", "))
+        }
+        What::Garbage(reason) => format!("garbage ({reason})"),
+        What::TooLarge { bytes_total } => format!("too large ({bytes_total} bytes)"),
+    }
+}

@@ -1,0 +1,136 @@
+//! Any interleaving of requests and answers, both ways, with repeated ids: right pairs.
+
+use proptest::prelude::*;
+use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::{Reply, What};
+use tapegate_core::time::At;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Ask(Side, usize),
+    Answer(Side, usize),
+    Cancel(Side, usize),
+    Gone(Side),
+}
+
+const IDS: &[&str] = &["1", "\"1\"", "1.0", "null", "\"a\\nb\"", "-0", "18446744073709551616"];
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![Just(Side::Client), Just(Side::Server)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let id = || 0..IDS.len();
+    prop_oneof![
+        6 => (side(), id()).prop_map(|(side, id)| Step::Ask(side, id)),
+        6 => (side(), id()).prop_map(|(side, id)| Step::Answer(side, id)),
+        2 => (side(), id()).prop_map(|(side, id)| Step::Cancel(side, id)),
+        1 => side().prop_map(Step::Gone),
+    ]
+}
+
+/// Who asked what, as naively as can be.
+#[derive(Default)]
+struct Model {
+    count: u64,
+    open: Vec<(Side, usize, u64, u64, bool)>,
+}
+
+impl Model {
+    fn answer(&mut self, asker: Side, id: usize) -> Option<(u64, u64)> {
+        let at = self.open.iter().position(|one| (one.0, one.1) == (asker, id))?;
+        let (_, _, n, ms, _) = self.open.remove(at);
+        Some((n, ms))
+    }
+}
+
+fn text(step: &Step) -> (Side, String) {
+    match step {
+        Step::Ask(side, id) => (*side, format!("{{\"id\":{},\"method\":\"m\"}}", IDS[*id])),
+        Step::Answer(side, id) => (*side, format!("{{\"result\":{{}},\"id\":{}}}", IDS[*id])),
+        Step::Cancel(side, id) => {
+            let method = "notifications/cancelled";
+            (
+                *side,
+                format!("{{\"method\":\"{method}\",\"params\":{{\"requestId\":{}}}}}", IDS[*id]),
+            )
+        }
+        Step::Gone(side) => (*side, String::new()),
+    }
+}
+
+/// Takes one step in both and compares.
+fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
+    let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
+    let (from, text) = text(step);
+    let lane = Lane::ONLY;
+    let mut recorded = Vec::new();
+    let mut sent = Vec::new();
+    let event = match step {
+        Step::Gone(side) => Event::Gone { lane: None, side: *side, why: "gone" },
+        _ => Event::Received { lane, from, bytes: text.as_bytes(), terminated: true },
+    };
+    relay.handle(at, event, &mut |action| match action {
+        Action::Record(entry) => {
+            assert_eq!(recorded.len(), sent.len(), "recorded, then sent");
+            recorded.push((entry.from, entry.what, entry.bytes.into_owned()));
+        }
+        Action::Forward { to, frame, .. } => sent.push((to, frame.bytes().to_vec())),
+        Action::Answer { to, text, .. } => sent.push((to, text)),
+    });
+    let same: Vec<_> =
+        recorded.iter().map(|(from, _, bytes)| (from.other(), bytes.clone())).collect();
+    assert_eq!(same, sent, "what is sent is what was recorded");
+    let pairs: Vec<(u64, Option<(u64, u64)>)> = recorded
+        .iter()
+        .map(|(_, what, _)| match what {
+            What::Message(element) => {
+                (element.n, element.reply.map(|Reply { to, latency_ms }| (to, ms - latency_ms)))
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let mut expected = Vec::new();
+    match step {
+        Step::Ask(side, id) => {
+            model.count += 1;
+            model.open.push((*side, *id, model.count, ms, false));
+            expected.push((model.count, None));
+        }
+        Step::Answer(side, id) => {
+            model.count += 1;
+            expected.push((model.count, model.answer(side.other(), *id)));
+        }
+        Step::Cancel(side, id) => {
+            model.count += 1;
+            let theirs = model.open.iter_mut().filter(|one| (one.0, one.1) == (*side, *id));
+            theirs.for_each(|one| one.4 = true);
+            expected.push((model.count, None));
+        }
+        Step::Gone(side) => {
+            for (asker, _, n, ms, cancelled) in std::mem::take(&mut model.open) {
+                if asker == side.other() && !cancelled {
+                    model.count += 1;
+                    expected.push((model.count, Some((n, ms))));
+                }
+            }
+        }
+    }
+    assert_eq!(pairs, expected, "{step:?}");
+    for side in [Side::Client, Side::Server] {
+        let wanted = model.open.iter().filter(|one| one.0 == side && !one.4).count();
+        assert_eq!(relay.wanted(side), wanted);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_interleaving_gives_the_right_pairs(steps in proptest::collection::vec((step(), 0u64..50), 0..120)) {
+        let (mut relay, mut model, mut ms) = (Relay::default(), Model::default(), 0);
+        for (step, wait) in steps {
+            ms += wait;
+            take(&mut relay, &mut model, ms, &step);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Any byte stream in any chunking: the same bytes out, the same frames recorded.
+
+use proptest::prelude::*;
+use tapegate_core::lines::{Cut, Lines};
+use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::sse::Events;
+use tapegate_core::tape::{Dialect, Scribe, ScribeOptions};
+use tapegate_core::time::At;
+
+/// Text that looks like traffic, now and then.
+fn stream() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        4 => Just(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n".to_vec()),
+        4 => Just(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"t\":\"\xc3\xa9\"}}\r\n".to_vec()),
+        2 => Just(b"[{\"id\":2,\"method\":\"m\"}, 7]\n".to_vec()),
+        2 => Just(b"\n".to_vec()),
+        1 => Just(b"{\"id\":3,\"method\":\"m\",\"x\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}\n".to_vec()),
+        3 => proptest::collection::vec(any::<u8>(), 0..20),
+    ];
+    proptest::collection::vec(piece, 0..25).prop_map(|pieces| pieces.concat())
+}
+
+/// What is sent on, what is answered, and the tape, for a stream that comes in pieces.
+fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -> [Vec<u8>; 4] {
+    let mut lines = Lines::new(bytes_max);
+    let mut relay = Relay::default();
+    let options = ScribeOptions { dialect, raw: true, shared: false };
+    let mut scribe = Scribe::new(options, None, At::default());
+    let mut out = [const { Vec::new() }; 4];
+    let mut pass = |lines: &Lines, cut: Cut| {
+        let (lane, from) = (Lane::ONLY, Side::Client);
+        let (event, end) = match cut {
+            Cut::Line(range) => (
+                Event::Received { lane, from, bytes: lines.bytes(range), terminated: true },
+                &b"\n"[..],
+            ),
+            Cut::Unterminated(range) => (
+                Event::Received { lane, from, bytes: lines.bytes(range), terminated: false },
+                &b""[..],
+            ),
+            Cut::Oversize(message) => {
+                (Event::TooLarge { lane, from, message, bytes_max }, &b""[..])
+            }
+        };
+        let [sent, answered, tape, beside] = &mut out;
+        relay.handle(At::default(), event, &mut |action| match action {
+            Action::Record(entry) => scribe.write(&entry, tape, beside),
+            Action::Forward { frame, .. } => sent.extend([frame.bytes(), end].concat()),
+            Action::Answer { text, .. } => answered.extend(text),
+        });
+    };
+    let mut rest = stream;
+    let mut sizes = sizes.iter().copied().cycle();
+    while !rest.is_empty() {
+        let count = sizes.next().unwrap().clamp(1, rest.len()).min(lines.room().len());
+        lines.room()[..count].copy_from_slice(&rest[..count]);
+        lines.filled(count);
+        rest = &rest[count..];
+        while let Some(cut) = lines.cut() {
+            pass(&lines, cut);
+        }
+        lines.release();
+    }
+    if let Some(cut) = lines.finish() {
+        pass(&lines, cut);
+    }
+    out
+}
+
+proptest! {
+    #[test]
+    fn any_chunking_sends_the_same_bytes_and_writes_the_same_tape(
+        stream in stream(),
+        sizes in proptest::collection::vec(1usize..70, 1..20),
+        overwatch in any::<bool>(),
+        small in any::<bool>(),
+    ) {
+        let dialect = if overwatch { Dialect::Overwatch } else { Dialect::Thoughtjack };
+        let bytes_max = if small { 60 } else { 100_000 };
+        let whole = relayed(&stream, &[usize::MAX], bytes_max, dialect);
+        let pieces = relayed(&stream, &sizes, bytes_max, dialect);
+        prop_assert_eq!(&pieces, &whole);
+        if !small {
+            prop_assert_eq!(&pieces[0], &stream);
+        }
+    }
+
+    #[test]
+    fn any_chunking_gives_the_same_events_and_loses_no_byte(
+        stream in proptest::collection::vec(
+            prop_oneof![
+                Just(b"data: {\"id\":1}\n\n".to_vec()), Just(b"data:x\r\ndata: y\r\n\r\n".to_vec()),
+                Just(b"id: 7\revent: message\rdata: z\r\r".to_vec()), Just(b": comment\n\n".to_vec()),
+                Just(b"retry: 50\n".to_vec()), Just(b"\n".to_vec()), Just(b"\r".to_vec()),
+                proptest::collection::vec(any::<u8>(), 0..12),
+            ], 0..20).prop_map(|pieces| pieces.concat()),
+        sizes in proptest::collection::vec(1usize..30, 1..20),
+    ) {
+        let (whole_raw, whole) = events(&stream, &[usize::MAX]);
+        let (raw, pieces) = events(&stream, &sizes);
+        prop_assert_eq!(&raw, &stream);
+        prop_assert_eq!(&whole_raw, &stream);
+        prop_assert_eq!(pieces, whole);
+    }
+}
+
+/// The raw bytes of all pieces, and what the events among them say.
+fn events(stream: &[u8], sizes: &[usize]) -> (Vec<u8>, Vec<String>) {
+    let mut events = Events::new(1 << 20);
+    let (mut raw, mut said) = (Vec::new(), Vec::new());
+    let mut rest = stream;
+    let mut sizes = sizes.iter().copied().cycle();
+    while !rest.is_empty() {
+        let count = sizes.next().unwrap().clamp(1, rest.len());
+        events.feed(&rest[..count]);
+        rest = &rest[count..];
+        while let Some(piece) = events.next() {
+            let piece = piece.unwrap();
+            raw.extend(&piece.raw);
+            if let Some(data) = piece.data {
+                said.push(format!("{:?} {:?} {}", piece.event, piece.id, data.escape_ascii()));
+            }
+        }
+    }
+    raw.extend(events.finish().map(|piece| piece.raw).unwrap_or_default());
+    (raw, said)
+}

@@ -1,0 +1,81 @@
+//! What is left of a session on disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tapegate_core::side::Side;
+use tapegate_core::tape::{Line, Problem, Reader};
+
+use super::tapegate;
+
+/// The file for what the thoughtjack dialect has no line for.
+pub(crate) fn beside(tape: &Path) -> PathBuf {
+    let mut name = tape.as_os_str().to_owned();
+    name.push(".anomalies.jsonl");
+    name.into()
+}
+
+/// A frame on a tape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) from: Side,
+    /// Its exact bytes where the tape has them, else its text.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) seq: Option<u64>,
+    pub(crate) latency_ms: Option<u64>,
+    pub(crate) ours: bool,
+    pub(crate) batch: Option<u64>,
+    pub(crate) reason: Option<String>,
+    pub(crate) bytes_total: Option<u64>,
+}
+
+impl Kept {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// Every frame of a tape; a torn tail is passed over, any other fault is not.
+#[track_caller]
+pub(crate) fn kept(path: &Path) -> Vec<Kept> {
+    let bytes = fs::read(path).unwrap_or_default();
+    let mut reader = Reader::new(bytes.as_slice());
+    let mut out = Vec::new();
+    while let Some(next) = reader.next() {
+        match next.map(|numbered| numbered.entry) {
+            Ok(Line::Message(message)) => out.push(Kept {
+                from: message.from,
+                bytes: message.raw.map_or(message.msg.into_owned(), |raw| raw.into_owned().into()),
+                seq: message.seq,
+                latency_ms: message.latency_ms,
+                ours: message.ours,
+                batch: message.batch,
+                reason: None,
+                bytes_total: None,
+            }),
+            Ok(Line::Bad(bad)) => out.push(Kept {
+                from: bad.from,
+                bytes: bad.raw.into_owned(),
+                seq: None,
+                latency_ms: None,
+                ours: false,
+                batch: None,
+                reason: Some(bad.reason.into_owned()),
+                bytes_total: bad.bytes_total,
+            }),
+            Ok(_) | Err(Problem::Torn { .. }) => {}
+            Err(problem) => panic!("{}: {problem}", path.display()),
+        }
+    }
+    out
+}
+
+/// Runs `tapegate check` and returns what it printed.
+#[track_caller]
+pub(crate) fn check(tape: &Path, code: i32) -> String {
+    let done = tapegate().arg("check").arg(tape).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(code), "{text}{errors}");
+    text
+}

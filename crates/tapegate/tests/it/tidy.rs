@@ -1,0 +1,205 @@
+//! The home of every house rule that a compiler does not check.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Who may depend on whom. A crate that is not named here is new, and this is where it is thought about.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("tapegate-core", &[]),
+    ("tapegate-policy", &["tapegate-core"]),
+    ("tapegate-store", &["tapegate-core"]),
+    ("tapegate-wire", &["tapegate-core"]),
+    ("tapegate-agents", &["tapegate-core"]),
+    ("tapegate-hub", &["tapegate-core", "tapegate-policy", "tapegate-store"]),
+    ("tapegate-bash", &["tapegate-core", "tapegate-policy", "tapegate-store"]),
+    (
+        "tapegate",
+        &[
+            "tapegate-core",
+            "tapegate-policy",
+            "tapegate-store",
+            "tapegate-wire",
+            "tapegate-agents",
+            "tapegate-hub",
+            "tapegate-bash",
+        ],
+    ),
+];
+
+/// What a crate keeps away from, whoever wrote it.
+const MAY_NOT_USE: &[(&str, &[&str])] = &[
+    ("tapegate-core", &["tokio", "hyper", "rustix", "flate2"]),
+    ("tapegate-policy", &["tokio", "hyper", "rustix", "flate2"]),
+    ("tapegate-store", &["tokio", "hyper"]),
+    ("tapegate-agents", &["tokio", "hyper"]),
+];
+
+const LINES_MAX: usize = 500;
+
+#[test]
+fn crates_depend_only_on_those_they_may_use() {
+    for folder in folders(&root().join("crates")) {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        assert!(
+            manifest.contains(&format!("name = \"{name}\"\n")),
+            "{name}: folder and crate differ"
+        );
+        let allowed = MAY_USE.iter().find(|(crate_name, _)| *crate_name == name);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("{name} is not in MAY_USE"));
+        let forbidden = MAY_NOT_USE.iter().find(|(crate_name, _)| *crate_name == name);
+        for used in dependencies(&manifest) {
+            let own = used.starts_with("tapegate");
+            assert!(!own || allowed.contains(&used.as_str()), "{name} may not use {used}");
+            let banned = forbidden.is_some_and(|(_, names)| {
+                names
+                    .iter()
+                    .any(|banned| used == *banned || used.starts_with(&format!("{banned}-")))
+            });
+            assert!(!banned, "{name} may not use {used}");
+        }
+    }
+}
+
+#[test]
+fn no_file_is_long_unless_it_is_a_flat_list() {
+    for (path, text) in sources() {
+        let header: String = text.lines().take_while(|line| line.starts_with("//!")).collect();
+        let count = text.lines().count();
+        assert!(
+            count <= LINES_MAX || header.contains("flat list"),
+            "{} has {count} lines",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    for (path, text) in sources() {
+        assert!(text.starts_with("//! "), "{} has no header", path.display());
+    }
+}
+
+#[test]
+fn nothing_is_left_to_do_in_a_comment() {
+    // Put together, so that this file does not find itself.
+    let words = [["FIX", "ME"], ["TO", "DO"]].map(|word| word.concat());
+    for (path, text) in sources() {
+        for (line, found) in text.lines().enumerate() {
+            let word = words.iter().find(|word| found.contains(word.as_str()));
+            assert!(word.is_none(), "{}:{}: {found}", path.display(), line + 1);
+        }
+    }
+}
+
+#[test]
+fn only_talk_speaks_to_people() {
+    let words = ["println!(", "print!(", "eprint", "dbg!("];
+    code_without("", &words, &["crates/tapegate/src/talk.rs"]);
+}
+
+#[test]
+fn what_decides_reads_no_clock_no_environment_and_no_file() {
+    let words = ["SystemTime::", "Instant::", "env::var", "std::fs", "std::net", "std::process"];
+    code_without("crates/tapegate-core/src", &words, &[]);
+    code_without("crates/tapegate-policy/src", &words, &[]);
+}
+
+#[test]
+fn unsafe_code_is_in_one_place() {
+    code_without("", &["unsafe ", "unsafe_code, "], &["crates/tapegate-wire/src/raw.rs"]);
+}
+
+#[test]
+fn every_command_has_a_test_module_and_a_line_in_the_readme() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for name in commands() {
+        let module = root().join(format!("crates/tapegate/tests/it/{name}.rs"));
+        assert!(module.exists(), "`{name}` has no tests/it/{name}.rs");
+        let row = format!("| `tapegate {name}`");
+        assert!(readme.contains(&row), "README.md has no row that starts with {row}");
+    }
+}
+
+#[test]
+fn every_edge_case_on_the_list_has_a_test() {
+    let list = fs::read_to_string(root().join("crates/tapegate/tests/edge-cases.txt")).unwrap();
+    let all: String = sources().into_iter().map(|(_, text)| text).collect();
+    for id in list.lines().filter(|line| line.starts_with("EC-")) {
+        let name = id.to_lowercase().replace('-', "_");
+        assert!(all.contains(&format!("fn {name}_")), "{id} has no test");
+    }
+}
+
+/// The commands, as the binary itself lists them.
+pub(crate) fn commands() -> Vec<String> {
+    let done = crate::support::tapegate().arg("--help").output().unwrap();
+    let help = String::from_utf8(done.stdout).unwrap();
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let list = list.take_while(|line| !line.trim().is_empty());
+    let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// No line of code below `folder` has one of `words`, except in the files named.
+#[track_caller]
+fn code_without(folder: &str, words: &[&str], except: &[&str]) {
+    for (path, text) in sources() {
+        let name = path.to_str().unwrap();
+        if !name.starts_with(folder) || !name.contains("/src/") || except.contains(&name) {
+            continue;
+        }
+        // Unit tests stand at the end of a file and may do what they like.
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (line, found) in code.lines().enumerate() {
+            let comment = found.trim_start().starts_with("//");
+            let word = words.iter().find(|word| !comment && found.contains(**word));
+            assert!(word.is_none(), "{name}:{}: {}", line + 1, found.trim());
+        }
+    }
+}
+
+/// The names in the tables of dependencies, those for tests not included.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut wanted = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            wanted = line == "[dependencies]" || line == "[build-dependencies]";
+        } else if let (true, Some(end)) = (wanted, line.find(['.', ' ', '='])) {
+            names.push(line[..end].to_owned());
+        }
+    }
+    names
+}
+
+/// Every Rust file below `crates`, by its path from the root.
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut open = vec![root.join("crates")];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path.strip_prefix(&root).unwrap().to_owned(), text));
+            }
+        }
+    }
+    assert!(found.len() > 20);
+    found
+}
+
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
