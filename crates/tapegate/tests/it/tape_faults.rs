@@ -249,9 +249,27 @@ fn a_tape_is_never_reached_through_a_symbolic_link() {
             assert_eq!(fs::read(end.run.folder().join("target")).unwrap(), b"");
         }
     }
-    let setup = record(&["serve"]).tape_at("folder");
+    let setup = tape(&["serve"]).tape_at("folder");
     fs::create_dir(setup.tape_path()).unwrap();
     setup.start().end().exits(3).complains("a folder, not a regular file");
+}
+
+#[test]
+fn in_a_folder_each_session_gets_a_tape_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("tapes/");
+    for _ in 0..3 {
+        let mut command = tapegate();
+        command.arg("record").arg("-o").arg(&place).args(["--name", "a b/../c", "--", "true"]);
+        assert!(command.stdin(std::process::Stdio::null()).status().unwrap().success());
+    }
+    let names: Vec<_> =
+        fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    for name in names {
+        let name = name.into_string().unwrap();
+        assert!(name.starts_with("tape-a-b-..-c-2") && name.ends_with(".jsonl"), "{name}");
+    }
 }
 
 #[test]
