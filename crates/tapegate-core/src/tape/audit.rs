@@ -225,7 +225,7 @@ impl Audit {
             self.say(line, Severity::Warning, words);
         }
         match self.part.seq {
-            Some(last) if seq != last + 1 => {
+            Some(last) if Some(seq) != last.checked_add(1) => {
                 self.say(line, Severity::Warning, format!("`seq` {seq} follows {last}"));
             }
             None if seq > 1 => {

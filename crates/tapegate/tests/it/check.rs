@@ -67,7 +67,7 @@ fn a_good_tape_is_ok_and_counted() {
 fn every_fault_of_a_thoughtjack_tape_is_found_with_its_line() {
     let (one, two) = (message(1, "c2s", NOTE), message(2, "s2c", NOTE));
     let end = footer(1, 1, 0);
-    finds(&[HEADER, "nonsense", &one, &end], 2, "error", "not JSON: no value at byte 0");
+    finds(&[HEADER, "nonsense", &one, &end], 2, "error", "not JSON: no JSON value at byte 0");
     finds(
         &[HEADER, "{\"a\":1}", &one, &end],
         2,
@@ -230,7 +230,7 @@ fn every_fault_of_an_overwatch_tape_is_found_with_its_line() {
         "not a JSON-RPC message: neither an object nor an array",
     );
     let (out, code) = check(&[good, bad].join("\n"), "text");
-    assert_eq!((out.as_str(), code), ("t: ok, 1 messages (1 client, 0 server), 1 anomalies\n", 0));
+    assert_eq!((out.as_str(), code), ("t: ok, 1 message (1 client, 0 server), 1 anomaly\n", 0));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_line_that_a_torn_tail_marker_follows_is_a_warning() {
         &[good, &good[..40], marker, good],
         2,
         "warning",
-        "the tape was torn here by a crash and appended to later",
+        "a crash cut an entry short; recording went on behind it",
     );
 }
 

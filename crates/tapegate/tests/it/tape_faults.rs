@@ -249,9 +249,9 @@ fn a_tape_is_never_reached_through_a_symbolic_link() {
             assert_eq!(fs::read(end.run.folder().join("target")).unwrap(), b"");
         }
     }
-    let setup = record(&["serve"]).tape_at("folder");
-    fs::create_dir(setup.tape_path()).unwrap();
-    setup.start().end().exits(3).complains("a folder, not a regular file");
+    let setup = record(&["serve"]).tape_at("fifo");
+    assert!(Command::new("mkfifo").arg(setup.tape_path()).status().unwrap().success());
+    setup.start().end().exits(3).complains("not a regular file");
 }
 
 #[test]
