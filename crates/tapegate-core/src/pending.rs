@@ -17,6 +17,8 @@ const PENDING_MAX: usize = 1 << 20;
 pub struct Pending {
     waiting: HashMap<(Lane, IdKey), Waiting>,
     count: usize,
+    /// How many of them were taken back.
+    cancelled: usize,
 }
 
 /// A request that waits for its answer.
@@ -130,17 +132,20 @@ impl Pending {
             return None;
         };
         self.count -= 1;
-        match slot.get_mut().more.pop_front() {
-            Some(next) => Some(std::mem::replace(&mut slot.get_mut().first, next)),
-            None => Some(slot.remove().first),
-        }
+        let asked = match slot.get_mut().more.pop_front() {
+            Some(next) => std::mem::replace(&mut slot.get_mut().first, next),
+            None => slot.remove().first,
+        };
+        self.cancelled -= usize::from(asked.cancelled);
+        Some(asked)
     }
 
     /// Marks a request as taken back. Its answer may still come, but nobody needs one.
     pub fn cancel(&mut self, lane: Lane, id: &[u8]) {
         if let Some(waiting) = self.waiting.get_mut(&(lane, IdKey::new(id))) {
-            waiting.first.cancelled = true;
-            waiting.more.iter_mut().for_each(|asked| asked.cancelled = true);
+            for asked in std::iter::once(&mut waiting.first).chain(&mut waiting.more) {
+                self.cancelled += usize::from(!std::mem::replace(&mut asked.cancelled, true));
+            }
         }
     }
 
@@ -160,20 +165,14 @@ impl Pending {
             false
         });
         self.count -= taken.len();
+        self.cancelled -= taken.iter().filter(|taken| taken.asked.cancelled).count();
         taken.sort_by_key(|unanswered| unanswered.asked.n);
         taken
     }
 
     /// How many requests wait that nobody has taken back.
     pub fn wanted(&self) -> usize {
-        if self.count == 0 {
-            return 0;
-        }
-        let live = |asked: &&Asked| !asked.cancelled;
-        self.waiting
-            .values()
-            .map(|w| std::iter::once(&w.first).chain(&w.more).filter(live).count())
-            .sum()
+        self.count - self.cancelled
     }
 
     /// Whether nothing waits.

@@ -117,8 +117,8 @@ impl<R: BufRead> Reader<R> {
                 Err(fault) if fault.is_trailing() && self.split() => return Ok(true),
                 Err(fault) => {
                     let open = fault.at >= self.chunk.trim_ascii_end().len();
-                    if open && self.continues()? && self.chunk.len() < JOINED_BYTES_MAX {
-                        self.append_line()?;
+                    if open && self.continues(b" \t}]")? && self.chunk.len() < JOINED_BYTES_MAX {
+                        self.append_rest()?;
                     } else {
                         return Err(self.broken(fault)?);
                     }
@@ -139,11 +139,23 @@ impl<R: BufRead> Reader<R> {
         true
     }
 
-    /// Whether the next line can only be the middle of a value: pretty-printed JSON indents it.
-    fn continues(&mut self) -> Result<bool, Problem> {
+    /// Appends the lines that can only be the middle of a value, and the one that can end it. They
+    /// are looked at together: once a line would make a long value take for ever.
+    fn append_rest(&mut self) -> Result<(), Problem> {
+        while self.continues(b" \t")? && self.chunk.len() < JOINED_BYTES_MAX {
+            self.append_line()?;
+        }
+        if self.continues(b"}]")? {
+            self.append_line()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the next line starts as pretty-printed JSON goes on: indented, or with a bracket.
+    fn continues(&mut self, starts: &[u8]) -> Result<bool, Problem> {
         let line = self.lines_read;
         let ahead = self.source.fill_buf().map_err(|source| Problem::Io { line, source })?;
-        Ok(ahead.first().is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'}' | b']')))
+        Ok(ahead.first().is_some_and(|byte| starts.contains(byte)))
     }
 
     fn broken(&mut self, fault: json::Fault) -> Result<Problem, Problem> {
@@ -200,6 +212,22 @@ mod tests {
         let out = read(&format!("{pretty}{A} {A}\n"));
         assert_eq!(out.len(), 3, "{out:?}");
         assert!(out[0].starts_with("1@0 ") && out[1].starts_with("8@") && out[2].starts_with("8@"));
+    }
+
+    #[test]
+    fn a_long_pretty_value_is_looked_at_once_and_not_once_a_line() {
+        let numbers: String = (0..60_000).map(|n| format!("    {n},\n")).collect();
+        let pretty = format!(
+            "{{\n  \"ts\": \"t\",\n  \"direction\": \"client_to_server\",\n  \"parsed\": [\n{numbers}    0\n  ]\n}}\n"
+        );
+        let out = read(&format!("{pretty}{A}\n"));
+        assert_eq!(out.len(), 2);
+        assert!(out[1].starts_with("60008@"), "{}", out[1]);
+        // Values that are indented as a whole are told apart all the same.
+        let indented = format!(
+            "{{\n  \"ts\": \"t\",\n  \"direction\": \"client_to_server\",\n  \"parsed\": 1\n  }}\n  {A}\n"
+        );
+        assert_eq!(read(&indented).len(), 2);
     }
 
     #[test]

@@ -278,7 +278,7 @@ fn the_flags_of_shared_pipes_sockets_and_terminals_are_never_changed() {
 /// A pseudo terminal: our end, and the end a shell would hand on.
 fn terminal() -> (File, OwnedFd) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
@@ -326,4 +326,14 @@ fn size(path: &std::path::Path) -> u64 {
 
 fn count_lines(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[test]
+fn a_terminal_that_is_hung_up_ends_the_session() {
+    let (mut ours, theirs) = terminal();
+    let run = record(&["serve"]).stdin(theirs).start();
+    ours.write_all(request(1).as_bytes()).unwrap();
+    run.lines(1);
+    drop(ours);
+    run.end().exits(0).client_got(reply(1).as_bytes()).checks().leaves_no_process();
 }

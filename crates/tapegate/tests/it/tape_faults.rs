@@ -252,6 +252,9 @@ fn a_tape_is_never_reached_through_a_symbolic_link() {
     let setup = tape(&["serve"]).tape_at("folder");
     fs::create_dir(setup.tape_path()).unwrap();
     setup.start().end().exits(3).complains("a folder, not a regular file");
+    let setup = record(&["serve"]).tape_at("fifo");
+    assert!(Command::new("mkfifo").arg(setup.tape_path()).status().unwrap().success());
+    setup.start().end().exits(3).complains("not a regular file");
 }
 
 #[test]
