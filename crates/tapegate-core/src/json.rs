@@ -9,6 +9,7 @@
 mod compact;
 mod cursor;
 mod member;
+mod runs;
 mod strings;
 
 pub use compact::compact;

@@ -15,7 +15,7 @@ const PENDING_MAX: usize = 1 << 20;
 /// The ids one side waits for, oldest first where an id was used more than once.
 #[derive(Debug, Default)]
 pub struct Pending {
-    waiting: HashMap<(Lane, IdKey), Waiting>,
+    waiting: HashMap<(Lane, IdKey), Waiting, foldhash::fast::RandomState>,
     count: usize,
     /// How many of them were taken back.
     cancelled: usize,

@@ -51,76 +51,84 @@ pub struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     /// Scans the object at the cursor and moves over it.
     pub(super) fn scan(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
-        let found = self;
         let (mut jsonrpc, mut method) = (None, false);
         cursor.open()?;
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
-            found.repeated |= key.is("method") && std::mem::replace(&mut method, true);
-            if key.is("method") && cursor.kind()? == JsonKind::String {
-                found.method = Some(cursor.string()?);
-            } else if key.is("params") && cursor.kind()? == JsonKind::Object {
-                let start = cursor.position();
-                let before = found.params;
-                let text = found.scan_params(cursor, start)?;
-                found.params = Some(text);
-                found.repeated |= before.is_some();
-            } else {
-                let value = cursor.value()?;
-                let slot = match () {
-                    () if key.is("id") => &mut found.id,
-                    () if key.is("params") => &mut found.params,
-                    () if key.is("result") => &mut found.result,
-                    () if key.is("error") => &mut found.error,
-                    () if key.is("jsonrpc") => &mut jsonrpc,
-                    () => continue,
-                };
-                found.repeated |= slot.replace(value).is_some();
-            }
+            let slot = match &*key.bytes() {
+                b"method" => {
+                    self.repeated |= std::mem::replace(&mut method, true);
+                    self.method = self.string_or_skip(cursor, self.method)?;
+                    continue;
+                }
+                b"params" if cursor.kind()? == JsonKind::Object => {
+                    let params = self.scan_params(cursor)?;
+                    self.repeated |= self.params.replace(params).is_some();
+                    continue;
+                }
+                b"id" => &mut self.id,
+                b"params" => &mut self.params,
+                b"result" => &mut self.result,
+                b"error" => &mut self.error,
+                b"jsonrpc" => &mut jsonrpc,
+                _ => {
+                    cursor.value()?;
+                    continue;
+                }
+            };
+            self.repeated |= slot.replace(cursor.value()?).is_some();
         }
-        found.version_ok = jsonrpc.is_some_and(|text| text == b"\"2.0\"");
+        self.version_ok = jsonrpc.is_some_and(|text| text == b"\"2.0\"");
         Ok(())
     }
 
-    fn scan_params(&mut self, cursor: &mut Cursor<'a>, start: usize) -> Result<&'a [u8], Fault> {
-        let mut ahead = cursor.clone();
-        ahead.open()?;
+    /// A member that counts only as a string: the string that follows, or else what was `before`.
+    fn string_or_skip(
+        &self,
+        cursor: &mut Cursor<'a>,
+        before: Option<Str<'a>>,
+    ) -> Result<Option<Str<'a>>, Fault> {
+        if cursor.kind()? == JsonKind::String {
+            return cursor.string().map(Some);
+        }
+        cursor.value()?;
+        Ok(before)
+    }
+
+    fn scan_params(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+        let start = cursor.position();
+        cursor.open()?;
         let (mut name, mut uri) = (false, false);
         let mut first = true;
-        while let Some(key) = ahead.key(&mut first)? {
-            self.repeated |= key.is("name") && std::mem::replace(&mut name, true);
-            self.repeated |= key.is("uri") && std::mem::replace(&mut uri, true);
-            if key.is("name") && ahead.kind()? == JsonKind::String {
-                self.name = Some(ahead.string()?);
-            } else if key.is("uri") && ahead.kind()? == JsonKind::String {
-                self.uri = Some(ahead.string()?);
-            } else if key.is("_meta") && ahead.kind()? == JsonKind::Object {
-                self.scan_meta(&mut ahead)?;
-            } else {
-                let value = ahead.value()?;
-                if key.is("progressToken") {
-                    self.progress_token = Some(value);
-                } else if key.is("requestId") {
-                    self.repeated |= self.request_id.replace(value).is_some();
+        while let Some(key) = cursor.key(&mut first)? {
+            match &*key.bytes() {
+                b"name" => {
+                    self.repeated |= std::mem::replace(&mut name, true);
+                    self.name = self.string_or_skip(cursor, self.name)?;
                 }
+                b"uri" => {
+                    self.repeated |= std::mem::replace(&mut uri, true);
+                    self.uri = self.string_or_skip(cursor, self.uri)?;
+                }
+                b"_meta" if cursor.kind()? == JsonKind::Object => self.scan_meta(cursor)?,
+                b"progressToken" => self.progress_token = Some(cursor.value()?),
+                b"requestId" => self.repeated |= self.request_id.replace(cursor.value()?).is_some(),
+                _ => drop(cursor.value()?),
             }
         }
-        let text = cursor.slice(start, ahead.position());
-        *cursor = ahead;
-        Ok(text)
+        Ok(cursor.slice(start, cursor.position()))
     }
 
     fn scan_meta(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
         cursor.open()?;
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
-            let value = cursor.value()?;
-            if key.is("progressToken") {
-                self.progress_token = Some(value);
-            } else if key.is("io.modelcontextprotocol/subscriptionId") {
-                self.subscription_id = Some(value);
-            } else if key.is("io.modelcontextprotocol/protocolVersion") {
-                self.protocol_version = Some(value);
+            let value = Some(cursor.value()?);
+            match &*key.bytes() {
+                b"progressToken" => self.progress_token = value,
+                b"io.modelcontextprotocol/subscriptionId" => self.subscription_id = value,
+                b"io.modelcontextprotocol/protocolVersion" => self.protocol_version = value,
+                _ => {}
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! A cursor over JSON text that validates as it moves.
 
+use super::runs::{Depth, plain_run};
 use super::{Fault, Str};
 
 /// What sort of value stands at a place.
@@ -27,9 +28,9 @@ pub enum Kind {
 pub struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
+    /// Where the last key ended.
+    key_end: usize,
 }
-
-const EARLY: &str = "the text ends too early";
 
 impl<'a> Cursor<'a> {
     /// A cursor at the start of `text`, which must be UTF-8.
@@ -38,7 +39,7 @@ impl<'a> Cursor<'a> {
             return Err(Fault { at: 0, what: "a byte order mark" });
         }
         match std::str::from_utf8(text) {
-            Ok(_) => Ok(Self { text, at: 0 }),
+            Ok(_) => Ok(Self { text, at: 0, key_end: 0 }),
             Err(error) => Err(Fault { at: error.valid_up_to(), what: "not UTF-8" }),
         }
     }
@@ -54,9 +55,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// The sort of the value that follows, by its first byte.
+    #[inline]
     pub fn kind(&mut self) -> Result<Kind, Fault> {
         self.space();
-        match self.peek()? {
+        match self.byte() {
             b'{' => Ok(Kind::Object),
             b'[' => Ok(Kind::Array),
             b'"' => Ok(Kind::String),
@@ -71,61 +73,11 @@ impl<'a> Cursor<'a> {
     pub fn value(&mut self) -> Result<&'a [u8], Fault> {
         self.space();
         let start = self.at;
-        let mut depth = Depth::default();
-        loop {
-            match self.kind()? {
-                Kind::Object => {
-                    self.at += 1;
-                    if self.next_is(b'}') {
-                        self.at += 1;
-                    } else {
-                        depth.push(true);
-                        self.member_key()?;
-                        continue;
-                    }
-                }
-                Kind::Array => {
-                    self.at += 1;
-                    if self.next_is(b']') {
-                        self.at += 1;
-                    } else {
-                        depth.push(false);
-                        continue;
-                    }
-                }
-                Kind::String => drop(self.string()?),
-                Kind::Number => self.number()?,
-                Kind::Bool | Kind::Null => self.word()?,
-            }
-            if self.close(&mut depth)? {
-                return Ok(&self.text[start..self.at]);
-            }
+        match self.byte() {
+            b'{' | b'[' => self.nested()?,
+            _ => self.scalar()?,
         }
-    }
-
-    /// Moves over what follows a finished value up to the next one; true when the outermost is done.
-    fn close(&mut self, depth: &mut Depth) -> Result<bool, Fault> {
-        while let Some(object) = depth.top() {
-            self.space();
-            match (self.peek()?, object) {
-                (b',', true) => {
-                    self.at += 1;
-                    self.member_key()?;
-                    return Ok(false);
-                }
-                (b',', false) => {
-                    self.at += 1;
-                    return Ok(false);
-                }
-                (b'}', true) | (b']', false) => {
-                    self.at += 1;
-                    depth.pop();
-                }
-                (b'}' | b']', _) => return Err(self.fault("a bracket that does not match")),
-                _ => return Err(self.fault("no comma or bracket")),
-            }
-        }
-        Ok(true)
+        Ok(&self.text[start..self.at])
     }
 
     /// Steps into the object or array that follows.
@@ -140,47 +92,154 @@ impl<'a> Cursor<'a> {
 
     /// The next key of the object the cursor is in, or `None` at its end. `first` must be true
     /// before the first key and is cleared.
+    #[inline]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Str<'a>>, Fault> {
         self.space();
-        if self.peek()? == b'}' {
-            self.at += 1;
-            return Ok(None);
+        match self.byte() {
+            b'}' => {
+                self.at += 1;
+                return Ok(None);
+            }
+            b',' if !*first => self.at += 1,
+            _ if !*first => return Err(self.fault("no comma or bracket")),
+            _ => {}
         }
-        if !std::mem::take(first) {
-            self.expect(b',', "no comma or bracket")?;
-        }
-        self.member_key().map(Some)
+        *first = false;
+        self.space();
+        let start = self.at + 1;
+        let escaped = self.member_key()?;
+        // The closing quote is the last one before the colon.
+        let raw = &self.text[start..self.key_end];
+        Ok(Some(Str { raw, escaped }))
     }
 
     /// Whether the array the cursor is in has another element; if not, the cursor leaves it.
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
         self.space();
-        if self.peek()? == b']' {
-            self.at += 1;
-            return Ok(false);
-        }
-        if !std::mem::take(first) {
-            self.expect(b',', "no comma or bracket")?;
-            if self.next_is(b']') {
-                return Err(self.fault("no JSON value"));
+        match self.byte() {
+            b']' => {
+                self.at += 1;
+                return Ok(false);
             }
+            b',' if !*first => self.at += 1,
+            _ if !*first => return Err(self.fault("no comma or bracket")),
+            _ => {}
         }
-        Ok(true)
+        *first = false;
+        self.space();
+        if self.byte() == b']' { Err(self.fault("no JSON value")) } else { Ok(true) }
     }
 
     /// Moves over a string and returns it.
     pub fn string(&mut self) -> Result<Str<'a>, Fault> {
         self.space();
-        self.expect(b'"', "no string")?;
-        let start = self.at;
+        if self.byte() != b'"' {
+            return Err(self.fault("no string"));
+        }
+        let start = self.at + 1;
+        let escaped = self.quoted()?;
+        Ok(Str { raw: &self.text[start..self.at - 1], escaped })
+    }
+
+    /// Checks that nothing but white space is left.
+    pub fn end(&mut self) -> Result<(), Fault> {
+        self.space();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.fault(super::TRAILING)) }
+    }
+
+    /// Moves over an object or array, however deep.
+    fn nested(&mut self) -> Result<(), Fault> {
+        let mut depth = Depth::default();
+        loop {
+            match self.byte() {
+                open @ (b'{' | b'[') => {
+                    self.at += 1;
+                    self.space();
+                    if self.byte() == open + 2 {
+                        self.at += 1;
+                    } else {
+                        depth.push(open == b'{');
+                        if open == b'{' {
+                            self.member_key()?;
+                        }
+                        self.space();
+                        continue;
+                    }
+                }
+                _ => self.scalar()?,
+            }
+            if self.close(&mut depth)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moves over what follows a finished value up to the next one; true when the outermost is done.
+    #[inline]
+    fn close(&mut self, depth: &mut Depth) -> Result<bool, Fault> {
+        while let Some(object) = depth.top() {
+            self.space();
+            match (self.byte(), object) {
+                (b',', object) => {
+                    self.at += 1;
+                    self.space();
+                    if object {
+                        self.member_key()?;
+                        self.space();
+                    }
+                    return Ok(false);
+                }
+                (b'}', true) | (b']', false) => {
+                    self.at += 1;
+                    depth.pop();
+                }
+                (b'}' | b']', _) => return Err(self.fault("a bracket that does not match")),
+                _ => return Err(self.fault("no comma or bracket")),
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn scalar(&mut self) -> Result<(), Fault> {
+        match self.byte() {
+            b'"' => self.quoted().map(drop),
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.word(b"true"),
+            b'f' => self.word(b"false"),
+            b'n' => self.word(b"null"),
+            _ => Err(self.fault("no JSON value")),
+        }
+    }
+
+    /// Moves over a key and its colon; tells whether the key is escaped. Its last byte stands
+    /// before `key_end`.
+    #[inline(always)]
+    fn member_key(&mut self) -> Result<bool, Fault> {
+        if self.byte() != b'"' {
+            return Err(self.fault("no key"));
+        }
+        let escaped = self.quoted()?;
+        self.key_end = self.at - 1;
+        self.space();
+        if self.byte() != b':' {
+            return Err(self.fault("no colon"));
+        }
+        self.at += 1;
+        Ok(escaped)
+    }
+
+    /// Moves over a string, at whose opening quote the cursor stands; tells whether it is escaped.
+    #[inline(always)]
+    fn quoted(&mut self) -> Result<bool, Fault> {
         let mut escaped = false;
+        self.at += 1;
         loop {
             self.at += plain_run(&self.text[self.at..]);
-            match self.peek()? {
+            match self.byte() {
                 b'"' => {
-                    let raw = &self.text[start..self.at];
                     self.at += 1;
-                    return Ok(Str { raw, escaped });
+                    return Ok(escaped);
                 }
                 b'\\' => {
                     escaped = true;
@@ -191,31 +250,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Checks that nothing but white space is left.
-    pub fn end(&mut self) -> Result<(), Fault> {
-        self.space();
-        if self.at == self.text.len() { Ok(()) } else { Err(self.fault(super::TRAILING)) }
-    }
-
-    fn member_key(&mut self) -> Result<Str<'a>, Fault> {
-        if !self.next_is(b'"') {
-            self.peek()?;
-            return Err(self.fault("no key"));
-        }
-        let key = self.string()?;
-        self.space();
-        self.expect(b':', "no colon")?;
-        Ok(key)
-    }
-
     fn escape(&mut self) -> Result<(), Fault> {
         self.at += 1;
-        match self.peek()? {
+        match self.byte() {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
             b'u' => {
                 self.at += 1;
                 for _ in 0..4 {
-                    if !self.peek()?.is_ascii_hexdigit() {
+                    if !self.byte().is_ascii_hexdigit() {
                         return Err(self.fault("an unknown escape"));
                     }
                     self.at += 1;
@@ -226,21 +268,22 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    #[inline]
     fn number(&mut self) -> Result<(), Fault> {
-        if self.peek()? == b'-' {
+        if self.byte() == b'-' {
             self.at += 1;
         }
-        match self.peek()? {
+        match self.byte() {
             b'0' => self.at += 1,
             _ => self.digits()?,
         }
-        if self.text.get(self.at) == Some(&b'.') {
+        if self.byte() == b'.' {
             self.at += 1;
             self.digits()?;
         }
-        if let Some(b'e' | b'E') = self.text.get(self.at) {
+        if let b'e' | b'E' = self.byte() {
             self.at += 1;
-            if let Some(b'+' | b'-') = self.text.get(self.at) {
+            if let b'+' | b'-' = self.byte() {
                 self.at += 1;
             }
             self.digits()?;
@@ -248,126 +291,45 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    #[inline]
     fn digits(&mut self) -> Result<(), Fault> {
-        if !self.peek()?.is_ascii_digit() {
+        if !self.byte().is_ascii_digit() {
             return Err(self.fault("no digit"));
         }
-        while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
+        while self.byte().is_ascii_digit() {
             self.at += 1;
         }
         Ok(())
     }
 
-    fn word(&mut self) -> Result<(), Fault> {
-        let rest = &self.text[self.at..];
-        let word: &[u8] = match rest[0] {
-            b't' => b"true",
-            b'f' => b"false",
-            _ => b"null",
-        };
-        if !rest.starts_with(word) {
-            return Err(self.fault("no JSON value"));
+    fn word(&mut self, word: &[u8]) -> Result<(), Fault> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(Fault { at: self.at, what: "no JSON value" });
         }
         self.at += word.len();
         Ok(())
     }
 
+    #[inline(always)]
     fn space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.text.get(self.at) {
+        // Nearly always there is none, and one comparison tells.
+        while self.text.get(self.at).is_some_and(|byte| *byte <= b' ') {
+            if !matches!(self.text[self.at], b' ' | b'\t' | b'\r' | b'\n') {
+                return;
+            }
             self.at += 1;
         }
     }
 
-    fn next_is(&mut self, byte: u8) -> bool {
-        self.space();
-        self.text.get(self.at) == Some(&byte)
+    /// The byte at the cursor; 0, which fits nowhere, at the end of the text.
+    #[inline(always)]
+    fn byte(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or_default()
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Fault> {
-        if self.peek()? != byte {
-            return Err(self.fault(what));
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    fn peek(&self) -> Result<u8, Fault> {
-        self.text.get(self.at).copied().ok_or(Fault { at: self.at, what: EARLY })
-    }
-
+    #[cold]
     fn fault(&self, what: &'static str) -> Fault {
-        Fault { at: self.at, what }
-    }
-}
-
-/// How many bytes from the start need no look at all: no quote, backslash or control character.
-///
-/// Eight bytes are tested as one number, which suits the short strings that messages are full of;
-/// once a string proves long, blocks are tested as a whole, so that the compiler can use vector
-/// instructions.
-fn plain_run(text: &[u8]) -> usize {
-    const WORD: usize = 8;
-    const SHORT: usize = 64;
-    let mut at = 0;
-    while let Some(word) = text.get(at..at + WORD).and_then(|word| word.try_into().ok()) {
-        let marks = special_bytes(u64::from_le_bytes(word));
-        if marks != 0 {
-            return at + marks.trailing_zeros() as usize / 8;
-        }
-        at += WORD;
-        if at == SHORT {
-            at += plain_blocks(&text[at..]);
-        }
-    }
-    let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
-    at + text[at..].iter().position(|&byte| special(byte)).unwrap_or(text.len() - at)
-}
-
-/// The length of the whole blocks at the start that hold nothing special.
-fn plain_blocks(text: &[u8]) -> usize {
-    const BLOCK: usize = 64;
-    let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
-    let plain = |block: &&[u8]| !block.iter().fold(false, |any, &byte| any | special(byte));
-    text.chunks_exact(BLOCK).take_while(plain).count() * BLOCK
-}
-
-/// Marks, in the high bit of each byte, the bytes that end a plain run. Bytes above the lowest mark
-/// may be marked wrongly; the lowest never is.
-fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let zero_bytes = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
-    let equal_to = |byte: u8| zero_bytes(word ^ (ONES * u64::from(byte)));
-    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-    equal_to(b'"') | equal_to(b'\\') | control
-}
-
-/// Which brackets are open: a stack of bits, of which the first 64 need no memory.
-#[derive(Default)]
-struct Depth {
-    bits: u64,
-    count: usize,
-    spilled: Vec<u64>,
-}
-
-impl Depth {
-    fn push(&mut self, object: bool) {
-        if self.count > 0 && self.count.is_multiple_of(64) {
-            self.spilled.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u64::from(object);
-        self.count += 1;
-    }
-
-    fn pop(&mut self) {
-        self.count -= 1;
-        self.bits >>= 1;
-        if self.count > 0 && self.count.is_multiple_of(64) {
-            self.bits = self.spilled.pop().unwrap_or_default();
-        }
-    }
-
-    fn top(&self) -> Option<bool> {
-        (self.count > 0).then_some(self.bits & 1 == 1)
+        let early = self.at >= self.text.len();
+        Fault { at: self.at, what: if early { "the text ends too early" } else { what } }
     }
 }

@@ -20,6 +20,16 @@ impl<'a> Str<'a> {
         if self.escaped { self.decode() == text } else { self.raw == text.as_bytes() }
     }
 
+    /// The bytes of the string's meaning, without a look at them where nothing is escaped.
+    #[inline]
+    pub fn bytes(&self) -> Cow<'a, [u8]> {
+        if self.escaped {
+            Cow::Owned(self.decode().into_owned().into_bytes())
+        } else {
+            Cow::Borrowed(self.raw)
+        }
+    }
+
     /// The string's meaning. A lone surrogate has none and stays the six characters it was
     /// written with, so that different strings never decode to the same text by replacement.
     pub fn decode(&self) -> Cow<'a, str> {

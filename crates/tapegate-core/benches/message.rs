@@ -1,0 +1,100 @@
+//! What one message costs without any I/O: scanning, pairing, writing, reading.
+//!
+//! `cargo bench -p tapegate-core` prints nanoseconds a message, the best of many rounds, because
+//! the machines this runs on are shared. For comparisons between builds, not for promises.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+#![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use tapegate_core::frame::Frame;
+use tapegate_core::lines::{Cut, Lines};
+use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::{Dialect, Line, Scribe, ScribeOptions};
+use tapegate_core::time::At;
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":12345,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello there"}}}"#;
+const ANSWER: &str =
+    r#"{"jsonrpc":"2.0","id":12345,"result":{"content":[{"type":"text","text":"hello there"}]}}"#;
+
+fn main() {
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":"{}"}}}}"#,
+        "lorem ipsum ".repeat(800)
+    );
+    let tree = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":[{}{{}}]}}"#,
+        r#"{"a":1.5,"b":[true,null],"c":"d"},"#.repeat(3500)
+    );
+    for (name, message) in
+        [("call", CALL), ("answer", ANSWER), ("9.6 KB text", &text), ("115 KB tree", &tree)]
+    {
+        measure(&format!("scan {name}"), 1, || {
+            black_box(Frame::read(black_box(message.as_bytes())));
+        });
+    }
+    measure("pass a call and its answer, tape included", 2, pass());
+    measure("cut a line", 600, cut());
+    let line = format!(
+        r#"{{"type":"message","seq":7,"ts":"2026-01-01T00:00:00.000000Z","dir":"c2s","msg":{CALL}}}"#
+    );
+    measure("read a tape line", 1, || drop(black_box(Line::read(black_box(line.as_bytes())))));
+}
+
+/// Relay and scribe as the driver loop uses them.
+fn pass() -> impl FnMut() {
+    let options = ScribeOptions { dialect: Dialect::Thoughtjack, raw: false, shared: false };
+    let mut scribe = Scribe::new(options, None, At::default());
+    let (mut relay, mut tape, mut beside) = (Relay::default(), Vec::new(), Vec::new());
+    move || {
+        tape.clear();
+        for (from, text) in [(Side::Client, CALL), (Side::Server, ANSWER)] {
+            let event = Event::Received {
+                lane: Lane::ONLY,
+                from,
+                bytes: text.as_bytes(),
+                terminated: true,
+            };
+            relay.handle(At::default(), event, &mut |action| match action {
+                Action::Record(entry) => scribe.write(&entry, &mut tape, &mut beside),
+                other => drop(black_box(other)),
+            });
+        }
+        black_box(&tape);
+    }
+}
+
+fn cut() -> impl FnMut() {
+    let stream = format!("{CALL}\n").repeat(600).into_bytes();
+    let mut lines = Lines::new(10_000_000);
+    move || {
+        let room = lines.room();
+        let count = stream.len().min(room.len());
+        room[..count].copy_from_slice(&stream[..count]);
+        lines.filled(count);
+        while let Some(Cut::Line(range)) = lines.cut() {
+            black_box(lines.bytes(range));
+        }
+        lines.release();
+    }
+}
+
+fn measure(name: &str, messages: u32, mut work: impl FnMut()) {
+    const ROUNDS: u32 = 200;
+    let mut best = f64::MAX;
+    let once = {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_nanos().max(50) as u64
+    };
+    let repeats = (1_000_000 / once).clamp(1, 10_000);
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        (0..repeats).for_each(|_| work());
+        best = best.min(start.elapsed().as_nanos() as f64 / repeats as f64);
+    }
+    println!("{:<44} {:>10.1} ns", name, best / f64::from(messages));
+}

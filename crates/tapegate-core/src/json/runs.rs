@@ -1,0 +1,74 @@
+//! The two things a scan spends its time on: moving over plain text, and counting brackets.
+
+/// How many bytes from the start need no look at all: no quote, backslash or control character.
+///
+/// Eight bytes are tested as one number, which suits the short strings that messages are full of;
+/// once a string proves long, blocks are tested as a whole, so that the compiler can use vector
+/// instructions.
+#[inline(always)]
+pub(super) fn plain_run(text: &[u8]) -> usize {
+    const WORD: usize = 8;
+    const SHORT: usize = 64;
+    let mut at = 0;
+    while let Some(word) = text.get(at..at + WORD).and_then(|word| word.try_into().ok()) {
+        let marks = special_bytes(u64::from_le_bytes(word));
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize / 8;
+        }
+        at += WORD;
+        if at == SHORT {
+            at += plain_blocks(&text[at..]);
+        }
+    }
+    let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
+    at + text[at..].iter().position(|&byte| special(byte)).unwrap_or(text.len() - at)
+}
+
+/// The length of the whole blocks at the start that hold nothing special.
+fn plain_blocks(text: &[u8]) -> usize {
+    const BLOCK: usize = 64;
+    let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
+    let plain = |block: &&[u8]| !block.iter().fold(false, |any, &byte| any | special(byte));
+    text.chunks_exact(BLOCK).take_while(plain).count() * BLOCK
+}
+
+/// Marks, in the high bit of each byte, the bytes that end a plain run. Bytes above the lowest mark
+/// may be marked wrongly; the lowest never is.
+fn special_bytes(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let zero_bytes = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
+    let equal_to = |byte: u8| zero_bytes(word ^ (ONES * u64::from(byte)));
+    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+    equal_to(b'"') | equal_to(b'\\') | control
+}
+
+/// Which brackets are open: a stack of bits, of which the first 64 need no memory.
+#[derive(Default)]
+pub(super) struct Depth {
+    bits: u64,
+    count: usize,
+    spilled: Vec<u64>,
+}
+
+impl Depth {
+    pub(super) fn push(&mut self, object: bool) {
+        if self.count > 0 && self.count.is_multiple_of(64) {
+            self.spilled.push(self.bits);
+        }
+        self.bits = self.bits << 1 | u64::from(object);
+        self.count += 1;
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.count -= 1;
+        self.bits >>= 1;
+        if self.count > 0 && self.count.is_multiple_of(64) {
+            self.bits = self.spilled.pop().unwrap_or_default();
+        }
+    }
+
+    pub(super) fn top(&self) -> Option<bool> {
+        (self.count > 0).then_some(self.bits & 1 == 1)
+    }
+}
