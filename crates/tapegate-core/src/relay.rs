@@ -244,6 +244,7 @@ impl Relay {
         emit: &mut dyn FnMut(Action<'_>),
     ) {
         let Oversize { head, bytes_total, said } = message;
+        let batch = head.trim_ascii_start().starts_with(b"[");
         emit(Action::Record(Entry {
             at,
             lane,
@@ -253,13 +254,15 @@ impl Relay {
             terminated: true,
             ours: false,
         }));
-        let Some(id) = said.id else { return };
+        let request = said.method.is_some() || batch;
+        // The requests of a batch are not told apart; it is answered as a whole, for nobody.
+        let Some(id) = said.id.or_else(|| batch.then(|| b"null".to_vec())) else { return };
         let words = format!(
             "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
         );
         let data = format!("{{\"bytes\":{bytes_total},\"limit\":{bytes_max}}}");
         let text = frame::error_reply(&id, CODE_TOO_LARGE, &words, &data);
-        if said.method.is_some() {
+        if request {
             // It was a request: its sender learns that it went nowhere.
             self.count += 1;
             let element = Element { n: self.count, reply: None };

@@ -66,7 +66,9 @@ impl Child {
             let folders = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&folders).any(|folder| is_there(&folder.join(&program)))
         };
-        let source = io::Error::from_raw_os_error(Errno::NOENT.raw_os_error());
+        let forbidden = program.contains('/') && Path::new(&program).exists();
+        let errno = if forbidden { Errno::ACCESS } else { Errno::NOENT };
+        let source = io::Error::from_raw_os_error(errno.raw_os_error());
         if found { Ok(()) } else { Err(SpawnError { program, source }) }
     }
 
