@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind as MessageKind, error_reply};
 use tapegate_core::json;
 use tapegate_core::lines::{Cut, Lines, Oversize};
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::Side;
 use tokio::time::Instant;
 
@@ -77,7 +77,7 @@ async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
             }
         };
         let count = tokio::select! {
-            count = output.read(lines.room()) => count.unwrap_or(0),
+            count = read_some(hub, output, lines) => count,
             _ = child.exited(), if deadline.is_none() => {
                 deadline = Some(Instant::now() + LINGER);
                 continue;
@@ -91,6 +91,12 @@ async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
         }
         lines.release();
     }
+}
+
+/// Reads once the server has taken most of what it was told; 0 means the end.
+async fn read_some(hub: &Hub, output: &Port, lines: &mut Lines) -> usize {
+    hub.relieved().await;
+    output.read(lines.room()).await.unwrap_or(0)
 }
 
 /// Reads what a server still says while it ends, for ever. It goes on the tape and no further;
@@ -142,8 +148,12 @@ impl Hub {
         };
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
-        self.station.pass(Event::Received { lane, from, bytes: &text, terminated })?;
         let frame = Frame::read(&text);
+        let received = Event::Received { lane, from, bytes: &text, terminated };
+        if let Err(stopped) = self.station.pass(received) {
+            self.owe(&frame, places);
+            return Err(stopped);
+        }
         let parts = match frame.body() {
             Body::Batch => frame::elements(&text),
             _ => vec![frame],
@@ -154,6 +164,22 @@ impl Hub {
             self.deliver(said, text, place).await;
         }
         Ok(())
+    }
+
+    /// Answers for answers that may not be sent, because they are not on the tape.
+    fn owe(&self, frame: &Frame<'_>, places: Vec<Place>) {
+        for (said, place) in envelopes(frame).iter().zip(places) {
+            let (MessageKind::Response | MessageKind::Error, Some(id)) = (said.kind(), said.id)
+            else {
+                continue;
+            };
+            let text = error_reply(id, CODE_GONE, &Stopped.to_string(), "{\"by\":\"tapegate\"}");
+            match place {
+                Place::Answer(exchange) => drop(exchange.answer(Bytes::from(text), true)),
+                _ if self.kind == Kind::Old => self.main.push(Bytes::from(text)),
+                _ => {}
+            }
+        }
     }
 
     async fn deliver(&self, said: &Envelope<'_>, text: Bytes, place: Place) {
@@ -235,9 +261,13 @@ impl Hub {
     }
 
     /// Adds to a stream, and waits for its reader if it is far behind.
-    async fn push(&self, stream: &Rc<Stream>, text: Bytes) {
+    pub(super) async fn push(&self, stream: &Rc<Stream>, text: Bytes) {
         if !stream.room(STALL).await {
             stream.break_off();
+            if self.kind == Kind::Old {
+                // It is the only stream of the session, and nobody can come back for it.
+                self.end("the client does not read its stream", Duration::ZERO);
+            }
         }
         stream.push(text);
     }
