@@ -17,7 +17,6 @@ mod mirror;
 mod outlet;
 mod params;
 mod problem;
-mod redirect;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -13,10 +13,10 @@ use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::body::{Collected, collect};
-use super::super::headers;
+use super::super::{headers, redirect};
 use super::calls::{Call, Sort, Step};
 use super::problem::Problem;
-use super::{Bridge, Transport, mirror, redirect};
+use super::{Bridge, Transport, mirror};
 
 /// How many redirects are followed for one message.
 const REDIRECTS_MAX: usize = 3;
