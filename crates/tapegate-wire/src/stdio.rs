@@ -135,10 +135,11 @@ impl Session<'_> {
     /// Waits for the next thing to happen and deals with it.
     async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
         // While the server does not read, we do not, and would not hear that the client is gone.
-        let look_round = self.up.is_ended() || self.up.is_stuck();
+        let look_round = self.up.is_ended() || self.up.is_stuck() || self.down.owes_much();
+        let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));
         tokio::select! {
-            turn = self.down.turn(), if self.down.is_active() => self.moved(Side::Server, turn),
-            turn = self.up.turn(), if self.up.is_active() => self.moved(Side::Client, turn),
+            turn = self.down.turn(), if down_moves => self.moved(Side::Server, turn),
+            turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
                 if self.ending.signalled(number, child) {
