@@ -7,6 +7,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind};
+use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
@@ -176,16 +177,12 @@ fn status_of(hub: &Hub, text: &[u8]) -> u16 {
         return 200;
     }
     let frame = Frame::read(text);
-    let code = frame.envelope().and_then(|said| said.error).and_then(error_code);
-    match code.as_deref() {
+    let error = frame.envelope().and_then(|said| said.error);
+    match error.and_then(|error| json::member(error, "code")) {
         Some(b"-32601") => 404,
         Some(b"-32020" | b"-32021" | b"-32022") => 400,
         _ => 200,
     }
-}
-
-fn error_code(error: &[u8]) -> Option<Vec<u8>> {
-    super::book::member(error, "code").ok()?.map(<[u8]>::to_vec)
 }
 
 /// Records a notification of a client that shares its server with others, and keeps it from the
