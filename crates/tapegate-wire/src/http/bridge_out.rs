@@ -172,16 +172,20 @@ impl Bridge {
     /// Passes on a message of the server, which came in the reply to `own` or on its own.
     async fn deliver(&self, own: Option<&Rc<Call>>, bytes: &[u8]) -> Result<(), Stopped> {
         let turn = self.outlet.turn().await;
-        self.station.receive(self.lane, Side::Server, bytes)?;
         let frame = Frame::read(bytes);
+        if let Body::Garbage(garbage) = frame.body()
+            && bytes.contains(&b'\n')
+        {
+            let why = format!("{}; its line ends would make several lines of it", garbage.reason());
+            let (lane, from, delivered) = (self.lane, Side::Server, false);
+            self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
+            self.notify("the MCP server sent something that is no message; it is on the tape");
+            return Ok(());
+        }
+        self.station.receive(self.lane, Side::Server, bytes)?;
         self.note(own, &frame);
-        match frame.body() {
-            Body::Garbage(Garbage::Empty) => {}
-            // A line end inside what is no message would make two lines of it.
-            Body::Garbage(_) if bytes.contains(&b'\n') => {
-                self.notify("the MCP server sent something that is no message; it is on the tape");
-            }
-            _ => turn.say(&json::compact(frame.text())),
+        if !matches!(frame.body(), Body::Garbage(Garbage::Empty)) {
+            turn.say(&json::compact(frame.text()));
         }
         drop(turn);
         self.progress.notify_one();

@@ -1,6 +1,5 @@
 //! What a server says: read, recorded, and handed to whom it is meant for.
 
-use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,15 +20,10 @@ use super::stream::Stream;
 use crate::child::Child;
 use crate::http::Stopped;
 use crate::port::Port;
-use crate::stdio::Patience;
+use crate::stdio::{EXIT_NEWS, LINGER, Patience, server_ended};
 
-/// How long a server that exited may keep its output open through others.
-const LINGER: Duration = Duration::from_secs(1);
-/// How long the news of an exit may come after the end of the output.
-const EXIT_NEWS: Duration = Duration::from_millis(100);
 /// How long the only reader of a session may read nothing before its connection is given up.
 const STALL: Duration = Duration::from_secs(10);
-
 /// How long a client that shares its server may take to catch up, while all the others wait.
 const LAG: Duration = Duration::from_millis(500);
 
@@ -45,7 +39,7 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
         None => {
             // An exit that came with the end of the output makes a better reason than the end alone.
             drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
-            End { why: ended(child.status()), grace: patience.grace }
+            End { why: server_ended(child.status()), grace: patience.grace }
         }
     };
     hub.close(&why);
@@ -56,13 +50,6 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
             sooner = hub.end_before(grace) => grace = sooner.grace,
             () = read_rest(&hub, &output, &mut lines) => {}
         }
-    }
-}
-
-fn ended(status: Option<ExitStatus>) -> String {
-    match status {
-        Some(status) => format!("the MCP server ended ({status}) before it answered"),
-        None => "the MCP server closed its output before it answered".to_owned(),
     }
 }
 
@@ -138,7 +125,8 @@ impl Hub {
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {
             let why = format!("{}; only JSON can be sent by HTTP", garbage.reason());
-            self.station.pass(Event::Marked { lane: self.lane, from, bytes: line, why: &why })?;
+            let (lane, bytes, delivered) = (self.lane, line, false);
+            self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
             return Ok(());
         }
         let mut edits = Edits::new(line);

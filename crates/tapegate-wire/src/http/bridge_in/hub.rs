@@ -238,7 +238,7 @@ impl Hub {
     /// Marks on the tape that something went nowhere.
     pub(super) fn mark(&self, lane: Lane, from: Side, bytes: &[u8], why: &str) {
         // If the tape has failed, the recording ends anyway.
-        self.station.pass(Event::Marked { lane, from, bytes, why }).ok();
+        self.station.pass(Event::Marked { lane, from, bytes, why, delivered: false }).ok();
     }
 
     /// The connection of an exchange is gone.

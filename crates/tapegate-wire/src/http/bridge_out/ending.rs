@@ -59,13 +59,7 @@ impl Bridge {
     /// Ends everything: tells the client what will not be answered, and the server good-bye.
     pub(super) async fn close(&self, cause: &Cause, signals: &mut Signals, patience: Patience) {
         self.tasks.borrow_mut().abort_all();
-        let why = match cause {
-            Cause::Tape(error) => format!("recording stopped: {error}"),
-            Cause::Signal(number) => {
-                format!("tapegate was ended by signal {number} before the MCP server answered")
-            }
-            _ => "the session ended before the MCP server answered".to_owned(),
-        };
+        let why = cause.words();
         let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
         {
             let mut deck = self.station.deck();

@@ -77,10 +77,10 @@ impl Exchange {
         Response::from_parts(parts, ReplyBody::full(body))
     }
 
-    /// Marks a body that is no message on the tape.
+    /// Marks a body that is no message, but passed on, on the tape.
     fn mark(&mut self, bytes: &[u8], why: &str) -> Result<(), Stopped> {
-        let lane = self.lane();
-        self.proxy.station.pass(Event::Marked { lane, from: Side::Server, bytes, why }).map(drop)
+        let (lane, from, delivered) = (self.lane(), Side::Server, true);
+        self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).map(drop)
     }
 
     fn pass_too_large(&mut self, message: Oversize) -> Response<ReplyBody> {
