@@ -54,7 +54,7 @@ pub enum Event<'a> {
         bytes: &'a [u8],
     },
     /// Something arrived that is no part of the conversation, or could not be handed on. It is
-    /// marked on the tape.
+    /// marked on the tape, and that is all the relay does about it.
     Marked {
         /// The conversation.
         lane: Lane,
@@ -64,6 +64,8 @@ pub enum Event<'a> {
         bytes: &'a [u8],
         /// What there is to say about it.
         why: &'a str,
+        /// Whether the other side gets it all the same.
+        delivered: bool,
     },
     /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
     Dismissed {
@@ -157,8 +159,10 @@ impl Relay {
                 self.refuse(at, lane, from, message, bytes_max, emit);
             }
             Event::Ours { lane, to, bytes } => self.say(at, lane, to, bytes, emit),
-            Event::Marked { lane, from, bytes, why } => {
-                let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
+            Event::Marked { lane, from, bytes, why, delivered } => {
+                let reason =
+                    if delivered { why.to_owned() } else { format!("{UNDELIVERED}: {why}") };
+                let what = What::Garbage(reason);
                 let (bytes, terminated) = (Cow::Borrowed(bytes), true);
                 emit(Action::Record(Entry {
                     at,

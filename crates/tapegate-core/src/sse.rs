@@ -6,11 +6,7 @@
 
 use std::ops::Range;
 
-use crate::frame::Skim;
-use crate::lines::Oversize;
-
-/// How much of an oversize event is kept for the tape.
-const HEAD_BYTES_MAX: usize = 4096;
+use crate::lines::{Drain, Oversize};
 
 /// A stream of events.
 #[derive(Debug)]
@@ -22,7 +18,7 @@ pub struct Events {
     line: usize,
     event_bytes_max: usize,
     fields: Fields,
-    drain: Option<Drain>,
+    skip: Option<Skip>,
 }
 
 /// A piece of the stream: an event, or bytes that are no event.
@@ -50,10 +46,8 @@ struct Fields {
 
 /// Moves over an event that is too large, byte by byte, keeping what it says about itself.
 #[derive(Debug, Default)]
-struct Drain {
-    skim: Skim,
-    head: Vec<u8>,
-    bytes_total: u64,
+struct Skip {
+    data: Drain,
     /// How long the current line is, and its first bytes.
     length: usize,
     name: Vec<u8>,
@@ -64,7 +58,7 @@ impl Events {
     /// An empty stream whose events may have at most `event_bytes_max` bytes.
     pub fn new(event_bytes_max: usize) -> Self {
         let fields = Fields::default();
-        Self { buffer: Vec::new(), start: 0, line: 0, event_bytes_max, fields, drain: None }
+        Self { buffer: Vec::new(), start: 0, line: 0, event_bytes_max, fields, skip: None }
     }
 
     /// Takes the next bytes of the stream.
@@ -81,8 +75,8 @@ impl Events {
     /// ended, and the stream goes on behind it.
     #[expect(clippy::should_implement_trait, reason = "more pieces may come after `None`")]
     pub fn next(&mut self) -> Option<Result<Piece, Oversize>> {
-        if self.drain.is_some() {
-            return self.drain_on().map(Err);
+        if self.skip.is_some() {
+            return self.skip_on().map(Err);
         }
         while let Some((line, after)) = self.next_line() {
             self.line = after;
@@ -101,8 +95,8 @@ impl Events {
         }
         // The event is gone through once more from its start, this time without keeping it.
         self.fields = Fields::default();
-        self.drain = Some(Drain::default());
-        self.drain_on().map(Err)
+        self.skip = Some(Skip::default());
+        self.skip_on().map(Err)
     }
 
     /// The bytes that are left when the stream has ended; no event, but forwarded all the same.
@@ -115,15 +109,14 @@ impl Events {
         })
     }
 
-    fn drain_on(&mut self) -> Option<Oversize> {
-        let drain = self.drain.as_mut()?;
-        let end = self.buffer[self.start..].iter().position(|&byte| drain.byte(byte));
+    fn skip_on(&mut self) -> Option<Oversize> {
+        let skip = self.skip.as_mut()?;
+        let end = self.buffer[self.start..].iter().position(|&byte| skip.byte(byte));
         let taken = end.map_or(self.buffer.len(), |end| self.start + end + 1);
         self.buffer.drain(..taken);
         (self.start, self.line) = (0, 0);
         end?;
-        let Drain { skim, head, bytes_total, .. } = self.drain.take()?;
-        Some(Oversize { head, bytes_total, said: skim.finish() })
+        self.skip.take().map(|skip| skip.data.finish())
     }
 
     /// The next complete line and where the one after it starts.
@@ -173,7 +166,7 @@ impl Events {
     }
 }
 
-impl Drain {
+impl Skip {
     /// Takes a byte; true when it ends the event.
     fn byte(&mut self, byte: u8) -> bool {
         let after_return = std::mem::take(&mut self.after_return);
@@ -187,11 +180,9 @@ impl Drain {
         }
         self.length += 1;
         if self.name == b"data:" {
-            // The blank behind the colon is no part of the data, and none of JSON's business.
-            self.bytes_total += u64::from(self.length > 6 || byte != b' ');
-            self.skim.feed(&[byte]);
-            if self.head.len() < HEAD_BYTES_MAX && (self.length > 6 || byte != b' ') {
-                self.head.push(byte);
+            // The blank behind the colon is no part of the data.
+            if self.length > 6 || byte != b' ' {
+                self.data.feed(&[byte]);
             }
         } else if self.name.len() < 5 {
             self.name.push(byte);

@@ -80,12 +80,12 @@ impl Child {
         command.args(arguments).stdin(Stdio::from(theirs_in)).stdout(Stdio::from(theirs_out));
         command.process_group(0).kill_on_drop(true);
         raw::end_with_us(&mut command);
-        let process = command.spawn()?;
-        let group = process.id().and_then(|id| Pid::from_raw(id as i32));
         let pipes = Pipes {
             input: port(ours_in, Interest::WRITABLE)?,
             output: port(ours_out, Interest::READABLE)?,
         };
+        let process = command.spawn()?;
+        let group = process.id().and_then(|id| Pid::from_raw(id as i32));
         Ok((Self { process, group, status: None }, pipes))
     }
 

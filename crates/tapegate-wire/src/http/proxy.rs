@@ -28,6 +28,7 @@ use super::headers;
 use super::listen::{Handler, Reply};
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
+use crate::deck::Outgoing;
 use sessions::Sessions;
 
 /// A transparent proxy in front of one server.
@@ -76,12 +77,15 @@ impl Proxy {
         };
         let mut exchange = self.open(&parts, path.clone());
         let body = match collected {
-            Collected::Whole(body) => body,
-            Collected::TooLarge(message) => return exchange.refuse(message),
+            Collected::Whole(body) => match exchange.record_request(&parts, &body) {
+                Ok(()) => body,
+                Err(stopped) => return headers::refusal(503, &stopped.to_string()),
+            },
+            Collected::TooLarge(message) => match exchange.refuse(message) {
+                Ok(instead) => Bytes::from(instead),
+                Err(refused) => return *refused,
+            },
         };
-        if let Err(Stopped) = exchange.record_request(&parts, &body) {
-            return headers::refusal(503, &Stopped.to_string());
-        }
         let begun = {
             // What a session sends reaches the server in the order it came, or a call could run
             // before the stream is open that its questions are asked on.
@@ -124,6 +128,15 @@ impl Proxy {
                 format!("{}?{query}", own.path()).parse().unwrap_or(asked)
             }
             _ => asked,
+        }
+    }
+
+    /// Forgets everything that waits in a lane which has ended.
+    fn forget(&self, lane: Lane) {
+        for asker in [Side::Client, Side::Server] {
+            let event = Event::Dismissed { lane, asker, bytes: None, why: None };
+            // If the tape has failed, the recording ends anyway.
+            self.station.pass(event).ok();
         }
     }
 }
@@ -171,23 +184,22 @@ impl Exchange {
         *self.lane.get_or_insert_with(|| self.proxy.station.open_exchange())
     }
 
-    /// Refuses a request that is too large.
-    fn refuse(&mut self, message: Oversize) -> Response<ReplyBody> {
+    /// Refuses a body that is too large. If it was an answer, the server gets what is returned in
+    /// its place, or it would wait for ever.
+    fn refuse(&mut self, message: Oversize) -> Result<Vec<u8>, Box<Response<ReplyBody>>> {
         let (bytes_max, bytes_total) =
             (self.proxy.station.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Client, message, bytes_max };
         let answer = match self.proxy.station.pass(event) {
-            Ok(outgoing) => outgoing.into_iter().find_map(|outgoing| outgoing.text),
-            Err(Stopped) => return headers::refusal(503, &Stopped.to_string()),
+            Ok(outgoing) => outgoing.into_iter().next(),
+            Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
         };
+        let words = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
         match answer {
-            Some(text) => headers::json(413, text),
-            None => {
-                let words =
-                    format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
-                headers::error(413, b"null", CODE_TOO_LARGE, &words)
-            }
+            Some(Outgoing { to: Side::Server, text: Some(text), .. }) => Ok(text),
+            Some(Outgoing { text: Some(text), .. }) => Err(Box::new(headers::json(413, text))),
+            _ => Err(Box::new(headers::error(413, b"null", CODE_TOO_LARGE, &words()))),
         }
     }
 
@@ -216,10 +228,8 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if let (Some(lane), Scope::Alone) = (self.lane, self.scope) {
-            // The lane ends here, and with it everything that waits in it.
-            let event = Event::Dismissed { lane, asker: Side::Client, bytes: None, why: None };
-            self.proxy.station.pass(event).ok();
+        if let (Some(lane), Scope::Alone | Scope::Opening) = (self.lane, self.scope) {
+            self.proxy.forget(lane);
         }
     }
 }

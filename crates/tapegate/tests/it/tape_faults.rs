@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use crate::support::{Setup, check, kept, record, request, tape, tapegate};
 
 /// A small file system of its own. It is taken away whatever way a test ends.
-struct Disk {
+pub(crate) struct Disk {
     folder: TempDir,
 }
 
 impl Disk {
-    fn new(size: &str) -> Self {
+    pub(crate) fn new(size: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tapegate-test"]);
@@ -26,7 +26,7 @@ impl Disk {
         Self { folder }
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }

@@ -221,6 +221,17 @@ impl Calls {
         all.into_values().flatten().for_each(|call| call.end());
     }
 
+    /// The raw ids that are not answered.
+    pub(super) fn unanswered(&self) -> Vec<Vec<u8>> {
+        let mut ids = Vec::new();
+        for (key, calls) in self.by_id.borrow().iter() {
+            let raw =
+                |call: &Rc<Call>| call.unanswered().into_iter().find(|id| IdKey::new(id) == *key);
+            ids.extend(calls.iter().filter_map(raw));
+        }
+        ids
+    }
+
     /// The streams that end when the client leaves.
     pub(super) fn subscriptions(&self) -> Vec<Rc<Call>> {
         let by_id = self.by_id.borrow();

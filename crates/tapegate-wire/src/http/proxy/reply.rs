@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, LOCATION};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Response, Uri};
+use http::{HeaderMap, HeaderValue, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
@@ -16,8 +16,8 @@ use tapegate_core::sse::{self, Events, Piece};
 
 use super::super::ReplyBody;
 use super::super::body::{BrokenBody, Collected, Pieces, collect};
-use super::super::headers;
 use super::super::station::Stopped;
+use super::super::{headers, redirect};
 use super::{Exchange, Scope};
 
 impl Exchange {
@@ -77,16 +77,16 @@ impl Exchange {
         Response::from_parts(parts, ReplyBody::full(body))
     }
 
-    /// Marks a body that is no message on the tape.
+    /// Marks a body that is no message, but passed on, on the tape.
     fn mark(&mut self, bytes: &[u8], why: &str) -> Result<(), Stopped> {
-        let lane = self.lane();
-        self.proxy.station.pass(Event::Marked { lane, from: Side::Server, bytes, why }).map(drop)
+        let (lane, from, delivered) = (self.lane(), Side::Server, true);
+        self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).map(drop)
     }
 
     fn pass_too_large(&mut self, message: Oversize) -> Response<ReplyBody> {
         match self.too_large(message) {
             Ok(Some(text)) => headers::json(200, text),
-            Ok(None) => headers::refusal(502, "the server's reply is over the size limit"),
+            Ok(None) => self.unreachable("the server's reply is over the size limit"),
             Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
         }
     }
@@ -103,12 +103,17 @@ impl Exchange {
     /// Learns the session that a request has opened, and forgets one that was ended.
     fn note_session(&mut self, headers: &HeaderMap, success: bool) {
         let mut sessions = self.proxy.sessions.borrow_mut();
-        if let (Some(id), true) = (&self.deletes, success) {
-            sessions.unbind(id);
+        if let (Some(id), true) = (&self.deletes, success)
+            && let Some(lane) = sessions.unbind(id)
+        {
+            self.proxy.forget(lane);
         }
         let (Scope::Opening, Some(lane)) = (self.scope, self.lane) else { return };
         match headers.get("mcp-session-id") {
-            Some(id) => sessions.bind(id.as_bytes(), lane),
+            Some(id) => {
+                self.scope = Scope::Session;
+                sessions.bind(id.as_bytes(), lane);
+            }
             None => self.proxy.station.adopt(lane),
         }
     }
@@ -116,20 +121,16 @@ impl Exchange {
     /// A redirect to the server's own origin would lead past the recorder.
     fn keep_redirect_here(&self, headers: &mut HeaderMap) {
         let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        let path = target.and_then(|target| self.path_if_same_origin(target));
+        let absolute = target.filter(|target| target.contains("//"));
+        let path = absolute.and_then(|target| self.path_at_server(target));
         if let Some(value) = path.and_then(|path| HeaderValue::try_from(path.as_str()).ok()) {
             headers.insert(LOCATION, value);
         }
     }
 
-    /// The path of an absolute URL at the server, or `None` for any other text.
-    fn path_if_same_origin(&self, url: &str) -> Option<PathAndQuery> {
-        let uri: Uri = url.parse().ok()?;
-        let origin = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
-        if !origin.eq_ignore_ascii_case(&self.proxy.upstream.origin()) {
-            return None;
-        }
-        uri.path_and_query().cloned()
+    /// The path of a place at the server, or `None` for any other place.
+    fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
+        redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
     }
 
     /// Records what an event carries and returns the bytes to send.
@@ -149,8 +150,7 @@ impl Exchange {
     /// Learns where a legacy client is told to post, and keeps that place at our origin.
     fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
         let told = String::from_utf8_lossy(data);
-        let path = self.path_if_same_origin(&told).or_else(|| resolve(&self.path, &told));
-        let Some(path) = path else { return piece.raw.clone() };
+        let Some(path) = self.path_at_server(&told) else { return piece.raw.clone() };
         let lane = match (self.lane, self.scope) {
             (Some(lane), Scope::Session) => lane,
             _ => self.proxy.station.open_session(),
@@ -173,21 +173,6 @@ fn is_message(frame: &Frame<'_>) -> bool {
         Body::Message(said) => said.kind() != Kind::Other && (said.version_ok || said.id.is_some()),
         Body::Garbage(_) => false,
     }
-}
-
-/// A path that was told relative to `base`.
-fn resolve(base: &PathAndQuery, told: &str) -> Option<PathAndQuery> {
-    if told.contains("://") {
-        return None;
-    }
-    if told.starts_with('/') {
-        return told.parse().ok();
-    }
-    let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-    if told.starts_with('?') {
-        return format!("{}{told}", base.path()).parse().ok();
-    }
-    format!("{folder}/{}", told.trim_start_matches("./")).parse().ok()
 }
 
 /// An event stream that is recorded as it passes.
