@@ -387,3 +387,26 @@ openssl req -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr -subj /CN=loc
 printf 'subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE' > ext
 openssl x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out leaf.pem -days 2 -extfile ext
 ";
+
+#[test]
+fn no_event_passes_unrecorded_however_its_stream_begins_and_ends() {
+    let stream = [
+        "\u{feff}data: {\"jsonrpc\":\"2.0\",\"method\":\"marked\"}\n\n",
+        "event:\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"nameless\"}\n\n",
+        "data: {\"jsonrpc\":\"2.0\",\"method\":\"torn\"}\n",
+    ]
+    .concat();
+    let sent = stream.clone();
+    let server = WebServer::start(move |_, out| {
+        out.write_all(&[STREAM, sent.as_bytes()].concat()).unwrap();
+        false
+    });
+    let recorder = in_front_of(&server, "/mcp", &[]);
+    let got = ask(recorder.port, "POST /mcp", &[JSON], CALL);
+    assert_eq!(got.body, stream);
+    let (_, tape) = recorder.end();
+    for method in ["marked", "nameless", "torn"] {
+        assert!(tape.contains(&format!("\"method\":\"{method}\"")), "{method}: {tape}");
+    }
+    assert_eq!(tape.matches("\"unterminated\":true").count(), 1, "{tape}");
+}

@@ -132,16 +132,17 @@ impl Exchange {
         uri.path_and_query().cloned()
     }
 
-    /// Records what an event carries and returns the bytes to send.
-    fn pass_event(&mut self, piece: Piece) -> Result<Vec<u8>, Stopped> {
+    /// Records what an event carries and returns the bytes to send. Half an event at the end of a
+    /// stream is `terminated` by nothing, but may be taken for a whole one.
+    fn pass_event(&mut self, piece: Piece, terminated: bool) -> Result<Vec<u8>, Stopped> {
         let Some(data) = &piece.data else { return Ok(piece.raw) };
-        if piece.event.as_deref() == Some(b"endpoint") {
+        if terminated && piece.event.as_deref() == Some(b"endpoint") {
             return Ok(self.pass_endpoint(&piece, data));
         }
         let message = piece.event.as_deref().is_none_or(|event| event == b"message");
         if message && !data.is_empty() {
-            let lane = self.lane();
-            self.proxy.station.receive(lane, Side::Server, data)?;
+            let (lane, from) = (self.lane(), Side::Server);
+            self.proxy.station.pass(Event::Received { lane, from, bytes: data, terminated })?;
         }
         Ok(piece.raw)
     }
@@ -206,7 +207,7 @@ impl EventStream {
         while let Some(next) = self.events.next() {
             match next {
                 Ok(piece) => {
-                    let sent = self.exchange.pass_event(piece)?;
+                    let sent = self.exchange.pass_event(piece, true)?;
                     self.ready.extend_from_slice(&sent);
                 }
                 Err(message) => {
@@ -219,11 +220,12 @@ impl EventStream {
         Ok(())
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), Stopped> {
         self.ended = true;
         if let Some(rest) = self.events.finish() {
-            self.ready.extend_from_slice(&rest.raw);
+            self.ready = self.exchange.pass_event(rest, false)?;
         }
+        Ok(())
     }
 }
 
@@ -236,15 +238,16 @@ impl Pieces for EventStream {
             if self.ended {
                 return Poll::Ready(None);
             }
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     let Ok(bytes) = frame.into_data() else { continue };
-                    if let Err(Stopped) = self.take(&bytes) {
-                        return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
-                    }
+                    self.take(&bytes)
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
                 None => self.finish(),
+            };
+            if let Err(Stopped) = passed {
+                return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
             }
         }
     }
