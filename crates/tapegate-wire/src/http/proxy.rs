@@ -10,6 +10,8 @@ mod reply;
 mod sessions;
 
 use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -21,6 +23,7 @@ use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{CODE_TOO_LARGE, Event};
 use tapegate_core::side::{Lane, Side};
+use tokio::sync::watch;
 
 use super::ReplyBody;
 use super::body::{Collected, collect};
@@ -35,6 +38,8 @@ pub struct Proxy {
     station: Rc<Station>,
     upstream: Upstream,
     sessions: RefCell<Sessions>,
+    /// Why the recording ends, once it does.
+    ending: watch::Sender<Option<String>>,
 }
 
 /// One request and what is known of it while its reply is awaited.
@@ -64,7 +69,12 @@ enum Scope {
 impl Proxy {
     /// A proxy in front of `upstream`.
     pub fn new(station: Rc<Station>, upstream: Upstream) -> Rc<Self> {
-        Rc::new(Self { station, upstream, sessions: RefCell::default() })
+        Rc::new(Self {
+            station,
+            upstream,
+            sessions: RefCell::default(),
+            ending: watch::Sender::new(None),
+        })
     }
 
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
@@ -90,12 +100,15 @@ impl Proxy {
             self.upstream.begin(parts.method, path, parts.headers, body).await
         };
         let response = match begun {
-            Ok(awaited) => awaited.await,
-            Err(error) => Err(error),
+            Ok(awaited) => tokio::select! {
+                response = awaited => response.map_err(|error| error.to_string()),
+                why = ended(self.ending.subscribe()) => Err(why),
+            },
+            Err(error) => Err(error.to_string()),
         };
         match response {
             Ok(response) => exchange.reply(response).await,
-            Err(error) => exchange.unreachable(&error.to_string()),
+            Err(why) => exchange.unreachable(&why),
         }
     }
 
@@ -131,6 +144,20 @@ impl Proxy {
 impl Handler for Proxy {
     fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
         Box::pin(self.exchange(request))
+    }
+
+    fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        self.ending.send_replace(Some(why.to_owned()));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Waits until the recording ends, and says why.
+async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
+    let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+    match why {
+        Some(why) => why,
+        None => std::future::pending().await,
     }
 }
 

@@ -410,3 +410,23 @@ fn no_event_passes_unrecorded_however_its_stream_begins_and_ends() {
     }
     assert_eq!(tape.matches("\"unterminated\":true").count(), 1, "{tape}");
 }
+
+#[test]
+fn whoever_waits_for_an_answer_is_told_when_a_signal_ends_the_recorder() {
+    for begins in [&b""[..], STREAM] {
+        let server = WebServer::start(move |_, out| {
+            out.write_all(begins).unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+            false
+        });
+        let recorder = in_front_of(&server, "/mcp", &[]);
+        let mut client = send(recorder.port, "POST /mcp", &[JSON], CALL);
+        server.wait(1);
+        let (status, tape) = recorder.end();
+        assert_eq!(status.code(), Some(143));
+        let mut got = String::new();
+        client.read_to_string(&mut got).unwrap();
+        let words = "ended by signal 15 before the MCP server answered";
+        assert!(got.contains(words) && tape.contains(words), "{got}\n{tape}");
+    }
+}

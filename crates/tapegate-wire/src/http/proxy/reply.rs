@@ -1,5 +1,6 @@
 //! The way back: replies and event streams, read along and passed on.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -18,7 +19,7 @@ use super::super::ReplyBody;
 use super::super::body::{BrokenBody, Collected, Pieces, collect};
 use super::super::headers;
 use super::super::station::Stopped;
-use super::{Exchange, Scope};
+use super::{Exchange, Scope, ended};
 
 impl Exchange {
     /// Passes on what the server replied, and has it recorded first.
@@ -33,8 +34,15 @@ impl Exchange {
                     .unreachable("the server compresses its events, though it was not asked to");
             }
             let events = Events::new(self.proxy.station.message_bytes_max());
-            let stream =
-                EventStream { exchange: self, body, events, ready: Vec::new(), ended: false };
+            let ending = Box::pin(ended(self.proxy.ending.subscribe()));
+            let stream = EventStream {
+                exchange: self,
+                body,
+                events,
+                ready: Vec::new(),
+                ended: false,
+                ending,
+            };
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
         let carries_messages =
@@ -42,7 +50,11 @@ impl Exchange {
         if !carries_messages || self.lane.is_none() {
             return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
         }
-        match collect(body, self.proxy.station.message_bytes_max()).await {
+        let collected = tokio::select! {
+            collected = collect(body, self.proxy.station.message_bytes_max()) => collected,
+            why = ended(self.proxy.ending.subscribe()) => return self.unreachable(&why),
+        };
+        match collected {
             Ok(Collected::Whole(body)) => self.pass_whole(parts, body),
             Ok(Collected::TooLarge(message)) => self.pass_too_large(message),
             Err(error) => self.unreachable(&format!("the server's reply broke off: {error}")),
@@ -198,6 +210,8 @@ struct EventStream {
     events: Events,
     ready: Vec<u8>,
     ended: bool,
+    /// Comes when the recording ends.
+    ending: Pin<Box<dyn Future<Output = String>>>,
 }
 
 impl EventStream {
@@ -220,6 +234,15 @@ impl EventStream {
         Ok(())
     }
 
+    /// Ends the stream before the server does; whoever waits for an answer on it is told `why`.
+    fn give_up(&mut self, why: &str) {
+        self.ended = true;
+        // If the tape is what failed, all that is left is to end.
+        if let Ok(Some(answer)) = self.exchange.dismiss(Some(why)) {
+            sse::write_event(&mut self.ready, None, Some("message"), &answer);
+        }
+    }
+
     fn finish(&mut self) -> Result<(), Stopped> {
         self.ended = true;
         if let Some(rest) = self.events.finish() {
@@ -237,6 +260,10 @@ impl Pieces for EventStream {
             }
             if self.ended {
                 return Poll::Ready(None);
+            }
+            if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
+                self.give_up(&why);
+                continue;
             }
             let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
