@@ -19,7 +19,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Frame, Kind};
+use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{CODE_TOO_LARGE, Event};
 use tapegate_core::side::{Lane, Side};
@@ -152,6 +152,11 @@ impl Handler for Proxy {
     }
 }
 
+/// Whether something is a message of this protocol wherever it is sent.
+fn is_message(said: &Envelope<'_>) -> bool {
+    said.version_ok && said.kind() != Kind::Other
+}
+
 /// Waits until the recording ends, and says why.
 async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
     let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
@@ -188,8 +193,12 @@ impl Exchange {
         let to_endpoint =
             self.scope == Scope::Session || self.path.path() == self.proxy.upstream.path().path();
         match frame.body() {
-            Body::Message(said) => to_endpoint || (said.version_ok && said.kind() != Kind::Other),
-            Body::Batch | Body::Garbage(_) => to_endpoint,
+            Body::Message(said) => to_endpoint || is_message(said),
+            Body::Batch => {
+                let elements = frame::elements(frame.bytes());
+                to_endpoint || elements.iter().any(|one| one.envelope().is_some_and(is_message))
+            }
+            Body::Garbage(_) => to_endpoint,
         }
     }
 

@@ -430,3 +430,14 @@ fn whoever_waits_for_an_answer_is_told_when_a_signal_ends_the_recorder() {
         assert!(got.contains(words) && tape.contains(words), "{got}\n{tape}");
     }
 }
+
+#[test]
+fn a_batch_is_on_the_tape_wherever_it_is_posted() {
+    let server =
+        WebServer::start(|_, out| out.write_all(&json("", &format!("[{ANSWER}]"))).is_ok());
+    let recorder = in_front_of(&server, "/mcp", &[]);
+    let got = ask(recorder.port, "POST /mcp/", &[JSON], &format!("[{CALL}]"));
+    assert_eq!(got.body, format!("[{ANSWER}]"));
+    let (_, tape) = recorder.end();
+    assert!(tape.contains(CALL) && tape.contains(ANSWER), "{tape}");
+}
