@@ -10,6 +10,8 @@ mod reply;
 mod sessions;
 
 use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -17,10 +19,11 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Frame, Kind};
+use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{CODE_TOO_LARGE, Event};
 use tapegate_core::side::{Lane, Side};
+use tokio::sync::watch;
 
 use super::ReplyBody;
 use super::body::{Collected, collect};
@@ -36,6 +39,8 @@ pub struct Proxy {
     station: Rc<Station>,
     upstream: Upstream,
     sessions: RefCell<Sessions>,
+    /// Why the recording ends, once it does.
+    ending: watch::Sender<Option<String>>,
 }
 
 /// One request and what is known of it while its reply is awaited.
@@ -65,7 +70,12 @@ enum Scope {
 impl Proxy {
     /// A proxy in front of `upstream`.
     pub fn new(station: Rc<Station>, upstream: Upstream) -> Rc<Self> {
-        Rc::new(Self { station, upstream, sessions: RefCell::default() })
+        Rc::new(Self {
+            station,
+            upstream,
+            sessions: RefCell::default(),
+            ending: watch::Sender::new(None),
+        })
     }
 
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
@@ -94,12 +104,15 @@ impl Proxy {
             self.upstream.begin(parts.method, path, parts.headers, body).await
         };
         let response = match begun {
-            Ok(awaited) => awaited.await,
-            Err(error) => Err(error),
+            Ok(awaited) => tokio::select! {
+                response = awaited => response.map_err(|error| error.to_string()),
+                why = ended(self.ending.subscribe()) => Err(why),
+            },
+            Err(error) => Err(error.to_string()),
         };
         match response {
             Ok(response) => exchange.reply(response).await,
-            Err(error) => exchange.unreachable(&error.to_string()),
+            Err(why) => exchange.unreachable(&why),
         }
     }
 
@@ -145,6 +158,25 @@ impl Handler for Proxy {
     fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
         Box::pin(self.exchange(request))
     }
+
+    fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        self.ending.send_replace(Some(why.to_owned()));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Whether something is a message of this protocol wherever it is sent.
+fn is_message(said: &Envelope<'_>) -> bool {
+    said.version_ok && said.kind() != Kind::Other
+}
+
+/// Waits until the recording ends, and says why.
+async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
+    let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+    match why {
+        Some(why) => why,
+        None => std::future::pending().await,
+    }
 }
 
 impl Exchange {
@@ -174,8 +206,12 @@ impl Exchange {
         let to_endpoint =
             self.scope == Scope::Session || self.path.path() == self.proxy.upstream.path().path();
         match frame.body() {
-            Body::Message(said) => to_endpoint || (said.version_ok && said.kind() != Kind::Other),
-            Body::Batch | Body::Garbage(_) => to_endpoint,
+            Body::Message(said) => to_endpoint || is_message(said),
+            Body::Batch => {
+                let elements = frame::elements(frame.bytes());
+                to_endpoint || elements.iter().any(|one| one.envelope().is_some_and(is_message))
+            }
+            Body::Garbage(_) => to_endpoint,
         }
     }
 

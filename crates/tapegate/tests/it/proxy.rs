@@ -424,3 +424,57 @@ openssl req -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr -subj /CN=loc
 printf 'subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE' > ext
 openssl x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out leaf.pem -days 2 -extfile ext
 ";
+
+#[test]
+fn no_event_passes_unrecorded_however_its_stream_begins_and_ends() {
+    let stream = [
+        "\u{feff}data: {\"jsonrpc\":\"2.0\",\"method\":\"marked\"}\n\n",
+        "event:\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"nameless\"}\n\n",
+        "data: {\"jsonrpc\":\"2.0\",\"method\":\"torn\"}\n",
+    ]
+    .concat();
+    let sent = stream.clone();
+    let server = WebServer::start(move |_, out| {
+        out.write_all(&[STREAM, sent.as_bytes()].concat()).unwrap();
+        false
+    });
+    let recorder = in_front_of(&server, "/mcp", &[]);
+    let got = ask(recorder.port, "POST /mcp", &[JSON], CALL);
+    assert_eq!(got.body, stream);
+    let (_, tape) = recorder.end();
+    for method in ["marked", "nameless", "torn"] {
+        assert!(tape.contains(&format!("\"method\":\"{method}\"")), "{method}: {tape}");
+    }
+    assert_eq!(tape.matches("\"unterminated\":true").count(), 1, "{tape}");
+}
+
+#[test]
+fn whoever_waits_for_an_answer_is_told_when_a_signal_ends_the_recorder() {
+    for begins in [&b""[..], STREAM] {
+        let server = WebServer::start(move |_, out| {
+            out.write_all(begins).unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+            false
+        });
+        let recorder = in_front_of(&server, "/mcp", &[]);
+        let mut client = send(recorder.port, "POST /mcp", &[JSON], CALL);
+        server.wait(1);
+        let (status, tape) = recorder.end();
+        assert_eq!(status.code(), Some(143));
+        let mut got = String::new();
+        client.read_to_string(&mut got).unwrap();
+        let words = "ended by signal 15 before the MCP server answered";
+        assert!(got.contains(words) && tape.contains(words), "{got}\n{tape}");
+    }
+}
+
+#[test]
+fn a_batch_is_on_the_tape_wherever_it_is_posted() {
+    let server =
+        WebServer::start(|_, out| out.write_all(&json("", &format!("[{ANSWER}]"))).is_ok());
+    let recorder = in_front_of(&server, "/mcp", &[]);
+    let got = ask(recorder.port, "POST /mcp/", &[JSON], &format!("[{CALL}]"));
+    assert_eq!(got.body, format!("[{ANSWER}]"));
+    let (_, tape) = recorder.end();
+    assert!(tape.contains(CALL) && tape.contains(ANSWER), "{tape}");
+}

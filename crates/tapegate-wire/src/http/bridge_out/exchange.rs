@@ -54,7 +54,11 @@ impl Bridge {
                 if call.sort != Sort::Initialize {
                     call.release();
                 }
-                slot.into_iter().for_each(|slot| call.keep(slot));
+                call.wait_elsewhere(slot);
+                // The stream may have been lost just now.
+                if *self.transport.borrow() == Transport::Streamable && !self.is_listening() {
+                    self.give_up_elsewhere().await;
+                }
             }
             Ok(Answer::Here) => {
                 let problem = Problem::new("the MCP server replied without an answer");

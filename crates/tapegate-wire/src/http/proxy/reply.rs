@@ -1,5 +1,6 @@
 //! The way back: replies and event streams, read along and passed on.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -18,7 +19,7 @@ use super::super::ReplyBody;
 use super::super::body::{BrokenBody, Collected, Pieces, collect};
 use super::super::station::Stopped;
 use super::super::{headers, redirect};
-use super::{Exchange, Scope};
+use super::{Exchange, Scope, ended};
 
 impl Exchange {
     /// Passes on what the server replied, and has it recorded first.
@@ -33,8 +34,15 @@ impl Exchange {
                     .unreachable("the server compresses its events, though it was not asked to");
             }
             let events = Events::new(self.proxy.station.message_bytes_max());
-            let stream =
-                EventStream { exchange: self, body, events, ready: Vec::new(), ended: false };
+            let ending = Box::pin(ended(self.proxy.ending.subscribe()));
+            let stream = EventStream {
+                exchange: self,
+                body,
+                events,
+                ready: Vec::new(),
+                ended: false,
+                ending,
+            };
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
         let carries_messages =
@@ -42,7 +50,11 @@ impl Exchange {
         if !carries_messages || self.lane.is_none() {
             return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
         }
-        match collect(body, self.proxy.station.message_bytes_max()).await {
+        let collected = tokio::select! {
+            collected = collect(body, self.proxy.station.message_bytes_max()) => collected,
+            why = ended(self.proxy.ending.subscribe()) => return self.unreachable(&why),
+        };
+        match collected {
             Ok(Collected::Whole(body)) => self.pass_whole(parts, body),
             Ok(Collected::TooLarge(message)) => self.pass_too_large(message),
             Err(error) => self.unreachable(&format!("the server's reply broke off: {error}")),
@@ -133,16 +145,17 @@ impl Exchange {
         redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
     }
 
-    /// Records what an event carries and returns the bytes to send.
-    fn pass_event(&mut self, piece: Piece) -> Result<Vec<u8>, Stopped> {
+    /// Records what an event carries and returns the bytes to send. Half an event at the end of a
+    /// stream is `terminated` by nothing, but may be taken for a whole one.
+    fn pass_event(&mut self, piece: Piece, terminated: bool) -> Result<Vec<u8>, Stopped> {
         let Some(data) = &piece.data else { return Ok(piece.raw) };
-        if piece.event.as_deref() == Some(b"endpoint") {
+        if terminated && piece.event.as_deref() == Some(b"endpoint") {
             return Ok(self.pass_endpoint(&piece, data));
         }
         let message = piece.event.as_deref().is_none_or(|event| event == b"message");
         if message && !data.is_empty() {
-            let lane = self.lane();
-            self.proxy.station.receive(lane, Side::Server, data)?;
+            let (lane, from) = (self.lane(), Side::Server);
+            self.proxy.station.pass(Event::Received { lane, from, bytes: data, terminated })?;
         }
         Ok(piece.raw)
     }
@@ -182,6 +195,8 @@ struct EventStream {
     events: Events,
     ready: Vec<u8>,
     ended: bool,
+    /// Comes when the recording ends.
+    ending: Pin<Box<dyn Future<Output = String>>>,
 }
 
 impl EventStream {
@@ -191,7 +206,7 @@ impl EventStream {
         while let Some(next) = self.events.next() {
             match next {
                 Ok(piece) => {
-                    let sent = self.exchange.pass_event(piece)?;
+                    let sent = self.exchange.pass_event(piece, true)?;
                     self.ready.extend_from_slice(&sent);
                 }
                 Err(message) => {
@@ -204,11 +219,21 @@ impl EventStream {
         Ok(())
     }
 
-    fn finish(&mut self) {
+    /// Ends the stream before the server does; whoever waits for an answer on it is told `why`.
+    fn give_up(&mut self, why: &str) {
+        self.ended = true;
+        // If the tape is what failed, all that is left is to end.
+        if let Ok(Some(answer)) = self.exchange.dismiss(Some(why)) {
+            sse::write_event(&mut self.ready, None, Some("message"), &answer);
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Stopped> {
         self.ended = true;
         if let Some(rest) = self.events.finish() {
-            self.ready.extend_from_slice(&rest.raw);
+            self.ready = self.exchange.pass_event(rest, false)?;
         }
+        Ok(())
     }
 }
 
@@ -221,15 +246,20 @@ impl Pieces for EventStream {
             if self.ended {
                 return Poll::Ready(None);
             }
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
+                self.give_up(&why);
+                continue;
+            }
+            let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     let Ok(bytes) = frame.into_data() else { continue };
-                    if let Err(Stopped) = self.take(&bytes) {
-                        return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
-                    }
+                    self.take(&bytes)
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
                 None => self.finish(),
+            };
+            if let Err(Stopped) = passed {
+                return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
             }
         }
     }

@@ -252,3 +252,29 @@ fn an_answer_over_the_limit_becomes_an_error_for_the_server_and_so_does_its_ques
     };
     wait_for("the server is told", || refused("71") && refused("72"));
 }
+
+#[test]
+fn a_request_that_was_only_accepted_is_given_up_when_the_servers_stream_is_lost() {
+    let gets = Mutex::new(0);
+    let server = Server::start(move |asked, out| {
+        if asked.method == "GET" {
+            *gets.lock().unwrap() += 1;
+            if *gets.lock().unwrap() > 1 {
+                opens(asked, out);
+                return;
+            }
+            stream(out);
+            piece(out, b"retry: 1\n\n");
+            std::thread::sleep(Duration::from_millis(500));
+            return end(out);
+        }
+        if !opens(asked, out) {
+            accepted(out);
+        }
+    });
+    let mut agent = Agent::open(&server.origin, &[]);
+    agent.call(1, "x");
+    let answer = agent.hear();
+    assert!(answer.contains("its stream was lost before it answered"), "{answer}");
+    assert_eq!(agent.leave().code, Some(0));
+}
