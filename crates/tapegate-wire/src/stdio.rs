@@ -28,7 +28,8 @@ use pump::{Pump, Turn};
 pub struct Patience {
     /// What the server has to end by itself after its input was closed.
     pub grace: Duration,
-    /// The same after a signal, when whoever sent it is about to lose patience too.
+    /// The same after a signal, when whoever sent it is about to lose patience too; nothing if no
+    /// answer is awaited.
     pub grace_on_signal: Duration,
     /// What it has to end after it was asked to.
     pub after_term: Duration,
@@ -158,7 +159,7 @@ impl Session<'_> {
             turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
-                if self.ending.signalled(number, child) {
+                if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {
                     self.let_go();
                 }
             }

@@ -61,11 +61,15 @@ impl Ending {
 
     /// A signal came: the first begins the end, a further one hastens it. True when nothing is
     /// waited for any longer.
-    pub(super) fn signalled(&mut self, number: i32, child: &Child) -> bool {
+    ///
+    /// A client may kill us some 40 ms after it has asked us to end. So the server is given time
+    /// only if `wanted` more answers may come of it; else it is asked too, as it would be if the
+    /// client had started it itself.
+    pub(super) fn signalled(&mut self, number: i32, wanted: usize, child: &Child) -> bool {
         self.cause.get_or_insert(Cause::Signal(number));
         self.signalled = true;
         match self.step {
-            Step::Running | Step::Answering => {
+            Step::Running | Step::Answering if wanted > 0 => {
                 self.go(Step::Grace, self.patience.grace_on_signal);
                 false
             }

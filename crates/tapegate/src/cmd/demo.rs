@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// Where the tape goes [default: a new folder for temporary files]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Overwrite a tape that exists already
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Be the server of the demo
     #[arg(long, hide = true)]
     serve: bool,
@@ -38,13 +41,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let us = std::env::current_exe().context("cannot find this program")?;
     writeln!(out, "An agent, a recorder and an MCP server are started: three processes.\n")?;
     let mut recorder = Command::new(&us);
-    recorder.arg("record").arg("-o").arg(&tape).args(["--name", "demo", "--quiet", "--"]);
-    recorder.arg(&us).args(["demo", "--serve"]);
+    recorder.arg("record").arg("-o").arg(&tape).args(["--name", "demo", "--quiet"]);
+    recorder.args(args.force.then_some("--force")).arg("--").arg(&us).args(["demo", "--serve"]);
     let status = agent::run(recorder, out)?;
     if !status.success() {
-        return Err(
-            Failure::new(Exit::Findings, format!("the recorder ended with {status}")).into()
-        );
+        // The recorder has said why.
+        return Ok(Exit::of_child(Some(status)));
     }
     conclude(&tape, out)?;
     Ok(Exit::Ok)

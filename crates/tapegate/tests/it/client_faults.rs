@@ -49,6 +49,20 @@ fn signals_end_the_session_with_their_code_and_tell_the_client() {
 }
 
 #[test]
+fn a_signal_is_handed_on_at_once_when_no_answer_is_awaited() {
+    // Codex kills its servers some 40 ms after it asked them to end; the footer must be there first.
+    for (asked, is_awaited) in [(vec![request(1)], false), (vec![request(1), request(2)], true)] {
+        let mut run = record(&["answer=1", "eof", "sleep=200", "say={}"]).start();
+        run.send(asked.concat().as_bytes());
+        run.lines(1);
+        run.signal(Signal::TERM);
+        let end = run.end().exits(143).checks().leaves_no_process();
+        let said = String::from_utf8(end.said(Side::Server)).unwrap();
+        assert_eq!(said.contains("\n{}\n"), is_awaited, "{said}");
+    }
+}
+
+#[test]
 fn a_signal_ends_a_session_whose_server_ignores_term() {
     let mut run =
         record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();

@@ -14,3 +14,20 @@ fn the_demo_records_a_session_says_where_and_leaves_a_tape_without_faults() {
     let found = check(&tape, 0);
     assert!(found.contains(": ok, "), "{found}");
 }
+
+#[test]
+fn the_demo_overwrites_a_tape_only_when_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = |more: &[&str]| {
+        let mut demo = tapegate();
+        demo.args(["demo", "-o", "demo.jsonl"]).args(more).current_dir(folder.path());
+        demo.output().unwrap()
+    };
+    assert_eq!(demo(&[]).status.code(), Some(0));
+    let again = demo(&[]);
+    assert_eq!(again.status.code(), Some(3));
+    let words = String::from_utf8(again.stderr).unwrap();
+    assert!(words.starts_with("error: `demo.jsonl` exists already\n\nhint: "), "{words}");
+    assert!(words.contains("--force") && words.matches("error: ").count() == 1, "{words}");
+    assert_eq!(demo(&["--force"]).status.code(), Some(0));
+}

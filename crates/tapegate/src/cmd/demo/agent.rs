@@ -35,9 +35,20 @@ pub(super) fn run(mut recorder: Command, out: &mut dyn Write) -> anyhow::Result<
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start the recorder")?;
-    let mut to_server = child.stdin.take().context("the recorder has no input")?;
-    let mut lines =
-        BufReader::new(child.stdout.take().context("the recorder has no output")?).lines();
+    let to_server = child.stdin.take().context("the recorder has no input")?;
+    let from_server = child.stdout.take().context("the recorder has no output")?;
+    let played = play(to_server, BufReader::new(from_server), out);
+    let status = child.wait()?;
+    // A recorder that failed is the better reason.
+    if status.success() { played.map(|()| status) } else { Ok(status) }
+}
+
+fn play(
+    mut to_server: impl Write,
+    from_server: impl BufRead,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let mut lines = from_server.lines();
     for (what, text) in SCRIPT {
         writeln!(out, "{} {what}", arrow("agent  →"))?;
         writeln!(to_server, "{text}")?;
@@ -46,8 +57,7 @@ pub(super) fn run(mut recorder: Command, out: &mut dyn Write) -> anyhow::Result<
             await_answer(&asked, &mut lines, &mut to_server, out)?;
         }
     }
-    drop(to_server);
-    Ok(child.wait()?)
+    Ok(())
 }
 
 /// Reads until the answer to `asked` has come, and answers what the server asks meanwhile.

@@ -154,7 +154,11 @@ impl Upstream {
 
 fn refused(error: &OpenError) -> anyhow::Error {
     let failure = Failure::new(Exit::Io, error);
+    let folder = "a folder (`record -o DIR/`, `tape --tape-dir DIR`) gives each session its own";
     match error.hint() {
+        Some(hint) if matches!(error, OpenError::Exists { .. } | OpenError::Busy { .. }) => {
+            failure.hint(format!("{hint}; {folder}")).into()
+        }
         Some(hint) => failure.hint(hint).into(),
         None => failure.into(),
     }
