@@ -190,11 +190,6 @@ impl Relay {
         }
     }
 
-    /// How many messages went over the wire.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
     /// Updates who waits for what, and says how the frame stands on the tape.
     fn note(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>) -> What {
         match frame.body() {
