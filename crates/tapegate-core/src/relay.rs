@@ -5,6 +5,8 @@
 //! before its frame is sent; a request is known as pending before its bytes leave; and a request
 //! that can no longer be answered gets an error from us, once, where somebody still listens.
 
+mod event;
+
 use std::borrow::Cow;
 
 use crate::frame::{self, Body, Envelope, Frame, Kind};
@@ -14,116 +16,12 @@ use crate::side::{Lane, Side};
 use crate::tape::{Element, Entry, Reply, UNDELIVERED, What};
 use crate::time::At;
 
+pub use event::{Action, Event};
+
 /// The error code of an answer we give because the other side is gone.
 pub const CODE_GONE: i32 = -32000;
 /// The error code of an answer we give to or for a message over the size limit.
 pub const CODE_TOO_LARGE: i32 = -32010;
-
-/// Something that happened on the wire.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A message arrived; `terminated` is false for a last line without its line end.
-    Received {
-        /// The conversation.
-        lane: Lane,
-        /// Who sent it.
-        from: Side,
-        /// Its exact bytes, line end not included.
-        bytes: &'a [u8],
-        /// Whether its line end arrived too.
-        terminated: bool,
-    },
-    /// A message arrived that is over the limit; it was drained and is not forwarded.
-    TooLarge {
-        /// The conversation.
-        lane: Lane,
-        /// Who sent it.
-        from: Side,
-        /// What is known of it.
-        message: Oversize,
-        /// The limit it broke.
-        bytes_max: usize,
-    },
-    /// We have something to say of our own accord; it is recorded as ours.
-    Ours {
-        /// The conversation.
-        lane: Lane,
-        /// To whom.
-        to: Side,
-        /// The text, line end not included.
-        bytes: &'a [u8],
-    },
-    /// Something arrived that is no part of the conversation, or could not be handed on. It is
-    /// marked on the tape, and that is all the relay does about it.
-    Marked {
-        /// The conversation.
-        lane: Lane,
-        /// Who sent it.
-        from: Side,
-        /// Its exact bytes, line end not included.
-        bytes: &'a [u8],
-        /// What there is to say about it.
-        why: &'a str,
-        /// Whether the other side gets it all the same.
-        delivered: bool,
-    },
-    /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
-    Dismissed {
-        /// The conversation.
-        lane: Lane,
-        /// Who asked.
-        asker: Side,
-        /// The request or batch; `None` for everything asked in the lane.
-        bytes: Option<&'a [u8]>,
-        /// What to answer in the server's place; `None` for nothing.
-        why: Option<&'a str>,
-    },
-    /// A request failed on its way or was refused there: its asker gets `error`.
-    Failed {
-        /// The conversation.
-        lane: Lane,
-        /// Who asked.
-        asker: Side,
-        /// The raw id of the request.
-        id: &'a [u8],
-        /// The text of a JSON-RPC error object, on one line.
-        error: &'a [u8],
-    },
-    /// A side is gone and will not answer what it was asked.
-    Gone {
-        /// The conversation, or all.
-        lane: Option<Lane>,
-        /// Who is gone.
-        side: Side,
-        /// Why, for those who still wait.
-        why: &'a str,
-    },
-}
-
-/// Something the wire must do, in order.
-#[derive(Debug)]
-pub enum Action<'a> {
-    /// Put an entry on the tape.
-    Record(Entry<'a>),
-    /// Send a frame on as it arrived.
-    Forward {
-        /// The conversation.
-        lane: Lane,
-        /// Where to.
-        to: Side,
-        /// The frame.
-        frame: &'a Frame<'a>,
-    },
-    /// Send a message of our own. It has no line end.
-    Answer {
-        /// The conversation.
-        lane: Lane,
-        /// Where to.
-        to: Side,
-        /// The text.
-        text: Vec<u8>,
-    },
-}
 
 /// The state machine of a session, or of all sessions of one recording.
 #[derive(Debug, Default)]
@@ -188,11 +86,6 @@ impl Relay {
             Side::Client => self.from_client.wanted(),
             Side::Server => self.from_server.wanted(),
         }
-    }
-
-    /// How many messages went over the wire.
-    pub fn count(&self) -> u64 {
-        self.count
     }
 
     /// Updates who waits for what, and says how the frame stands on the tape.

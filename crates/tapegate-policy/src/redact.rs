@@ -56,16 +56,6 @@ impl Redactor {
         Self { passes: vec![rules], key }
     }
 
-    /// What is masked, pass by pass.
-    pub fn passes(&self) -> &[Rules] {
-        &self.passes
-    }
-
-    /// The key of the placeholders.
-    pub fn key(&self) -> &Key {
-        &self.key
-    }
-
     /// `text`, which is no message, with the secrets masked that patterns find.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.fold(Cow::Borrowed(text), |pass, text| pass.text(text))

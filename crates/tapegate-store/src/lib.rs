@@ -11,6 +11,7 @@ pub mod source;
 /// A tape that is being written.
 pub mod writer;
 
+mod beside;
 mod file;
 mod flusher;
 mod gzip;

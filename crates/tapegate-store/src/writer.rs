@@ -18,6 +18,9 @@ use tapegate_core::tape::{
 };
 use tapegate_core::time::At;
 
+pub use crate::beside::beside;
+
+use crate::beside::Beside;
 use crate::file::{self, OpenError, Opening};
 use crate::flusher::Flusher;
 use crate::gzip::GzipFile;
@@ -82,15 +85,6 @@ struct TapeFile {
     bytes_written: u64,
     bytes_committed: u64,
     error: Option<io::Error>,
-}
-
-/// The file for what the thoughtjack dialect has no line for; made when it is first needed.
-struct Beside {
-    path: PathBuf,
-    buffer: Vec<u8>,
-    file: Option<File>,
-    /// Its length.
-    bytes: u64,
 }
 
 impl TapeWriter {
@@ -304,59 +298,6 @@ impl Sink for TapeFile {
             self.error = self.write_through(bytes).err();
         }
     }
-}
-
-impl Beside {
-    /// The file beside `tape`; beside a tape that begins now, what an older one left is taken away.
-    fn new(tape: &Path, begins: bool) -> Self {
-        let path = beside(tape);
-        if begins && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
-            std::fs::remove_file(&path).ok();
-        }
-        Self { path, buffer: Vec::new(), file: None, bytes: 0 }
-    }
-
-    fn commit(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        if self.file.is_none() {
-            let opened = file::open(&self.path, Opening::Append).map_err(io::Error::other)?;
-            if opened.torn {
-                self.buffer.insert(0, b'\n');
-            }
-            (self.file, self.bytes) = (Some(opened.file), opened.bytes);
-        }
-        if let Some(file) = &mut self.file {
-            file.write_all(&self.buffer)?;
-            self.bytes += self.buffer.len() as u64;
-        }
-        self.buffer.clear();
-        Ok(())
-    }
-
-    /// Takes back what was written since the file had `bytes` bytes.
-    fn cut_back(&mut self, bytes: u64) {
-        self.buffer.clear();
-        if let Some(file) = &mut self.file {
-            let cut = file.set_len(bytes).and_then(|()| file.seek(SeekFrom::Start(bytes)));
-            self.bytes = if cut.is_ok() { bytes } else { self.bytes };
-        }
-    }
-
-    fn sync(&self) {
-        if let Some(file) = &self.file {
-            // The tape itself is what must last; its sync reports a dying disk.
-            drop(file.sync_data());
-        }
-    }
-}
-
-/// Where the frames of `tape` lie that its dialect has no line for.
-pub fn beside(tape: &Path) -> PathBuf {
-    let mut name = tape.as_os_str().to_owned();
-    name.push(".anomalies.jsonl");
-    name.into()
 }
 
 /// What is written to a file without a name is lost with the process that writes it.

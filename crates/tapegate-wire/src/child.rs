@@ -114,16 +114,21 @@ impl Child {
 
     /// Ends the group: waits `grace`, asks, waits `patience`, kills. Its input must be closed.
     pub async fn end(&mut self, grace: Duration, patience: Duration) -> io::Result<ExitStatus> {
-        if let Ok(status) = tokio::time::timeout(grace, self.exited()).await {
-            self.signal(Signal::KILL);
-            return status;
-        }
-        self.signal(Signal::TERM);
-        if let Ok(status) = tokio::time::timeout(patience, self.exited()).await {
-            self.signal(Signal::KILL);
-            return status;
-        }
+        let status = self.end_first(grace, patience).await;
+        // Whoever the first process has left behind goes too; then the group's number is free for
+        // others, whom it must not hit.
         self.signal(Signal::KILL);
+        self.group = None;
+        status
+    }
+
+    async fn end_first(&mut self, grace: Duration, patience: Duration) -> io::Result<ExitStatus> {
+        for (time, signal) in [(grace, Signal::TERM), (patience, Signal::KILL)] {
+            if let Ok(status) = tokio::time::timeout(time, self.exited()).await {
+                return status;
+            }
+            self.signal(signal);
+        }
         self.exited().await
     }
 }

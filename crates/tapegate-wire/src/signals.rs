@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that ask us to end.
@@ -10,6 +11,9 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// Listened to and not heard: a tape over the user's limit for files is an error like a full
+    /// disk, not the end of us.
+    _file_limit: Signal,
 }
 
 impl Signals {
@@ -19,6 +23,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
         })
     }
 

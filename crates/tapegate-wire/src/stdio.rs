@@ -4,6 +4,7 @@
 //! before anything else is looked at. Neither direction waits for the other, and a side that does
 //! not read is not read from: nothing gathers in memory but one read.
 
+mod due;
 mod ending;
 mod pump;
 

@@ -24,7 +24,7 @@ pub struct Skim {
 pub struct Skimmed {
     /// The id as written.
     pub id: Option<Vec<u8>>,
-    /// The method as written, quotes included.
+    /// The method as written, quotes included; of a very long one, the start.
     pub method: Option<Vec<u8>>,
     /// Whether `result` or `error` occurs: the message is an answer.
     pub answer: bool,
@@ -88,7 +88,9 @@ impl Skim {
         let usable = value.len() < KEPT_BYTES_MAX && crate::json::check(&value).is_ok();
         match key.as_slice() {
             b"\"id\"" if usable => self.found.id = Some(value),
-            b"\"method\"" if usable => self.found.method = Some(value),
+            b"\"method\"" if usable || value.len() == KEPT_BYTES_MAX => {
+                self.found.method = Some(value);
+            }
             b"\"result\"" | b"\"error\"" => self.found.answer = true,
             _ => {}
         }
@@ -124,6 +126,13 @@ mod tests {
         let found = skim(r#"{"result":{"content":[]},"id":18446744073709551616}"#, 3);
         assert_eq!(found.id.as_deref(), Some(&b"18446744073709551616"[..]));
         assert!(found.answer && found.method.is_none());
+    }
+
+    #[test]
+    fn a_request_is_one_however_long_its_method_is() {
+        let text = format!(r#"{{"id":1,"method":"{}"}}"#, "m".repeat(KEPT_BYTES_MAX));
+        let found = skim(&text, 100);
+        assert!(found.id.as_deref() == Some(b"1") && found.method.is_some());
     }
 
     #[test]

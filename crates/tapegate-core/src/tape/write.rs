@@ -20,7 +20,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// How finely the dialect writes moments.
-    pub fn sub_second(self) -> SubSecond {
+    fn sub_second(self) -> SubSecond {
         match self {
             Self::Thoughtjack => SubSecond::Micros,
             Self::Overwatch => SubSecond::Millis,

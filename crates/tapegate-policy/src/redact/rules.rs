@@ -81,7 +81,7 @@ impl Rules {
     }
 
     /// The names of the built-in patterns.
-    pub fn pattern_names() -> Vec<&'static str> {
+    fn pattern_names() -> Vec<&'static str> {
         let mut names: Vec<_> = SHAPES.iter().map(|shape| shape.name).collect();
         names.sort_unstable();
         names.dedup();

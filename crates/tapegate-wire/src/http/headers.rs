@@ -13,7 +13,7 @@ use tapegate_core::frame;
 
 use super::ReplyBody;
 
-/// The most that a compressed body is unpacked to.
+/// The most that a compressed body is unpacked to; one that holds more is recorded as it came.
 const UNPACKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Takes out what is meant for the next hop only.
@@ -62,9 +62,9 @@ pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]>
         _ => return Cow::Borrowed(body),
     };
     let mut text = Vec::new();
-    match packed.by_ref().take(UNPACKED_BYTES_MAX).read_to_end(&mut text) {
-        Ok(_) => Cow::Owned(text),
-        Err(_) => Cow::Borrowed(body),
+    match packed.by_ref().take(UNPACKED_BYTES_MAX + 1).read_to_end(&mut text) {
+        Ok(count) if count as u64 <= UNPACKED_BYTES_MAX => Cow::Owned(text),
+        _ => Cow::Borrowed(body),
     }
 }
 
@@ -101,6 +101,21 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, name.parse().unwrap());
             assert_eq!(readable(&headers, &packed), text, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_packed_body_is_read_whole_or_not_at_all() {
+        let headers = HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
+        for bytes in [10, UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX + 1] {
+            let mut packed = Vec::new();
+            let zeros = std::io::repeat(b'0').take(bytes);
+            flate2::read::GzEncoder::new(zeros, flate2::Compression::fast())
+                .read_to_end(&mut packed)
+                .expect("memory");
+            let read = readable(&headers, &packed);
+            let whole = bytes <= UNPACKED_BYTES_MAX;
+            assert_eq!(read.len() as u64, if whole { bytes } else { packed.len() as u64 });
         }
     }
 }

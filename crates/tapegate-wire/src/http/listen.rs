@@ -1,5 +1,6 @@
 //! Waiting for clients.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use super::ReplyBody;
 use super::guard::Guard;
 use super::headers;
 
-/// How long nobody is accepted when descriptors have run out.
+/// How long nobody is accepted after it went wrong, most often because descriptors have run out.
 const SHORTAGE: Duration = Duration::from_millis(50);
 
 /// A reply that is being made.
@@ -81,16 +82,13 @@ impl Listener {
     }
 
     /// Serves clients for ever. Must run inside a `LocalSet`.
-    pub async fn serve(&self, handler: Rc<impl Handler + 'static>) -> io::Error {
+    pub async fn serve(&self, handler: Rc<impl Handler + 'static>) -> Infallible {
         loop {
-            let (stream, _) = match self.socket.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) if is_passing(&error) => continue,
-                Err(error) if is_shortage(&error) => {
-                    tokio::time::sleep(SHORTAGE).await;
-                    continue;
-                }
-                Err(error) => return error,
+            // What fails here is one connection, or the want of something that comes back when a
+            // connection ends; those who are served already must not suffer for it.
+            let Ok((stream, _)) = self.socket.accept().await else {
+                tokio::time::sleep(SHORTAGE).await;
+                continue;
             };
             stream.set_nodelay(true).ok();
             let (handler, guard) = (Rc::clone(&handler), self.guard.clone());
@@ -98,7 +96,7 @@ impl Listener {
                 let refused = guard.check(request.uri(), request.headers()).err();
                 let handler = Rc::clone(&handler);
                 async move {
-                    Ok::<_, std::convert::Infallible>(match refused {
+                    Ok::<_, Infallible>(match refused {
                         Some(refusal) => headers::refusal(403, &refusal.to_string()),
                         None => handler.handle(request).await,
                     })
@@ -129,19 +127,6 @@ impl Listener {
         // Those that take longer are cut off, which is all that is left to do.
         tokio::time::timeout(patience, self.ending.closed()).await.ok();
     }
-}
-
-/// Whether an accept failed for want of something that comes back when a connection ends.
-fn is_shortage(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    error.raw_os_error().is_some_and(|code| shortages.map(Errno::raw_os_error).contains(&code))
-}
-
-/// Whether an accept failed for the sake of one connection.
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
-    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | WouldBlock)
 }
 
 fn split(address: &str) -> Option<(&str, u16)> {

@@ -125,9 +125,8 @@ impl Upstream {
         let host = HeaderValue::try_from(self.authority.as_str());
         headers.insert(HOST, host.map_err(|error| self.pool.failed(&error))?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        for (name, value) in &self.extra {
-            headers.insert(name.clone(), value.clone());
-        }
+        // Each replaces what the client sent by its name; of several by one name, all are sent.
+        headers.extend(self.extra.clone());
         let mut request = Request::new(Full::new(body));
         (*request.method_mut(), *request.headers_mut()) = (method, headers);
         *request.uri_mut() = Uri::from(path);
@@ -174,6 +173,16 @@ fn percent_decoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_of_one_name_are_all_sent_and_replace_the_clients() {
+        let lines = ["X-Key: 1".to_owned(), "X-Key: 2".to_owned()];
+        let upstream = Upstream::new("http://host/", &lines).unwrap();
+        let mut headers = HeaderMap::from_iter([header("x-key: theirs").unwrap()]);
+        headers.extend(upstream.extra.clone());
+        let sent: Vec<_> = headers.get_all("x-key").iter().collect();
+        assert_eq!(sent, ["1", "2"]);
+    }
 
     #[test]
     fn a_header_that_is_none_does_not_give_its_secret_away() {

@@ -1,13 +1,14 @@
 //! One direction of a session: reads lines, has them recorded, writes them.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use tapegate_core::frame::{Body, Frame, Kind, elements};
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
+use tapegate_core::time::At;
 
+use super::due::{Due, push_range};
 use crate::deck::Deck;
 use crate::port::Port;
 
@@ -24,14 +25,6 @@ pub(super) struct Pump {
     due: VecDeque<Due>,
     /// Whether what was sent last had no line end.
     mid_line: bool,
-}
-
-/// Something that is recorded and waits to be written.
-enum Due {
-    /// Bytes of the read buffer.
-    Read(Range<usize>),
-    /// Bytes of our own.
-    Own(Vec<u8>, usize),
 }
 
 /// What a pump has done.
@@ -133,13 +126,7 @@ impl Pump {
         }
     }
 
-    fn pass_cut(
-        &mut self,
-        deck: &mut Deck,
-        at: tapegate_core::time::At,
-        cut: Cut,
-        answer: &mut dyn FnMut(Vec<u8>),
-    ) {
+    fn pass_cut(&mut self, deck: &mut Deck, at: At, cut: Cut, answer: &mut dyn FnMut(Vec<u8>)) {
         let (lane, from) = (Lane::ONLY, self.from);
         let (range, terminated) = match cut {
             Cut::Line(range) => (range, true),
@@ -269,38 +256,5 @@ fn answered(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
             ids.extend(said.id.map(<[u8]>::to_vec));
         }
         _ => {}
-    }
-}
-
-impl Due {
-    /// A line of our own, behind a line end if the last line has none.
-    fn own(mut text: Vec<u8>, mid_line: bool) -> Self {
-        text.push(b'\n');
-        if mid_line {
-            text.insert(0, b'\n');
-        }
-        Self::Own(text, 0)
-    }
-
-    fn bytes<'a>(&'a self, lines: &'a Lines) -> &'a [u8] {
-        match self {
-            Self::Read(range) => lines.bytes(range.clone()),
-            Self::Own(text, written) => &text[*written..],
-        }
-    }
-
-    fn advance(&mut self, count: usize) {
-        match self {
-            Self::Read(range) => range.start += count,
-            Self::Own(_, written) => *written += count,
-        }
-    }
-}
-
-/// Adds a range, joined to the one before it if they touch: a burst is one write.
-fn push_range(due: &mut VecDeque<Due>, range: Range<usize>) {
-    match due.back_mut() {
-        Some(Due::Read(last)) if last.end == range.start => last.end = range.end,
-        _ => due.push_back(Due::Read(range)),
     }
 }

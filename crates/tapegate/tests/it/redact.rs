@@ -148,3 +148,14 @@ fn record_masks_the_tape_and_never_the_wire() {
         assert!(text.contains(r#""redacted":["/params/t","/params/p"]"#), "{text}");
     }
 }
+
+#[test]
+fn the_name_and_tags_of_a_recording_are_masked_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
+    command.args(["record", "-o", "t.jsonl", "--redact", "secrets", "--name", TOKEN, "--tags"]);
+    let run = command.arg(format!("a,{TOKEN}")).args(["--", "cat"]).current_dir(folder.path());
+    assert!(run.stdin(Stdio::null()).output().unwrap().status.success());
+    let text = fs::read_to_string(folder.path().join("t.jsonl")).unwrap();
+    assert!(text.matches("[REDACTED:github:").count() == 2 && !text.contains(TOKEN), "{text}");
+}

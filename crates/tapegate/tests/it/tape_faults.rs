@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tapegate_core::side::Side;
 use tempfile::TempDir;
@@ -120,6 +120,27 @@ fn a_request_whose_answer_does_not_fit_on_the_disk_gets_an_error_in_its_place() 
     assert_eq!(got.lines().count(), 1, "{got}");
     assert!(got.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"#), "{got}");
     assert_eq!(end.tape().len(), 1);
+}
+
+#[test]
+fn a_tape_over_the_limit_for_files_is_an_error_like_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Command::new("sh")
+        .args(["-c", "ulimit -f 64; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tapegate")])
+        .args(["record", "-o", "t.jsonl", "--", "cat"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let big = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", "m".repeat(300_000));
+    // Only a part may be taken before the session ends.
+    std::io::Write::write_all(&mut run.stdin.take().unwrap(), big.as_bytes()).ok();
+    let end = run.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&end.stderr).into_owned();
+    assert!(end.status.code() == Some(3) && said.contains("File too large"), "{said}");
+    check(&folder.path().join("t.jsonl"), 0);
 }
 
 #[test]

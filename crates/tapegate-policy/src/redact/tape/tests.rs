@@ -23,7 +23,7 @@ fn redact(rules: &[&str], text: &str) -> (String, Report) {
 }
 
 fn place(kind: &str) -> String {
-    redactor(&[]).key().placeholder(kind, TOKEN)
+    redactor(&[]).key.placeholder(kind, TOKEN)
 }
 
 const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"t","upstream":"srv --token hunter2","thoughtjack_version":"1","x":[1]}"#;
@@ -128,7 +128,7 @@ fn rules_of_an_earlier_redaction_are_kept_with_its_key() {
     let line = Line::read(twice.lines().next().unwrap().as_bytes()).unwrap();
     let Line::Header(header) = line else { panic!("no header: {twice}") };
     let both = Redactor::from_header(&header.extra, None).unwrap().unwrap();
-    let rules: Vec<_> = both.passes().iter().map(|rules| rules.texts().join(" ")).collect();
+    let rules: Vec<_> = both.passes.iter().map(|rules| rules.texts().join(" ")).collect();
     assert_eq!(rules, ["params.a", "params.b"]);
     let live = both.message(br#"{"params":{"a":1,"b":2}}"#).text.into_owned();
     assert!(twice.contains(std::str::from_utf8(&live).unwrap()), "{twice}");

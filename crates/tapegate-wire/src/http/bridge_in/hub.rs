@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tapegate_core::json;
-use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -218,21 +217,6 @@ impl Hub {
     /// Waits while a server that does not read is owed too much; it would only be owed more.
     pub(super) async fn relieved(&self) {
         drop(self.owed.acquire().await);
-    }
-
-    /// Refuses a message of the client that is over the limit; returns what its sender is told.
-    pub(super) fn refuse_from_client(&self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
-        let (lane, from) = (self.lane, Side::Client);
-        let bytes_max = self.station.message_bytes_max();
-        let mut told = None;
-        for answer in self.station.pass(Event::TooLarge { lane, from, message, bytes_max })? {
-            match answer.to {
-                Side::Client => told = answer.text,
-                // It was an answer, and the server learns why it does not come.
-                Side::Server => self.say(&answer.text.unwrap_or_default()),
-            }
-        }
-        Ok(told)
     }
 
     /// Marks on the tape that something went nowhere.

@@ -13,7 +13,7 @@ use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 
 use super::super::body::{self, Collected};
-use super::super::{ReplyBody, headers};
+use super::super::{ReplyBody, Stopped, headers};
 use super::book::envelopes;
 use super::exchange::{Answer, Exchange};
 use super::hub::{Hub, Kind, NotSent};
@@ -210,6 +210,23 @@ fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<Repl
         Ok(Some(text)) => headers::json(413, text),
         Ok(None) => headers::refusal(413, &format!("the limit is {bytes_max} bytes")),
         Err(stopped) => headers::refusal(503, &stopped.to_string()),
+    }
+}
+
+impl Hub {
+    /// Refuses a message of the client that is over the limit; returns what its sender is told.
+    pub(super) fn refuse_from_client(&self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+        let (lane, from) = (self.lane, Side::Client);
+        let bytes_max = self.station.message_bytes_max();
+        let mut told = None;
+        for answer in self.station.pass(Event::TooLarge { lane, from, message, bytes_max })? {
+            match answer.to {
+                Side::Client => told = answer.text,
+                // It was an answer, and the server learns why it does not come.
+                Side::Server => self.say(&answer.text.unwrap_or_default()),
+            }
+        }
+        Ok(told)
     }
 }
 

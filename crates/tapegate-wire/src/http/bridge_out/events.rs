@@ -87,7 +87,7 @@ impl EventBody {
 
 impl Place {
     /// Whether the stream can be taken up again where it broke.
-    pub(super) fn can_resume(&self) -> bool {
+    fn can_resume(&self) -> bool {
         self.last_id.is_some() && self.vain < VAIN_MAX
     }
 

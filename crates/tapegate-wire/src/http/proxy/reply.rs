@@ -104,7 +104,12 @@ impl Exchange {
     }
 
     /// Marks an oversize message of the server, and returns what its asker is told.
-    fn too_large(&mut self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+    fn too_large(&mut self, mut message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+        if message.said.method.is_some() {
+            // A request could only be answered by a POST of our own, and the tape must not tell
+            // of an answer that is not sent.
+            message.said.id = None;
+        }
         let bytes_max = self.proxy.station.message_bytes_max();
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };

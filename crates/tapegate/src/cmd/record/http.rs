@@ -32,7 +32,7 @@ pub(super) async fn serve(
             let cause = tokio::select! {
                 number = signals.next() => Cause::Signal(number),
                 error = station.failed() => Cause::Tape(error),
-                error = listener.serve(Rc::clone(&handler)) => return Err(error),
+                never = listener.serve(Rc::clone(&handler)) => match never {},
             };
             let why = cause.words();
             let end = async {
@@ -44,8 +44,8 @@ pub(super) async fn serve(
                 // Who signals twice has no patience left.
                 _ = signals.next() => {}
             }
-            Ok(cause)
+            cause
         })
-        .await?;
+        .await;
     Ok(Outcome { cause, status: None })
 }

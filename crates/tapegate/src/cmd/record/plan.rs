@@ -1,5 +1,6 @@
 //! What is to be recorded, and where.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use tapegate_core::tape::{Dialect, FORMAT_VERSION, Header, Mask, ScribeOptions};
@@ -109,10 +110,14 @@ impl Plan {
         let redactor = self.wire.redaction.redactor()?;
         let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
         extra.extend(redactor.iter().flat_map(Redactor::header_extra));
+        let masked = |text| match &redactor {
+            Some(redactor) => redactor.text(text),
+            None => Cow::Borrowed(text),
+        };
         let header = Header {
             version: FORMAT_VERSION.into(),
-            name: self.wire.name.as_deref().map(Into::into),
-            tags: self.wire.tags.iter().map(|tag| tag.trim().into()).collect(),
+            name: self.wire.name.as_deref().map(masked),
+            tags: self.wire.tags.iter().map(|tag| masked(tag.trim())).collect(),
             recorded_at: String::from_utf8(recorded_at)?.into(),
             upstream: mask_upstream(&self.upstream.words()).into(),
             tool_version: version.into(),

@@ -1,0 +1,112 @@
+//! What the wire tells the relay, and what the relay tells the wire.
+
+use crate::frame::Frame;
+use crate::lines::Oversize;
+use crate::side::{Lane, Side};
+use crate::tape::Entry;
+
+/// Something that happened on the wire.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A message arrived; `terminated` is false for a last line without its line end.
+    Received {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// Whether its line end arrived too.
+        terminated: bool,
+    },
+    /// A message arrived that is over the limit; it was drained and is not forwarded.
+    TooLarge {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// What is known of it.
+        message: Oversize,
+        /// The limit it broke.
+        bytes_max: usize,
+    },
+    /// We have something to say of our own accord; it is recorded as ours.
+    Ours {
+        /// The conversation.
+        lane: Lane,
+        /// To whom.
+        to: Side,
+        /// The text, line end not included.
+        bytes: &'a [u8],
+    },
+    /// Something arrived that is no part of the conversation, or could not be handed on. It is
+    /// marked on the tape, and that is all the relay does about it.
+    Marked {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// What there is to say about it.
+        why: &'a str,
+        /// Whether the other side gets it all the same.
+        delivered: bool,
+    },
+    /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
+    Dismissed {
+        /// The conversation.
+        lane: Lane,
+        /// Who asked.
+        asker: Side,
+        /// The request or batch; `None` for everything asked in the lane.
+        bytes: Option<&'a [u8]>,
+        /// What to answer in the server's place; `None` for nothing.
+        why: Option<&'a str>,
+    },
+    /// A request failed on its way or was refused there: its asker gets `error`.
+    Failed {
+        /// The conversation.
+        lane: Lane,
+        /// Who asked.
+        asker: Side,
+        /// The raw id of the request.
+        id: &'a [u8],
+        /// The text of a JSON-RPC error object, on one line.
+        error: &'a [u8],
+    },
+    /// A side is gone and will not answer what it was asked.
+    Gone {
+        /// The conversation, or all.
+        lane: Option<Lane>,
+        /// Who is gone.
+        side: Side,
+        /// Why, for those who still wait.
+        why: &'a str,
+    },
+}
+
+/// Something the wire must do, in order.
+#[derive(Debug)]
+pub enum Action<'a> {
+    /// Put an entry on the tape.
+    Record(Entry<'a>),
+    /// Send a frame on as it arrived.
+    Forward {
+        /// The conversation.
+        lane: Lane,
+        /// Where to.
+        to: Side,
+        /// The frame.
+        frame: &'a Frame<'a>,
+    },
+    /// Send a message of our own. It has no line end.
+    Answer {
+        /// The conversation.
+        lane: Lane,
+        /// Where to.
+        to: Side,
+        /// The text.
+        text: Vec<u8>,
+    },
+}
