@@ -208,10 +208,9 @@ impl Bridge {
             let turn = self.outlet.turn().await;
             let event =
                 Event::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
-            // If the tape has failed, the session is being ended and tells everybody.
-            if let Ok(outgoing) = self.station.pass(event) {
-                self.say(&turn, Some(call), outgoing);
-            }
+            // If the tape has failed, the session is being ended and tells everybody who waits.
+            let Ok(outgoing) = self.station.pass(event) else { return };
+            self.say(&turn, Some(call), outgoing);
         }
         self.calls.drop_call(call);
         self.progress.notify_one();

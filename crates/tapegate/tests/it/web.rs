@@ -198,7 +198,15 @@ impl WebRecorder {
 
     /// The same, after `prepare` has changed the command.
     pub(crate) fn start_with(arguments: &[&str], prepare: impl Fn(&mut Command)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), arguments, prepare)
+    }
+
+    /// The same, with a folder for the tape.
+    pub(crate) fn start_in(
+        folder: TempDir,
+        arguments: &[&str],
+        prepare: impl Fn(&mut Command),
+    ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
         command.arg("record").arg("-o").arg(folder.path().join("t.jsonl"));
         command.args(["--http", "127.0.0.1:0"]).args(arguments);
@@ -230,6 +238,11 @@ impl WebRecorder {
     /// What is on the tape now.
     pub(crate) fn tape(&self) -> String {
         std::fs::read_to_string(self.tape_path()).unwrap()
+    }
+
+    /// Waits for a recorder that ends by itself.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
     }
 
     /// Ends the recorder by SIGTERM and returns its exit and its tape.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind as MessageKind, error_reply};
 use tapegate_core::json;
 use tapegate_core::lines::{Cut, Lines, Oversize};
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::Side;
 use tokio::time::Instant;
 
@@ -36,13 +36,16 @@ const LAG: Duration = Duration::from_millis(500);
 /// Reads a server until it ends or is to end, then ends it and leaves no process behind.
 pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: Patience) {
     let mut lines = Lines::new(hub.station.message_bytes_max());
-    let asked = tokio::select! {
-        () = read(&hub, &mut child, &output, &mut lines) => None,
-        end = hub.end_before(Duration::MAX) => Some(end),
+    let read = tokio::select! {
+        read = read(&hub, &mut child, &output, &mut lines) => read.map_err(|stopped| End {
+            why: stopped.to_string(),
+            grace: patience.grace_on_signal,
+        }),
+        end = hub.end_before(Duration::MAX) => Err(end),
     };
-    let End { why, mut grace } = match asked {
-        Some(end) => end,
-        None => {
+    let End { why, mut grace } = match read {
+        Err(end) => end,
+        Ok(()) => {
             // An exit that came with the end of the output makes a better reason than the end alone.
             drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
             End { why: ended(child.status()), grace: patience.grace }
@@ -67,7 +70,12 @@ fn ended(status: Option<ExitStatus>) -> String {
 }
 
 /// Reads until the output ends, or the tape fails.
-async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
+async fn read(
+    hub: &Hub,
+    child: &mut Child,
+    output: &Port,
+    lines: &mut Lines,
+) -> Result<(), Stopped> {
     let mut deadline: Option<Instant> = None;
     loop {
         let linger = async {
@@ -85,9 +93,9 @@ async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
             () = linger => 0,
         };
         lines.filled(count);
-        let more = hub.pass_lines(lines, count == 0).await;
-        if count == 0 || more.is_err() {
-            return;
+        hub.pass_lines(lines, count == 0).await?;
+        if count == 0 {
+            return Ok(());
         }
         lines.release();
     }
@@ -104,6 +112,16 @@ async fn read_rest(hub: &Hub, output: &Port, lines: &mut Lines) {
         }
         // Whether or not the tape takes it, the server is ended.
         hub.pass_lines(lines, false).await.ok();
+    }
+}
+
+/// Tells those whose answers the tape did not take that they get none.
+fn owe(frame: &Frame<'_>, places: &[Place], why: Stopped) {
+    for (said, place) in envelopes(frame).iter().zip(places) {
+        if let (Place::Answer(exchange), Some(id)) = (place, said.id) {
+            let text = error_reply(id, CODE_GONE, &why.to_string(), "{\"by\":\"tapegate\"}");
+            exchange.answer(Bytes::from(text), true);
+        }
     }
 }
 
@@ -142,8 +160,12 @@ impl Hub {
         };
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
-        self.station.pass(Event::Received { lane, from, bytes: &text, terminated })?;
+        let recorded = self.station.pass(Event::Received { lane, from, bytes: &text, terminated });
         let frame = Frame::read(&text);
+        if let Err(stopped) = recorded {
+            owe(&frame, &places, stopped);
+            return Err(stopped);
+        }
         let parts = match frame.body() {
             Body::Batch => frame::elements(&text),
             _ => vec![frame],

@@ -219,6 +219,17 @@ impl Calls {
         call.end();
     }
 
+    /// The raw ids of all requests that are not answered.
+    pub(super) fn unanswered(&self) -> Vec<Vec<u8>> {
+        let by_id = self.by_id.borrow();
+        let waiting =
+            by_id.iter().flat_map(|(key, calls)| calls.iter().map(move |call| (key, call)));
+        let id = |(key, call): (&IdKey, &Rc<Call>)| {
+            call.waiting.borrow().iter().find(|id| IdKey::new(id) == *key).cloned()
+        };
+        waiting.filter_map(id).collect()
+    }
+
     /// Forgets all calls.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.by_id.borrow_mut());

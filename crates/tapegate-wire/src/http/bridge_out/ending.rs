@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use tapegate_core::relay::Event;
+use tapegate_core::frame::{Frame, error_reply, same_id};
+use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::Side;
 
 use super::{Bridge, Reach};
@@ -66,14 +67,27 @@ impl Bridge {
             _ => "the session ended before the MCP server answered".to_owned(),
         };
         let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
+        // An answer that the tape did not take was not given, so it is owed.
+        let mut owed = match cause {
+            Cause::Tape(_) => self.calls.unanswered(),
+            _ => Vec::new(),
+        };
         {
             let mut deck = self.station.deck();
             let at = deck.now();
             deck.feed(at, event, &mut |outgoing| {
-                outgoing.text.iter().for_each(|text| self.outlet.say(text));
+                let Some(text) = outgoing.text else { return };
+                let said =
+                    Frame::read(&text).envelope().and_then(|said| said.id.map(<[u8]>::to_vec));
+                let paid = said.and_then(|id| owed.iter().position(|other| same_id(other, &id)));
+                paid.into_iter().for_each(|at| drop(owed.swap_remove(at)));
+                self.outlet.say(&text);
             });
             // The tape may be what failed; the client is told all the same.
             drop(deck.commit());
+        }
+        for id in owed {
+            self.outlet.say(&error_reply(&id, CODE_GONE, &why, "{\"by\":\"tapegate\"}"));
         }
         drop(tokio::time::timeout(LAST_WORDS, self.outlet.flush()).await);
         let farewell = match cause {
