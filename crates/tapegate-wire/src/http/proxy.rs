@@ -99,7 +99,7 @@ impl Proxy {
             // before the stream is open that its questions are asked on.
             let turnstile = self.sessions.borrow_mut().turnstile(exchange.lane);
             let _turn = turnstile.lock().await;
-            self.upstream.begin(parts.method, path, parts.headers, body).await
+            self.upstream.begin(path, Request::from_parts(parts, body)).await
         };
         let response = match begun {
             Ok(awaited) => tokio::select! {

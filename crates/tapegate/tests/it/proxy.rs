@@ -53,6 +53,7 @@ fn status_headers_and_bytes_pass_unchanged_both_ways() {
     ] {
         assert_eq!(seen.header(name), Some(value), "{name}");
     }
+    assert!(seen.head.contains("\r\nMCP-Protocol-Version: 2025-06-18\r\n"), "{}", seen.head);
     assert_eq!(seen.header("host"), Some(format!("127.0.0.1:{}", server.port).as_str()));
     assert_eq!(seen.header("accept-encoding"), Some("identity"));
     let (status, tape) = recorder.end();
