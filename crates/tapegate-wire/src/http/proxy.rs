@@ -54,6 +54,8 @@ struct Exchange {
     /// What was asked, if it was a message.
     asked: Option<Bytes>,
     deletes: Option<Vec<u8>>,
+    /// Whether the reply is the one stream on which a legacy session is answered.
+    answers_all: bool,
 }
 
 /// How far an exchange's lane reaches.
@@ -101,7 +103,7 @@ impl Proxy {
             // before the stream is open that its questions are asked on.
             let turnstile = self.sessions.borrow_mut().turnstile(exchange.lane);
             let _turn = turnstile.lock().await;
-            self.upstream.begin(parts.method, path, parts.headers, body).await
+            self.upstream.begin(path, Request::from_parts(parts, body)).await
         };
         let response = match begun {
             Ok(awaited) => tokio::select! {
@@ -126,7 +128,15 @@ impl Proxy {
         };
         let scope = if lane.is_some() { Scope::Session } else { Scope::Alone };
         let deletes = session.filter(|_| parts.method == Method::DELETE);
-        Exchange { proxy: Rc::clone(self), lane, scope, path, asked: None, deletes }
+        Exchange {
+            proxy: Rc::clone(self),
+            lane,
+            scope,
+            path,
+            asked: None,
+            deletes,
+            answers_all: false,
+        }
     }
 
     /// The server's path for a path at ours: its own path stands for `/` and `/mcp` too.
@@ -239,26 +249,25 @@ impl Exchange {
         }
     }
 
-    /// Answers for a server that cannot be reached.
+    /// Answers for a server that cannot be reached. Several answers make a batch.
     fn unreachable(&mut self, why: &str) -> Response<ReplyBody> {
-        match self.dismiss(Some(why)) {
-            Ok(Some(text)) => headers::json(502, text),
-            Ok(None) => headers::refusal(502, why),
+        match self.dismiss(Some(why)).as_deref() {
+            Ok([]) => headers::refusal(502, why),
+            Ok([text]) => headers::json(502, text.clone()),
+            Ok(answers) => headers::json(502, [&b"["[..], &answers.join(&b','), b"]"].concat()),
             Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
         }
     }
 
-    /// Forgets what was asked; with a reason, answers it too. Several answers make a batch.
-    fn dismiss(&mut self, why: Option<&str>) -> Result<Option<Vec<u8>>, Stopped> {
-        let (Some(lane), Some(asked)) = (self.lane, self.asked.take()) else { return Ok(None) };
-        let event = Event::Dismissed { lane, asker: Side::Client, bytes: Some(&asked), why };
+    /// Forgets what was asked and would be answered here; with a reason, answers it too.
+    fn dismiss(&mut self, why: Option<&str>) -> Result<Vec<Vec<u8>>, Stopped> {
+        let asked = self.asked.take();
+        let Some(lane) = self.lane.filter(|_| asked.is_some() || self.answers_all) else {
+            return Ok(Vec::new());
+        };
+        let event = Event::Dismissed { lane, asker: Side::Client, bytes: asked.as_deref(), why };
         let outgoing = self.proxy.station.pass(event)?;
-        let mut answers: Vec<_> =
-            outgoing.into_iter().filter_map(|outgoing| outgoing.text).collect();
-        Ok(match answers.len() {
-            0 | 1 => answers.pop(),
-            _ => Some([&b"["[..], &answers.join(&b','), b"]"].concat()),
-        })
+        Ok(outgoing.into_iter().filter_map(|outgoing| outgoing.text).collect())
     }
 }
 

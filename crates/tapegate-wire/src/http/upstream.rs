@@ -11,7 +11,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HOST, HeaderName};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
@@ -104,21 +104,24 @@ impl Upstream {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, UpstreamError> {
-        self.begin(method, path, headers, body).await?.await
+        let mut request = Request::new(body);
+        (*request.method_mut(), *request.headers_mut()) = (method, headers);
+        self.begin(path, request).await?.await
     }
 
     /// Has a request to `path` on its way. Headers that belong to a connection are left out, `Host`
     /// is the server's, and no compression is asked for, because what is compressed cannot be read
-    /// along.
+    /// along. All others go as they came, in the spelling they came in.
     pub async fn begin(
         &self,
-        method: Method,
         path: PathAndQuery,
-        headers: HeaderMap,
-        body: Bytes,
+        request: Request<Bytes>,
     ) -> Result<Awaited, UpstreamError> {
-        let mut headers = headers;
-        headers::strip_hop_by_hop(&mut headers);
+        let mut request = request.map(Full::new);
+        *request.version_mut() = Version::HTTP_11;
+        *request.uri_mut() = Uri::from(path);
+        let headers = request.headers_mut();
+        headers::strip_hop_by_hop(headers);
         headers.remove(http::header::CONTENT_LENGTH);
         // The body is here already; whoever asked to be told to go on has been told.
         headers.remove(http::header::EXPECT);
@@ -127,9 +130,6 @@ impl Upstream {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Each replaces what the client sent by its name; of several by one name, all are sent.
         headers.extend(self.extra.clone());
-        let mut request = Request::new(Full::new(body));
-        (*request.method_mut(), *request.headers_mut()) = (method, headers);
-        *request.uri_mut() = Uri::from(path);
         self.pool.begin(request).await
     }
 }

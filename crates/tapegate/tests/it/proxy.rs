@@ -53,6 +53,7 @@ fn status_headers_and_bytes_pass_unchanged_both_ways() {
     ] {
         assert_eq!(seen.header(name), Some(value), "{name}");
     }
+    assert!(seen.head.contains("\r\nMCP-Protocol-Version: 2025-06-18\r\n"), "{}", seen.head);
     assert_eq!(seen.header("host"), Some(format!("127.0.0.1:{}", server.port).as_str()));
     assert_eq!(seen.header("accept-encoding"), Some("identity"));
     let (status, tape) = recorder.end();
@@ -477,4 +478,32 @@ fn a_batch_is_on_the_tape_wherever_it_is_posted() {
     assert_eq!(got.body, format!("[{ANSWER}]"));
     let (_, tape) = recorder.end();
     assert!(tape.contains(CALL) && tape.contains(ANSWER), "{tape}");
+}
+
+#[test]
+fn a_signal_is_told_on_the_stream_of_a_legacy_session() {
+    let server = WebServer::start(|seen, out| {
+        if seen.head.starts_with("POST") {
+            return out.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_ok();
+        }
+        out.write_all(&[STREAM, b"event: endpoint\ndata: /post?s=1\n\n"].concat()).unwrap();
+        std::thread::sleep(Duration::from_secs(60));
+        false
+    });
+    let recorder = in_front_of(&server, "/sse", &[]);
+    let mut stream = send(recorder.port, "GET /sse", &["Accept: text/event-stream"], "");
+    let mut text = String::new();
+    while !text.contains("/post?s=1\n\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        text.push(char::from(byte[0]));
+    }
+    for id in 1..=2 {
+        let call = CALL.replace("\"id\":1", &format!("\"id\":{id}"));
+        assert_eq!(ask(recorder.port, "POST /post?s=1", &[JSON], &call).status, 202);
+    }
+    let (_, tape) = recorder.end();
+    stream.read_to_string(&mut text).unwrap();
+    let words = "ended by signal 15 before the MCP server answered";
+    assert_eq!((text.matches(words).count(), tape.matches(words).count()), (2, 2), "{text}");
 }

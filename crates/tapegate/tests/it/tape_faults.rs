@@ -1,6 +1,7 @@
 //! Disks that fill up or vanish: nothing passes unrecorded unless it was asked for.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +9,8 @@ use std::process::{Command, Stdio};
 use tapegate_core::side::Side;
 use tempfile::TempDir;
 
-use crate::support::{Setup, check, kept, record, request, tape, tapegate};
+use crate::support::{Setup, check, fake_server, kept, record, request, tape, tapegate};
+use crate::web::{WebRecorder, WebServer, ask, json};
 
 /// A small file system of its own. It is taken away whatever way a test ends.
 pub(crate) struct Disk {
@@ -383,4 +385,36 @@ fn the_binary_answers_to_its_seed_names() {
     assert!(names[0].file_name().to_str().unwrap().starts_with("tape-s1-20"), "{names:?}");
     let none = tapegate().arg("tape").current_dir(&folder).output().unwrap();
     assert_eq!(none.status.code(), Some(64));
+}
+
+#[test]
+fn over_http_too_an_answer_that_does_not_fit_on_the_disk_is_an_error_in_its_place() {
+    let disk = Disk::new("256k");
+    let folder = || tempfile::tempdir_in(disk.path()).unwrap();
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+    let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"recording "#;
+
+    let fake = fake_server();
+    let server = ["--", fake.to_str().unwrap(), "read=1", "big=1,900000", "eof"];
+    let recorder = WebRecorder::start_in(folder(), &server, |_| ());
+    let got = ask(recorder.port, "POST /mcp", &["Content-Type: application/json"], initialize);
+    assert!(got.body.starts_with(error), "{}", got.body);
+    assert_eq!(recorder.wait().code(), Some(3));
+
+    let server = WebServer::start(|_, out| {
+        let big = "x".repeat(900_000);
+        let answer = json("", &format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{big}"}}"#));
+        out.write_all(&answer).is_ok()
+    });
+    let folder = folder();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
+    command.arg("record").arg("-o").arg(folder.path().join("t.jsonl"));
+    command.args(["--upstream-http", &server.url("/mcp")]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut run = command.spawn().unwrap();
+    writeln!(run.stdin.as_mut().unwrap(), "{initialize}").unwrap();
+    let done = run.wait_with_output().unwrap();
+    let got = String::from_utf8(done.stdout).unwrap();
+    assert!(got.starts_with(error) && got.lines().count() == 1, "{got}");
+    assert_eq!(done.status.code(), Some(3));
 }

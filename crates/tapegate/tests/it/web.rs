@@ -205,6 +205,17 @@ impl WebRecorder {
         recorder
     }
 
+    /// The same, with a folder for the tape.
+    pub(crate) fn start_in(
+        folder: TempDir,
+        arguments: &[&str],
+        prepare: impl Fn(&mut Command),
+    ) -> Self {
+        let mut recorder = Self::start_at(folder.path().join("t.jsonl"), arguments, prepare);
+        recorder._folder = Some(folder);
+        recorder
+    }
+
     /// The same, with its tape at a place of the test's own.
     pub(crate) fn start_at(
         tape: PathBuf,
@@ -242,6 +253,11 @@ impl WebRecorder {
     /// What is on the tape now.
     pub(crate) fn tape(&self) -> String {
         std::fs::read_to_string(self.tape_path()).unwrap()
+    }
+
+    /// Waits for a recorder that ends by itself.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
     }
 
     /// Ends the recorder by SIGTERM and returns its exit and its tape.

@@ -30,13 +30,16 @@ const LAG: Duration = Duration::from_millis(500);
 /// Reads a server until it ends or is to end, then ends it and leaves no process behind.
 pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: Patience) {
     let mut lines = Lines::new(hub.station.message_bytes_max());
-    let asked = tokio::select! {
-        () = read(&hub, &mut child, &output, &mut lines) => None,
-        end = hub.end_before(Duration::MAX) => Some(end),
+    let read = tokio::select! {
+        read = read(&hub, &mut child, &output, &mut lines) => read.map_err(|stopped| End {
+            why: stopped.to_string(),
+            grace: patience.grace_on_signal,
+        }),
+        end = hub.end_before(Duration::MAX) => Err(end),
     };
-    let End { why, mut grace } = match asked {
-        Some(end) => end,
-        None => {
+    let End { why, mut grace } = match read {
+        Err(end) => end,
+        Ok(()) => {
             // An exit that came with the end of the output makes a better reason than the end alone.
             drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
             End { why: server_ended(child.status()), grace: patience.grace }
@@ -54,7 +57,12 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
 }
 
 /// Reads until the output ends, or the tape fails.
-async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
+async fn read(
+    hub: &Hub,
+    child: &mut Child,
+    output: &Port,
+    lines: &mut Lines,
+) -> Result<(), Stopped> {
     let mut deadline: Option<Instant> = None;
     loop {
         let linger = async {
@@ -72,9 +80,9 @@ async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
             () = linger => 0,
         };
         lines.filled(count);
-        let more = hub.pass_lines(lines, count == 0).await;
-        if count == 0 || more.is_err() {
-            return;
+        hub.pass_lines(lines, count == 0).await?;
+        if count == 0 {
+            return Ok(());
         }
         lines.release();
     }

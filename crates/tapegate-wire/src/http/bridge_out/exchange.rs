@@ -6,15 +6,16 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, LOCATION};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tapegate_core::frame::{Frame, same_id};
+use tapegate_core::frame::{Frame, Kind, same_id};
+use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::body::{Collected, collect};
 use super::super::{headers, redirect};
 use super::calls::{Call, Sort, Step};
+use super::events::{EventBody, Place};
 use super::problem::Problem;
 use super::{Bridge, Transport, mirror};
 
@@ -128,14 +129,14 @@ impl Bridge {
         self: &Rc<Self>,
         call: &Rc<Call>,
         parts: &Parts,
-        mut body: Incoming,
+        body: Incoming,
     ) -> Result<Answer, Problem> {
         if !call.asks {
             if call.sort == Sort::Initialized {
                 self.listen().await;
             }
             call.release();
-            while let Some(Ok(_)) = body.frame().await {}
+            self.pass_unasked(parts, body).await?;
             return Ok(Answer::Here);
         }
         if call.sort == Sort::Initialize {
@@ -159,6 +160,25 @@ impl Bridge {
             }
             Err(error) => Err(Problem::new(format!("the MCP server's reply broke off: {error}"))),
         }
+    }
+
+    /// Passes on what a server says in reply to a message that wants no answer, though it should
+    /// say nothing.
+    async fn pass_unasked(self: &Rc<Self>, parts: &Parts, body: Incoming) -> Result<(), Problem> {
+        let bytes_max = self.station.message_bytes_max();
+        if headers::is_type(&parts.headers, "text/event-stream") {
+            let stream = EventBody::new(body, bytes_max);
+            self.follow(stream, &mut Place::default(), None).await?;
+            return Ok(());
+        }
+        let Ok(Collected::Whole(body)) = collect(body, bytes_max).await else { return Ok(()) };
+        let text = headers::readable(&parts.headers, &body);
+        if Frame::read(&text).envelope().is_some_and(|said| said.kind() != Kind::Other) {
+            let (lane, from) = (self.lane, Side::Server);
+            let why = "it came in reply to a message that wants no answer";
+            self.station.pass(Event::Marked { lane, from, bytes: &text, why, delivered: false })?;
+        }
+        Ok(())
     }
 
     async fn pass_body(

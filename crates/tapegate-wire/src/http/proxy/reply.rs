@@ -173,7 +173,7 @@ impl Exchange {
             (Some(lane), Scope::Session) => lane,
             _ => self.proxy.station.open_session(),
         };
-        (self.lane, self.scope) = (Some(lane), Scope::Session);
+        (self.lane, self.scope, self.answers_all) = (Some(lane), Scope::Session, true);
         self.proxy.sessions.borrow_mut().bind_endpoint(path.clone(), lane);
         if told == path.as_str() {
             return piece.raw.clone();
@@ -228,7 +228,7 @@ impl EventStream {
     fn give_up(&mut self, why: &str) {
         self.ended = true;
         // If the tape is what failed, all that is left is to end.
-        if let Ok(Some(answer)) = self.exchange.dismiss(Some(why)) {
+        for answer in self.exchange.dismiss(Some(why)).unwrap_or_default() {
             sse::write_event(&mut self.ready, None, Some("message"), &answer);
         }
     }

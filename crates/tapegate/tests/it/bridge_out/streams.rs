@@ -278,3 +278,29 @@ fn a_request_that_was_only_accepted_is_given_up_when_the_servers_stream_is_lost(
     assert!(answer.contains("its stream was lost before it answered"), "{answer}");
     assert_eq!(agent.leave().code, Some(0));
 }
+
+#[test]
+fn what_is_said_in_reply_to_a_notification_is_not_lost() {
+    let server = Server::start(|asked, out| {
+        if asked.says("notifications/streams") {
+            stream(out);
+            piece(out, b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/news\"}\n\n");
+            return end(out);
+        }
+        if asked.says("notifications/answers") {
+            let error = r#"{"code":-1,"message":"unwanted"}"#;
+            return json(out, &format!(r#"{{"jsonrpc":"2.0","id":null,"error":{error}}}"#));
+        }
+        if !opens(asked, out) {
+            json(out, &result(asked.id(), "x"));
+        }
+    });
+    let mut agent = Agent::open(&server.origin, &[]);
+    agent.say(r#"{"jsonrpc":"2.0","method":"notifications/streams"}"#);
+    assert_eq!(agent.hear(), r#"{"jsonrpc":"2.0","method":"notifications/news"}"#);
+    agent.say(r#"{"jsonrpc":"2.0","method":"notifications/answers"}"#);
+    agent.call(1, "x");
+    assert_eq!(agent.hear(), result("1", "x"));
+    let ended = agent.leave();
+    assert!(ended.tape.contains("notifications/news"), "{}", ended.tape);
+}
