@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::frame::{Skim, Skimmed};
 
-/// How much of an oversize line is kept for the tape.
+/// How much of an oversize message is kept for the tape.
 const HEAD_BYTES_MAX: usize = 4096;
 /// The room there always is for the next read.
 const READ_BYTES: usize = 64 * 1024;
@@ -41,7 +41,7 @@ pub enum Cut {
     Oversize(Oversize),
 }
 
-/// A line that was too long to keep.
+/// A message that was too long to keep.
 #[derive(Debug)]
 pub struct Oversize {
     /// Its first bytes.
@@ -52,11 +52,28 @@ pub struct Oversize {
     pub said: Skimmed,
 }
 
+/// Takes a message that is too long to keep, piece by piece, and keeps what is told of it.
 #[derive(Debug, Default)]
-struct Drain {
+pub struct Drain {
     head: Vec<u8>,
     bytes_total: u64,
     skim: Skim,
+}
+
+impl Drain {
+    /// Takes the next piece.
+    pub fn feed(&mut self, piece: &[u8]) {
+        let keep = HEAD_BYTES_MAX.saturating_sub(self.head.len()).min(piece.len());
+        self.head.extend_from_slice(&piece[..keep]);
+        self.bytes_total += piece.len() as u64;
+        self.skim.feed(piece);
+    }
+
+    /// What is told of the message.
+    pub fn finish(self) -> Oversize {
+        let Self { head, bytes_total, skim } = self;
+        Oversize { head, bytes_total, said: skim.finish() }
+    }
 }
 
 impl Lines {
@@ -136,12 +153,7 @@ impl Lines {
     /// Moves the bytes of an oversize line up to `stop` into the drain. They stand at the end of
     /// what was read, so the room they took is free again.
     fn drain_to(&mut self, stop: usize) {
-        let piece = &self.buffer[self.cut..stop];
-        let drain = self.drain.get_or_insert_default();
-        let keep = HEAD_BYTES_MAX.saturating_sub(drain.head.len()).min(piece.len());
-        drain.head.extend_from_slice(&piece[..keep]);
-        drain.bytes_total += piece.len() as u64;
-        drain.skim.feed(piece);
+        self.drain.get_or_insert_default().feed(&self.buffer[self.cut..stop]);
         if stop == self.end {
             self.end = self.cut;
             self.searched = self.cut;
@@ -149,8 +161,7 @@ impl Lines {
     }
 
     fn drained(&mut self) -> Option<Oversize> {
-        let Drain { head, bytes_total, skim } = self.drain.take()?;
-        Some(Oversize { head, bytes_total, said: skim.finish() })
+        self.drain.take().map(Drain::finish)
     }
 }
 

@@ -11,12 +11,15 @@ use crate::time::At;
 /// How many unanswered requests are remembered. Beyond it the oldest way of dealing with a peer
 /// that never answers is taken: what comes new is forwarded and recorded, but not paired.
 const PENDING_MAX: usize = 1 << 20;
+/// The same for the bytes of their ids, which a peer may make as long as a message.
+const ID_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The ids one side waits for, oldest first where an id was used more than once.
 #[derive(Debug, Default)]
 pub struct Pending {
     waiting: HashMap<(Lane, IdKey), Waiting, foldhash::fast::RandomState>,
     count: usize,
+    id_bytes: usize,
     /// How many of them were taken back.
     cancelled: usize,
 }
@@ -110,7 +113,7 @@ impl Small {
 impl Pending {
     /// Remembers a request; false if too many wait already.
     pub fn ask(&mut self, lane: Lane, id: &[u8], at: At, n: u64) -> bool {
-        if self.count >= PENDING_MAX {
+        if self.count >= PENDING_MAX || self.id_bytes + id.len() > ID_BYTES_MAX {
             return false;
         }
         self.count += 1;
@@ -120,6 +123,7 @@ impl Pending {
                 waiting.get_mut().more.push_back(asked);
             }
             Slot::Vacant(free) => {
+                self.id_bytes += id.len();
                 free.insert(Waiting { id: Small::new(id), first: asked, more: VecDeque::new() });
             }
         }
@@ -134,7 +138,11 @@ impl Pending {
         self.count -= 1;
         let asked = match slot.get_mut().more.pop_front() {
             Some(next) => std::mem::replace(&mut slot.get_mut().first, next),
-            None => slot.remove().first,
+            None => {
+                let Waiting { id, first, .. } = slot.remove();
+                self.id_bytes -= id.bytes().len();
+                first
+            }
         };
         self.cancelled -= usize::from(asked.cancelled);
         Some(asked)
@@ -162,6 +170,7 @@ impl Pending {
                 id: waiting.id.bytes().to_vec(),
                 asked,
             }));
+            self.id_bytes -= waiting.id.bytes().len();
             false
         });
         self.count -= taken.len();
@@ -217,6 +226,18 @@ mod tests {
         assert_eq!(pending.answer(LANE, b"7").map(|a| a.n), Some(3));
         assert_eq!(pending.answer(LANE, b"7"), None);
         assert_eq!(pending.answer(other, b"7").map(|a| a.n), Some(2));
+    }
+
+    #[test]
+    fn ids_of_any_length_take_bounded_memory_and_give_it_back() {
+        let mut pending = Pending::default();
+        let long = |n: usize| format!("\"{n}{}\"", "x".repeat(ID_BYTES_MAX / 4)).into_bytes();
+        let ask = |pending: &mut Pending, n| pending.ask(LANE, &long(n), At::default(), n as u64);
+        let taken = (0..9).filter(|&n| ask(&mut pending, n)).count();
+        assert_eq!(taken, 3);
+        assert!(pending.answer(LANE, &long(1)).is_some() && ask(&mut pending, 9));
+        assert_eq!(pending.take(None).len(), 3);
+        assert!(ask(&mut pending, 1));
     }
 
     #[test]

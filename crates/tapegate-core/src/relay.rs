@@ -54,7 +54,7 @@ pub enum Event<'a> {
         bytes: &'a [u8],
     },
     /// Something arrived that is no part of the conversation, or could not be handed on. It is
-    /// marked on the tape.
+    /// marked on the tape, and that is all the relay does about it.
     Marked {
         /// The conversation.
         lane: Lane,
@@ -64,6 +64,8 @@ pub enum Event<'a> {
         bytes: &'a [u8],
         /// What there is to say about it.
         why: &'a str,
+        /// Whether the other side gets it all the same.
+        delivered: bool,
     },
     /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
     Dismissed {
@@ -157,8 +159,10 @@ impl Relay {
                 self.refuse(at, lane, from, message, bytes_max, emit);
             }
             Event::Ours { lane, to, bytes } => self.say(at, lane, to, bytes, emit),
-            Event::Marked { lane, from, bytes, why } => {
-                let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
+            Event::Marked { lane, from, bytes, why, delivered } => {
+                let reason =
+                    if delivered { why.to_owned() } else { format!("{UNDELIVERED}: {why}") };
+                let what = What::Garbage(reason);
                 let (bytes, terminated) = (Cow::Borrowed(bytes), true);
                 emit(Action::Record(Entry {
                     at,
@@ -244,6 +248,7 @@ impl Relay {
         emit: &mut dyn FnMut(Action<'_>),
     ) {
         let Oversize { head, bytes_total, said } = message;
+        let batch = head.trim_ascii_start().starts_with(b"[");
         emit(Action::Record(Entry {
             at,
             lane,
@@ -253,13 +258,15 @@ impl Relay {
             terminated: true,
             ours: false,
         }));
-        let Some(id) = said.id else { return };
+        let request = said.method.is_some() || batch;
+        // The requests of a batch are not told apart; it is answered as a whole, for nobody.
+        let Some(id) = said.id.or_else(|| batch.then(|| b"null".to_vec())) else { return };
         let words = format!(
             "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
         );
         let data = format!("{{\"bytes\":{bytes_total},\"limit\":{bytes_max}}}");
         let text = frame::error_reply(&id, CODE_TOO_LARGE, &words, &data);
-        if said.method.is_some() {
+        if request {
             // It was a request: its sender learns that it went nowhere.
             self.count += 1;
             let element = Element { n: self.count, reply: None };

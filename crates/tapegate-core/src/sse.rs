@@ -6,11 +6,7 @@
 
 use std::ops::Range;
 
-use crate::frame::Skim;
-use crate::lines::Oversize;
-
-/// How much of an oversize event is kept for the tape.
-const HEAD_BYTES_MAX: usize = 4096;
+use crate::lines::{Drain, Oversize};
 
 /// A stream of events.
 #[derive(Debug)]
@@ -20,9 +16,13 @@ pub struct Events {
     start: usize,
     /// The first line that has not been looked at starts here.
     line: usize,
+    /// No line ends between `line` and here, so what is long is gone through once.
+    searched: usize,
+    /// Whether the first line, which may have a byte order mark, has been read.
+    begun: bool,
     event_bytes_max: usize,
     fields: Fields,
-    drain: Option<Drain>,
+    skip: Option<Skip>,
 }
 
 /// A piece of the stream: an event, or bytes that are no event.
@@ -50,10 +50,8 @@ struct Fields {
 
 /// Moves over an event that is too large, byte by byte, keeping what it says about itself.
 #[derive(Debug, Default)]
-struct Drain {
-    skim: Skim,
-    head: Vec<u8>,
-    bytes_total: u64,
+struct Skip {
+    data: Drain,
     /// How long the current line is, and its first bytes.
     length: usize,
     name: Vec<u8>,
@@ -64,7 +62,16 @@ impl Events {
     /// An empty stream whose events may have at most `event_bytes_max` bytes.
     pub fn new(event_bytes_max: usize) -> Self {
         let fields = Fields::default();
-        Self { buffer: Vec::new(), start: 0, line: 0, event_bytes_max, fields, drain: None }
+        Self {
+            buffer: Vec::new(),
+            start: 0,
+            line: 0,
+            searched: 0,
+            begun: false,
+            event_bytes_max,
+            fields,
+            skip: None,
+        }
     }
 
     /// Takes the next bytes of the stream.
@@ -72,6 +79,7 @@ impl Events {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.line -= self.start;
+            self.searched = self.searched.saturating_sub(self.start);
             self.start = 0;
         }
         self.buffer.extend_from_slice(bytes);
@@ -81,13 +89,15 @@ impl Events {
     /// ended, and the stream goes on behind it.
     #[expect(clippy::should_implement_trait, reason = "more pieces may come after `None`")]
     pub fn next(&mut self) -> Option<Result<Piece, Oversize>> {
-        if self.drain.is_some() {
-            return self.drain_on().map(Err);
+        if self.skip.is_some() {
+            return self.skip_on().map(Err);
         }
         while let Some((line, after)) = self.next_line() {
+            let first = line.start == self.start;
+            let line = self.without_mark(line);
             self.line = after;
             // A comment between events is what keeps a stream alive, so it does not wait.
-            let comment = line.start == self.start && self.buffer[line.start..].starts_with(b":");
+            let comment = first && self.buffer[line.start..].starts_with(b":");
             if line.is_empty() || comment {
                 return Some(Ok(self.piece(after)));
             }
@@ -101,46 +111,56 @@ impl Events {
         }
         // The event is gone through once more from its start, this time without keeping it.
         self.fields = Fields::default();
-        self.drain = Some(Drain::default());
-        self.drain_on().map(Err)
+        self.begun = true;
+        self.skip = Some(Skip::default());
+        self.skip_on().map(Err)
     }
 
-    /// The bytes that are left when the stream has ended; no event, but forwarded all the same.
+    /// What is left when the stream has ended: no event by the book, but some readers take it for
+    /// one.
     pub fn finish(&mut self) -> Option<Piece> {
         let end = self.buffer.len();
-        (end > self.start).then(|| {
-            let raw = self.buffer[self.start..end].to_vec();
-            self.start = end;
-            Piece { raw, ..Piece::default() }
-        })
+        if end == self.start {
+            return None;
+        }
+        let trimmed = self.buffer[self.line..end].strip_suffix(b"\r").map_or(end, |_| end - 1);
+        let line = self.without_mark(self.line..trimmed);
+        self.field(line);
+        self.line = end;
+        Some(self.piece(end))
     }
 
-    fn drain_on(&mut self) -> Option<Oversize> {
-        let drain = self.drain.as_mut()?;
-        let end = self.buffer[self.start..].iter().position(|&byte| drain.byte(byte));
+    fn skip_on(&mut self) -> Option<Oversize> {
+        let skip = self.skip.as_mut()?;
+        let end = self.buffer[self.start..].iter().position(|&byte| skip.byte(byte));
         let taken = end.map_or(self.buffer.len(), |end| self.start + end + 1);
         self.buffer.drain(..taken);
-        (self.start, self.line) = (0, 0);
+        (self.start, self.line, self.searched) = (0, 0, 0);
         end?;
-        let Drain { skim, head, bytes_total, .. } = self.drain.take()?;
-        Some(Oversize { head, bytes_total, said: skim.finish() })
+        self.skip.take().map(|skip| skip.data.finish())
     }
 
     /// The next complete line and where the one after it starts.
-    fn next_line(&self) -> Option<(Range<usize>, usize)> {
-        let rest = &self.buffer[self.line..];
-        let length = memchr::memchr2(b'\n', b'\r', rest)?;
-        let end = self.line + length;
-        let after = match (rest[length], rest.get(length + 1)) {
+    fn next_line(&mut self) -> Option<(Range<usize>, usize)> {
+        let from = self.searched.max(self.line);
+        let found = memchr::memchr2(b'\n', b'\r', &self.buffer[from..]);
+        let end = found.map_or(self.buffer.len(), |length| from + length);
+        self.searched = end;
+        let after = match (self.buffer.get(end)?, self.buffer.get(end + 1)) {
             (b'\r', Some(b'\n')) => end + 2,
+            // A carriage return at the end of what is here ends a blank line at once, so that no
+            // event waits; of any other line, the line feed that may follow is waited for.
+            (b'\r', None) if end > self.line => return None,
             _ => end + 1,
         };
-        // A carriage return at the end of what is here ends a blank line at once, so that no
-        // event waits; of any other line, the line feed that may follow is waited for.
-        if rest[length] == b'\r' && rest.len() == length + 1 && length > 0 {
-            return None;
-        }
         Some((self.line..end, after))
+    }
+
+    /// A line without the byte order mark that a stream may begin with.
+    fn without_mark(&mut self, line: Range<usize>) -> Range<usize> {
+        let first = !std::mem::replace(&mut self.begun, true);
+        let marked = first && self.buffer[line.clone()].starts_with(b"\xef\xbb\xbf");
+        if marked { line.start + 3..line.end } else { line }
     }
 
     fn piece(&mut self, end: usize) -> Piece {
@@ -161,7 +181,8 @@ impl Events {
                 None => self.fields.data = Some(value.to_vec()),
             }
         } else if let Some(value) = field_value(line, b"event") {
-            self.fields.event = Some(value.to_vec());
+            // A name that is empty is none.
+            self.fields.event = Some(value.to_vec()).filter(|name| !name.is_empty());
         } else if let Some(value) = field_value(line, b"id") {
             if !value.contains(&0) {
                 self.fields.id = Some(value.to_vec());
@@ -173,7 +194,7 @@ impl Events {
     }
 }
 
-impl Drain {
+impl Skip {
     /// Takes a byte; true when it ends the event.
     fn byte(&mut self, byte: u8) -> bool {
         let after_return = std::mem::take(&mut self.after_return);
@@ -187,11 +208,9 @@ impl Drain {
         }
         self.length += 1;
         if self.name == b"data:" {
-            // The blank behind the colon is no part of the data, and none of JSON's business.
-            self.bytes_total += u64::from(self.length > 6 || byte != b' ');
-            self.skim.feed(&[byte]);
-            if self.head.len() < HEAD_BYTES_MAX && (self.length > 6 || byte != b' ') {
-                self.head.push(byte);
+            // The blank behind the colon is no part of the data.
+            if self.length > 6 || byte != b' ' {
+                self.data.feed(&[byte]);
             }
         } else if self.name.len() < 5 {
             self.name.push(byte);
@@ -266,6 +285,45 @@ mod tests {
             let (raw, seen) = events(stream, step);
             assert_eq!(raw, stream);
             assert_eq!(seen, ["message|1|{\\\"a\\\":\\n 1}", "||x", "||"], "step {step}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_an_event_without_a_name_hide_no_message() {
+        let stream =
+            b"\xef\xbb\xbfdata: 1\n\nevent:\ndata: 2\n\nevent\ndata: 3\n\n\xef\xbb\xbfdata: 4\n\n";
+        for step in 1..stream.len() {
+            let (raw, seen) = events(stream, step);
+            assert_eq!(
+                (raw.as_slice(), seen),
+                (&stream[..], ["||1", "||2", "||3"].map(str::to_owned).to_vec())
+            );
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_the_last_blank_line_is_told_too() {
+        for (rest, data) in
+            [("data: 1\n", "1"), ("data: 1", "1"), ("data: 1\r", "1"), ("data: 1\ndata: 2", "1\n2")]
+        {
+            let mut events = Events::new(40);
+            events.feed(rest.as_bytes());
+            assert!(events.next().is_none());
+            let piece = events.finish().unwrap();
+            assert_eq!(
+                (piece.raw.as_slice(), piece.data.as_deref()),
+                (rest.as_bytes(), Some(data.as_bytes()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_searched_once() {
+        let mut events = Events::new(1 << 20);
+        for byte in [b'x'; 5000] {
+            events.feed(&[byte]);
+            assert!(events.next().is_none());
+            assert_eq!(events.searched, events.buffer.len());
         }
     }
 

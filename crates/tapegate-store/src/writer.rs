@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -220,7 +221,8 @@ impl TapeFile {
             if let Some(path) = unnamed.take() {
                 file::sync_folder(&path);
             }
-            synced.sync_data()
+            synced.sync_data()?;
+            still_there(&synced)
         })?;
         let (buffer, error) = (Vec::new(), None);
         Ok(Self {
@@ -355,6 +357,14 @@ pub fn beside(tape: &Path) -> PathBuf {
     let mut name = tape.as_os_str().to_owned();
     name.push(".anomalies.jsonl");
     name.into()
+}
+
+/// What is written to a file without a name is lost with the process that writes it.
+fn still_there(file: &File) -> io::Result<()> {
+    match file.metadata()?.nlink() {
+        0 => Err(io::Error::new(io::ErrorKind::NotFound, "the file was deleted")),
+        _ => Ok(()),
+    }
 }
 
 /// Writes two pieces with as few calls as the kernel allows, counting what it took.

@@ -66,7 +66,9 @@ impl Child {
             let folders = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&folders).any(|folder| is_there(&folder.join(&program)))
         };
-        let source = io::Error::from_raw_os_error(Errno::NOENT.raw_os_error());
+        let forbidden = program.contains('/') && Path::new(&program).exists();
+        let errno = if forbidden { Errno::ACCESS } else { Errno::NOENT };
+        let source = io::Error::from_raw_os_error(errno.raw_os_error());
         if found { Ok(()) } else { Err(SpawnError { program, source }) }
     }
 
@@ -78,12 +80,12 @@ impl Child {
         command.args(arguments).stdin(Stdio::from(theirs_in)).stdout(Stdio::from(theirs_out));
         command.process_group(0).kill_on_drop(true);
         raw::end_with_us(&mut command);
-        let process = command.spawn()?;
-        let group = process.id().and_then(|id| Pid::from_raw(id as i32));
         let pipes = Pipes {
             input: port(ours_in, Interest::WRITABLE)?,
             output: port(ours_out, Interest::READABLE)?,
         };
+        let process = command.spawn()?;
+        let group = process.id().and_then(|id| Pid::from_raw(id as i32));
         Ok((Self { process, group, status: None }, pipes))
     }
 

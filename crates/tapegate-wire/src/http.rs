@@ -21,6 +21,7 @@ pub mod upstream;
 
 mod body;
 mod headers;
+mod redirect;
 
 pub use body::ReplyBody;
 pub use station::{Station, Stopped};

@@ -27,21 +27,25 @@ pub struct Port {
     how: How,
     /// Whether a short read has emptied it. A terminal gives one line at a time.
     gives_all: bool,
-    /// `None` for a regular file, which is always ready.
-    ready: Option<AsyncFd<OwnedFd>>,
-    file: Option<OwnedFd>,
+    fd: Fd,
+}
+
+#[derive(Debug)]
+enum Fd {
+    /// The runtime tells when it is ready.
+    Watched(AsyncFd<OwnedFd>),
+    /// A regular file or the like, which is always ready.
+    Ready(OwnedFd),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// A description of our own that does not block.
+    /// A description of our own that does not block, or a file.
     Own,
     /// A socket, asked not to wait.
     Socket,
     /// A blocking description that others share.
     Shared,
-    /// A regular file or the like.
-    File,
 }
 
 impl Port {
@@ -58,7 +62,7 @@ impl Port {
     /// A port made of a descriptor that is ours alone and does not block.
     pub fn own(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
-        Ok(Self { how: How::Own, gives_all: true, ready: Some(ready), file: None })
+        Ok(Self { how: How::Own, gives_all: true, fd: Fd::Watched(ready) })
     }
 
     fn shared(fd: OwnedFd, interest: Interest, options: &OpenOptions) -> io::Result<Self> {
@@ -75,7 +79,7 @@ impl Port {
         match raw::watch(fd, interest) {
             Ok(ready) => {
                 let gives_all = sort != FileType::CharacterDevice;
-                Ok(Self { how, gives_all, ready: Some(ready), file: None })
+                Ok(Self { how, gives_all, fd: Fd::Watched(ready) })
             }
             Err((fd, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Ok(Self::file(fd))
@@ -85,12 +89,12 @@ impl Port {
     }
 
     fn file(fd: OwnedFd) -> Self {
-        Self { how: How::File, gives_all: true, ready: None, file: Some(fd) }
+        Self { how: How::Own, gives_all: true, fd: Fd::Ready(fd) }
     }
 
     /// Reads once there is something to read. 0 means the end.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(ready) = &self.ready else { return self.try_read(buffer) };
+        let Fd::Watched(ready) = &self.fd else { return self.try_read(buffer) };
         loop {
             let mut guard = ready.readable().await?;
             match guard.try_io(|_| self.try_read(buffer)) {
@@ -122,7 +126,7 @@ impl Port {
 
     /// Writes some of `bytes` once there is room.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(ready) = &self.ready else { return self.try_write(bytes) };
+        let Fd::Watched(ready) = &self.fd else { return self.try_write(bytes) };
         loop {
             let mut guard = ready.writable().await?;
             match guard.try_io(|_| self.try_write(bytes)) {
@@ -150,7 +154,7 @@ impl Port {
             How::Shared if self.poll(PollFlags::IN)?.is_empty() => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
-            How::Own | How::Shared | How::File => Ok(rustix::io::read(self.fd(), buffer)?),
+            How::Own | How::Shared => Ok(rustix::io::read(self.fd(), buffer)?),
         }
     }
 
@@ -164,7 +168,7 @@ impl Port {
                 Err(io::ErrorKind::WouldBlock.into())
             }
             How::Shared => Ok(rustix::io::write(self.fd(), &bytes[..bytes.len().min(SURE_BYTES)])?),
-            How::Own | How::File => Ok(rustix::io::write(self.fd(), bytes)?),
+            How::Own => Ok(rustix::io::write(self.fd(), bytes)?),
         }
     }
 
@@ -176,10 +180,9 @@ impl Port {
     }
 
     fn fd(&self) -> impl AsFd {
-        match (&self.ready, &self.file) {
-            (Some(ready), _) => ready.get_ref().as_fd(),
-            (None, Some(file)) => file.as_fd(),
-            (None, None) => rustix::stdio::stdin(),
+        match &self.fd {
+            Fd::Watched(ready) => ready.get_ref().as_fd(),
+            Fd::Ready(fd) => fd.as_fd(),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::deck::Deck;
 use crate::port::Port;
 use crate::signals::Signals;
 use ending::Ending;
+pub(crate) use ending::server_ended;
 use pump::{Pump, Turn};
 
 /// How long each step of ending a session may take.
@@ -59,6 +60,21 @@ pub enum Cause {
     Tape(RecordError),
 }
 
+impl Cause {
+    /// What a client is told whose requests are not answered.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Tape(error) => format!("recording stopped: {error}"),
+            Self::Signal(number) => {
+                format!("tapegate was ended by signal {number} before the MCP server answered")
+            }
+            Self::Server | Self::Client | Self::Unreachable(_) => {
+                "the session ended before the MCP server answered".to_owned()
+            }
+        }
+    }
+}
+
 /// How a session ended.
 #[derive(Debug)]
 pub struct Outcome {
@@ -78,9 +94,9 @@ pub struct ClientPorts {
 }
 
 /// How long a server that exited may keep its output open through others.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How long the news of an exit may come after the end of the output.
-const EXIT_NEWS: Duration = Duration::from_millis(100);
+pub(crate) const EXIT_NEWS: Duration = Duration::from_millis(100);
 /// How often it is looked whether a client that has closed one end has closed the other too.
 const LOOK_ROUND: Duration = Duration::from_millis(100);
 /// How long a client that does not read is waited for at the end.
@@ -136,10 +152,11 @@ impl Session<'_> {
     /// Waits for the next thing to happen and deals with it.
     async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
         // While the server does not read, we do not, and would not hear that the client is gone.
-        let look_round = self.up.is_ended() || self.up.is_stuck();
+        let look_round = self.up.is_ended() || self.up.is_stuck() || self.down.owes_much();
+        let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));
         tokio::select! {
-            turn = self.down.turn(), if self.down.is_active() => self.moved(Side::Server, turn),
-            turn = self.up.turn(), if self.up.is_active() => self.moved(Side::Client, turn),
+            turn = self.down.turn(), if down_moves => self.moved(Side::Server, turn),
+            turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
                 if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::line::{LineFault, Stamp};
-use crate::json::{Cursor, Kind, Str};
+use crate::json::{self, Cursor, Kind, Str};
 use crate::side::Side;
 
 /// The members of a line that have not been taken yet, in file order.
@@ -37,7 +37,7 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.0.iter().find(|(key, _)| key.is(name)).and_then(|(_, value)| meaning(value))
+        self.0.iter().find(|(key, _)| key.is(name)).and_then(|(_, value)| json::string(value))
     }
 
     pub(super) fn take_string(&mut self, name: &str) -> Option<Cow<'a, str>> {
@@ -63,7 +63,7 @@ impl<'a> Keys<'a> {
         let found = self.0.iter().find(|(key, _)| key.is(name));
         let items = found.map(|(_, array)| crate::frame::array_items(array)).unwrap_or_default();
         let texts: Option<Vec<String>> =
-            items.into_iter().map(|item| meaning(item).map(Cow::into_owned)).collect();
+            items.into_iter().map(|item| json::string(item).map(Cow::into_owned)).collect();
         let texts = texts.unwrap_or_default();
         if !texts.is_empty() {
             self.take(name);
@@ -109,9 +109,4 @@ impl<'a> Keys<'a> {
         let names: Vec<_> = self.0.iter().map(|(key, _)| format!("`{}`", key.decode())).collect();
         format!("the keys {}", names.join(", "))
     }
-}
-
-fn meaning(value: &[u8]) -> Option<Cow<'_, str>> {
-    let mut cursor = Cursor::new(value).ok()?;
-    cursor.string().ok().map(|text| text.decode())
 }

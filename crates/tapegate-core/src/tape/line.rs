@@ -196,7 +196,6 @@ impl<'a> Message<'a> {
 
     /// Appends the line in the thoughtjack dialect.
     pub fn write_thoughtjack(&self, out: &mut impl Sink) {
-        let out = &mut Gather::new(out);
         out.put(b"{\"type\":\"message\",\"seq\":");
         put_number(out, self.seq.unwrap_or_default());
         out.put(b",\"ts\":\"");
@@ -382,43 +381,6 @@ fn put_overwatch_head(out: &mut impl Sink, ts: Stamp<'_>, from: Side) {
         Side::Client => b"\",\"direction\":\"client_to_server\"",
         Side::Server => b"\",\"direction\":\"server_to_client\"",
     });
-}
-
-/// Joins short pieces before they are handed on.
-struct Gather<'a, S: Sink> {
-    out: &'a mut S,
-    bytes: [u8; 192],
-    length: usize,
-}
-
-impl<'a, S: Sink> Gather<'a, S> {
-    fn new(out: &'a mut S) -> Self {
-        Self { out, bytes: [0; 192], length: 0 }
-    }
-
-    fn flush(&mut self) {
-        self.out.put(&self.bytes[..self.length]);
-        self.length = 0;
-    }
-}
-
-impl<S: Sink> Sink for Gather<'_, S> {
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        if let Some(place) = self.bytes.get_mut(self.length..self.length + bytes.len()) {
-            place.copy_from_slice(bytes);
-            self.length += bytes.len();
-        } else {
-            self.flush();
-            self.out.put(bytes);
-        }
-    }
-}
-
-impl<S: Sink> Drop for Gather<'_, S> {
-    fn drop(&mut self) {
-        self.flush();
-    }
 }
 
 fn put_stamp(out: &mut impl Sink, ts: Stamp<'_>, digits: SubSecond) {

@@ -4,6 +4,7 @@
 //! line, is read too. A last line that does not parse is a torn tail, which a crash leaves behind
 //! and which costs nothing else; any other line that does not parse is a fault with its number.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead};
 use std::ops::Range;
 
@@ -18,9 +19,11 @@ pub struct Reader<R> {
     source: R,
     chunk: Vec<u8>,
     /// The values of `chunk` that have not been given out.
-    values: Vec<Range<usize>>,
-    /// The number of the line that `chunk` starts at, from 1.
+    values: VecDeque<Range<usize>>,
+    /// The number of the line that `chunk` is read at, from 1.
     line: u64,
+    /// Lines up to here are counted in `line`.
+    counted: usize,
     lines_read: u64,
     /// Where `chunk` starts in the file.
     offset: u64,
@@ -74,23 +77,28 @@ pub enum Problem {
 impl<R: BufRead> Reader<R> {
     /// A reader at the start of `source`.
     pub fn new(source: R) -> Self {
-        let (chunk, values) = (Vec::new(), Vec::new());
-        Self { source, chunk, values, line: 0, lines_read: 0, offset: 0, offset_next: 0 }
+        let (chunk, values) = (Vec::new(), VecDeque::new());
+        let (line, counted, lines_read, offset, offset_next) = (0, 0, 0, 0, 0);
+        Self { source, chunk, values, line, counted, lines_read, offset, offset_next }
     }
 
     /// The next entry, or what is wrong with the next line. After a fault reading goes on behind it.
     #[expect(clippy::should_implement_trait, reason = "an entry borrows the reader's buffer")]
     pub fn next(&mut self) -> Option<Result<Numbered<'_>, Problem>> {
-        while self.values.is_empty() {
+        let range = loop {
+            if let Some(range) = self.values.pop_front() {
+                break range;
+            }
             match self.fill() {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(problem) => return Some(Err(problem)),
             }
-        }
-        let range = self.values.remove(0);
-        let newlines = memchr::memchr_iter(b'\n', &self.chunk[..range.start]).count() as u64;
-        let (line, offset) = (self.line + newlines, self.offset + range.start as u64);
+        };
+        let passed = &self.chunk[self.counted..range.start];
+        self.line += memchr::memchr_iter(b'\n', passed).count() as u64;
+        self.counted = range.start;
+        let (line, offset) = (self.line, self.offset + range.start as u64);
         let text = &self.chunk[range];
         match Line::read(text) {
             Ok(entry) => Some(Ok(Numbered { line, offset, text, entry })),
@@ -102,7 +110,7 @@ impl<R: BufRead> Reader<R> {
     fn fill(&mut self) -> Result<bool, Problem> {
         self.chunk.clear();
         self.offset = self.offset_next;
-        self.line = self.lines_read + 1;
+        (self.line, self.counted) = (self.lines_read + 1, 0);
         if !self.append_line()? {
             return Ok(false);
         }
@@ -110,7 +118,7 @@ impl<R: BufRead> Reader<R> {
             match json::check(&self.chunk).map(<[u8]>::len) {
                 Ok(length) => {
                     let start = self.chunk.len() - self.chunk.trim_ascii_start().len();
-                    self.values.push(start..start + length);
+                    self.values.push_back(start..start + length);
                     return Ok(true);
                 }
                 Err(_) if self.chunk.trim_ascii().is_empty() => return Ok(true),
@@ -130,10 +138,10 @@ impl<R: BufRead> Reader<R> {
     /// Cuts a chunk of several values apart; false if one of them is broken.
     fn split(&mut self) -> bool {
         let Ok(mut cursor) = Cursor::new(&self.chunk) else { return false };
-        let mut values = Vec::new();
+        let mut values = VecDeque::new();
         while cursor.end().is_err() {
             let Ok(value) = cursor.value() else { return false };
-            values.push(cursor.position() - value.len()..cursor.position());
+            values.push_back(cursor.position() - value.len()..cursor.position());
         }
         self.values = values;
         true
@@ -212,6 +220,13 @@ mod tests {
         let out = read(&format!("{pretty}{A} {A}\n"));
         assert_eq!(out.len(), 3, "{out:?}");
         assert!(out[0].starts_with("1@0 ") && out[1].starts_with("8@") && out[2].starts_with("8@"));
+    }
+
+    #[test]
+    fn very_many_values_on_one_line_are_gone_through_once() {
+        let out = read(&format!("{A}\n{}\n{A}", A.repeat(100_000)));
+        assert_eq!(out.len(), 100_002);
+        assert!(out[100_000].starts_with("2@") && out[100_001].starts_with("3@"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
-use tapegate_core::json::{Cursor, compact};
+use tapegate_core::json::{self, compact};
 use tapegate_core::tape::{
     Bad, Header, Line, Mask, Message, Numbered, Problem, Reader, Sink, base64_decode, base64_encode,
 };
@@ -200,7 +200,7 @@ impl Job<'_> {
     fn members(&mut self, members: Members) -> Vec<u8> {
         let mut out = Vec::new();
         for (key, value) in members.0 {
-            let value = match (key.as_str(), meaning(&value)) {
+            let value = match (key.as_str(), json::string(&value).map(Cow::into_owned)) {
                 (MEMBER, _) => continue,
                 ("raw", Some(text)) => {
                     let masked = self.garbage(text.as_bytes());
@@ -250,12 +250,6 @@ impl Job<'_> {
         self.masked |= matches!(masked, Cow::Owned(_));
         masked.into_owned()
     }
-}
-
-/// What a JSON string means; `None` for any other value.
-fn meaning(value: &[u8]) -> Option<String> {
-    let mut cursor = Cursor::new(value).ok()?;
-    cursor.string().ok().map(|text| text.decode().into_owned())
 }
 
 #[cfg(test)]

@@ -6,11 +6,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
-use tapegate_core::frame::Skim;
-use tapegate_core::lines::Oversize;
-
-/// How much of an oversize body is kept for the tape.
-const HEAD_BYTES_MAX: usize = 4096;
+use tapegate_core::lines::{Drain, Oversize};
 
 /// Why the body of a reply broke off.
 #[derive(Debug, thiserror::Error)]
@@ -88,12 +84,11 @@ pub(super) async fn collect(
 ) -> Result<Collected, hyper::Error> {
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;
-    let mut over: Option<(Skim, Vec<u8>, u64)> = None;
+    let mut over: Option<Drain> = None;
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame?.into_data() else { continue };
-        if let Some((skim, _, bytes_total)) = &mut over {
-            skim.feed(&piece);
-            *bytes_total += piece.len() as u64;
+        if let Some(drain) = &mut over {
+            drain.feed(&piece);
             continue;
         }
         // Most bodies come in one piece, which then need not be copied.
@@ -106,17 +101,12 @@ pub(super) async fn collect(
         }
         whole.extend_from_slice(&piece);
         if whole.len() > bytes_max {
-            let mut skim = Skim::default();
-            skim.feed(&whole);
-            over =
-                Some((skim, whole[..whole.len().min(HEAD_BYTES_MAX)].to_vec(), whole.len() as u64));
+            over.get_or_insert_default().feed(&whole);
             whole = BytesMut::new();
         }
     }
     Ok(match over {
-        Some((skim, head, bytes_total)) => {
-            Collected::TooLarge(Oversize { head, bytes_total, said: skim.finish() })
-        }
+        Some(drain) => Collected::TooLarge(drain.finish()),
         None => Collected::Whole(first.unwrap_or_else(|| whole.freeze())),
     })
 }

@@ -17,7 +17,6 @@ mod mirror;
 mod outlet;
 mod params;
 mod problem;
-mod redirect;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -173,30 +172,43 @@ impl Bridge {
     /// Passes on a message of the server, which came in the reply to `own` or on its own.
     async fn deliver(&self, own: Option<&Rc<Call>>, bytes: &[u8]) -> Result<(), Stopped> {
         let turn = self.outlet.turn().await;
-        self.station.receive(self.lane, Side::Server, bytes)?;
         let frame = Frame::read(bytes);
+        if let Body::Garbage(garbage) = frame.body()
+            && bytes.contains(&b'\n')
+        {
+            let why = format!("{}; its line ends would make several lines of it", garbage.reason());
+            let (lane, from, delivered) = (self.lane, Side::Server, false);
+            self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
+            self.notify("the MCP server sent something that is no message; it is on the tape");
+            return Ok(());
+        }
+        self.station.receive(self.lane, Side::Server, bytes)?;
         self.note(own, &frame);
-        match frame.body() {
-            Body::Garbage(Garbage::Empty) => {}
-            // A line end inside what is no message would make two lines of it.
-            Body::Garbage(_) if bytes.contains(&b'\n') => {
-                self.notify("the MCP server sent something that is no message; it is on the tape");
-            }
-            _ => turn.say(&json::compact(frame.text())),
+        if !matches!(frame.body(), Body::Garbage(Garbage::Empty)) {
+            turn.say(&json::compact(frame.text()));
         }
         drop(turn);
         self.progress.notify_one();
         Ok(())
     }
 
-    /// Marks a message of the server that is over the limit, and tells who waited for it.
-    async fn refuse(&self, own: Option<&Rc<Call>>, message: Oversize) -> Result<(), Stopped> {
-        let bytes_max = self.station.message_bytes_max();
-        let (lane, from) = (self.lane, Side::Server);
+    /// Marks a message of `from` that is over the limit, and tells who sent it or waited for it.
+    async fn refuse(
+        self: &Rc<Self>,
+        own: Option<&Rc<Call>>,
+        from: Side,
+        message: Oversize,
+    ) -> Result<(), Stopped> {
+        let (lane, bytes_max) = (self.lane, self.station.message_bytes_max());
         let turn = self.outlet.turn().await;
-        let event = Event::TooLarge { lane, from, message, bytes_max };
-        let outgoing = self.station.pass(event)?;
-        self.say(&turn, own, outgoing);
+        let outgoing = self.station.pass(Event::TooLarge { lane, from, message, bytes_max })?;
+        let (to_client, to_server): (Vec<_>, Vec<_>) =
+            outgoing.into_iter().partition(|message| message.to == Side::Client);
+        self.say(&turn, own, to_client);
+        drop(turn);
+        for text in to_server.into_iter().filter_map(|message| message.text) {
+            self.send(&Frame::read(&text)).await;
+        }
         Ok(())
     }
 
@@ -209,19 +221,16 @@ impl Bridge {
             let event =
                 Event::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
             // If the tape has failed, the session is being ended and tells everybody.
-            if let Ok(outgoing) = self.station.pass(event) {
-                self.say(&turn, Some(call), outgoing);
-            }
+            let Ok(outgoing) = self.station.pass(event) else { return };
+            self.say(&turn, Some(call), outgoing);
         }
         self.calls.drop_call(call);
         self.progress.notify_one();
     }
 
-    /// Says to the client what is meant for it. There is nothing of our own for the server: it
-    /// learns from its reply's end that it was not understood.
+    /// Says messages of our own to the client.
     fn say(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, outgoing: Vec<Outgoing>) {
-        let ours = outgoing.into_iter().filter(|message| message.to == Side::Client);
-        for text in ours.filter_map(|message| message.text) {
+        for text in outgoing.into_iter().filter_map(|message| message.text) {
             self.note(own, &Frame::read(&text));
             turn.say(&text);
         }

@@ -34,28 +34,31 @@ impl Guard {
         Self { bound, name }
     }
 
-    /// Checks the headers of a request.
-    pub fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// Checks where a request is for, and every header that tells it or where it comes from.
+    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let host = headers.get(HOST).map(text).unwrap_or_default();
-        if !self.is_ours(&host) {
+        let named = target.authority().map(|authority| authority.as_str().to_owned());
+        let mut hosts: Vec<_> = headers.get_all(HOST).iter().map(text).chain(named).collect();
+        if !headers.contains_key(HOST) {
+            hosts.push(String::new());
+        }
+        if let Some(host) = hosts.into_iter().find(|host| !self.is_ours(host)) {
             return Err(Refusal::Host(host));
         }
-        match headers.get(ORIGIN).map(text) {
-            Some(origin) if !self.is_our_page(&origin) => Err(Refusal::Origin(origin)),
-            _ => Ok(()),
+        let mut origins = headers.get_all(ORIGIN).iter().map(text);
+        match origins.find(|origin| !self.is_our_page(origin)) {
+            Some(origin) => Err(Refusal::Origin(origin)),
+            None => Ok(()),
         }
     }
 
     fn is_our_page(&self, origin: &str) -> bool {
-        let uri: Option<Uri> = origin.parse().ok();
-        uri.and_then(|uri| uri.authority().map(|authority| self.is_ours(authority.as_str())))
-            .unwrap_or(false)
+        origin.split_once("://").is_some_and(|(_, authority)| self.is_ours(authority))
     }
 
     /// Whether `authority` names this machine in a way that only it can be meant.
     fn is_ours(&self, authority: &str) -> bool {
-        let host = strip_port(authority);
+        let Some(host) = host_of(authority) else { return false };
         if host.eq_ignore_ascii_case("localhost")
             || self.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(host))
         {
@@ -68,12 +71,15 @@ impl Guard {
     }
 }
 
-/// The host of `host:port`, without brackets.
-fn strip_port(authority: &str) -> &str {
-    if let Some(rest) = authority.strip_prefix('[') {
-        return rest.split(']').next().unwrap_or(rest);
-    }
-    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+/// The host of `host` or `host:port`, without brackets; `None` if it is anything else, such as a
+/// login before an `@`.
+fn host_of(authority: &str) -> Option<&str> {
+    let (host, rest) = match authority.strip_prefix('[') {
+        Some(inside) => inside.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then_some(host)
 }
 
 #[cfg(test)]
@@ -87,7 +93,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        guard.check(&headers).is_ok()
+        guard.check(&Uri::from_static("/mcp"), &headers).is_ok()
     }
 
     #[test]
@@ -102,8 +108,18 @@ mod tests {
         ] {
             assert!(check(host, None), "{host}");
         }
-        for host in ["", "evil.test", "127.0.0.1.evil.test:8080", "10.0.0.1", "localhost.evil.test"]
-        {
+        for host in [
+            "",
+            "evil.test",
+            "127.0.0.1.evil.test:8080",
+            "10.0.0.1",
+            "localhost.evil.test",
+            "localhost:80@evil.test",
+            "localhost@evil.test",
+            "[::1]evil.test",
+            "[::1",
+            "localhost:x",
+        ] {
             assert!(!check(host, None), "{host}");
         }
     }
@@ -115,8 +131,37 @@ mod tests {
         {
             assert!(check("localhost", Some(origin)), "{origin}");
         }
-        for origin in ["null", "http://evil.test", "http://localhost.evil.test", "file://", "x"] {
+        for origin in [
+            "null",
+            "http://evil.test",
+            "http://localhost.evil.test",
+            "file://",
+            "x",
+            "localhost",
+            "http://localhost:80@evil.test",
+            "http://[::1]evil.test",
+        ] {
             assert!(!check("localhost", Some(origin)), "{origin}");
         }
+    }
+
+    #[test]
+    fn whatever_tells_a_host_or_an_origin_is_looked_at() {
+        let guard = Guard::new("127.0.0.1:8080".parse().unwrap(), None);
+        let check = |target: &'static str, lines: &[(&'static str, &'static str)]| {
+            let line = |&(name, value): &(&'static str, &'static str)| {
+                (http::HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let mut headers = HeaderMap::new();
+            lines.iter().map(line).for_each(|(name, value)| _ = headers.append(name, value));
+            guard.check(&Uri::from_static(target), &headers).is_ok()
+        };
+        let (ours, other) = (("host", "localhost"), ("host", "evil.test"));
+        let (page, strange) = (("origin", "http://localhost"), ("origin", "http://evil.test"));
+        assert!(check("/mcp", &[ours]) && check("http://localhost:8080/mcp", &[ours, page]));
+        assert!(!check("http://evil.test/mcp", &[ours]));
+        assert!(!check("http://localhost/mcp", &[]));
+        assert!(!check("/mcp", &[ours, other]));
+        assert!(!check("/mcp", &[ours, page, strange]));
     }
 }

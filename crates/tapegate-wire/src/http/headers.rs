@@ -53,7 +53,7 @@ pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
 pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
     let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     let mut packed: Box<dyn Read + 'a> = match encoding.unwrap_or_default().trim() {
-        name if name.eq_ignore_ascii_case("gzip") => {
+        name if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
             Box::new(flate2::read::MultiGzDecoder::new(body))
         }
         name if name.eq_ignore_ascii_case("deflate") => {
@@ -85,4 +85,22 @@ pub(super) fn json(status: u16, text: Vec<u8>) -> Response<ReplyBody> {
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_body_that_was_packed_by_either_name_of_gzip_can_be_read() {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packer.write_all(b"{}").unwrap();
+        let packed = packer.finish().unwrap();
+        for (name, text) in [("gzip", &b"{}"[..]), ("X-GZIP", b"{}"), ("br", &packed)] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_ENCODING, name.parse().unwrap());
+            assert_eq!(readable(&headers, &packed), text, "{name}");
+        }
+    }
 }

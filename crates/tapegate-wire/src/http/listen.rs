@@ -95,7 +95,7 @@ impl Listener {
             stream.set_nodelay(true).ok();
             let (handler, guard) = (Rc::clone(&handler), self.guard.clone());
             let service = service_fn(move |request: Request<Incoming>| {
-                let refused = guard.check(request.headers()).err();
+                let refused = guard.check(request.uri(), request.headers()).err();
                 let handler = Rc::clone(&handler);
                 async move {
                     Ok::<_, std::convert::Infallible>(match refused {

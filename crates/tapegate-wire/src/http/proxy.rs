@@ -10,6 +10,8 @@ mod reply;
 mod sessions;
 
 use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -17,10 +19,11 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Frame, Kind};
+use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{CODE_TOO_LARGE, Event};
 use tapegate_core::side::{Lane, Side};
+use tokio::sync::watch;
 
 use super::ReplyBody;
 use super::body::{Collected, collect};
@@ -28,6 +31,7 @@ use super::headers;
 use super::listen::{Handler, Reply};
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
+use crate::deck::Outgoing;
 use sessions::Sessions;
 
 /// A transparent proxy in front of one server.
@@ -35,6 +39,8 @@ pub struct Proxy {
     station: Rc<Station>,
     upstream: Upstream,
     sessions: RefCell<Sessions>,
+    /// Why the recording ends, once it does.
+    ending: watch::Sender<Option<String>>,
 }
 
 /// One request and what is known of it while its reply is awaited.
@@ -64,7 +70,12 @@ enum Scope {
 impl Proxy {
     /// A proxy in front of `upstream`.
     pub fn new(station: Rc<Station>, upstream: Upstream) -> Rc<Self> {
-        Rc::new(Self { station, upstream, sessions: RefCell::default() })
+        Rc::new(Self {
+            station,
+            upstream,
+            sessions: RefCell::default(),
+            ending: watch::Sender::new(None),
+        })
     }
 
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
@@ -76,12 +87,15 @@ impl Proxy {
         };
         let mut exchange = self.open(&parts, path.clone());
         let body = match collected {
-            Collected::Whole(body) => body,
-            Collected::TooLarge(message) => return exchange.refuse(message),
+            Collected::Whole(body) => match exchange.record_request(&parts, &body) {
+                Ok(()) => body,
+                Err(stopped) => return headers::refusal(503, &stopped.to_string()),
+            },
+            Collected::TooLarge(message) => match exchange.refuse(message) {
+                Ok(instead) => Bytes::from(instead),
+                Err(refused) => return *refused,
+            },
         };
-        if let Err(Stopped) = exchange.record_request(&parts, &body) {
-            return headers::refusal(503, &Stopped.to_string());
-        }
         let begun = {
             // What a session sends reaches the server in the order it came, or a call could run
             // before the stream is open that its questions are asked on.
@@ -90,12 +104,15 @@ impl Proxy {
             self.upstream.begin(parts.method, path, parts.headers, body).await
         };
         let response = match begun {
-            Ok(awaited) => awaited.await,
-            Err(error) => Err(error),
+            Ok(awaited) => tokio::select! {
+                response = awaited => response.map_err(|error| error.to_string()),
+                why = ended(self.ending.subscribe()) => Err(why),
+            },
+            Err(error) => Err(error.to_string()),
         };
         match response {
             Ok(response) => exchange.reply(response).await,
-            Err(error) => exchange.unreachable(&error.to_string()),
+            Err(why) => exchange.unreachable(&why),
         }
     }
 
@@ -126,11 +143,39 @@ impl Proxy {
             _ => asked,
         }
     }
+
+    /// Forgets everything that waits in a lane which has ended.
+    fn forget(&self, lane: Lane) {
+        for asker in [Side::Client, Side::Server] {
+            let event = Event::Dismissed { lane, asker, bytes: None, why: None };
+            // If the tape has failed, the recording ends anyway.
+            self.station.pass(event).ok();
+        }
+    }
 }
 
 impl Handler for Proxy {
     fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
         Box::pin(self.exchange(request))
+    }
+
+    fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        self.ending.send_replace(Some(why.to_owned()));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Whether something is a message of this protocol wherever it is sent.
+fn is_message(said: &Envelope<'_>) -> bool {
+    said.version_ok && said.kind() != Kind::Other
+}
+
+/// Waits until the recording ends, and says why.
+async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
+    let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+    match why {
+        Some(why) => why,
+        None => std::future::pending().await,
     }
 }
 
@@ -161,8 +206,12 @@ impl Exchange {
         let to_endpoint =
             self.scope == Scope::Session || self.path.path() == self.proxy.upstream.path().path();
         match frame.body() {
-            Body::Message(said) => to_endpoint || (said.version_ok && said.kind() != Kind::Other),
-            Body::Batch | Body::Garbage(_) => to_endpoint,
+            Body::Message(said) => to_endpoint || is_message(said),
+            Body::Batch => {
+                let elements = frame::elements(frame.bytes());
+                to_endpoint || elements.iter().any(|one| one.envelope().is_some_and(is_message))
+            }
+            Body::Garbage(_) => to_endpoint,
         }
     }
 
@@ -171,23 +220,22 @@ impl Exchange {
         *self.lane.get_or_insert_with(|| self.proxy.station.open_exchange())
     }
 
-    /// Refuses a request that is too large.
-    fn refuse(&mut self, message: Oversize) -> Response<ReplyBody> {
+    /// Refuses a body that is too large. If it was an answer, the server gets what is returned in
+    /// its place, or it would wait for ever.
+    fn refuse(&mut self, message: Oversize) -> Result<Vec<u8>, Box<Response<ReplyBody>>> {
         let (bytes_max, bytes_total) =
             (self.proxy.station.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Client, message, bytes_max };
         let answer = match self.proxy.station.pass(event) {
-            Ok(outgoing) => outgoing.into_iter().find_map(|outgoing| outgoing.text),
-            Err(Stopped) => return headers::refusal(503, &Stopped.to_string()),
+            Ok(outgoing) => outgoing.into_iter().next(),
+            Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
         };
+        let words = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
         match answer {
-            Some(text) => headers::json(413, text),
-            None => {
-                let words =
-                    format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
-                headers::error(413, b"null", CODE_TOO_LARGE, &words)
-            }
+            Some(Outgoing { to: Side::Server, text: Some(text), .. }) => Ok(text),
+            Some(Outgoing { text: Some(text), .. }) => Err(Box::new(headers::json(413, text))),
+            _ => Err(Box::new(headers::error(413, b"null", CODE_TOO_LARGE, &words()))),
         }
     }
 
@@ -216,10 +264,8 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if let (Some(lane), Scope::Alone) = (self.lane, self.scope) {
-            // The lane ends here, and with it everything that waits in it.
-            let event = Event::Dismissed { lane, asker: Side::Client, bytes: None, why: None };
-            self.proxy.station.pass(event).ok();
+        if let (Some(lane), Scope::Alone | Scope::Opening) = (self.lane, self.scope) {
+            self.proxy.forget(lane);
         }
     }
 }

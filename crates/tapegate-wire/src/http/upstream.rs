@@ -139,7 +139,9 @@ impl Upstream {
 }
 
 fn header(line: &str) -> Result<(HeaderName, HeaderValue), UpstreamError> {
-    let fault = || UpstreamError::Header(line.split(':').next().unwrap_or_default().to_owned());
+    // What follows the name may be a secret, also where the colon was forgotten.
+    let name = line.split([':', '=', ' ', '\t']).next().unwrap_or_default();
+    let fault = || UpstreamError::Header(name.to_owned());
     let (name, value) = line.split_once(':').ok_or_else(fault)?;
     Ok((name.trim().parse().map_err(|_| fault())?, value.trim().parse().map_err(|_| fault())?))
 }
@@ -170,4 +172,17 @@ fn percent_decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_is_none_does_not_give_its_secret_away() {
+        for line in ["Authorization Bearer s3cret", "X-Key=s3cret", "X-Key:s3c\nret", " : s3cret"] {
+            let words = header(line).unwrap_err().to_string();
+            assert!(words.contains("is no header") && !words.contains("s3c"), "{words}");
+        }
+    }
 }

@@ -166,12 +166,16 @@ impl Ending {
     /// What a client is told whose requests are not answered.
     pub(super) fn words(&self, status: Option<ExitStatus>) -> String {
         match (&self.cause, status) {
-            (Some(Cause::Tape(error)), _) => format!("recording stopped: {error}"),
-            (Some(Cause::Signal(number)), _) => {
-                format!("tapegate was ended by signal {number} before the MCP server answered")
-            }
-            (_, Some(status)) => format!("the MCP server ended ({status}) before it answered"),
-            (_, None) => "the MCP server closed its output before it answered".to_owned(),
+            (Some(cause @ (Cause::Tape(_) | Cause::Signal(_))), _) => cause.words(),
+            (_, status) => server_ended(status),
         }
+    }
+}
+
+/// What a client is told whose requests are not answered because the server has ended.
+pub(crate) fn server_ended(status: Option<ExitStatus>) -> String {
+    match status {
+        Some(status) => format!("the MCP server ended ({status}) before it answered"),
+        None => "the MCP server closed its output before it answered".to_owned(),
     }
 }

@@ -11,6 +11,9 @@ use tapegate_core::side::{Lane, Side};
 use crate::deck::Deck;
 use crate::port::Port;
 
+/// How many answers of our own may wait for a peer that does not read.
+const OWED_MAX: usize = 256;
+
 /// One direction of a session.
 pub(super) struct Pump {
     from: Side,
@@ -59,9 +62,18 @@ impl Pump {
         }
     }
 
-    /// Whether there is anything to read or to write.
-    pub(super) fn is_active(&self) -> bool {
-        self.input.is_some() || (!self.due.is_empty() && self.output.is_some())
+    /// Whether there is anything to write, or to read while the pump `back` can take answers.
+    pub(super) fn moves(&self, back: &Self) -> bool {
+        match self.due.is_empty() {
+            true => self.input.is_some() && !back.owes_much(),
+            false => self.input.is_some() || self.output.is_some(),
+        }
+    }
+
+    /// Whether a peer that does not read is owed so many answers of our own that it must not be
+    /// read from.
+    pub(super) fn owes_much(&self) -> bool {
+        self.due.len() >= OWED_MAX
     }
 
     /// Whether the input has ended, by itself or by our will.
@@ -242,10 +254,8 @@ impl Pump {
     pub(super) fn drop_unsent(&mut self) -> Vec<Vec<u8>> {
         let mut ids = Vec::new();
         for due in self.due.drain(..) {
-            if let Due::Read(range) = due {
-                let lines = self.lines.bytes(range).split(|byte| *byte == b'\n');
-                lines.for_each(|line| answered(&Frame::read(line), &mut ids));
-            }
+            let lines = due.bytes(&self.lines).split(|byte| *byte == b'\n');
+            lines.for_each(|line| answered(&Frame::read(line), &mut ids));
         }
         ids
     }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::tape_faults::Disk;
 use crate::web::{Got, WebRecorder, ask, send};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/bridge_in.py");
@@ -426,4 +427,32 @@ fn the_old_transport_answers_on_its_stream() {
     wait("the session ends", || ask(recorder.port, &endpoint, &[JSON], OPEN).status == 404);
     assert_eq!(ask(recorder.port, "POST /sse", &[JSON], OPEN).status, 405);
     assert_eq!(ask(recorder.port, "POST /messages", &[JSON], OPEN).status, 400);
+}
+
+#[test]
+fn an_answer_of_the_client_over_the_limit_becomes_an_error_for_the_server() {
+    let recorder = start(&["--max-message-bytes", "2KB"]);
+    let session = open(&recorder);
+    let asking =
+        send(recorder.port, "POST /mcp", &[JSON, BOTH, &session], &request("1", "ask", "{}"));
+    let mut asking = BufReader::new(asking);
+    assert!(until(&mut asking, "data: ").contains("roots/list"));
+    let large =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"roots":"{}"}}}}"#, "x".repeat(4000));
+    let got = post(&recorder, &session, &large);
+    assert!(got.status == 413 && got.body.contains(r#""id":null"#), "{}", got.body);
+    let told = until(&mut asking, "data: ");
+    assert!(told.contains(r#""result":{"told":{"code":-32010,"#), "{told}");
+}
+
+#[test]
+fn a_request_whose_answer_does_not_fit_on_the_disk_gets_an_error_in_its_place() {
+    let disk = Disk::new("256k");
+    let server = ["--", "python3", "-u", SERVER];
+    let recorder = WebRecorder::start_at(disk.path().join("t.jsonl"), &server, |_| ());
+    let session = open(&recorder);
+    let got = post(&recorder, &session, &request("7", "large", r#"{"bytes":900000}"#));
+    let expected =
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"recording has stopped""#;
+    assert!(got.status == 200 && got.body.starts_with(expected), "{} {}", got.status, got.body);
 }

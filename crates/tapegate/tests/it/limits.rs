@@ -114,3 +114,29 @@ fn a_line_that_never_ends_is_drained_in_bounded_memory() {
     let end = run.end().exits(0).client_got(b"").checks();
     assert_eq!(marks(&end.beside()), [(Side::Client, 60 << 20)]);
 }
+
+#[test]
+fn a_client_that_does_not_read_its_refusals_is_not_read_from() {
+    let run = record(&["serve"]).flags(&["--max-message-bytes", "1KB"]).not_reading();
+    let mut run = run.start();
+    let mut input = run.take_input();
+    rustix::io::ioctl_fionbio(&input, true).unwrap();
+    let params = "p".repeat(1100);
+    let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":"{params}"}}"#) + "\n";
+    let patience = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+    let mut sent = 0;
+    while sent < 20_000 {
+        let mut ready = [rustix::event::PollFd::new(&input, rustix::event::PollFlags::OUT)];
+        if rustix::event::poll(&mut ready, Some(&patience)).unwrap() == 0 {
+            break;
+        }
+        // A line is short enough to be taken as a whole or not at all.
+        sent += usize::from(std::io::Write::write(&mut input, line.as_bytes()).is_ok());
+    }
+    assert!(sent < 20_000, "everything was read");
+    drop(input);
+    run.read_on();
+    let end = run.end().exits(0);
+    let got = String::from_utf8(end.stdout.clone()).unwrap();
+    assert!(got.lines().count() == sent && got.lines().all(|line| refusal("1", line)), "{sent}");
+}

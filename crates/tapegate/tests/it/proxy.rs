@@ -289,6 +289,43 @@ fn what_is_too_large_is_refused_and_the_session_goes_on() {
 }
 
 #[test]
+fn an_answer_of_the_client_over_the_limit_reaches_the_server_as_an_error() {
+    let server = WebServer::start(|seen, out| {
+        if String::from_utf8_lossy(&seen.body).contains("method") {
+            out.write_all(STREAM).unwrap();
+            let question = r#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#;
+            return write!(out, "data: {question}\n\ndata: {ANSWER}\n\n").is_err();
+        }
+        out.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_ok()
+    });
+    let recorder = in_front_of(&server, "/mcp", &["--max-message-bytes", "2048"]);
+    let headers = [JSON, "Mcp-Session-Id: s"];
+    assert!(ask(recorder.port, "POST /mcp", &headers, CALL).body.contains("roots/list"));
+    let large = format!(r#"{{"result":"{}","jsonrpc":"2.0","id":9}}"#, "y".repeat(5000));
+    assert_eq!(ask(recorder.port, "POST /mcp", &headers, &large).status, 202);
+    let told = String::from_utf8(server.wait(2)[1].body.clone()).unwrap();
+    assert!(told.starts_with(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32010,"#), "{told}");
+    recorder.end();
+}
+
+#[test]
+fn a_batch_whose_answers_are_over_the_limit_gets_an_error_for_each() {
+    let server = WebServer::start(|_, out| {
+        let big = format!(r#"[{{"result":"{}","jsonrpc":"2.0","id":1}}]"#, "x".repeat(3000));
+        out.write_all(&json("", &big)).is_ok()
+    });
+    let recorder = in_front_of(&server, "/mcp", &["--max-message-bytes", "2048"]);
+    let batch = format!("[{CALL},{}]", CALL.replace("\"id\":1", "\"id\":2"));
+    let got = ask(recorder.port, "POST /mcp", &[JSON], &batch);
+    assert!(
+        got.status == 502 && got.body.starts_with('[') && got.body.matches("error").count() == 2,
+        "{} {}",
+        got.status,
+        got.body
+    );
+}
+
+#[test]
 fn a_server_that_is_not_there_gives_an_error_for_the_request() {
     let recorder = WebRecorder::start(&["--upstream-http", "http://127.0.0.1:1/mcp"]);
     let got = ask(recorder.port, "POST /mcp", &[JSON], CALL);
@@ -387,3 +424,57 @@ openssl req -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr -subj /CN=loc
 printf 'subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE' > ext
 openssl x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out leaf.pem -days 2 -extfile ext
 ";
+
+#[test]
+fn no_event_passes_unrecorded_however_its_stream_begins_and_ends() {
+    let stream = [
+        "\u{feff}data: {\"jsonrpc\":\"2.0\",\"method\":\"marked\"}\n\n",
+        "event:\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"nameless\"}\n\n",
+        "data: {\"jsonrpc\":\"2.0\",\"method\":\"torn\"}\n",
+    ]
+    .concat();
+    let sent = stream.clone();
+    let server = WebServer::start(move |_, out| {
+        out.write_all(&[STREAM, sent.as_bytes()].concat()).unwrap();
+        false
+    });
+    let recorder = in_front_of(&server, "/mcp", &[]);
+    let got = ask(recorder.port, "POST /mcp", &[JSON], CALL);
+    assert_eq!(got.body, stream);
+    let (_, tape) = recorder.end();
+    for method in ["marked", "nameless", "torn"] {
+        assert!(tape.contains(&format!("\"method\":\"{method}\"")), "{method}: {tape}");
+    }
+    assert_eq!(tape.matches("\"unterminated\":true").count(), 1, "{tape}");
+}
+
+#[test]
+fn whoever_waits_for_an_answer_is_told_when_a_signal_ends_the_recorder() {
+    for begins in [&b""[..], STREAM] {
+        let server = WebServer::start(move |_, out| {
+            out.write_all(begins).unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+            false
+        });
+        let recorder = in_front_of(&server, "/mcp", &[]);
+        let mut client = send(recorder.port, "POST /mcp", &[JSON], CALL);
+        server.wait(1);
+        let (status, tape) = recorder.end();
+        assert_eq!(status.code(), Some(143));
+        let mut got = String::new();
+        client.read_to_string(&mut got).unwrap();
+        let words = "ended by signal 15 before the MCP server answered";
+        assert!(got.contains(words) && tape.contains(words), "{got}\n{tape}");
+    }
+}
+
+#[test]
+fn a_batch_is_on_the_tape_wherever_it_is_posted() {
+    let server =
+        WebServer::start(|_, out| out.write_all(&json("", &format!("[{ANSWER}]"))).is_ok());
+    let recorder = in_front_of(&server, "/mcp", &[]);
+    let got = ask(recorder.port, "POST /mcp/", &[JSON], &format!("[{CALL}]"));
+    assert_eq!(got.body, format!("[{ANSWER}]"));
+    let (_, tape) = recorder.end();
+    assert!(tape.contains(CALL) && tape.contains(ANSWER), "{tape}");
+}

@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use crate::support::{Setup, check, kept, record, request, tape, tapegate};
 
 /// A small file system of its own. It is taken away whatever way a test ends.
-struct Disk {
+pub(crate) struct Disk {
     folder: TempDir,
 }
 
 impl Disk {
-    fn new(size: &str) -> Self {
+    pub(crate) fn new(size: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tapegate-test"]);
@@ -26,7 +26,7 @@ impl Disk {
         Self { folder }
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }
@@ -201,15 +201,33 @@ fn a_read_only_or_impossible_folder_is_an_error_before_the_server_starts() {
 }
 
 #[test]
-fn a_tape_whose_folder_is_removed_does_not_disturb_the_session() {
-    let mut run = record(&["serve"]).tape_at("gone/t.jsonl").start();
+fn a_tape_that_is_deleted_ends_the_session() {
+    let setup = record(&["serve"]).flags(&["--flush-interval", "1ms"]).tape_at("gone/t.jsonl");
+    let mut run = setup.start();
     run.send(request(1).as_bytes());
     run.lines(1);
     fs::remove_dir_all(run.folder().join("gone")).unwrap();
-    run.send(request(2).as_bytes());
-    run.lines(2);
-    run.close_input();
-    run.end().exits(0).leaves_no_process();
+    // Each request is one more look at the file; the one after the first look that fails ends it.
+    let many: String = (2..20_000).map(request).collect();
+    run.send_aside(many.into_bytes());
+    run.end().exits(3).complains("the file was deleted").leaves_no_process();
+}
+
+#[test]
+fn a_server_that_cannot_be_started_costs_no_tape() {
+    for flags in [&[][..], &["--force"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let tape = folder.path().join("t.jsonl");
+        fs::write(&tape, "precious").unwrap();
+        let mut command = tapegate();
+        command.arg("record").arg("-o").arg(&tape).args(flags).args(["--", "/no/such/server"]);
+        let done = command.output().unwrap();
+        assert_eq!(done.status.code(), Some(4));
+        let words =
+            "error: cannot start `/no/such/server`: No such file or directory (os error 2)\n";
+        assert_eq!(String::from_utf8_lossy(&done.stderr), words);
+        assert_eq!(fs::read_to_string(&tape).unwrap(), "precious");
+    }
 }
 
 #[test]

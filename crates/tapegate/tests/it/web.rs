@@ -186,8 +186,9 @@ fn unchunk(mut rest: &str) -> String {
 /// `tapegate record --http`, ended on every way out.
 pub(crate) struct WebRecorder {
     pub(crate) port: u16,
-    folder: TempDir,
+    tape: PathBuf,
     process: Child,
+    _folder: Option<TempDir>,
 }
 
 impl WebRecorder {
@@ -199,8 +200,19 @@ impl WebRecorder {
     /// The same, after `prepare` has changed the command.
     pub(crate) fn start_with(arguments: &[&str], prepare: impl Fn(&mut Command)) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let mut recorder = Self::start_at(folder.path().join("t.jsonl"), arguments, prepare);
+        recorder._folder = Some(folder);
+        recorder
+    }
+
+    /// The same, with its tape at a place of the test's own.
+    pub(crate) fn start_at(
+        tape: PathBuf,
+        arguments: &[&str],
+        prepare: impl Fn(&mut Command),
+    ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
-        command.arg("record").arg("-o").arg(folder.path().join("t.jsonl"));
+        command.arg("record").arg("-o").arg(&tape);
         command.args(["--http", "127.0.0.1:0"]).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         prepare(&mut command);
@@ -220,11 +232,11 @@ impl WebRecorder {
         // Read on, or the recorder would block on a full pipe.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let port = port.unwrap_or_else(|| panic!("no listener: {said}"));
-        Self { port, folder, process }
+        Self { port, tape, process, _folder: None }
     }
 
     pub(crate) fn tape_path(&self) -> PathBuf {
-        self.folder.path().join("t.jsonl")
+        self.tape.clone()
     }
 
     /// What is on the tape now.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind, same_id};
-use tapegate_core::json::{Cursor, Fault};
+use tapegate_core::json;
 use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 
@@ -264,25 +264,7 @@ pub(super) fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
 
 /// The subscription that a result names, which is the id of the request it answers.
 fn subscription_of_result(result: &[u8]) -> Option<&[u8]> {
-    let meta = member(result, "_meta").ok()??;
-    member(meta, "io.modelcontextprotocol/subscriptionId").ok()?
-}
-
-/// The raw text of a member of an object.
-pub(super) fn member<'a>(object: &'a [u8], wanted: &str) -> Result<Option<&'a [u8]>, Fault> {
-    let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != tapegate_core::json::Kind::Object {
-        return Ok(None);
-    }
-    cursor.open()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        if key.is(wanted) {
-            return Ok(Some(value));
-        }
-    }
-    Ok(None)
+    json::member(json::member(result, "_meta")?, "io.modelcontextprotocol/subscriptionId")
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What a server says: read, recorded, and handed to whom it is meant for.
 
-use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use bytes::Bytes;
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind as MessageKind, error_reply};
 use tapegate_core::json;
 use tapegate_core::lines::{Cut, Lines, Oversize};
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::Side;
 use tokio::time::Instant;
 
@@ -21,15 +20,10 @@ use super::stream::Stream;
 use crate::child::Child;
 use crate::http::Stopped;
 use crate::port::Port;
-use crate::stdio::Patience;
+use crate::stdio::{EXIT_NEWS, LINGER, Patience, server_ended};
 
-/// How long a server that exited may keep its output open through others.
-const LINGER: Duration = Duration::from_secs(1);
-/// How long the news of an exit may come after the end of the output.
-const EXIT_NEWS: Duration = Duration::from_millis(100);
 /// How long the only reader of a session may read nothing before its connection is given up.
 const STALL: Duration = Duration::from_secs(10);
-
 /// How long a client that shares its server may take to catch up, while all the others wait.
 const LAG: Duration = Duration::from_millis(500);
 
@@ -45,7 +39,7 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
         None => {
             // An exit that came with the end of the output makes a better reason than the end alone.
             drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
-            End { why: ended(child.status()), grace: patience.grace }
+            End { why: server_ended(child.status()), grace: patience.grace }
         }
     };
     hub.close(&why);
@@ -56,13 +50,6 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
             sooner = hub.end_before(grace) => grace = sooner.grace,
             () = read_rest(&hub, &output, &mut lines) => {}
         }
-    }
-}
-
-fn ended(status: Option<ExitStatus>) -> String {
-    match status {
-        Some(status) => format!("the MCP server ended ({status}) before it answered"),
-        None => "the MCP server closed its output before it answered".to_owned(),
     }
 }
 
@@ -77,7 +64,7 @@ async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
             }
         };
         let count = tokio::select! {
-            count = output.read(lines.room()) => count.unwrap_or(0),
+            count = read_some(hub, output, lines) => count,
             _ = child.exited(), if deadline.is_none() => {
                 deadline = Some(Instant::now() + LINGER);
                 continue;
@@ -91,6 +78,12 @@ async fn read(hub: &Hub, child: &mut Child, output: &Port, lines: &mut Lines) {
         }
         lines.release();
     }
+}
+
+/// Reads once the server has taken most of what it was told; 0 means the end.
+async fn read_some(hub: &Hub, output: &Port, lines: &mut Lines) -> usize {
+    hub.relieved().await;
+    output.read(lines.room()).await.unwrap_or(0)
 }
 
 /// Reads what a server still says while it ends, for ever. It goes on the tape and no further;
@@ -132,7 +125,8 @@ impl Hub {
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {
             let why = format!("{}; only JSON can be sent by HTTP", garbage.reason());
-            self.station.pass(Event::Marked { lane: self.lane, from, bytes: line, why: &why })?;
+            let (lane, bytes, delivered) = (self.lane, line, false);
+            self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
             return Ok(());
         }
         let mut edits = Edits::new(line);
@@ -142,8 +136,12 @@ impl Hub {
         };
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
-        self.station.pass(Event::Received { lane, from, bytes: &text, terminated })?;
         let frame = Frame::read(&text);
+        let received = Event::Received { lane, from, bytes: &text, terminated };
+        if let Err(stopped) = self.station.pass(received) {
+            self.owe(&frame, places);
+            return Err(stopped);
+        }
         let parts = match frame.body() {
             Body::Batch => frame::elements(&text),
             _ => vec![frame],
@@ -154,6 +152,22 @@ impl Hub {
             self.deliver(said, text, place).await;
         }
         Ok(())
+    }
+
+    /// Answers for answers that may not be sent, because they are not on the tape.
+    fn owe(&self, frame: &Frame<'_>, places: Vec<Place>) {
+        for (said, place) in envelopes(frame).iter().zip(places) {
+            let (MessageKind::Response | MessageKind::Error, Some(id)) = (said.kind(), said.id)
+            else {
+                continue;
+            };
+            let text = error_reply(id, CODE_GONE, &Stopped.to_string(), "{\"by\":\"tapegate\"}");
+            match place {
+                Place::Answer(exchange) => drop(exchange.answer(Bytes::from(text), true)),
+                _ if self.kind == Kind::Old => self.main.push(Bytes::from(text)),
+                _ => {}
+            }
+        }
     }
 
     async fn deliver(&self, said: &Envelope<'_>, text: Bytes, place: Place) {
@@ -235,9 +249,13 @@ impl Hub {
     }
 
     /// Adds to a stream, and waits for its reader if it is far behind.
-    async fn push(&self, stream: &Rc<Stream>, text: Bytes) {
+    pub(super) async fn push(&self, stream: &Rc<Stream>, text: Bytes) {
         if !stream.room(STALL).await {
             stream.break_off();
+            if self.kind == Kind::Old {
+                // It is the only stream of the session, and nobody can come back for it.
+                self.end("the client does not read its stream", Duration::ZERO);
+            }
         }
         stream.push(text);
     }

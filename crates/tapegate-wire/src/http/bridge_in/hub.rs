@@ -6,12 +6,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tapegate_core::json;
+use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -29,6 +31,8 @@ use crate::stdio::Patience;
 
 /// How many messages may wait for a server that does not read.
 const INPUT_MESSAGES_MAX: usize = 8;
+/// How many words of our own may wait besides them before the server is not read from either.
+const OWED_MAX: usize = 256;
 
 /// One server process and everybody who talks to it.
 pub(super) struct Hub {
@@ -40,6 +44,8 @@ pub(super) struct Hub {
     pub(super) main: Rc<Stream>,
     pub(super) history: Rc<RefCell<History>>,
     pub(super) input: RefCell<Option<mpsc::Sender<Bytes>>>,
+    /// Room for words of our own that the server has yet to take.
+    owed: Arc<Semaphore>,
     exchanges: Cell<u64>,
     streams: Cell<u64>,
     used: Cell<Instant>,
@@ -99,6 +105,7 @@ impl Hub {
             main,
             history,
             input: RefCell::new(Some(sender)),
+            owed: Arc::new(Semaphore::new(OWED_MAX)),
             exchanges: Cell::new(0),
             streams: Cell::new(0),
             used: Cell::new(Instant::now()),
@@ -200,14 +207,38 @@ impl Hub {
         let line = Bytes::from([text, b"\n"].concat());
         if let Err(mpsc::error::TrySendError::Full(line)) = sender.try_send(line) {
             // Whoever speaks here reads the server's output too, and must not wait for its input.
-            tokio::task::spawn_local(async move { sender.send(line).await.ok() });
+            let owed = Arc::clone(&self.owed).try_acquire_owned().ok();
+            tokio::task::spawn_local(async move {
+                sender.send(line).await.ok();
+                drop(owed);
+            });
         }
+    }
+
+    /// Waits while a server that does not read is owed too much; it would only be owed more.
+    pub(super) async fn relieved(&self) {
+        drop(self.owed.acquire().await);
+    }
+
+    /// Refuses a message of the client that is over the limit; returns what its sender is told.
+    pub(super) fn refuse_from_client(&self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+        let (lane, from) = (self.lane, Side::Client);
+        let bytes_max = self.station.message_bytes_max();
+        let mut told = None;
+        for answer in self.station.pass(Event::TooLarge { lane, from, message, bytes_max })? {
+            match answer.to {
+                Side::Client => told = answer.text,
+                // It was an answer, and the server learns why it does not come.
+                Side::Server => self.say(&answer.text.unwrap_or_default()),
+            }
+        }
+        Ok(told)
     }
 
     /// Marks on the tape that something went nowhere.
     pub(super) fn mark(&self, lane: Lane, from: Side, bytes: &[u8], why: &str) {
         // If the tape has failed, the recording ends anyway.
-        self.station.pass(Event::Marked { lane, from, bytes, why }).ok();
+        self.station.pass(Event::Marked { lane, from, bytes, why, delivered: false }).ok();
     }
 
     /// The connection of an exchange is gone.

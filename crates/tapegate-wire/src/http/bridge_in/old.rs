@@ -6,11 +6,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Body, Frame};
-use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 
 use super::super::body::{self, Collected};
-use super::super::{ReplyBody, headers};
+use super::super::{ReplyBody, Stopped, headers};
 use super::Bridge;
 use super::hub::{Hub, Kind};
 use super::post::{accepted, events, not_sent};
@@ -55,11 +54,12 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
     let bytes = match body::collect(request.into_body(), bytes_max).await {
         Ok(Collected::Whole(bytes)) => bytes,
         Ok(Collected::TooLarge(message)) => {
-            let event = Event::TooLarge { lane, from, message, bytes_max };
-            let answers = bridge.station.pass(event).unwrap_or_default();
-            answers.into_iter().filter_map(|answer| answer.text).for_each(|text| {
-                hub.main.push(Bytes::from(text));
-            });
+            let Ok(told) = hub.refuse_from_client(message) else {
+                return headers::refusal(503, &Stopped.to_string());
+            };
+            if let Some(text) = told {
+                hub.push(&hub.main, Bytes::from(text)).await;
+            }
             return headers::refusal(413, &format!("the limit is {bytes_max} bytes"));
         }
         Err(_) => return headers::refusal(400, "the body broke off"),

@@ -7,6 +7,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind};
+use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
@@ -69,7 +70,7 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
         let lane = lane_of(bridge, &terms);
         return match bridge.station.receive(lane, Side::Client, &bytes) {
             Ok(()) => headers::error(400, b"null", -32700, &garbage.reason()),
-            Err(_) => headers::refusal(503, "recording has stopped"),
+            Err(stopped) => headers::refusal(503, &stopped.to_string()),
         };
     }
     match target(bridge, &terms, &frame) {
@@ -176,16 +177,12 @@ fn status_of(hub: &Hub, text: &[u8]) -> u16 {
         return 200;
     }
     let frame = Frame::read(text);
-    let code = frame.envelope().and_then(|said| said.error).and_then(error_code);
-    match code.as_deref() {
+    let error = frame.envelope().and_then(|said| said.error);
+    match error.and_then(|error| json::member(error, "code")) {
         Some(b"-32601") => 404,
         Some(b"-32020" | b"-32021" | b"-32022") => 400,
         _ => 200,
     }
-}
-
-fn error_code(error: &[u8]) -> Option<Vec<u8>> {
-    super::book::member(error, "code").ok()?.map(<[u8]>::to_vec)
 }
 
 /// Records a notification of a client that shares its server with others, and keeps it from the
@@ -200,21 +197,30 @@ fn decline(hub: &Hub, lane: Lane, frame: &Frame<'_>) -> Result<(), NotSent> {
 
 /// Records that a body is too large, and says so.
 fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<ReplyBody> {
-    let (lane, from) = (lane_of(bridge, terms), Side::Client);
     let bytes_max = bridge.station.message_bytes_max();
-    match bridge.station.pass(Event::TooLarge { lane, from, message, bytes_max }) {
-        Ok(answers) => match answers.into_iter().find_map(|answer| answer.text) {
-            Some(text) => headers::json(413, text),
-            None => headers::refusal(413, &format!("the limit is {bytes_max} bytes")),
-        },
-        Err(_) => headers::refusal(503, "recording has stopped"),
+    let told = match session_of(bridge, terms) {
+        Some(hub) => hub.refuse_from_client(message),
+        None => {
+            let (lane, from) = (bridge.station.open_exchange(), Side::Client);
+            let passed = bridge.station.pass(Event::TooLarge { lane, from, message, bytes_max });
+            passed.map(|answers| answers.into_iter().find_map(|answer| answer.text))
+        }
+    };
+    match told {
+        Ok(Some(text)) => headers::json(413, text),
+        Ok(None) => headers::refusal(413, &format!("the limit is {bytes_max} bytes")),
+        Err(stopped) => headers::refusal(503, &stopped.to_string()),
     }
+}
+
+/// The session that a request names, if it lives.
+fn session_of(bridge: &Bridge, terms: &Terms) -> Option<Rc<Hub>> {
+    bridge.session(terms.session.as_deref()?, Kind::Session)
 }
 
 /// Where a body that goes nowhere stands on the tape.
 fn lane_of(bridge: &Bridge, terms: &Terms) -> Lane {
-    let session = terms.session.as_deref().and_then(|id| bridge.session(id, Kind::Session));
-    session.map_or_else(|| bridge.station.open_exchange(), |hub| hub.lane)
+    session_of(bridge, terms).map_or_else(|| bridge.station.open_exchange(), |hub| hub.lane)
 }
 
 /// A reply that is a stream of events.

@@ -3,12 +3,11 @@
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, Response};
 use tapegate_core::frame::{Envelope, error_reply};
-use tapegate_core::json::{Cursor, Str};
+use tapegate_core::json::{self, Cursor, Str};
 use tapegate_core::tape::base64_decode;
 
 use super::super::ReplyBody;
 use super::super::headers;
-use super::book::member;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -83,7 +82,7 @@ impl Terms {
             return Some(headers::error(400, id, -32000, &words));
         }
         let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
-        tapegate_core::json::write_str(&mut data, version);
+        json::write_str(&mut data, version);
         data.push(b'}');
         let data = String::from_utf8_lossy(&data);
         Some(headers::json(400, error_reply(id, CODE_UNSUPPORTED_VERSION, &words, &data)))
@@ -99,8 +98,8 @@ impl Terms {
             let words = "this revision of the protocol has no initialize";
             return Some(headers::error(404, id, CODE_NO_METHOD, words));
         }
-        let meta = said.params.and_then(|params| member(params, "_meta").ok()?);
-        let capable = meta.and_then(|meta| member(meta, CLIENT_CAPABILITIES).ok()?);
+        let meta = said.params.and_then(|params| json::member(params, "_meta"));
+        let capable = meta.and_then(|meta| json::member(meta, CLIENT_CAPABILITIES));
         if said.protocol_version.and_then(string).is_none() || capable.is_none() {
             let words = "params._meta must name the protocol version and the client's capabilities";
             return Some(headers::error(400, id, CODE_INVALID_PARAMS, words));

@@ -44,6 +44,8 @@ pub(super) struct Call {
     waiting: RefCell<Vec<Vec<u8>>>,
     step: Cell<Step>,
     over: Cell<bool>,
+    /// Whether its answer is to come on another stream than its reply.
+    elsewhere: Cell<bool>,
     changed: Notify,
     hold: RefCell<Option<oneshot::Sender<()>>>,
     slot: RefCell<Option<OwnedSemaphorePermit>>,
@@ -86,6 +88,7 @@ impl Call {
             waiting: RefCell::new(waiting),
             step: Cell::new(Step::Queued),
             over: Cell::new(false),
+            elsewhere: Cell::new(false),
             changed: Notify::new(),
             hold: RefCell::default(),
             slot: RefCell::default(),
@@ -139,10 +142,11 @@ impl Call {
         self.hold.borrow_mut().take();
     }
 
-    /// Keeps a slot until the answer has come.
-    pub(super) fn keep(&self, slot: OwnedSemaphorePermit) {
+    /// Waits for an answer on another stream, and keeps its slot until then.
+    pub(super) fn wait_elsewhere(&self, slot: Option<OwnedSemaphorePermit>) {
+        self.elsewhere.set(true);
         if !self.is_over() {
-            *self.slot.borrow_mut() = Some(slot);
+            *self.slot.borrow_mut() = slot;
         }
     }
 
@@ -221,10 +225,27 @@ impl Calls {
         all.into_values().flatten().for_each(|call| call.end());
     }
 
+    /// The raw ids that are not answered.
+    pub(super) fn unanswered(&self) -> Vec<Vec<u8>> {
+        let mut ids = Vec::new();
+        for (key, calls) in self.by_id.borrow().iter() {
+            let raw =
+                |call: &Rc<Call>| call.unanswered().into_iter().find(|id| IdKey::new(id) == *key);
+            ids.extend(calls.iter().filter_map(raw));
+        }
+        ids
+    }
+
     /// The streams that end when the client leaves.
     pub(super) fn subscriptions(&self) -> Vec<Rc<Call>> {
         let by_id = self.by_id.borrow();
         by_id.values().flatten().filter(|call| call.sort == Sort::Subscription).cloned().collect()
+    }
+
+    /// Those whose answers were to come on a stream that is not their own.
+    pub(super) fn elsewhere(&self) -> Vec<Rc<Call>> {
+        let by_id = self.by_id.borrow();
+        by_id.values().flatten().filter(|call| call.elsewhere.get()).cloned().collect()
     }
 
     fn forget(&self, call: &Rc<Call>, id: &[u8]) {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use tapegate_core::relay::Event;
+use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::Side;
 
 use super::{Bridge, Reach};
@@ -58,22 +59,25 @@ impl Bridge {
     /// Ends everything: tells the client what will not be answered, and the server good-bye.
     pub(super) async fn close(&self, cause: &Cause, signals: &mut Signals, patience: Patience) {
         self.tasks.borrow_mut().abort_all();
-        let why = match cause {
-            Cause::Tape(error) => format!("recording stopped: {error}"),
-            Cause::Signal(number) => {
-                format!("tapegate was ended by signal {number} before the MCP server answered")
-            }
-            _ => "the session ended before the MCP server answered".to_owned(),
-        };
+        let why = cause.words();
         let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
         {
             let mut deck = self.station.deck();
             let at = deck.now();
             deck.feed(at, event, &mut |outgoing| {
-                outgoing.text.iter().for_each(|text| self.outlet.say(text));
+                if let Some(text) = &outgoing.text {
+                    self.note(None, &Frame::read(text));
+                    self.outlet.say(text);
+                }
             });
             // The tape may be what failed; the client is told all the same.
             drop(deck.commit());
+        }
+        if let Cause::Tape(_) = cause {
+            // What is left was answered, but the answer is not on the tape and may not be sent.
+            for id in self.calls.unanswered() {
+                self.outlet.say(&error_reply(&id, CODE_GONE, &why, "{\"by\":\"tapegate\"}"));
+            }
         }
         drop(tokio::time::timeout(LAST_WORDS, self.outlet.flush()).await);
         let farewell = match cause {

@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tapegate_core::lines::Oversize;
+use tapegate_core::side::Side;
 use tapegate_core::sse::{Events, Piece};
 use tokio::time::Instant;
 
@@ -121,7 +122,7 @@ impl Place {
 impl Bridge {
     /// Passes on the messages of a stream until it ends; returns why it broke, if it did.
     pub(super) async fn follow(
-        &self,
+        self: &Rc<Self>,
         mut stream: EventBody,
         place: &mut Place,
         own: Option<&Rc<Call>>,
@@ -133,7 +134,7 @@ impl Bridge {
                     self.pass_event(&piece, own).await?;
                     place.note(&piece);
                 }
-                Got::TooLarge(message) => self.refuse(own, message).await?,
+                Got::TooLarge(message) => self.refuse(own, Side::Server, message).await?,
                 Got::End(why) => {
                     let worthwhile = place.events > before || began.elapsed() > WORTHWHILE;
                     place.vain = if worthwhile { 0 } else { place.vain + 1 };
@@ -161,7 +162,7 @@ impl Bridge {
     /// Reads a reply that is a stream until it has brought the answer, taking it up again where
     /// it broke if the server gave its events ids.
     pub(super) async fn follow_to_answer(
-        &self,
+        self: &Rc<Self>,
         body: Incoming,
         call: &Rc<Call>,
     ) -> Result<(), Problem> {

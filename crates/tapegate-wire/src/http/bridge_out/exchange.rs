@@ -9,13 +9,14 @@ use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, same_id};
+use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::body::{Collected, collect};
-use super::super::headers;
+use super::super::{headers, redirect};
 use super::calls::{Call, Sort, Step};
 use super::problem::Problem;
-use super::{Bridge, Transport, mirror, redirect};
+use super::{Bridge, Transport, mirror};
 
 /// How many redirects are followed for one message.
 const REDIRECTS_MAX: usize = 3;
@@ -53,7 +54,11 @@ impl Bridge {
                 if call.sort != Sort::Initialize {
                     call.release();
                 }
-                slot.into_iter().for_each(|slot| call.keep(slot));
+                call.wait_elsewhere(slot);
+                // The stream may have been lost just now.
+                if *self.transport.borrow() == Transport::Streamable && !self.is_listening() {
+                    self.give_up_elsewhere().await;
+                }
             }
             Ok(Answer::Here) => {
                 let problem = Problem::new("the MCP server replied without an answer");
@@ -149,7 +154,7 @@ impl Bridge {
         match collect(body, self.station.message_bytes_max()).await {
             Ok(Collected::Whole(body)) => self.pass_body(call, parts, &body).await,
             Ok(Collected::TooLarge(message)) => {
-                self.refuse(Some(call), message).await?;
+                self.refuse(Some(call), Side::Server, message).await?;
                 Err(Problem::new("the MCP server's answer is over the size limit"))
             }
             Err(error) => Err(Problem::new(format!("the MCP server's reply broke off: {error}"))),

@@ -67,14 +67,7 @@ impl Bridge {
         let (bytes, terminated) = match cut {
             Cut::Line(range) => (lines.bytes(range), true),
             Cut::Unterminated(range) => (lines.bytes(range), false),
-            Cut::Oversize(message) => {
-                let bytes_max = self.station.message_bytes_max();
-                let turn = self.outlet.turn().await;
-                let event = Event::TooLarge { lane, from, message, bytes_max };
-                let outgoing = self.station.pass(event)?;
-                self.say(&turn, None, outgoing);
-                return Ok(());
-            }
+            Cut::Oversize(message) => return self.refuse(None, from, message).await,
         };
         self.station.pass(Event::Received { lane, from, bytes, terminated })?;
         let frame = Frame::read(bytes);
@@ -96,7 +89,7 @@ impl Bridge {
     }
 
     /// Sends a message on its way, and waits as long as those behind it must not overtake it.
-    async fn send(self: &Rc<Self>, message: &Frame<'_>) {
+    pub(super) async fn send(self: &Rc<Self>, message: &Frame<'_>) {
         let call = Call::of(message);
         let place = if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
         let unsettled = *self.transport.borrow() == Transport::Unknown;
@@ -126,8 +119,9 @@ impl Bridge {
             return self.session.borrow().version.is_none();
         };
         let older = matches!(*self.transport.borrow(), Transport::Older(_));
-        let closes = call.is_over() && call.modern && !older;
-        if closes || call.step() < Step::Sent {
+        let closes = (call.modern && !older) || call.step() < Step::Sent;
+        // Of a batch, others may still be waited for.
+        if closes && call.is_over() {
             call.abort();
             self.forget(id);
             return true;

@@ -11,10 +11,11 @@ use tapegate_core::frame::Frame;
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 
+use super::super::redirect;
 use super::calls::{Call, Step};
 use super::events::{EventBody, Got, Opened, Place};
 use super::problem::Problem;
-use super::{Bridge, Transport, mirror, redirect};
+use super::{Bridge, Transport, mirror};
 
 /// How long a server may take to name the place to post to.
 const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);

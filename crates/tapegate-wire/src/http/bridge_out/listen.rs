@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::Bridge;
 use super::events::{Opened, Place};
+use super::problem::Problem;
 
 /// How long the messages behind `notifications/initialized` wait for the stream to be open, so
 /// that nothing the server says because of them is lost.
@@ -63,7 +64,7 @@ impl Bridge {
                             "the MCP server answered {status} to the request for its own messages"
                         ));
                     }
-                    return;
+                    return self.give_up_elsewhere().await;
                 }
             }
             opened.take();
@@ -72,5 +73,16 @@ impl Bridge {
         // The server may come back; the next message that it accepts tells.
         self.deaf.set(true);
         self.notify("the stream of the MCP server's own messages is lost for now");
+        self.give_up_elsewhere().await;
+    }
+
+    /// Gives up what was only accepted, once the stream is lost on which its answer was to come.
+    pub(super) async fn give_up_elsewhere(&self) {
+        let problem = Problem::new(
+            "the MCP server accepted the request, but its stream was lost before it answered",
+        );
+        for call in self.calls.elsewhere() {
+            self.give_up(&call, &problem).await;
+        }
     }
 }

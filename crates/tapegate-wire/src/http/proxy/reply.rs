@@ -1,12 +1,13 @@
 //! The way back: replies and event streams, read along and passed on.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, LOCATION};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Response, Uri};
+use http::{HeaderMap, HeaderValue, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
@@ -16,9 +17,9 @@ use tapegate_core::sse::{self, Events, Piece};
 
 use super::super::ReplyBody;
 use super::super::body::{BrokenBody, Collected, Pieces, collect};
-use super::super::headers;
 use super::super::station::Stopped;
-use super::{Exchange, Scope};
+use super::super::{headers, redirect};
+use super::{Exchange, Scope, ended};
 
 impl Exchange {
     /// Passes on what the server replied, and has it recorded first.
@@ -33,8 +34,15 @@ impl Exchange {
                     .unreachable("the server compresses its events, though it was not asked to");
             }
             let events = Events::new(self.proxy.station.message_bytes_max());
-            let stream =
-                EventStream { exchange: self, body, events, ready: Vec::new(), ended: false };
+            let ending = Box::pin(ended(self.proxy.ending.subscribe()));
+            let stream = EventStream {
+                exchange: self,
+                body,
+                events,
+                ready: Vec::new(),
+                ended: false,
+                ending,
+            };
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
         let carries_messages =
@@ -42,7 +50,11 @@ impl Exchange {
         if !carries_messages || self.lane.is_none() {
             return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
         }
-        match collect(body, self.proxy.station.message_bytes_max()).await {
+        let collected = tokio::select! {
+            collected = collect(body, self.proxy.station.message_bytes_max()) => collected,
+            why = ended(self.proxy.ending.subscribe()) => return self.unreachable(&why),
+        };
+        match collected {
             Ok(Collected::Whole(body)) => self.pass_whole(parts, body),
             Ok(Collected::TooLarge(message)) => self.pass_too_large(message),
             Err(error) => self.unreachable(&format!("the server's reply broke off: {error}")),
@@ -77,16 +89,16 @@ impl Exchange {
         Response::from_parts(parts, ReplyBody::full(body))
     }
 
-    /// Marks a body that is no message on the tape.
+    /// Marks a body that is no message, but passed on, on the tape.
     fn mark(&mut self, bytes: &[u8], why: &str) -> Result<(), Stopped> {
-        let lane = self.lane();
-        self.proxy.station.pass(Event::Marked { lane, from: Side::Server, bytes, why }).map(drop)
+        let (lane, from, delivered) = (self.lane(), Side::Server, true);
+        self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).map(drop)
     }
 
     fn pass_too_large(&mut self, message: Oversize) -> Response<ReplyBody> {
         match self.too_large(message) {
             Ok(Some(text)) => headers::json(200, text),
-            Ok(None) => headers::refusal(502, "the server's reply is over the size limit"),
+            Ok(None) => self.unreachable("the server's reply is over the size limit"),
             Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
         }
     }
@@ -103,12 +115,17 @@ impl Exchange {
     /// Learns the session that a request has opened, and forgets one that was ended.
     fn note_session(&mut self, headers: &HeaderMap, success: bool) {
         let mut sessions = self.proxy.sessions.borrow_mut();
-        if let (Some(id), true) = (&self.deletes, success) {
-            sessions.unbind(id);
+        if let (Some(id), true) = (&self.deletes, success)
+            && let Some(lane) = sessions.unbind(id)
+        {
+            self.proxy.forget(lane);
         }
         let (Scope::Opening, Some(lane)) = (self.scope, self.lane) else { return };
         match headers.get("mcp-session-id") {
-            Some(id) => sessions.bind(id.as_bytes(), lane),
+            Some(id) => {
+                self.scope = Scope::Session;
+                sessions.bind(id.as_bytes(), lane);
+            }
             None => self.proxy.station.adopt(lane),
         }
     }
@@ -116,32 +133,29 @@ impl Exchange {
     /// A redirect to the server's own origin would lead past the recorder.
     fn keep_redirect_here(&self, headers: &mut HeaderMap) {
         let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        let path = target.and_then(|target| self.path_if_same_origin(target));
+        let absolute = target.filter(|target| target.contains("//"));
+        let path = absolute.and_then(|target| self.path_at_server(target));
         if let Some(value) = path.and_then(|path| HeaderValue::try_from(path.as_str()).ok()) {
             headers.insert(LOCATION, value);
         }
     }
 
-    /// The path of an absolute URL at the server, or `None` for any other text.
-    fn path_if_same_origin(&self, url: &str) -> Option<PathAndQuery> {
-        let uri: Uri = url.parse().ok()?;
-        let origin = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
-        if !origin.eq_ignore_ascii_case(&self.proxy.upstream.origin()) {
-            return None;
-        }
-        uri.path_and_query().cloned()
+    /// The path of a place at the server, or `None` for any other place.
+    fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
+        redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
     }
 
-    /// Records what an event carries and returns the bytes to send.
-    fn pass_event(&mut self, piece: Piece) -> Result<Vec<u8>, Stopped> {
+    /// Records what an event carries and returns the bytes to send. Half an event at the end of a
+    /// stream is `terminated` by nothing, but may be taken for a whole one.
+    fn pass_event(&mut self, piece: Piece, terminated: bool) -> Result<Vec<u8>, Stopped> {
         let Some(data) = &piece.data else { return Ok(piece.raw) };
-        if piece.event.as_deref() == Some(b"endpoint") {
+        if terminated && piece.event.as_deref() == Some(b"endpoint") {
             return Ok(self.pass_endpoint(&piece, data));
         }
         let message = piece.event.as_deref().is_none_or(|event| event == b"message");
         if message && !data.is_empty() {
-            let lane = self.lane();
-            self.proxy.station.receive(lane, Side::Server, data)?;
+            let (lane, from) = (self.lane(), Side::Server);
+            self.proxy.station.pass(Event::Received { lane, from, bytes: data, terminated })?;
         }
         Ok(piece.raw)
     }
@@ -149,8 +163,7 @@ impl Exchange {
     /// Learns where a legacy client is told to post, and keeps that place at our origin.
     fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
         let told = String::from_utf8_lossy(data);
-        let path = self.path_if_same_origin(&told).or_else(|| resolve(&self.path, &told));
-        let Some(path) = path else { return piece.raw.clone() };
+        let Some(path) = self.path_at_server(&told) else { return piece.raw.clone() };
         let lane = match (self.lane, self.scope) {
             (Some(lane), Scope::Session) => lane,
             _ => self.proxy.station.open_session(),
@@ -175,21 +188,6 @@ fn is_message(frame: &Frame<'_>) -> bool {
     }
 }
 
-/// A path that was told relative to `base`.
-fn resolve(base: &PathAndQuery, told: &str) -> Option<PathAndQuery> {
-    if told.contains("://") {
-        return None;
-    }
-    if told.starts_with('/') {
-        return told.parse().ok();
-    }
-    let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-    if told.starts_with('?') {
-        return format!("{}{told}", base.path()).parse().ok();
-    }
-    format!("{folder}/{}", told.trim_start_matches("./")).parse().ok()
-}
-
 /// An event stream that is recorded as it passes.
 struct EventStream {
     exchange: Exchange,
@@ -197,6 +195,8 @@ struct EventStream {
     events: Events,
     ready: Vec<u8>,
     ended: bool,
+    /// Comes when the recording ends.
+    ending: Pin<Box<dyn Future<Output = String>>>,
 }
 
 impl EventStream {
@@ -206,7 +206,7 @@ impl EventStream {
         while let Some(next) = self.events.next() {
             match next {
                 Ok(piece) => {
-                    let sent = self.exchange.pass_event(piece)?;
+                    let sent = self.exchange.pass_event(piece, true)?;
                     self.ready.extend_from_slice(&sent);
                 }
                 Err(message) => {
@@ -219,11 +219,21 @@ impl EventStream {
         Ok(())
     }
 
-    fn finish(&mut self) {
+    /// Ends the stream before the server does; whoever waits for an answer on it is told `why`.
+    fn give_up(&mut self, why: &str) {
+        self.ended = true;
+        // If the tape is what failed, all that is left is to end.
+        if let Ok(Some(answer)) = self.exchange.dismiss(Some(why)) {
+            sse::write_event(&mut self.ready, None, Some("message"), &answer);
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Stopped> {
         self.ended = true;
         if let Some(rest) = self.events.finish() {
-            self.ready.extend_from_slice(&rest.raw);
+            self.ready = self.exchange.pass_event(rest, false)?;
         }
+        Ok(())
     }
 }
 
@@ -236,15 +246,20 @@ impl Pieces for EventStream {
             if self.ended {
                 return Poll::Ready(None);
             }
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
+                self.give_up(&why);
+                continue;
+            }
+            let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     let Ok(bytes) = frame.into_data() else { continue };
-                    if let Err(Stopped) = self.take(&bytes) {
-                        return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
-                    }
+                    self.take(&bytes)
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
                 None => self.finish(),
+            };
+            if let Err(Stopped) = passed {
+                return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
             }
         }
     }

@@ -36,9 +36,11 @@ impl Sessions {
         self.by_id.insert(id.to_vec(), lane);
     }
 
-    /// Forgets a session that was ended.
-    pub(super) fn unbind(&mut self, id: &[u8]) {
-        self.by_id.remove(id);
+    /// Forgets a session that was ended, and returns its lane.
+    pub(super) fn unbind(&mut self, id: &[u8]) -> Option<Lane> {
+        let lane = self.by_id.remove(id)?;
+        self.turnstiles.remove(&lane.session);
+        Some(lane)
     }
 
     /// What the requests of a session go through one by one. Others need not wait for each other.

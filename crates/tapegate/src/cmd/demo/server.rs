@@ -1,9 +1,10 @@
 //! The demo's MCP server: two tools, progress, and a question to the agent's model.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 
 use tapegate_core::frame::{Envelope, Frame, Kind, error_reply};
-use tapegate_core::json::{Cursor, write_str};
+use tapegate_core::json::{self, write_str};
 
 const INITIALIZED: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"tapegate-demo","version":"1"}}"#;
 
@@ -101,17 +102,6 @@ fn quoted(text: &str) -> String {
 
 /// The string at a path of keys.
 fn string_at(object: &[u8], path: &[&str]) -> Option<String> {
-    let mut cursor = Cursor::new(object).ok()?;
-    let Some((name, rest)) = path.split_first() else {
-        return cursor.string().ok().map(|text| text.decode().into_owned());
-    };
-    cursor.open().ok()?;
-    let mut first = true;
-    while let Some(key) = cursor.key(&mut first).ok()? {
-        let value = cursor.value().ok()?;
-        if key.is(name) {
-            return string_at(value, rest);
-        }
-    }
-    None
+    let found = path.iter().try_fold(object, |at, key| json::member(at, key))?;
+    json::string(found).map(Cow::into_owned)
 }

@@ -34,7 +34,7 @@ pub(super) async fn serve(
                 error = station.failed() => Cause::Tape(error),
                 error = listener.serve(Rc::clone(&handler)) => return Err(error),
             };
-            let why = words(&cause);
+            let why = cause.words();
             let end = async {
                 handler.shutdown(&why).await;
                 listener.drain(LAST_WORDS).await;
@@ -48,15 +48,4 @@ pub(super) async fn serve(
         })
         .await?;
     Ok(Outcome { cause, status: None })
-}
-
-/// What a client is told whose requests are not answered.
-fn words(cause: &Cause) -> String {
-    match cause {
-        Cause::Tape(error) => format!("recording stopped: {error}"),
-        Cause::Signal(number) => {
-            format!("tapegate was ended by signal {number} before the MCP server answered")
-        }
-        Cause::Server | Cause::Client | Cause::Unreachable(_) => "tapegate ended".to_owned(),
-    }
 }

@@ -69,6 +69,7 @@ fn run_stdio(
     runtime: &Runtime,
     signals: Signals,
 ) -> anyhow::Result<Exit> {
+    Child::look_for(argv).map_err(|error| Failure::new(Exit::Transport, error))?;
     let tape = plan.open_tape()?;
     let server = match Child::spawn(argv) {
         Ok(server) => server,

@@ -1,6 +1,7 @@
 //! A client on pipes in front of `tapegate record --upstream-http`.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,7 +13,8 @@ pub(super) struct Agent {
     lines: Receiver<String>,
     /// Whether lines are read as they come.
     listens: Arc<(Mutex<bool>, Condvar)>,
-    folder: tempfile::TempDir,
+    tape: PathBuf,
+    _folder: Option<tempfile::TempDir>,
 }
 
 /// How a session ended.
@@ -31,9 +33,16 @@ impl Agent {
     /// Starts a session with the server at `url`.
     pub(super) fn start(url: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let mut agent = Self::start_at(folder.path().join("t.jsonl"), url, more);
+        agent._folder = Some(folder);
+        agent
+    }
+
+    /// The same, with its tape at a place of the test's own.
+    pub(super) fn start_at(tape: PathBuf, url: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tapegate"))
             .args(["record", "--upstream-http", url, "-o"])
-            .arg(folder.path().join("t.jsonl"))
+            .arg(&tape)
             .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -51,7 +60,7 @@ impl Agent {
                 drop(gate.1.wait_while(listening, |listening| !*listening).unwrap());
             }
         });
-        Self { input: child.stdin.take(), child, lines, listens, folder }
+        Self { input: child.stdin.take(), child, lines, listens, tape, _folder: None }
     }
 
     /// Reads on, or reads no more, at the latest after the next line.
@@ -71,10 +80,15 @@ impl Agent {
     /// Starts a session and initializes it.
     pub(super) fn open(url: &str, more: &[&str]) -> Self {
         let mut agent = Self::start(url, more);
-        agent.say(INITIALIZE);
-        assert!(agent.hear().contains("2025-06-18"));
-        agent.say(INITIALIZED);
+        agent.initialize();
         agent
+    }
+
+    /// Initializes the session.
+    pub(super) fn initialize(&mut self) {
+        self.say(INITIALIZE);
+        assert!(self.hear().contains("2025-06-18"));
+        self.say(INITIALIZED);
     }
 
     pub(super) fn say(&mut self, line: &str) {
@@ -107,7 +121,7 @@ impl Agent {
         let status = self.child.wait().unwrap();
         let mut stderr = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        let tape = std::fs::read_to_string(self.folder.path().join("t.jsonl")).unwrap_or_default();
+        let tape = std::fs::read_to_string(&self.tape).unwrap_or_default();
         Ended { code: status.code(), stderr, tape, rest: self.lines.iter().collect() }
     }
 }

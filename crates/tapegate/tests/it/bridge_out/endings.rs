@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::tape_faults::Disk;
+
 use super::agent::{Agent, INITIALIZE, call, result};
 use super::server::{Server, end, json, opens, piece, stream, wait_for};
 
@@ -124,4 +126,23 @@ fn a_client_that_is_gone_ends_the_session_even_while_it_waits() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(3));
     assert_eq!(server.asked().last().unwrap().method, "DELETE");
+}
+
+#[test]
+fn a_request_whose_answer_does_not_fit_on_the_disk_gets_an_error_in_its_place() {
+    let server = Server::start(|asked, stream| {
+        if !opens(asked, stream) {
+            json(stream, &result(asked.id(), &"x".repeat(900_000)));
+        }
+    });
+    let disk = Disk::new("256k");
+    let mut agent = Agent::start_at(disk.path().join("t.jsonl"), &server.origin, &[]);
+    agent.initialize();
+    agent.call(7, "large");
+    let told = agent.hear();
+    let expected =
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"recording stopped: "#;
+    assert!(told.starts_with(expected), "{told}");
+    let ended = agent.wait();
+    assert!(ended.code == Some(3) && ended.rest.is_empty(), "{:?} {:?}", ended.code, ended.rest);
 }

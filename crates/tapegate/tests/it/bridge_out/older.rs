@@ -13,12 +13,13 @@ fn older(endpoint: &'static str, refusal: &'static str) -> Server {
     Server::start(move |asked: &Asked, out| {
         if asked.method == "GET" && asked.path == "/sse" {
             stream(out);
+            // Who is told where to post may do so at once.
+            *events.lock().unwrap() = Some(out.try_clone().unwrap());
             let host = asked.header("host").unwrap();
             piece(
                 out,
                 format!("event: endpoint\ndata: {}\n\n", endpoint.replace("HOST", host)).as_bytes(),
             );
-            *events.lock().unwrap() = Some(out.try_clone().unwrap());
             return;
         }
         if !asked.path.starts_with("/message") {

@@ -222,3 +222,59 @@ fn calls_that_wait_for_the_client_never_keep_its_answers_back() {
     }
     assert_eq!(agent.leave().code, Some(0));
 }
+
+#[test]
+fn an_answer_over_the_limit_becomes_an_error_for_the_server_and_so_does_its_question() {
+    let server = Server::start(|asked, out| {
+        if opens(asked, out) {
+            return;
+        }
+        if !asked.says("tools/call") {
+            return accepted(out);
+        }
+        let question = |id: u32, pad: usize| {
+            let pad = "x".repeat(pad);
+            format!(
+                "data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"sampling/createMessage\",\"params\":\"{pad}\"}}\n\n"
+            )
+        };
+        stream(out);
+        piece(out, question(71, 3000).as_bytes());
+        piece(out, question(72, 3).as_bytes());
+    });
+    let mut agent = Agent::open(&server.origin, &["--max-message-bytes", "2KB"]);
+    agent.call(1, "ask");
+    assert!(agent.hear().contains("\"id\":72,\"method\""));
+    agent.say(&result("72", &"x".repeat(3000)));
+    let refused = |id: &str| {
+        let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32010,"#);
+        server.count(|asked| asked.body.starts_with(&start)) == 1
+    };
+    wait_for("the server is told", || refused("71") && refused("72"));
+}
+
+#[test]
+fn a_request_that_was_only_accepted_is_given_up_when_the_servers_stream_is_lost() {
+    let gets = Mutex::new(0);
+    let server = Server::start(move |asked, out| {
+        if asked.method == "GET" {
+            *gets.lock().unwrap() += 1;
+            if *gets.lock().unwrap() > 1 {
+                opens(asked, out);
+                return;
+            }
+            stream(out);
+            piece(out, b"retry: 1\n\n");
+            std::thread::sleep(Duration::from_millis(500));
+            return end(out);
+        }
+        if !opens(asked, out) {
+            accepted(out);
+        }
+    });
+    let mut agent = Agent::open(&server.origin, &[]);
+    agent.call(1, "x");
+    let answer = agent.hear();
+    assert!(answer.contains("its stream was lost before it answered"), "{answer}");
+    assert_eq!(agent.leave().code, Some(0));
+}

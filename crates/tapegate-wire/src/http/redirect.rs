@@ -1,4 +1,4 @@
-//! Where a server points to: only places of its own are followed.
+//! Where a server points to, if that is a place of its own.
 
 use http::Uri;
 use http::uri::PathAndQuery;
