@@ -16,8 +16,8 @@ use crate::talk;
 /// Records what an AI agent and its MCP servers say to each other.
 ///
 /// Tapegate sits on the wire between an agent and an MCP server, changes nothing, and keeps a tape
-/// of every message. Put `tapegate record -o session.jsonl --` in front of a server's command line
-/// in any client's config, and use the client as before.
+/// of every message. Put `tapegate record -o /tmp/tapes/ --` in front of a server's command line in
+/// any client's config, and use the client as before: each session gets a tape in that folder.
 #[derive(Debug, Parser)]
 #[command(name = "tapegate", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {

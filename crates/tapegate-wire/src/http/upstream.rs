@@ -62,6 +62,9 @@ impl Upstream {
     pub fn new(url: &str, extra: &[String]) -> Result<Self, UpstreamError> {
         let fault =
             |why: &str| UpstreamError::Url { url: without_secrets(url), why: why.to_owned() };
+        if !url.contains("://") {
+            return Err(fault("it has no scheme such as https://"));
+        }
         let uri: Uri =
             url.parse().map_err(|error: http::uri::InvalidUri| fault(&error.to_string()))?;
         let parts = uri.into_parts();

@@ -54,6 +54,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 fn conclude(tape: &std::path::Path, out: &mut dyn Write) -> anyhow::Result<()> {
     let name = tape.display();
+    // As it was called: who runs the demo by cargo has no `tapegate` on the path yet.
+    let us = std::env::args().next().unwrap_or_else(|| "tapegate".to_owned());
     let text = std::fs::read_to_string(tape).with_context(|| format!("cannot read `{name}`"))?;
     let lines = text.lines().count();
     writeln!(out, "\nThe tape holds a header, {} messages and a footer:", lines.saturating_sub(2))?;
@@ -64,10 +66,10 @@ fn conclude(tape: &std::path::Path, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(
         out,
         "\nIt lies in {name}\n\nWhat to try next:
-  tapegate check {name}
+  {us} check {name}
   jq -c 'select(.msg.method == \"tools/call\") | .msg.params' {name}
-  tapegate record -o mine.jsonl -- npx -y @modelcontextprotocol/server-everything
-  tapegate record --help       for your client's config"
+  {us} record -o mine.jsonl -- npx -y @modelcontextprotocol/server-everything
+  {us} record --help       for your client's config"
     )?;
     Ok(())
 }

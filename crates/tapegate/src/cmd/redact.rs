@@ -21,6 +21,7 @@ use crate::talk;
 /// methods, names, cursors, schemas. Each secret becomes a placeholder that is the same for the
 /// same secret, so that `replay` still finds the answer to a live request.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("target").args(["output", "in_place"]).required(true))]
 #[command(after_help = "\
 Examples:
   tapegate redact session.jsonl -o shared.jsonl --redact secrets
@@ -34,10 +35,10 @@ pub(crate) struct Args {
     #[arg(value_name = "TAPE")]
     tape: PathBuf,
     /// The tape to write
-    #[arg(short, long, value_name = "FILE", required_unless_present = "in_place")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the tape itself
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long)]
     in_place: bool,
     #[command(flatten)]
     rules: RedactArgs,

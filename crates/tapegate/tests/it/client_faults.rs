@@ -52,7 +52,7 @@ fn signals_end_the_session_with_their_code_and_tell_the_client() {
 fn a_signal_is_handed_on_at_once_when_no_answer_is_awaited() {
     // Codex kills its servers some 40 ms after it asked them to end; the footer must be there first.
     for (asked, is_awaited) in [(vec![request(1)], false), (vec![request(1), request(2)], true)] {
-        let mut run = record(&["answer=1", "eof", "sleep=200", "say={}"]).start();
+        let mut run = record(&["answer=1", "eof", "sleep=100", "say={}"]).start();
         run.send(asked.concat().as_bytes());
         run.lines(1);
         run.signal(Signal::TERM);

@@ -11,6 +11,8 @@ fn the_demo_records_a_session_says_where_and_leaves_a_tape_without_faults() {
     assert_eq!(done.status.code(), Some(0), "{words}");
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(text.contains(tape.to_str().unwrap()), "{text}");
+    let next = format!("\n  {} check {}\n", env!("CARGO_BIN_EXE_tapegate"), tape.display());
+    assert!(text.contains(&next), "what to try next cannot be tried: {text}");
     let found = check(&tape, 0);
     assert!(found.contains(": ok, "), "{found}");
 }

@@ -29,3 +29,14 @@ fn a_line_goes_through_a_copying_server_and_onto_the_tape() {
         )
     );
 }
+
+#[test]
+fn a_url_without_its_scheme_is_told_what_it_lacks() {
+    let run = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .args(["record", "-o", "never.jsonl", "--upstream-http", "localhost:3000/mcp"])
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(64));
+    let words = "error: `localhost:3000/mcp` is no URL of an HTTP server: it has no scheme such as https://\n";
+    assert_eq!(String::from_utf8_lossy(&run.stderr), words);
+}

@@ -65,6 +65,15 @@ fn an_existing_file_is_overwritten_only_by_force() {
 }
 
 #[test]
+fn without_a_place_for_the_result_both_ways_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = redact(folder.path(), &["t.jsonl", "--redact", "secrets"]);
+    assert_eq!(run.status.code(), Some(64));
+    let words = String::from_utf8_lossy(&run.stderr);
+    assert!(words.contains("<--output <FILE>|--in-place>"), "{words}");
+}
+
+#[test]
 fn in_place_replaces_the_tape_and_twice_is_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.jsonl");
