@@ -39,7 +39,7 @@ impl Pass<'_> {
     }
 
     /// Bytes that may be anything. Where paths lead in text without structure cannot be told, so
-    /// rules with paths withhold it.
+    /// rules with paths withhold it; so does every rule what looks packed.
     pub(super) fn garbage(self, raw: &[u8]) -> Option<Vec<u8>> {
         if self.rules.is_empty() {
             return None;
@@ -52,7 +52,7 @@ impl Pass<'_> {
         if is_placeholder(&text) {
             return None;
         }
-        if !self.rules.paths.is_empty() {
+        if !self.rules.paths.is_empty() || is_packed(&text) {
             return Some(self.key.withheld(raw).into_bytes());
         }
         let masked = self.text(&text);
@@ -88,4 +88,13 @@ impl Pass<'_> {
 /// Whether JSON text has an escape that could hide a word: `\u0073k-` is `sk-`.
 pub(super) fn may_hide(json: &[u8]) -> bool {
     memmem::find(json, b"\\u").is_some() || memmem::find(json, b"\\/").is_some()
+}
+
+/// Whether text is mostly none, as compressed bytes are, in which a secret cannot be seen.
+fn is_packed(text: &str) -> bool {
+    const SHORTEST: usize = 24;
+    let no_text =
+        |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
+    let count = text.chars().count();
+    count >= SHORTEST && text.chars().filter(no_text).count() * 8 >= count
 }

@@ -264,3 +264,12 @@ fn a_message_that_is_none_is_withheld() {
     let text = String::from_utf8(masked.text.to_vec()).unwrap();
     assert_eq!(hide_digits(&text), r#"{"redacted":"[REDACTED:withheld-39-bytes:#]"}"#);
 }
+
+#[test]
+fn bytes_that_look_packed_are_withheld() {
+    let packed: Vec<u8> = (0..64u8).map(|n| n.wrapping_mul(151) ^ 0x8b).collect();
+    let left = redactor(&["secrets"]).garbage(&packed).into_owned();
+    assert!(left.starts_with(b"[REDACTED:withheld-64-bytes:"), "{}", left.escape_ascii());
+    let nearly_text = b"a line of text with one odd byte \xff in it";
+    assert_eq!(redactor(&["secrets"]).garbage(nearly_text), &nearly_text[..]);
+}

@@ -17,6 +17,7 @@ mod man;
 mod pairs;
 mod peers;
 mod proxy;
+mod proxy_limits;
 mod recipes;
 mod record;
 mod redact;
