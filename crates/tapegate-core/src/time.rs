@@ -106,7 +106,10 @@ fn offset(text: &str) -> Option<i64> {
         _ => return None,
     };
     let (hours, minutes) = text[1..].split_once(':')?;
-    let two = |part: &str| (part.len() == 2).then(|| part.parse::<i64>().ok())?;
+    let two = |part: &str| {
+        let digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| part.parse::<i64>().ok())?
+    };
     Some(sign * (two(hours)? * 60 + two(minutes)?))
 }
 
@@ -159,6 +162,7 @@ mod tests {
             "2026-13-20T14:22:11Z",
             "2026-03-20T14:22:11",
             "2026-03-20T14:22:11.Z",
+            "2026-03-20T14:22:11++1:00",
             "yesterday",
         ] {
             assert_eq!(read_rfc3339(bad), None, "{bad}");

@@ -33,6 +33,9 @@ pub enum LineFault {
     /// Not JSON.
     #[error("not JSON: {0}")]
     NotJson(#[from] Fault),
+    /// More than can be read at once.
+    #[error("longer than {0} bytes")]
+    TooLong(usize),
     /// JSON, but nothing a tape holds.
     #[error("not a tape entry: an object with {0}")]
     NotAnEntry(String),

@@ -5,7 +5,7 @@
 //! and which costs nothing else; any other line that does not parse is a fault with its number.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 use super::line::{Line, LineFault};
@@ -177,10 +177,20 @@ impl<R: BufRead> Reader<R> {
 
     fn append_line(&mut self) -> Result<bool, Problem> {
         let line = self.lines_read;
-        let count = self.source.read_until(b'\n', &mut self.chunk);
-        let count = count.map_err(|source| Problem::Io { line, source })?;
+        let io = |source| Problem::Io { line, source };
+        let limit = (JOINED_BYTES_MAX + 1) as u64;
+        let count =
+            self.source.by_ref().take(limit).read_until(b'\n', &mut self.chunk).map_err(io)?;
         self.lines_read += u64::from(count > 0);
         self.offset_next += count as u64;
+        if count as u64 == limit {
+            self.chunk.clear();
+            self.offset_next += self.source.skip_until(b'\n').map_err(io)? as u64;
+            return Err(Problem::Line {
+                line: line + 1,
+                fault: LineFault::TooLong(JOINED_BYTES_MAX),
+            });
+        }
         Ok(count > 0)
     }
 }

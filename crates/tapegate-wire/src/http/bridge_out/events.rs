@@ -24,6 +24,8 @@ pub(super) const VAIN_MAX: u32 = 5;
 /// The pause before the first try, which doubles with each try in vain.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// The least it waits, whatever the server asks for.
+const PAUSE_ASKED_MIN: Duration = Duration::from_millis(20);
 /// The longest pause a server may ask for.
 const PAUSE_ASKED_MAX: Duration = Duration::from_secs(60);
 /// A stream that lasted this long was no try in vain, even if it was silent.
@@ -99,7 +101,10 @@ impl Place {
     /// Waits before the next try, as long as the server asked for.
     pub(super) async fn pause(&self) {
         let ours = PAUSE_FIRST.saturating_mul(1 << self.vain.min(16)).min(PAUSE_MAX);
-        tokio::time::sleep(self.retry.map_or(ours, |asked| asked.min(PAUSE_ASKED_MAX))).await;
+        tokio::time::sleep(
+            self.retry.map_or(ours, |asked| asked.clamp(PAUSE_ASKED_MIN, PAUSE_ASKED_MAX)),
+        )
+        .await;
     }
 
     /// Counts a try that led to nothing.

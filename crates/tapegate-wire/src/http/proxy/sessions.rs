@@ -1,6 +1,8 @@
 //! Which session an exchange belongs to.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::rc::Rc;
 
 use http::uri::PathAndQuery;
@@ -10,6 +12,9 @@ use tokio::sync::Mutex;
 /// How many sessions are told apart. A server that never ends one is forgotten piece by piece,
 /// at the price of a new number on the tape for a session that comes back.
 const SESSIONS_MAX: usize = 16 * 1024;
+
+/// The longest session id that is remembered.
+const ID_BYTES_MAX: usize = 1024;
 
 /// The sessions that are known, by what names them on the wire.
 #[derive(Debug, Default)]
@@ -32,8 +37,11 @@ impl Sessions {
 
     /// Learns the id of a session.
     pub(super) fn bind(&mut self, id: &[u8], lane: Lane) {
-        make_room(&mut self.by_id);
-        self.by_id.insert(id.to_vec(), lane);
+        // An id of such a length is no id that a server would give.
+        if id.len() <= ID_BYTES_MAX {
+            make_room(&mut self.by_id, id);
+            self.by_id.insert(id.to_vec(), lane);
+        }
     }
 
     /// Forgets a session that was ended, and returns its lane.
@@ -47,7 +55,7 @@ impl Sessions {
     pub(super) fn turnstile(&mut self, lane: Option<Lane>) -> Rc<Mutex<()>> {
         match lane {
             Some(Lane { session, exchange: 0 }) => {
-                make_room(&mut self.turnstiles);
+                make_room(&mut self.turnstiles, &session);
                 Rc::clone(self.turnstiles.entry(session).or_default())
             }
             _ => Rc::default(),
@@ -61,15 +69,21 @@ impl Sessions {
 
     /// Learns where the client of a legacy session posts to.
     pub(super) fn bind_endpoint(&mut self, path: PathAndQuery, lane: Lane) {
-        make_room(&mut self.by_endpoint);
+        make_room(&mut self.by_endpoint, &path);
         self.by_endpoint.insert(path, lane);
     }
 }
 
-fn make_room<K: Clone + Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>) {
+/// Makes room for `key`, if it is new and there is none.
+fn make_room<K, V, Q>(map: &mut HashMap<K, V>, key: &Q)
+where
+    K: Clone + Eq + Hash + Borrow<Q>,
+    Q: Eq + Hash + ?Sized,
+{
     if map.len() >= SESSIONS_MAX
+        && !map.contains_key(key)
         && let Some(any) = map.keys().next().cloned()
     {
-        map.remove(&any);
+        map.remove(any.borrow());
     }
 }
