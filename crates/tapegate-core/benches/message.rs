@@ -37,6 +37,7 @@ fn main() {
         });
     }
     measure("pass a call and its answer, tape included", 2, pass());
+    measure("pair a call and its answer, no tape", 2, pair());
     measure("cut a line", 600, cut());
     let line = format!(
         r#"{{"type":"message","seq":7,"ts":"2026-01-01T00:00:00.000000Z","dir":"c2s","msg":{CALL}}}"#
@@ -64,6 +65,22 @@ fn pass() -> impl FnMut() {
             });
         }
         black_box(&tape);
+    }
+}
+
+/// The relay alone.
+fn pair() -> impl FnMut() {
+    let mut relay = Relay::default();
+    move || {
+        for (from, text) in [(Side::Client, CALL), (Side::Server, ANSWER)] {
+            let event = Event::Received {
+                lane: Lane::ONLY,
+                from,
+                bytes: text.as_bytes(),
+                terminated: true,
+            };
+            relay.handle(At::default(), event, &mut |action| drop(black_box(action)));
+        }
     }
 }
 
