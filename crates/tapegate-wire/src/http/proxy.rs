@@ -17,7 +17,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response, Uri};
+use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::lines::Oversize;
@@ -51,6 +51,8 @@ struct Exchange {
     scope: Scope,
     /// The path at the server, which legacy clients are told where to post by.
     path: PathAndQuery,
+    /// The request's headers, for what we may have to say to the server in this session.
+    headers: HeaderMap,
     /// What was asked, if it was a message.
     asked: Option<Bytes>,
     deletes: Option<Vec<u8>>,
@@ -133,6 +135,7 @@ impl Proxy {
             lane,
             scope,
             path,
+            headers: parts.headers.clone(),
             asked: None,
             deletes,
             answers_all: false,

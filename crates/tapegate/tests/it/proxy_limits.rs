@@ -82,3 +82,25 @@ fn a_batch_whose_answers_are_over_the_limit_gets_an_error_for_each() {
         got.body
     );
 }
+
+#[test]
+fn a_question_of_the_server_over_the_limit_is_answered_with_an_error() {
+    let server = WebServer::start(|seen, out| {
+        if !String::from_utf8_lossy(&seen.body).contains("tools/call") {
+            return out.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_ok();
+        }
+        let pad = "x".repeat(3000);
+        let question = format!(r#"{{"method":"sampling/createMessage","params":"{pad}","id":71}}"#);
+        out.write_all(STREAM).unwrap();
+        write!(out, "data: {question}\n\ndata: {ANSWER}\n\n").is_err()
+    });
+    let recorder = in_front_of(&server, "/mcp", &["--max-message-bytes", "2048"]);
+    let got = ask(recorder.port, "POST /mcp", &[JSON, "Mcp-Session-Id: s"], CALL);
+    assert_eq!(got.body, format!("data: {ANSWER}\n\n"));
+    let told = &server.wait(2)[1];
+    let body = String::from_utf8_lossy(&told.body);
+    assert!(body.starts_with(r#"{"jsonrpc":"2.0","id":71,"error":{"code":-32010,"#), "{body}");
+    assert_eq!(told.header("mcp-session-id"), Some("s"));
+    let (_, tape) = recorder.end();
+    assert!(tape.contains(r#""id":71,"error""#), "{tape}");
+}

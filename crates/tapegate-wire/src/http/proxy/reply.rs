@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, LOCATION};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Method, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
@@ -20,6 +21,7 @@ use super::super::body::{BrokenBody, Collected, Pieces, collect};
 use super::super::station::Stopped;
 use super::super::{headers, redirect};
 use super::{Exchange, Scope, ended};
+use crate::deck::Outgoing;
 
 impl Exchange {
     /// Passes on what the server replied, and has it recorded first.
@@ -104,17 +106,36 @@ impl Exchange {
     }
 
     /// Marks an oversize message of the server, and returns what its asker is told.
-    fn too_large(&mut self, mut message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
-        if message.said.method.is_some() {
-            // A request could only be answered by a POST of our own, and the tape must not tell
-            // of an answer that is not sent.
-            message.said.id = None;
-        }
+    fn too_large(&mut self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
         let bytes_max = self.proxy.station.message_bytes_max();
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };
         let outgoing = self.proxy.station.pass(event)?;
-        Ok(outgoing.into_iter().find(|outgoing| outgoing.to == Side::Client).and_then(|it| it.text))
+        let mut told = None;
+        for Outgoing { to, text, .. } in outgoing {
+            match (to, text) {
+                (Side::Client, text) => told = text,
+                (Side::Server, Some(text)) => self.post(text),
+                (Side::Server, None) => {}
+            }
+        }
+        Ok(told)
+    }
+
+    /// Tells the server something of our own, as its client would: by a POST in the same session.
+    fn post(&mut self, text: Vec<u8>) {
+        let lane = self.lane();
+        let endpoint = self.proxy.sessions.borrow().endpoint_of(lane);
+        let path = endpoint.unwrap_or_else(|| self.path.clone());
+        let mut headers = self.headers.clone();
+        headers.remove("last-event-id");
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let proxy = Rc::clone(&self.proxy);
+        tokio::task::spawn_local(async move {
+            // A server that does not take it has waited in vain, as it would without us.
+            proxy.upstream.send(Method::POST, path, headers, Bytes::from(text)).await.ok();
+        });
     }
 
     /// Learns the session that a request has opened, and forgets one that was ended.

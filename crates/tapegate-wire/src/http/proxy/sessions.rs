@@ -67,6 +67,11 @@ impl Sessions {
         self.by_endpoint.get(path).copied()
     }
 
+    /// Where the client of a legacy session posts to.
+    pub(super) fn endpoint_of(&self, lane: Lane) -> Option<PathAndQuery> {
+        self.by_endpoint.iter().find(|(_, of)| **of == lane).map(|(path, _)| path.clone())
+    }
+
     /// Learns where the client of a legacy session posts to.
     pub(super) fn bind_endpoint(&mut self, path: PathAndQuery, lane: Lane) {
         make_room(&mut self.by_endpoint, &path);
