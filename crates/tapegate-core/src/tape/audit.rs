@@ -58,6 +58,8 @@ pub struct Audit {
     thoughtjack: bool,
     overwatch: bool,
     headers: u64,
+    /// Whether the tape ends in what may have become its first entry.
+    begun: bool,
     part: Part,
     /// The finding of the line before this one, if that line was no JSON.
     broken: Option<usize>,
@@ -92,11 +94,12 @@ impl Audit {
                 }
                 self.entry(numbered.line, &numbered.entry);
             }
-            Err(Problem::Torn { line, bytes, .. }) => self.say(
-                *line,
-                Severity::Warning,
-                format!("the tape ends in the middle of an entry; {bytes} bytes are left out"),
-            ),
+            Err(Problem::Torn { line, bytes, entry_like, .. }) => {
+                self.begun |= entry_like;
+                let words =
+                    format!("the tape ends in the middle of an entry; {bytes} bytes are left out");
+                self.say(*line, Severity::Warning, words);
+            }
             Err(Problem::Line { line, fault }) => {
                 self.broken = Some(self.findings.len());
                 self.say(*line, Severity::Error, fault.to_string());
@@ -112,7 +115,12 @@ impl Audit {
         self.totals.unanswered = self.open.values().map(|lines| lines.len() as u64).sum();
         self.totals.footer = self.part.footer.is_some();
         if !self.thoughtjack && !self.overwatch {
-            self.say(0, Severity::Warning, "the tape holds no entry".to_owned());
+            // A session in which nothing was said leaves an empty tape in the overwatch dialect.
+            let (severity, words) = match self.findings.is_empty() || self.begun {
+                true => (Severity::Warning, "the tape holds no entry"),
+                false => (Severity::Error, "this is no tape: nothing in it is an entry"),
+            };
+            self.say(0, severity, words.to_owned());
         }
         if self.thoughtjack && self.part.footer.is_none() {
             let words = "there is no footer: the recording did not end in order";
@@ -129,7 +137,9 @@ impl Audit {
 
     fn entry(&mut self, line: u64, entry: &Line<'_>) {
         let thoughtjack = !matches!(entry, Line::Bad(_) | Line::Message(Message { seq: None, .. }));
-        self.dialect(line, thoughtjack);
+        if !matches!(entry, Line::Unknown(_)) {
+            self.dialect(line, thoughtjack);
+        }
         if let (Some(footer), false) = (self.part.footer, matches!(entry, Line::Header(_))) {
             self.say(line, Severity::Error, format!("an entry after the footer of line {footer}"));
         }

@@ -55,6 +55,8 @@ pub enum Problem {
         bytes: usize,
         /// Where it starts in the file.
         offset: u64,
+        /// Whether it begins as the lines of a tape do.
+        entry_like: bool,
     },
     /// A line that is no entry.
     #[error("line {line}: {fault}")]
@@ -170,7 +172,10 @@ impl<R: BufRead> Reader<R> {
         let line = self.line;
         let ahead = self.source.fill_buf().map_err(|source| Problem::Io { line, source })?;
         if ahead.is_empty() {
-            return Ok(Problem::Torn { line, bytes: self.chunk.len(), offset: self.offset });
+            let bytes = self.chunk.len();
+            let like = |start: &[u8]| start.iter().zip(&self.chunk).all(|(ours, its)| ours == its);
+            let entry_like = like(b"{\"type\":\"") || like(b"{\"ts\":\"");
+            return Ok(Problem::Torn { line, bytes, offset: self.offset, entry_like });
         }
         Ok(Problem::Line { line, fault: LineFault::NotJson(fault) })
     }

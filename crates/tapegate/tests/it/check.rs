@@ -234,6 +234,17 @@ fn every_fault_of_an_overwatch_tape_is_found_with_its_line() {
 }
 
 #[test]
+fn what_is_no_tape_is_an_error_and_an_empty_one_a_warning() {
+    for text in ["hi\n", "{\n  \"type\": \"module\"\n}\n", "{}", "[1]\n"] {
+        let (out, code) = check(text, "text");
+        assert_eq!(code, 1, "{out}");
+        assert!(out.contains("this is no tape"), "{out}");
+    }
+    let (out, code) = check("", "text");
+    assert_eq!((code, out.contains("warning: the tape holds no entry")), (0, true), "{out}");
+}
+
+#[test]
 fn a_line_that_a_torn_tail_marker_follows_is_a_warning() {
     let good = r#"{"ts":"2026-01-01T00:00:00.000Z","direction":"client_to_server","parsed":{"jsonrpc":"2.0","method":"n"}}"#;
     let marker = r#"{"ts":"2026-01-01T00:00:00.000Z","direction":"client_to_server","raw":"","parse_error":"recovered_after_torn_tail"}"#;
