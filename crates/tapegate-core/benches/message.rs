@@ -45,6 +45,16 @@ fn main() {
     measure("read a tape line", 1, || drop(black_box(Line::read(black_box(line.as_bytes())))));
 }
 
+/// A call and its answer, as they arrive.
+fn call_and_answer() -> [Event<'static>; 2] {
+    [(Side::Client, CALL), (Side::Server, ANSWER)].map(|(from, text)| Event::Received {
+        lane: Lane::ONLY,
+        from,
+        bytes: text.as_bytes(),
+        terminated: true,
+    })
+}
+
 /// Relay and scribe as the driver loop uses them.
 fn pass() -> impl FnMut() {
     let options = ScribeOptions { dialect: Dialect::Thoughtjack, raw: false, shared: false };
@@ -52,13 +62,7 @@ fn pass() -> impl FnMut() {
     let (mut relay, mut tape, mut beside) = (Relay::default(), Vec::new(), Vec::new());
     move || {
         tape.clear();
-        for (from, text) in [(Side::Client, CALL), (Side::Server, ANSWER)] {
-            let event = Event::Received {
-                lane: Lane::ONLY,
-                from,
-                bytes: text.as_bytes(),
-                terminated: true,
-            };
+        for event in call_and_answer() {
             relay.handle(At::default(), event, &mut |action| match action {
                 Action::Record(entry) => scribe.write(&entry, &mut tape, &mut beside),
                 other => drop(black_box(other)),
@@ -72,13 +76,7 @@ fn pass() -> impl FnMut() {
 fn pair() -> impl FnMut() {
     let mut relay = Relay::default();
     move || {
-        for (from, text) in [(Side::Client, CALL), (Side::Server, ANSWER)] {
-            let event = Event::Received {
-                lane: Lane::ONLY,
-                from,
-                bytes: text.as_bytes(),
-                terminated: true,
-            };
+        for event in call_and_answer() {
             relay.handle(At::default(), event, &mut |action| drop(black_box(action)));
         }
     }
