@@ -9,6 +9,8 @@
 mod compact;
 mod cursor;
 mod member;
+/// Paths into messages, as people write them.
+pub mod path;
 mod runs;
 mod strings;
 

@@ -3,6 +3,8 @@
 //! The wire hands in bytes and times, this crate says what they are, what is to be recorded and
 //! what may be sent. It reads no clock, no file and no environment.
 
+/// A server that is no process.
+pub mod actor;
 /// One message: its exact bytes and what they say.
 pub mod frame;
 /// JSON as a view on bytes.
@@ -11,10 +13,14 @@ pub mod json;
 pub mod lines;
 /// What has been asked and not yet answered.
 pub mod pending;
+/// A tape in the role of the server.
+pub mod player;
 /// The live session's state machine.
 pub mod relay;
 /// The two ends of a session.
 pub mod side;
+/// What a request asks for, in 128 bits.
+pub mod signature;
 /// Cutting a server-sent event stream into events, in bounded memory.
 pub mod sse;
 /// What happened: headers, entries and the dialects they are written in.

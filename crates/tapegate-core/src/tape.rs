@@ -7,6 +7,8 @@
 
 mod audit;
 mod base64;
+/// A whole tape in a compact index.
+pub mod index;
 mod keys;
 mod line;
 mod reader;

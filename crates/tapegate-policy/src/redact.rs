@@ -17,7 +17,6 @@ mod meaning;
 mod members;
 mod names;
 mod pass;
-mod path;
 mod pattern;
 mod placeholder;
 mod rules;

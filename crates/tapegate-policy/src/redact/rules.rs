@@ -1,8 +1,8 @@
 //! What a user wants masked, read from the command line or from a tape's header.
 
-use super::path::{Path, PathFault};
 use super::pattern::{ENTROPY, Patterns};
 use super::shapes::SHAPES;
+use tapegate_core::json::path::{Path, PathFault};
 
 /// The name of all built-in patterns together.
 const SECRETS: &str = "secrets";

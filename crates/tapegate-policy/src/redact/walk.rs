@@ -11,9 +11,9 @@ use tapegate_core::json::{Cursor, Fault, Kind, Str};
 
 use super::meaning;
 use super::pass::Pass;
-use super::path::Child;
 use super::placeholder::{is_json_placeholder, json_string, placeholder};
 use super::zone::Zone;
+use tapegate_core::json::path::Child;
 
 /// A value below this many levels is masked as a whole if anything might match in it.
 const DEPTH_MAX: usize = 200;

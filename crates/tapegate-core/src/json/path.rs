@@ -5,26 +5,26 @@
 
 /// A path that was read from a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Path {
+pub struct Path {
     /// At least one step.
-    pub(super) steps: Vec<Step>,
+    pub steps: Vec<Step>,
     /// A key without which nothing in a text can match, however the text is spaced; only keys
     /// that no escape but `\u` can hide.
-    pub(super) needle: Option<String>,
+    pub needle: Option<String>,
 }
 
 /// One step from a value to its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Step {
+pub struct Step {
     /// Whether any number of levels may lie in between.
-    pub(super) anywhere: bool,
+    pub anywhere: bool,
     /// Which children it leads to.
-    pub(super) select: Select,
+    pub select: Select,
 }
 
 /// Which children a step leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Select {
+pub enum Select {
     /// The member of an object.
     Key(String),
     /// The element of an array.
@@ -35,7 +35,7 @@ pub(super) enum Select {
 
 /// Where a child stands in its parent.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Child<'a> {
+pub enum Child<'a> {
     /// Under a key.
     Key(&'a str),
     /// In an array.
@@ -44,16 +44,16 @@ pub(super) enum Child<'a> {
 
 /// Where a path stops making sense, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PathFault {
+pub struct PathFault {
     /// Which character, from 0.
-    pub(super) at: usize,
+    pub at: usize,
     /// What is wrong there.
-    pub(super) what: String,
+    pub what: String,
 }
 
 impl Select {
     /// Whether the step leads to `child`.
-    pub(super) fn takes(&self, child: Child<'_>) -> bool {
+    pub fn takes(&self, child: Child<'_>) -> bool {
         match (self, child) {
             (Self::All, _) => true,
             (Self::Key(key), Child::Key(name)) => key == name,
@@ -65,7 +65,7 @@ impl Select {
 
 impl Path {
     /// Reads a path.
-    pub(super) fn read(text: &str) -> Result<Self, PathFault> {
+    pub fn read(text: &str) -> Result<Self, PathFault> {
         let mut scan = Scan { chars: text.chars().collect(), at: 0 };
         if scan.peek() == Some('$') {
             scan.at += 1;
