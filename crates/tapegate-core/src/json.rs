@@ -12,11 +12,13 @@ mod member;
 /// Paths into messages, as people write them.
 pub mod path;
 mod runs;
+mod splice;
 mod strings;
 
 pub use compact::compact;
 pub use cursor::{Cursor, Kind};
 pub use member::{member, string};
+pub use splice::Edits;
 pub use strings::{Str, write_str};
 
 /// Where text stops being JSON, and why.

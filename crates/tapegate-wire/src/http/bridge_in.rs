@@ -14,7 +14,6 @@ mod history;
 mod hub;
 mod old;
 mod post;
-mod splice;
 mod stream;
 mod terms;
 

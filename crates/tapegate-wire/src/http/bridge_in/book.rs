@@ -14,7 +14,7 @@ use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 
 use super::exchange::Exchange;
-use super::splice::Edits;
+use tapegate_core::json::Edits;
 use super::stream::Stream;
 
 /// How many unanswered requests are remembered. Beyond it those go whose client has gone.

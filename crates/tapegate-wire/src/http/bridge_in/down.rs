@@ -15,7 +15,7 @@ use super::book::{Place, envelopes};
 use super::ending::End;
 use super::exchange::Exchange;
 use super::hub::{Hub, Kind};
-use super::splice::Edits;
+use tapegate_core::json::Edits;
 use super::stream::Stream;
 use crate::child::Child;
 use crate::http::Stopped;

@@ -3,18 +3,19 @@
 use std::borrow::Cow;
 
 /// A text, and what is to be replaced in it.
-pub(super) struct Edits<'a> {
+pub struct Edits<'a> {
     text: &'a [u8],
     parts: Vec<(usize, usize, Vec<u8>)>,
 }
 
 impl<'a> Edits<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
+    /// A text of which nothing is replaced yet.
+    pub fn new(text: &'a [u8]) -> Self {
         Self { text, parts: Vec::new() }
     }
 
     /// Replaces `part`, which must be a slice of the text, by `with`.
-    pub(super) fn replace(&mut self, part: &[u8], with: &[u8]) {
+    pub fn replace(&mut self, part: &[u8], with: &[u8]) {
         let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         let end = start.wrapping_add(part.len());
         if start <= end && end <= self.text.len() {
@@ -23,7 +24,7 @@ impl<'a> Edits<'a> {
     }
 
     /// The text with everything replaced.
-    pub(super) fn finish(mut self) -> Cow<'a, [u8]> {
+    pub fn finish(mut self) -> Cow<'a, [u8]> {
         if self.parts.is_empty() {
             return Cow::Borrowed(self.text);
         }

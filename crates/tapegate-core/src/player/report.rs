@@ -1,0 +1,89 @@
+//! What a replay has to tell: to a person as it goes, and at its end.
+
+/// Something worth telling a person while a tape is played.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// For whoever looks for the reason of something.
+    Debug(String),
+    /// Something is amiss.
+    Warn(String),
+    /// A request was not on the tape.
+    Diverged(&'a Divergence),
+}
+
+/// A request that the tape has no answer to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Divergence {
+    /// Which session of this replay asked, from 1.
+    pub session: u32,
+    /// The method.
+    pub method: String,
+    /// The name or uri it asked for.
+    pub name: Option<String>,
+    /// The request, redacted as the tape is.
+    pub request: Vec<u8>,
+    /// Why nothing fits.
+    pub reason: Reason,
+    /// What comes nearest, best first; at most three.
+    pub nearest: Vec<Near>,
+    /// Whether the server behind was asked instead.
+    pub passed_on: bool,
+}
+
+/// Why nothing on the tape fits a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Nothing like it was recorded.
+    NotRecorded,
+    /// It was recorded, but not as often as it was asked.
+    Exhausted,
+    /// In order, another request comes first: the one that is nearest.
+    OutOfOrder,
+    /// In order, the tape has no more requests.
+    TapeEnded,
+    /// It was recorded, but never answered.
+    Unanswered,
+}
+
+/// A recorded request that comes near.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Near {
+    /// Its `seq`, or its line where there is none.
+    pub number: u32,
+    /// The recorded request.
+    pub request: Vec<u8>,
+    /// How much of it is equal, from 0 to 1.
+    pub score: f64,
+}
+
+/// What came of a replay.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// Requests that were answered from the tape.
+    pub matched: u64,
+    /// Those among them whose params differed from the recorded ones.
+    pub differing: u64,
+    /// Requests that were answered without the tape, as any server would: `ping` and the like.
+    pub courtesies: u64,
+    /// Requests that the tape had no answer to.
+    pub unmatched: u64,
+    /// The first of them.
+    pub divergences: Vec<Divergence>,
+    /// How many recorded requests nobody asked for.
+    pub unused: u64,
+    /// The first of them.
+    pub unused_first: Vec<Unused>,
+    /// How many sessions there were.
+    pub sessions: u32,
+}
+
+/// A recorded request that nobody asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unused {
+    /// Its `seq`, or its line where there is none.
+    pub number: u32,
+    /// The method.
+    pub method: String,
+    /// The name or uri it asked for.
+    pub name: Option<String>,
+}
