@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod redaction;
 mod talk;
+mod views;
 
 use std::process::ExitCode;
 
