@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod redaction;
 mod talk;
+mod upstream;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ use tapegate_core::tape::Dialect;
 use tapegate_wire::deck::OnTapeError;
 
 use crate::redaction::RedactArgs;
+use crate::upstream::UpstreamArgs;
 
 /// Record what a client and an MCP server say to each other
 ///
@@ -52,22 +53,12 @@ pub(crate) struct TapeArgs {
 /// What both commands take.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WireArgs {
-    /// The server to start, as one command line; it is split into words, no shell is used
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["upstream_http", "command"])]
-    pub(super) upstream: Option<String>,
-    /// The server to connect to, by Streamable HTTP or by HTTP+SSE
-    #[arg(long, value_name = "URL", conflicts_with = "command")]
-    pub(super) upstream_http: Option<String>,
-    /// The server to start, word by word
-    #[arg(last = true, value_name = "CMD")]
-    pub(super) command: Vec<String>,
+    #[command(flatten)]
+    pub(super) upstream: UpstreamArgs,
     /// Listen here for clients by HTTP, instead of serving one on standard input and output;
     /// without a host, on loopback. Ends by Ctrl-C
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
-    /// A header for every request to --upstream-http; repeatable
-    #[arg(long, value_name = "NAME: VALUE", requires = "upstream_http")]
-    pub(super) header: Vec<String>,
     /// A name for the recording
     #[arg(long)]
     pub(super) name: Option<String>,
