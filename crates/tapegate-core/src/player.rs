@@ -203,7 +203,7 @@ impl Player {
             Cue::Said(line) => turn.said(line),
             Cue::TooLarge { message, bytes_max } => turn.too_large(&message, bytes_max),
             Cue::Behind(line) => {
-                turn.live.from_behind(line, turn.act);
+                turn.live.hear_behind(line, turn.act);
                 Ok(())
             }
             Cue::BehindGone { why } => {

@@ -150,11 +150,11 @@ impl Live {
     }
 
     /// Hands on what the server behind has said.
-    pub(super) fn from_behind(&mut self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+    pub(super) fn hear_behind(&mut self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
         let frame = Frame::read(line);
         match frame.body() {
             Body::Batch => {
-                frame::elements(line).iter().for_each(|part| self.from_behind(part.text(), act));
+                frame::elements(line).iter().for_each(|part| self.hear_behind(part.text(), act));
             }
             Body::Message(said) => match (said.kind(), said.id) {
                 (Kind::Response | Kind::Error, Some(GREETING)) => self.greeted(said, act),

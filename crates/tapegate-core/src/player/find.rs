@@ -78,6 +78,12 @@ fn in_order(
             _ => {}
         }
     }
+    while let Some(ask) = run.peek(tape).filter(|ask| tape.is_failed_probe(*ask)) {
+        if tape.is_like(ask, asked)? {
+            break;
+        }
+        run.skip();
+    }
     let Some(ask) = run.peek(tape) else {
         return Ok(Found::Nothing { reason: Reason::TapeEnded, expected: None });
     };

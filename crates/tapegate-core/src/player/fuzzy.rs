@@ -1,7 +1,7 @@
 //! How near two requests come: the share of their leaves that are equal, where what changes from
 //! run to run by nature (moments, UUIDs, hashes, large numbers) counts as equal to its like.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
@@ -52,17 +52,16 @@ impl Leaves {
 
 /// The paths at which two values differ, masked or not.
 pub(super) fn differing(one: &[u8], two: &[u8]) -> Vec<String> {
-    let mut leaves: HashMap<String, (Option<Vec<u8>>, Option<Vec<u8>>)> = HashMap::new();
-    walk(one, None, &mut |path, text| {
-        leaves.entry(path.to_owned()).or_default().0 = Some(text.to_vec());
-    });
-    walk(two, None, &mut |path, text| {
-        leaves.entry(path.to_owned()).or_default().1 = Some(text.to_vec());
-    });
-    let mut paths: Vec<String> =
-        leaves.into_iter().filter(|(_, (one, two))| one != two).map(|(path, _)| path).collect();
+    let leaves = |text| {
+        let mut leaves = BTreeMap::new();
+        walk(text, None, &mut |path, text| drop(leaves.insert(path.to_owned(), text.to_vec())));
+        leaves
+    };
+    let (one, two) = (leaves(one), leaves(two));
+    let mut paths: Vec<&String> = one.keys().chain(two.keys()).collect();
     paths.sort_unstable();
-    paths
+    paths.dedup();
+    paths.into_iter().filter(|path| one.get(*path) != two.get(*path)).cloned().collect()
 }
 
 /// Visits every scalar and every empty container with its path.

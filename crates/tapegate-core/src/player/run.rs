@@ -12,6 +12,8 @@ pub(super) struct Run {
     /// How many requests of its part lie behind it.
     place: u32,
     used: Bits,
+    /// How many requests were given out.
+    taken: usize,
     /// Where the search for an unused request goes on, by the first one with the same signature;
     /// apart for its own session and for all.
     search: HashMap<(u32, bool), u32, foldhash::fast::RandomState>,
@@ -29,7 +31,7 @@ pub(super) enum Part {
 impl Run {
     pub(super) fn new(part: Part) -> Self {
         let (search, last) = (HashMap::default(), HashMap::default());
-        Self { part, place: 0, used: Bits::default(), search, last }
+        Self { part, place: 0, used: Bits::default(), taken: 0, search, last }
     }
 
     /// The session of the tape that is played, if it is one.
@@ -51,14 +53,27 @@ impl Run {
         }
     }
 
+    /// Whether its part of the tape is used up.
+    pub(super) fn is_finished(&mut self, tape: &Tape) -> bool {
+        let asks = self.session().and_then(|session| tape.index.sessions().get(session as usize));
+        let used_up = asks.is_some_and(|asks| self.taken >= asks.len());
+        used_up || self.place > 0 && self.peek(tape).is_none()
+    }
+
     /// Whether anything has been taken in order.
     pub(super) fn has_begun(&self) -> bool {
         self.place > 0
     }
 
+    /// Moves on without using what comes next.
+    pub(super) fn skip(&mut self) {
+        self.place += 1;
+    }
+
     /// Moves behind the request that [`Run::peek`] gave.
     pub(super) fn advance(&mut self, ask: u32) {
         self.place += 1;
+        self.taken += 1;
         self.used.set(ask);
     }
 
@@ -73,6 +88,7 @@ impl Run {
 
     /// Gives out `ask`, which has the same signature as `head`.
     pub(super) fn take(&mut self, head: u32, ask: u32) {
+        self.taken += 1;
         self.used.set(ask);
         self.last.insert(head, ask);
     }

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::io;
 
 use super::run::Part;
-use crate::frame::{Envelope, Frame};
+use crate::frame::{Envelope, Frame, Kind};
 use crate::json::{self, Str};
 use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
-use crate::tape::index::{Bodies, Index, Slot};
+use crate::tape::index::{Bodies, Index, NONE, Slot};
 
 /// The tape that is played.
 pub(super) struct Tape {
@@ -20,9 +20,13 @@ pub(super) struct Tape {
     /// All requests as the tape has them, for a place that all sessions share.
     whole: Vec<u32>,
     ping: Signature,
+    discover: Signature,
     /// The notifications of clients by session and method, once one was looked for.
-    notes: Option<HashMap<(u32, Vec<u8>), Vec<u32>>>,
+    notes: Option<Notes>,
 }
+
+/// The slots of notifications, by session and method.
+type Notes = HashMap<(u32, Vec<u8>), Vec<u32>>;
 
 /// A live request, as it is looked for.
 pub(super) struct Asked<'a> {
@@ -44,7 +48,8 @@ impl Tape {
         let mut whole: Vec<u32> = if global { (0..count).collect() } else { Vec::new() };
         whole.sort_by_key(|ask| index.ask(*ask).slot);
         let ping = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
-        Self { index, bodies, signer, mask, whole, ping, notes: None }
+        let discover = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#);
+        Self { index, bodies, signer, mask, whole, ping, discover, notes: None }
     }
 
     /// The request at a place of a part.
@@ -61,6 +66,20 @@ impl Tape {
     /// Whether a request is a ping, which is answered without the tape.
     pub(super) fn is_ping(&self, ask: u32) -> bool {
         self.index.ask(ask).signature.hash == self.ping.hash
+    }
+
+    /// Whether a request was a probe for a later revision than the server knew. Clients that know
+    /// one revision only do not probe.
+    pub(super) fn is_failed_probe(&self, ask: u32) -> bool {
+        let slot = self.slot_of(ask);
+        self.index.ask(ask).signature.like == self.discover.like
+            && slot.pair != NONE
+            && self.index.slot(slot.pair).kind == Kind::Error
+    }
+
+    /// Whether the tape has a `server/discover`.
+    pub(super) fn has_discover(&self) -> bool {
+        self.index.first_like(self.discover).is_some()
     }
 
     pub(super) fn session_of(&self, ask: u32) -> u32 {
@@ -145,8 +164,8 @@ impl Tape {
         Ok(slots.and_then(|slots| slots.get(nth)).copied())
     }
 
-    fn read_notes(&mut self) -> io::Result<HashMap<(u32, Vec<u8>), Vec<u32>>> {
-        let mut notes: HashMap<_, Vec<u32>> = HashMap::new();
+    fn read_notes(&mut self) -> io::Result<Notes> {
+        let mut notes = Notes::new();
         for number in self.index.client_notifications().to_vec() {
             let slot = self.index.slot(number);
             let frame = Frame::read(self.bodies.body(slot.offset, slot.length)?);

@@ -8,7 +8,7 @@ use super::live::Live;
 use super::run::{Part, Run};
 use super::scene::{Scene, Wait};
 use super::tape::Asked;
-use super::{Context, Mode, OnUnmatched, Reason};
+use super::{Context, Mode, OnExhausted, OnUnmatched, Reason};
 use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Frame, Kind, error_reply};
 use crate::json;
@@ -164,11 +164,22 @@ impl Turn<'_, '_> {
                 }
                 match find::find(tape, options, run, asked)? {
                     missing @ Found::Nothing { .. } => nothing = missing,
-                    found => return Ok(found),
+                    found => {
+                        self.forget_finished();
+                        return Ok(found);
+                    }
                 }
             }
         }
         Ok(nothing)
+    }
+
+    /// Forgets conversations that have come to their end; the last one is kept to be compared with.
+    fn forget_finished(&mut self) {
+        let Context { tape, options } = &self.context;
+        if options.on_exhausted == OnExhausted::Error && self.live.runs.len() > 1 {
+            self.live.runs.retain_mut(|run| !run.is_finished(tape));
+        }
     }
 
     /// Whether a session of the tape begins with this request.
@@ -249,7 +260,7 @@ impl Turn<'_, '_> {
         if said.is_method("logging/setLevel") {
             self.desk.debug("logging/setLevel is not on the tape, and is accepted".to_owned());
             self.result(id, b"{}", batch);
-        } else if said.is_method("server/discover") && !self.has_method(said) {
+        } else if said.is_method("server/discover") && !self.context.tape.has_discover() {
             let words = "server/discover is not on the tape, and is answered as a server does that \
                          does not know it";
             self.desk.debug(words.to_owned());
@@ -259,12 +270,6 @@ impl Turn<'_, '_> {
         }
         self.desk.courtesy();
         true
-    }
-
-    /// Whether the tape has a request with this method, which names nothing.
-    fn has_method(&self, said: &Envelope<'_>) -> bool {
-        let signature = self.context.tape.signer.sign(b"{}", said);
-        self.context.tape.index.first_like(signature).is_some()
     }
 
     fn diverge(
