@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod exit;
 mod redaction;
+mod sizes;
 mod talk;
 mod upstream;
 
