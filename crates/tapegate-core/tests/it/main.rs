@@ -3,6 +3,7 @@
 
 mod json;
 mod playbooks;
+mod player;
 mod relay;
 mod streams;
 mod tapes;
