@@ -105,12 +105,16 @@ impl Desk {
         Ok(number)
     }
 
+    /// Whether nobody has asked for this. A ping is never asked of the tape.
+    pub(super) fn is_unused(&self, tape: &Tape, ask: u32) -> bool {
+        !self.asked.has(ask) && !tape.is_ping(ask)
+    }
+
     /// What has come of the replay.
     pub(super) fn summary(&self, tape: &mut Tape) -> io::Result<Summary> {
         let mut summary = self.counts.clone();
-        let count = tape.index.sessions().last().map_or(0, |asks| asks.end);
-        for ask in 0..count {
-            if self.asked.has(ask) || tape.is_ping(ask) {
+        for ask in 0..tape.asks() {
+            if !self.is_unused(tape, ask) {
                 continue;
             }
             summary.unused += 1;
@@ -140,8 +144,7 @@ fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Res
     }
     if candidates.is_empty() {
         // Nothing asks for the same thing; something else of the same method may help.
-        let count = tape.index.sessions().last().map_or(0, |asks| asks.end);
-        candidates.extend(0..count.min(LOOKED_MAX as u32));
+        candidates.extend(0..tape.asks().min(LOOKED_MAX as u32));
     }
     let naming = naming(asked.said);
     let leaves = Leaves::of(&tape.signer.canonical(asked.text), naming);

@@ -44,12 +44,17 @@ impl Tape {
         mask: Option<Box<dyn Mask>>,
         global: bool,
     ) -> Self {
-        let count = index.sessions().last().map_or(0, |asks| asks.end);
+        let count = asks(&index);
         let mut whole: Vec<u32> = if global { (0..count).collect() } else { Vec::new() };
         whole.sort_by_key(|ask| index.ask(*ask).slot);
         let ping = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
         let discover = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#);
         Self { index, bodies, signer, mask, whole, ping, discover, notes: None }
+    }
+
+    /// How many requests clients made.
+    pub(super) fn asks(&self) -> u32 {
+        asks(&self.index)
     }
 
     /// The request at a place of a part.
@@ -175,6 +180,10 @@ impl Tape {
         }
         Ok(notes)
     }
+}
+
+fn asks(index: &Index) -> u32 {
+    index.sessions().last().map_or(0, |asks| asks.end)
 }
 
 /// What a request names: a tool, a prompt or a resource.

@@ -187,7 +187,7 @@ impl Turn<'_, '_> {
         let firsts: Vec<u32> =
             self.context.tape.index.sessions().iter().map(|asks| asks.start).collect();
         for ask in firsts {
-            let exists = ask < self.context.tape.index.sessions().last().map_or(0, |asks| asks.end);
+            let exists = ask < self.context.tape.asks();
             if exists && self.context.tape.is_same(ask, asked)? {
                 return Ok(true);
             }
