@@ -9,6 +9,7 @@
 mod compact;
 mod cursor;
 mod member;
+mod number;
 /// Paths into messages, as people write them.
 pub mod path;
 mod runs;
@@ -18,8 +19,10 @@ mod strings;
 pub use compact::compact;
 pub use cursor::{Cursor, Kind};
 pub use member::{member, string};
+pub use number::Number;
+pub(crate) use runs::Depth;
 pub use splice::Edits;
-pub use strings::{Str, write_str};
+pub use strings::{Str, write_exact, write_str};
 
 /// Where text stops being JSON, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
