@@ -5,7 +5,7 @@ use std::io;
 use super::fuzzy::Leaves;
 use super::report::{Divergence, Near, Notice, Reason, Summary, Unused};
 use super::run::Bits;
-use super::tape::{Asked, Tape, named, naming};
+use super::tape::{Asked, Tape, named};
 use crate::frame::Frame;
 use crate::tape::index::NONE;
 
@@ -146,8 +146,7 @@ fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Res
         // Nothing asks for the same thing; something else of the same method may help.
         candidates.extend(0..tape.asks().min(LOOKED_MAX as u32));
     }
-    let naming = naming(asked.said);
-    let leaves = Leaves::of(&tape.signer.canonical(asked.text), naming);
+    let leaves = Leaves::of(&tape.signer.canonical(asked.text), None);
     let mut nearest: Vec<(u32, Near)> = Vec::new();
     for (place, ask) in candidates.into_iter().enumerate() {
         let is_expected = place == 0 && expected.is_some();
@@ -164,7 +163,7 @@ fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Res
             continue;
         }
         let score = match same_method {
-            true => leaves.score(&Leaves::of(&tape.signer.canonical(&request), naming)),
+            true => leaves.score(&Leaves::of(&tape.signer.canonical(&request), None)),
             false => 0.0,
         };
         nearest.push((ask, Near { number, request, score }));

@@ -7,7 +7,7 @@ use super::find::{self, Found};
 use super::live::Live;
 use super::run::{Part, Run};
 use super::scene::{Scene, Wait};
-use super::tape::Asked;
+use super::tape::{Asked, named};
 use super::{Context, Mode, OnExhausted, OnUnmatched, Reason};
 use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Frame, Kind, error_reply};
@@ -295,7 +295,8 @@ impl Turn<'_, '_> {
         json::write_str(&mut data, &method);
         let number = nearest.map_or("null".to_owned(), |number| number.to_string());
         data.extend(format!(",\"mode\":\"{mode}\",\"nearest\":{number}}}").bytes());
-        let words = format!("{}: {method}", reason.words());
+        let name = named(asked.said).map(|name| format!(" {}", name.decode())).unwrap_or_default();
+        let words = format!("{}: {method}{name}", reason.words());
         let data = String::from_utf8_lossy(&data);
         let answer = error_reply(said.id.unwrap_or(b"null"), CODE_UNMATCHED, &words, &data);
         self.live.give(answer, batch, self.act);
