@@ -5,5 +5,6 @@ mod json;
 mod playbooks;
 mod player;
 mod relay;
+mod replays;
 mod streams;
 mod tapes;
