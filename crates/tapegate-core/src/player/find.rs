@@ -45,15 +45,17 @@ impl Found {
     }
 }
 
-/// Looks for a request and, if it is found, uses it up.
+/// Looks for a request and, if it is found, uses it up. In order, `exact` allows for no other
+/// params.
 pub(super) fn find(
     tape: &mut Tape,
     options: &Options,
     run: &mut Run,
     asked: &Asked<'_>,
+    exact: bool,
 ) -> io::Result<Found> {
     match options.mode {
-        Mode::Sequential => in_order(tape, options, run, asked),
+        Mode::Sequential => in_order(tape, options, run, asked, exact),
         Mode::ByRequest => by_request(tape, options, run, asked),
         Mode::Fuzzy { threshold } => {
             let found = by_request(tape, options, run, asked)?;
@@ -70,6 +72,7 @@ fn in_order(
     options: &Options,
     run: &mut Run,
     asked: &Asked<'_>,
+    exact: bool,
 ) -> io::Result<Found> {
     if run.peek(tape).is_none() {
         match options.on_exhausted {
@@ -89,13 +92,26 @@ fn in_order(
     };
     let found = if tape.is_same(ask, asked)? {
         Found::Same(ask)
-    } else if !options.strict_params && tape.is_like(ask, asked)? {
+    } else if let Some(ahead) = made_side_by_side(tape, run, asked)? {
+        run.take_ahead(ahead);
+        return Ok(Found::Same(ahead));
+    } else if !exact && tape.is_like(ask, asked)? {
         Found::Differing(ask)
     } else {
         return Ok(Found::Nothing { reason: Reason::OutOfOrder, expected: Some(ask) });
     };
     run.advance(ask);
     Ok(found)
+}
+
+/// The same request among those whose order was chance.
+fn made_side_by_side(tape: &mut Tape, run: &Run, asked: &Asked<'_>) -> io::Result<Option<u32>> {
+    for ask in run.side_by_side(tape).into_iter().skip(1) {
+        if tape.is_same(ask, asked)? {
+            return Ok(Some(ask));
+        }
+    }
+    Ok(None)
 }
 
 /// The last request for the same thing that was played, after the end of the tape.

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use super::tape::Tape;
 
+/// How many requests are taken to have been made side by side.
+const SIDE_BY_SIDE_MAX: usize = 256;
+
 /// What one conversation has used of the tape: its place in order, and what was given out.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -11,6 +14,8 @@ pub(super) struct Run {
     part: Part,
     /// How many requests of its part lie behind it.
     place: u32,
+    /// Requests further on that were taken already.
+    ahead: Vec<u32>,
     used: Bits,
     /// How many requests were given out.
     taken: usize,
@@ -31,7 +36,7 @@ pub(super) enum Part {
 impl Run {
     pub(super) fn new(part: Part) -> Self {
         let (search, last) = (HashMap::default(), HashMap::default());
-        Self { part, place: 0, used: Bits::default(), taken: 0, search, last }
+        Self { part, place: 0, ahead: Vec::new(), used: Bits::default(), taken: 0, search, last }
     }
 
     /// The session of the tape that is played, if it is one.
@@ -46,8 +51,10 @@ impl Run {
     pub(super) fn peek(&mut self, tape: &Tape) -> Option<u32> {
         loop {
             let ask = tape.in_order(self.part, self.place)?;
-            if !tape.is_ping(ask) {
-                return Some(ask);
+            match self.ahead.iter().position(|taken| *taken == ask) {
+                Some(place) => drop(self.ahead.swap_remove(place)),
+                None if tape.is_ping(ask) => {}
+                None => return Some(ask),
             }
             self.place += 1;
         }
@@ -65,6 +72,32 @@ impl Run {
         self.place > 0
     }
 
+    /// The requests that were made while the next one, and all those after it, had no answer yet:
+    /// their order was chance.
+    pub(super) fn side_by_side(&self, tape: &Tape) -> Vec<u32> {
+        let mut answered = u32::MAX;
+        let mut asks = Vec::new();
+        for place in self.place.. {
+            let Some(ask) = tape.in_order(self.part, place) else { break };
+            let number = tape.index.ask(ask).slot;
+            if number > answered || asks.len() >= SIDE_BY_SIDE_MAX {
+                break;
+            }
+            if !self.ahead.contains(&ask) && !tape.is_ping(ask) {
+                answered = answered.min(tape.index.slot(number).pair);
+                asks.push(ask);
+            }
+        }
+        asks
+    }
+
+    /// Takes a request before those that come first in order.
+    pub(super) fn take_ahead(&mut self, ask: u32) {
+        self.ahead.push(ask);
+        self.taken += 1;
+        self.used.set(ask);
+    }
+
     /// Moves on without using what comes next.
     pub(super) fn skip(&mut self) {
         self.place += 1;
@@ -80,6 +113,7 @@ impl Run {
     /// Begins again.
     pub(super) fn rewind(&mut self) {
         self.place = 0;
+        self.ahead.clear();
     }
 
     pub(super) fn is_used(&self, ask: u32) -> bool {

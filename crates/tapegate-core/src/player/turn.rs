@@ -8,7 +8,7 @@ use super::live::Live;
 use super::run::{Part, Run};
 use super::scene::{Scene, Wait};
 use super::tape::{Asked, named};
-use super::{Context, Mode, OnExhausted, OnUnmatched, Reason};
+use super::{Context, OnExhausted, OnUnmatched, Reason};
 use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Frame, Kind, error_reply};
 use crate::json;
@@ -125,7 +125,7 @@ impl Turn<'_, '_> {
     fn find(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
         let Context { tape, options } = &mut self.context;
         if let Some(run) = &mut self.shared_run {
-            return find::find(tape, options, run, asked);
+            return find::find(tape, options, run, asked, options.strict_params);
         }
         if self.live.shared {
             return self.find_for_one_of_many(asked);
@@ -135,7 +135,7 @@ impl Turn<'_, '_> {
             self.live.runs.push(run);
         }
         let Context { tape, options } = &mut self.context;
-        find::find(tape, options, &mut self.live.runs[0], asked)
+        find::find(tape, options, &mut self.live.runs[0], asked, options.strict_params)
     }
 
     /// Clients without sessions cannot be told apart, but what they ask can: it belongs to a
@@ -143,32 +143,24 @@ impl Turn<'_, '_> {
     fn find_for_one_of_many(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
         let mut nothing = Found::Nothing { reason: Reason::NotRecorded, expected: None };
         let begins = self.begins(asked)?;
-        for strict in [true, false] {
-            if !strict && begins && self.live.runs.len() < RUNS_MAX {
-                let mut run = open_run(&self.context, self.played, asked);
-                let Context { tape, options } = &mut self.context;
-                let found = find::find(tape, options, &mut run, asked)?;
-                self.live.runs.push(run);
-                return Ok(found);
-            }
+        for exact in [true, false] {
+            let Context { tape, options } = &mut self.context;
             for run in &mut self.live.runs {
-                let Context { tape, options } = &mut self.context;
-                let expected = run.peek(tape);
-                let in_order = options.mode == Mode::Sequential;
-                let fits = match expected {
-                    Some(ask) => !in_order || tape.is_same(ask, asked)?,
-                    None => !in_order,
-                };
-                if strict && !fits {
-                    continue;
-                }
-                match find::find(tape, options, run, asked)? {
+                let exact = exact || options.strict_params;
+                match find::find(tape, options, run, asked, exact)? {
                     missing @ Found::Nothing { .. } => nothing = missing,
                     found => {
                         self.forget_finished();
                         return Ok(found);
                     }
                 }
+            }
+            if begins && self.live.runs.len() < RUNS_MAX {
+                let mut run = open_run(&self.context, self.played, asked);
+                let Context { tape, options } = &mut self.context;
+                let found = find::find(tape, options, &mut run, asked, options.strict_params)?;
+                self.live.runs.push(run);
+                return Ok(found);
             }
         }
         Ok(nothing)
