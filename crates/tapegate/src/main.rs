@@ -4,7 +4,9 @@ mod cli;
 mod cmd;
 mod exit;
 mod redaction;
+mod sizes;
 mod talk;
+mod upstream;
 mod views;
 
 use std::process::ExitCode;

@@ -3,6 +3,8 @@
 
 mod json;
 mod playbooks;
+mod player;
 mod relay;
+mod replays;
 mod streams;
 mod tapes;

@@ -9,10 +9,10 @@ use tapegate_policy::redact::{Redactor, mask_upstream};
 use tapegate_store::OpenError;
 use tapegate_store::writer::{Existing, TapeOptions, TapeWriter};
 use tapegate_wire::clock::Clock;
-use tapegate_wire::http::upstream;
 
 use super::args::{RecordArgs, TapeArgs, WireArgs};
 use crate::exit::{Exit, Failure};
+use crate::upstream::Upstream;
 
 /// How many tapes of one moment a folder may hold.
 const NAMES_MAX: u32 = 1000;
@@ -34,16 +34,10 @@ enum Place {
     Folder(PathBuf, Option<String>),
 }
 
-/// Where the server is.
-pub(super) enum Upstream {
-    Command(Vec<String>),
-    Http(String),
-}
-
 impl Plan {
     /// The plan of `tapegate record`.
     pub(super) fn of_record(args: RecordArgs) -> anyhow::Result<Self> {
-        let upstream = upstream(&args.wire)?;
+        let upstream = args.wire.upstream.wanted("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         let folder =
             args.output.is_dir() || args.output.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -56,7 +50,7 @@ impl Plan {
 
     /// The plan of `tapegate tape`.
     pub(super) fn of_tape(args: TapeArgs) -> anyhow::Result<Self> {
-        let upstream = upstream(&args.wire)?;
+        let upstream = args.wire.upstream.wanted("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         let place = match (args.tape, args.session) {
             (Some(path), _) => Place::File(path),
@@ -139,24 +133,6 @@ impl Plan {
     }
 }
 
-impl Upstream {
-    /// A client for the server at `url`.
-    pub(super) fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
-        upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
-    }
-
-    /// The upstream as the header names it.
-    fn words(&self) -> String {
-        match self {
-            Self::Command(argv) => {
-                let words = argv.iter().map(String::as_str);
-                shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))
-            }
-            Self::Http(url) => url.clone(),
-        }
-    }
-}
-
 fn refused(error: &OpenError) -> anyhow::Error {
     let failure = Failure::new(Exit::Io, error);
     let folder = "a folder (`record -o DIR/`, `tape --tape-dir DIR`) gives each session its own";
@@ -166,28 +142,6 @@ fn refused(error: &OpenError) -> anyhow::Error {
         }
         Some(hint) => failure.hint(hint).into(),
         None => failure.into(),
-    }
-}
-
-fn upstream(args: &WireArgs) -> Result<Upstream, Failure> {
-    if !args.header.is_empty() && args.upstream_http.is_none() {
-        return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
-            .hint("name the server by --upstream-http URL"));
-    }
-    if let Some(url) = &args.upstream_http {
-        return Ok(Upstream::Http(url.clone()));
-    }
-    if !args.command.is_empty() {
-        return Ok(Upstream::Command(args.command.clone()));
-    }
-    let Some(line) = &args.upstream else {
-        return Err(Failure::new(Exit::Usage, "no MCP server to record")
-            .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`"));
-    };
-    match shlex::split(line) {
-        Some(words) if !words.is_empty() => Ok(Upstream::Command(words)),
-        _ => Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is no command line"))
-            .hint("check its quotes, or give the words after `--`")),
     }
 }
 

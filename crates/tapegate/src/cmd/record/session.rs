@@ -20,9 +20,10 @@ use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
 use super::http;
-use super::plan::{Plan, Upstream};
+use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use crate::talk;
+use crate::upstream::Upstream;
 
 /// A tape that the session and the summary share.
 #[derive(Clone)]
@@ -98,7 +99,7 @@ async fn run_proxy(
     url: &str,
     signals: Signals,
 ) -> anyhow::Result<Exit> {
-    let upstream = Upstream::connect(url, &plan.wire.header)?;
+    let upstream = Upstream::connect(url, &plan.wire.upstream.header)?;
     let listener = listen(address).await?;
     let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
@@ -123,7 +124,7 @@ async fn run_bridge_in(
 }
 
 async fn run_bridge_out(plan: &Plan, url: &str, signals: Signals) -> anyhow::Result<Exit> {
-    let upstream = Upstream::connect(url, &plan.wire.header)?;
+    let upstream = Upstream::connect(url, &plan.wire.upstream.header)?;
     let client = client_ports()?;
     let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
