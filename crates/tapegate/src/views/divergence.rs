@@ -30,17 +30,21 @@ pub(crate) struct Teller<'a> {
 impl Teller<'_> {
     /// The whole of it, several lines, the last with its end.
     pub(crate) fn text(&self, divergence: &Divergence) -> String {
-        let Self { palette, .. } = self;
-        let what = palette.bold(&subject(&divergence.method, divergence.name.as_deref()));
+        let what = subject(&divergence.method, divergence.name.as_deref());
+        let what = self.palette.bold(&what);
         let why = self.reason(divergence);
         let session = match divergence.session {
             0 | 1 => String::new(),
             number => format!("session {number}: "),
         };
-        let mut out = format!("{session}no answer on the tape for {what}: {why}\n");
-        // Writing to a string cannot fail.
-        writeln!(out, "  asked    {}", visible::value(&self.asked(divergence), PARAMS_CHARS_MAX))
-            .ok();
+        let details = self.details(divergence);
+        format!("{session}no answer on the tape for {what}: {why}\n{details}")
+    }
+
+    /// What was asked and what comes nearest, several lines, the last with its end.
+    pub(crate) fn details(&self, divergence: &Divergence) -> String {
+        let asked = visible::value(&self.asked(divergence), PARAMS_CHARS_MAX);
+        let mut out = format!("  asked    {asked}\n");
         for (at, near) in divergence.nearest.iter().enumerate() {
             let word = match (at, divergence.reason) {
                 (0, Reason::OutOfOrder) => "next",
@@ -48,6 +52,7 @@ impl Teller<'_> {
                 _ => "then",
             };
             if !is_like(divergence, near) {
+                // Writing to a string cannot fail.
                 writeln!(out, "  {word:8} {}", named(near)).ok();
                 continue;
             }
@@ -58,7 +63,7 @@ impl Teller<'_> {
                 false => format!("{} equal (- recorded, + asked)", percent(near.score)),
             };
             writeln!(out, "  {word:8} #{}, {equal}", near.number).ok();
-            out.push_str(&diff_view::render(&found, *palette, "    "));
+            out.push_str(&diff_view::render(&found, self.palette, "    "));
         }
         if divergence.passed_on {
             out.push_str("  the server behind was asked instead\n");
