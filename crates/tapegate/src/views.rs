@@ -25,6 +25,7 @@ pub(crate) mod summary;
 pub(crate) mod visible;
 
 mod lines;
+mod tame;
 
 #[cfg(test)]
 mod golden;

@@ -7,6 +7,7 @@ use tapegate_core::json::diff::{Change, Differences};
 use tapegate_core::json::{compact, write_str};
 
 use super::report::{Case, Outcome, Report};
+use super::tame::tame;
 
 /// JSON that is written member by member, each on a line of its own.
 #[derive(Debug, Default)]
@@ -49,10 +50,7 @@ impl Writer {
     /// A member that is JSON already, on one line; what is no JSON is text.
     pub(crate) fn raw(&mut self, key: &str, json: &[u8]) {
         self.key(key);
-        match tapegate_core::json::check(json) {
-            Ok(json) => self.out.extend_from_slice(&compact(json)),
-            Err(_) => write_str(&mut self.out, &String::from_utf8_lossy(json)),
-        }
+        self.out.extend_from_slice(&tame(json));
     }
 
     /// A member that is an object.

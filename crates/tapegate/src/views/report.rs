@@ -4,15 +4,14 @@
 //! answer that was verified, an expectation. What it is about stands on a tape, so that is where
 //! it points.
 
-mod replay;
+/// The report of a replay.
+pub(crate) mod replay;
 
 use std::path::{Path, PathBuf};
 
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
 use super::{json, junit, sarif};
-
-pub(crate) use replay::of_replay;
 
 /// What a run found.
 #[derive(Debug)]

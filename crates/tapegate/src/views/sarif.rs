@@ -62,7 +62,7 @@ fn write_result(json: &mut Writer, report: &Report, rules: &[&'static Rule], cas
     let details =
         if case.details.is_empty() { String::new() } else { format!("\n{}", case.details) };
     let text = format!("{}: {}.{details}", case.name, case.message);
-    json.nested("message", |json| json.text("text", text.trim_end()));
+    json.nested("message", |json| json.text("text", &plain(text.trim_end())));
     json.list("locations", [()], |json, ()| {
         json.nested("physicalLocation", |json| {
             json.nested("artifactLocation", |json| json.text("uri", &uri(&report.tape)));
@@ -76,6 +76,12 @@ fn write_result(json: &mut Writer, report: &Report, rules: &[&'static Rule], cas
         }
         case.facts.iter().for_each(|(key, fact)| json.raw(key, fact));
     });
+}
+
+/// Text as a message has it: braces are for placeholders, and so they are doubled; what looks like
+/// a link would be one.
+fn plain(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
 }
 
 /// The rules of all cases, each once.

@@ -43,7 +43,7 @@ static UNUSED: Rule = Rule {
 };
 
 /// Fills `report` with what came of a replay.
-pub(crate) fn of_replay(summary: &Summary, teller: &Teller<'_>, mut report: Report) -> Report {
+pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -> Report {
     let teller = &Teller { palette: Palette::Plain, ..*teller };
     report.counts = vec![
         ("matched", summary.matched),

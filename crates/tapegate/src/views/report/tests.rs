@@ -11,7 +11,7 @@ use crate::views::golden::assert_golden;
 use crate::views::palette::Palette;
 
 /// Everything that a format could stumble over.
-const HOSTILE: &str = "<a b=\"c\" d='e'>&amp; ]]> <![CDATA[ \0\u{1}\u{8}\t\n\u{b}\r\r\n\u{1b}[31m\u{7f}\u{85}\u{9b}\u{2028}\u{202e}\u{feff}\u{fffd}\u{fffe}\u{ffff}\u{1f600}\u{10ffff} ${x} {0} %s \\u0000 -- ?>";
+const HOSTILE: &str = "<a b=\"c\" d='e'>&amp; ]]> <![CDATA[ \0\u{1}\u{8}\t\n\u{b}\r\r\n\u{1b}[31m\u{7f}\u{85}\u{9b}\u{2028}\u{202e}\u{feff}\u{fffd}\u{fffe}\u{ffff}\u{1f600}\u{10ffff} ${x} {0} [a](https://x) %s \\u0000 -- ?>";
 
 static CHANGED: Rule = Rule {
     id: "changed",
@@ -60,13 +60,13 @@ fn replayed() -> Report {
     };
     let signer = Signer::default();
     let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Colour };
-    of_replay(&summary, &teller, shell("replay", "tapes/session.jsonl"))
+    replay::fill(&summary, &teller, shell("replay", "tapes/session.jsonl"))
 }
 
 /// A report of another command, with every outcome and texts that were made to do harm.
 fn hostile() -> Report {
-    let terms = Terms { root: json_place(), ignored: &[], listed_max: 2 };
-    let old = r#"{"a":"\ud800","b":[1,2],"c":1,"d":1}"#;
+    let terms = Terms { root: json_place(), ignored: &[], listed_max: 3 };
+    let old = r#"{"a":"\ud800","b":[1,2],"c":1e999,"d":1}"#;
     let new = r#"{"a":"\udc00","b":{},"e":"\u001b"}"#;
     let found = diff(old.as_bytes(), new.as_bytes(), &terms).unwrap();
     let facts = json::Writer::line_of([()], |json, ()| json::differences(json, "found", &found));
@@ -128,7 +128,7 @@ fn json_and_sarif_are_json_whatever_the_texts_hold() {
     for file in ["r.json", "r.sarif"] {
         for report in [hostile(), replayed(), shell("replay", "")] {
             let text = text(&report, file);
-            assert!(tapegate_core::json::check(text.as_bytes()).is_ok(), "{text}");
+            assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
         }
     }
     let report: serde_json::Value = serde_json::from_str(&text(&replayed(), "r")).unwrap();
