@@ -7,6 +7,7 @@ mod redaction;
 mod sizes;
 mod talk;
 mod upstream;
+mod views;
 
 use std::process::ExitCode;
 
