@@ -6,6 +6,7 @@ mod exit;
 mod redaction;
 mod sizes;
 mod talk;
+mod taping;
 mod upstream;
 mod views;
 

@@ -1,11 +1,8 @@
 //! A recording, from its start to its exit code.
 
-use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use tapegate_core::tape::{Entry, RecordError, Recorder};
-use tapegate_core::time::At;
 use tapegate_store::writer::TapeWriter;
 use tapegate_wire::child::Child;
 use tapegate_wire::deck::Deck;
@@ -23,25 +20,8 @@ use super::http;
 use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use crate::talk;
+use crate::taping::SharedTape;
 use crate::upstream::Upstream;
-
-/// A tape that the session and the summary share.
-#[derive(Clone)]
-struct SharedTape(Rc<RefCell<TapeWriter>>);
-
-impl Recorder for SharedTape {
-    fn append(&mut self, entry: &Entry<'_>) {
-        self.0.borrow_mut().append(entry);
-    }
-
-    fn commit(&mut self) -> Result<(), RecordError> {
-        self.0.borrow_mut().commit()
-    }
-
-    fn close(&mut self, at: At) -> Result<(), RecordError> {
-        self.0.borrow_mut().close(at)
-    }
-}
 
 fn deck(plan: &Plan, tape: &SharedTape) -> Deck {
     Deck::new(Box::new(tape.clone()), plan.clock, plan.wire.on_tape_error.into())
@@ -79,7 +59,7 @@ fn run_stdio(
             return Err(Failure::new(Exit::Transport, error).into());
         }
     };
-    let tape = SharedTape(Rc::new(RefCell::new(tape)));
+    let tape = SharedTape::new(tape);
     let mut deck = deck(plan, &tape);
     let session = stdio::run(
         &mut deck,
@@ -101,7 +81,7 @@ async fn run_proxy(
 ) -> anyhow::Result<Exit> {
     let upstream = Upstream::connect(url, &plan.wire.upstream.header)?;
     let listener = listen(address).await?;
-    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let proxy = Proxy::new(Rc::clone(&station), upstream);
     let outcome = http::serve(listener, proxy, &station, signals, plan.wire.quiet).await?;
@@ -116,7 +96,7 @@ async fn run_bridge_in(
 ) -> anyhow::Result<Exit> {
     Child::look_for(argv).map_err(|error| Failure::new(Exit::Transport, error))?;
     let listener = listen(address).await?;
-    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let bridge = Bridge::new(Rc::clone(&station), argv.to_vec(), Patience::default());
     let outcome = http::serve(listener, bridge, &station, signals, plan.wire.quiet).await?;
@@ -126,7 +106,7 @@ async fn run_bridge_in(
 async fn run_bridge_out(plan: &Plan, url: &str, signals: Signals) -> anyhow::Result<Exit> {
     let upstream = Upstream::connect(url, &plan.wire.upstream.header)?;
     let client = client_ports()?;
-    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let notice = Box::new(talk::warn);
     let patience = Patience::default();
