@@ -9,6 +9,7 @@ mod talk;
 mod taping;
 mod upstream;
 mod views;
+mod wiring;
 
 use std::process::ExitCode;
 

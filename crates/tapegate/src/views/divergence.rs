@@ -55,6 +55,20 @@ impl Teller<'_> {
         out
     }
 
+    /// What differs between a request and the recorded one that it was answered with.
+    pub(crate) fn differs(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
+        let read = |text, key: &str| json::member(text, key).and_then(json::string);
+        let params = json::member(asked, "params").unwrap_or(b"{}");
+        let name = ["name", "uri"].iter().find_map(|key| read(params, key));
+        let what = subject(&read(asked, "method").unwrap_or_default(), name.as_deref());
+        let mut out = format!("{what} was answered as #{number}, with other params:\n");
+        let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));
+        if let Some(found) = differences(&old, &new, DIFFERENCES_MAX) {
+            out.push_str(&diff_view::render(&found, self.palette, "    "));
+        }
+        out
+    }
+
     /// The way out.
     pub(crate) fn hint(&self, divergence: &Divergence) -> String {
         let best = divergence.nearest.first();

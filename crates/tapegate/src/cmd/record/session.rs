@@ -1,18 +1,15 @@
 //! A recording, from its start to its exit code.
 
-use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use tapegate_store::writer::TapeWriter;
 use tapegate_wire::child::Child;
 use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::Bridge;
-use tapegate_wire::http::listen::{ListenError, Listener};
 use tapegate_wire::http::proxy::Proxy;
 use tapegate_wire::http::{Station, bridge_out};
-use tapegate_wire::port::Port;
 use tapegate_wire::signals::Signals;
-use tapegate_wire::stdio::{self, Cause, ClientPorts, Outcome, Patience};
+use tapegate_wire::stdio::{self, Cause, Outcome, Patience};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
@@ -22,6 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::talk;
 use crate::taping::SharedTape;
 use crate::upstream::Upstream;
+use crate::wiring::{client_ports, listen};
 
 fn deck(plan: &Plan, tape: &SharedTape) -> Deck {
     Deck::new(Box::new(tape.clone()), plan.clock, plan.wire.on_tape_error.into())
@@ -113,19 +111,6 @@ async fn run_bridge_out(plan: &Plan, url: &str, signals: Signals) -> anyhow::Res
     let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);
     let outcome = LocalSet::new().run_until(session).await;
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
-}
-
-async fn listen(address: &str) -> Result<Listener, Failure> {
-    Listener::bind(address).await.map_err(|error| match &error {
-        ListenError::Address(_) => Failure::new(Exit::Usage, error),
-        ListenError::Bind { .. } => Failure::new(Exit::Transport, error),
-    })
-}
-
-fn client_ports() -> std::io::Result<ClientPorts> {
-    let input = rustix::stdio::stdin().as_fd().try_clone_to_owned()?;
-    let output = rustix::stdio::stdout().as_fd().try_clone_to_owned()?;
-    Ok(ClientPorts { input: Port::reader(input)?, output: Port::writer(output)? })
 }
 
 /// Ends the tape, says what was recorded, and finds the exit code.
