@@ -6,8 +6,10 @@ mod exit;
 mod redaction;
 mod sizes;
 mod talk;
+mod taping;
 mod upstream;
 mod views;
+mod wiring;
 
 use std::process::ExitCode;
 

@@ -72,7 +72,7 @@ impl Teller<'_> {
     }
 
     /// A request that was answered with what was recorded for other params: several lines.
-    pub(crate) fn differing(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
+    pub(crate) fn differs(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
         let what = said(asked, "method").unwrap_or_default();
         let what = self.palette.bold(&subject(&what, name(asked).as_deref()));
         let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));

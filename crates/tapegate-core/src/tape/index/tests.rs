@@ -425,9 +425,8 @@ fn very_many_requests_with_one_id_take_no_time() {
             "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-01-01T00:00:00Z\",\"dir\":\"c2s\",\"msg\":{}}}\n",
             call("1")
         );
-        text += &format!(
-            "{{\"type\":\"message\",\"seq\":0,\"ts\":\"2026-01-01T00:00:00Z\",\"dir\":\"c2s\",\"msg\":{{\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":1}}}}}}\n"
-        );
+        text += r#"{"type":"message","seq":0,"ts":"2026-01-01T00:00:00Z","dir":"c2s","msg":{"method":"notifications/cancelled","params":{"requestId":1}}}"#;
+        text.push('\n');
     }
     for n in (0..40_000).rev() {
         let req = n + 1;

@@ -1,17 +1,16 @@
 //! What is to be recorded, and where.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-use tapegate_core::tape::{Dialect, FORMAT_VERSION, Header, Mask, ScribeOptions};
+use tapegate_core::tape::{Dialect, ScribeOptions};
 use tapegate_core::time::{At, SubSecond, write_rfc3339};
-use tapegate_policy::redact::{Redactor, mask_upstream};
 use tapegate_store::OpenError;
-use tapegate_store::writer::{Existing, TapeOptions, TapeWriter};
+use tapegate_store::writer::{Existing, TapeWriter};
 use tapegate_wire::clock::Clock;
 
 use super::args::{RecordArgs, TapeArgs, WireArgs};
 use crate::exit::{Exit, Failure};
+use crate::taping::NewTape;
 use crate::upstream::Upstream;
 
 /// How many tapes of one moment a folder may hold.
@@ -97,39 +96,21 @@ impl Plan {
         path: PathBuf,
         existing: Existing,
     ) -> anyhow::Result<Result<TapeWriter, OpenError>> {
-        let at = self.clock.now();
-        let mut recorded_at = Vec::new();
-        write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
-        let version = env!("CARGO_PKG_VERSION");
-        let redactor = self.wire.redaction.redactor()?;
-        let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
-        extra.extend(redactor.iter().flat_map(Redactor::header_extra));
-        let masked = |text| match &redactor {
-            Some(redactor) => redactor.text(text),
-            None => Cow::Borrowed(text),
-        };
-        let header = Header {
-            version: FORMAT_VERSION.into(),
-            name: self.wire.name.as_deref().map(masked),
-            tags: self.wire.tags.iter().map(|tag| masked(tag.trim())).collect(),
-            recorded_at: String::from_utf8(recorded_at)?.into(),
-            upstream: mask_upstream(&self.upstream.words()).into(),
-            tool_version: version.into(),
-            extra,
-        };
-        let scribe = ScribeOptions {
-            dialect: self.dialect,
-            raw: !self.wire.no_raw,
-            shared: self.wire.http.is_some(),
-        };
-        let options = TapeOptions {
+        let tape = NewTape {
             path,
-            scribe,
+            scribe: ScribeOptions {
+                dialect: self.dialect,
+                raw: !self.wire.no_raw,
+                shared: self.wire.http.is_some(),
+            },
             flush_interval: self.wire.flush_interval,
             existing,
-            mask: redactor.map(|redactor| Box::new(redactor) as Box<dyn Mask>),
+            name: self.wire.name.as_deref(),
+            tags: self.wire.tags.iter().map(String::as_str).collect(),
+            upstream: &self.upstream.words(),
+            redactor: self.wire.redaction.redactor()?,
         };
-        Ok(TapeWriter::open(options, &header, at))
+        Ok(tape.open(self.clock.now()))
     }
 }
 

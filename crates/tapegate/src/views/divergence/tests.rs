@@ -59,7 +59,7 @@ fn other_params_are_shown() {
     let signer = Signer::default();
     let teller = Teller { mode: Mode::Sequential, signer: &signer, palette: Palette::Plain };
     let (old, new) = (call(1, "t", r#"{"x":1}"#), call(2, "t", r#"{"x":2}"#));
-    let text = teller.differing(7, &old, &new);
+    let text = teller.differs(7, &old, &new);
     assert_eq!(
         text,
         "tools/call t is answered as #7 was, with other params (- recorded, + asked)\n    \

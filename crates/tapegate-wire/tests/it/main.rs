@@ -1,0 +1,5 @@
+//! The wire, tested with real pipes and real time.
+
+mod cast;
+mod house;
+mod stage;
