@@ -15,6 +15,8 @@ pub mod http;
 pub mod port;
 /// Signals that end a session.
 pub mod signals;
+/// A server that is no process, in front of its clients.
+pub mod stage;
 /// The driver loop between a client and a server on pipes.
 pub mod stdio;
 

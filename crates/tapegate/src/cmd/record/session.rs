@@ -173,7 +173,7 @@ fn conclude(deck: &mut Deck, tape: &SharedTape, outcome: Outcome, quiet: bool) -
         }
         // Without a child there is nothing to hand on when the client leaves.
         (Cause::Client, _) if outcome.status.is_none() => Exit::Ok,
-        (Cause::Server | Cause::Client, _) => Exit::of_child(outcome.status),
+        (Cause::Server | Cause::Actor | Cause::Client, _) => Exit::of_child(outcome.status),
     }
 }
 
