@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod behind;
 mod cast;
 mod house;
 mod stage;
+mod web;
