@@ -55,6 +55,19 @@ fn every_reason_is_told_as_the_golden_has_it() {
 }
 
 #[test]
+fn other_params_are_shown() {
+    let signer = Signer::default();
+    let teller = Teller { mode: Mode::Sequential, signer: &signer, palette: Palette::Plain };
+    let (old, new) = (call(1, "t", r#"{"x":1}"#), call(2, "t", r#"{"x":2}"#));
+    let text = teller.differs(7, &old, &new);
+    assert_eq!(
+        text,
+        "tools/call t is answered as #7 was, with other params (- recorded, + asked)\n    \
+         - params.arguments.x: 1\n    + params.arguments.x: 2\n"
+    );
+}
+
+#[test]
 fn hostile_names_are_made_visible_and_hints_fit_a_shell() {
     let mut divergence = diverged(Reason::NotRecorded, vec![]);
     divergence.name = Some(format!("\x1b[2J{}", "x".repeat(200)));
@@ -74,6 +87,7 @@ fn what_is_no_message_is_told_all_the_same() {
     let mut divergence = diverged(Reason::NotRecorded, vec![near(1, b"{".to_vec(), 0.0)]);
     divergence.request = b"\xff".to_vec();
     assert!(
-        told(&divergence, Mode::ByRequest).starts_with("not on the tape: tools/call read_file: ")
+        told(&divergence, Mode::ByRequest)
+            .starts_with("no answer on the tape for tools/call read_file: ")
     );
 }
