@@ -19,5 +19,6 @@ mod beside;
 mod file;
 mod flusher;
 mod gzip;
+mod stretches;
 
 pub use file::OpenError;
