@@ -22,6 +22,7 @@ mod recipes;
 mod record;
 mod redact;
 mod replay;
+mod reports;
 mod schema;
 mod sdk;
 mod server_faults;
