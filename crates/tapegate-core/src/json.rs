@@ -8,18 +8,28 @@
 
 mod compact;
 mod cursor;
+/// What is different between two texts.
+pub mod diff;
+mod likeness;
 mod member;
+mod number;
 /// Paths into messages, as people write them.
 pub mod path;
+mod place;
 mod runs;
+mod scalars;
 mod splice;
 mod strings;
 
 pub use compact::compact;
 pub use cursor::{Cursor, Kind};
 pub use member::{member, string};
+pub use number::Number;
+pub use place::{Hop, Place};
+pub(crate) use runs::Depth;
+pub use scalars::Scalars;
 pub use splice::Edits;
-pub use strings::{Str, write_str};
+pub use strings::{Str, write_exact, write_str};
 
 /// Where text stops being JSON, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -5,6 +5,8 @@
 
 /// A server that is no process.
 pub mod actor;
+/// Two rows side by side.
+pub mod align;
 /// One message: its exact bytes and what they say.
 pub mod frame;
 /// JSON as a view on bytes.

@@ -3,11 +3,27 @@
 //! Two requests ask for the same if their methods and params are the same values, whatever their
 //! spelling: key order, white space, escapes and number forms do not count. Nor do volatile
 //! parts: `_meta`, the value of a `cursor`, what is in `inputResponses`, and what the user ignores.
+//! Of `initialize` only the method counts, because every client introduces itself with its own
+//! name. Params that are absent are the same as none.
 
-use crate::frame::Envelope;
+mod canonical;
+mod digest;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::borrow::Cow;
+
+use crate::frame::{Envelope, Frame};
 use crate::json::path::Path;
+use crate::json::{Fault, Number, Str};
+use digest::{Seed, Tag};
+use walk::{Event, Walk};
 
 /// What a request asks for.
+///
+/// Requests that ask for the same have the same signature. Whether those with the same signature
+/// do ask for the same is told by [`Signer::same`]; nearly always they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// Method and params.
@@ -16,33 +32,116 @@ pub struct Signature {
     pub like: u32,
 }
 
-/// Finds signatures.
+/// Finds signatures. Those of one process can be compared with each other, and with no others.
 #[derive(Debug, Clone, Default)]
 pub struct Signer {
     ignored: Vec<Path>,
+    seed: Seed,
 }
 
 impl Signer {
     /// A signer that leaves out what `ignored` leads to; paths start at the message.
     pub fn new(ignored: Vec<Path>) -> Self {
-        Self { ignored }
+        Self { ignored, seed: Seed::default() }
     }
 
     /// What a request asks for. `text` is the whole message.
     pub fn sign(&self, text: &[u8], said: &Envelope<'_>) -> Signature {
-        let _ = (text, said, &self.ignored);
-        todo!()
+        let mut decoded = Vec::new();
+        let method = said.method.unwrap_or(Str { raw: text, escaped: false });
+        let named = self.seed.string(Tag::Method, method, &mut decoded);
+        let like = match subject(said) {
+            Some(subject) => {
+                self.seed.mix(named, self.seed.string(Tag::Name, subject, &mut decoded))
+            }
+            None => named,
+        };
+        // Text that was read as a message is JSON, so this does not fail.
+        let params = self.walk(said).and_then(|walk| self.seed.params(walk)).unwrap_or_default();
+        Signature { hash: self.seed.mix(named, params).wide(), like: like.narrow() }
     }
 
     /// Whether two requests with the same signature do ask for the same, and not only by chance.
     pub fn same(&self, one: &[u8], two: &[u8]) -> bool {
-        let _ = (one, two);
-        todo!()
+        if one == two {
+            return true;
+        }
+        let (one, two) = (Frame::read(one), Frame::read(two));
+        let (Some(one), Some(two)) = (one.envelope(), two.envelope()) else { return false };
+        if !same_method(one, two) {
+            return false;
+        }
+        // Most differ in volatile parts at most, and need no sorting.
+        self.in_step(one, two).unwrap_or(false)
+            || matches!((self.written(one), self.written(two)), (Ok(one), Ok(two)) if one == two)
     }
 
     /// The params without volatile parts, in canonical form: for differences that a person reads.
+    /// Of what is no message, the text.
     pub fn canonical(&self, text: &[u8]) -> Vec<u8> {
-        let _ = text;
-        todo!()
+        let frame = Frame::read(text);
+        let written = frame.envelope().map(|said| self.written(said));
+        written.and_then(Result::ok).unwrap_or_else(|| text.to_vec())
     }
+
+    fn written(&self, said: &Envelope<'_>) -> Result<Vec<u8>, Fault> {
+        canonical::write(self.walk(said)?)
+    }
+
+    fn walk<'a>(&self, said: &Envelope<'a>) -> Result<Walk<'_, 'a>, Fault> {
+        let params = said.params.filter(|_| !said.is_method("initialize"));
+        Walk::new(params.unwrap_or(b"{}"), &self.ignored)
+    }
+
+    /// Whether two params are the same, member for member in the same order.
+    fn in_step(&self, one: &Envelope<'_>, two: &Envelope<'_>) -> Result<bool, Fault> {
+        let (mut one, mut two) = (self.walk(one)?, self.walk(two)?);
+        loop {
+            match (one.next()?, two.next()?) {
+                (None, None) => return Ok(true),
+                (Some(one), Some(two)) if same_event(one, two) => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+}
+
+/// What a request is about: the name of a tool or prompt, the uri of a resource.
+fn subject<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
+    match &*said.method?.bytes() {
+        b"tools/call" | b"prompts/get" => said.name,
+        b"resources/read" | b"resources/subscribe" | b"resources/unsubscribe" => said.uri,
+        _ => None,
+    }
+}
+
+fn same_method(one: &Envelope<'_>, two: &Envelope<'_>) -> bool {
+    match (one.method, two.method) {
+        (Some(one), Some(two)) => same_string(one, two),
+        (one, two) => one.is_none() && two.is_none(),
+    }
+}
+
+fn same_event(one: Event<'_>, two: Event<'_>) -> bool {
+    match (one, two) {
+        (Event::Open { object }, Event::Open { object: other }) => object == other,
+        (Event::Close, Event::Close) | (Event::Hidden, Event::Hidden) => true,
+        (Event::Key(one), Event::Key(two)) | (Event::String(one), Event::String(two)) => {
+            same_string(one, two)
+        }
+        (Event::Number(one), Event::Number(two)) => {
+            one == two || Number::read(one) == Number::read(two)
+        }
+        (Event::Text(one), Event::Text(two)) => one == two,
+        _ => false,
+    }
+}
+
+fn same_string(one: Str<'_>, two: Str<'_>) -> bool {
+    let exact = |string: Str<'_>| {
+        let mut exact = Vec::new();
+        string.exact(&mut exact);
+        Cow::<[u8]>::Owned(exact)
+    };
+    one.raw == two.raw || ((one.escaped || two.escaped) && exact(one) == exact(two))
 }

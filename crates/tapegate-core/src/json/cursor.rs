@@ -44,6 +44,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// A cursor at the start of text that is known to be UTF-8.
+    pub(super) fn checked(text: &'a [u8]) -> Self {
+        Self { text, at: 0, key_end: 0 }
+    }
+
     /// Where the cursor stands.
     pub fn position(&self) -> usize {
         self.at

@@ -3,6 +3,8 @@
 //! A path is a row of steps: `.key`, `['any key']`, `[3]`, `*` or `[*]` for every child, and `..`
 //! before a step for "at any depth". It starts at the message, with or without `$`.
 
+use std::ops::Range;
+
 /// A path that was read from a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
@@ -42,6 +44,22 @@ pub enum Child<'a> {
     Index(usize),
 }
 
+/// How far several paths have got on the way down into a value.
+///
+/// Each open value owns a range of what is kept here: the paths that go on in it. A value's range
+/// is what [`Descent::step`] appended when it was reached; it is cut off when the value is left.
+#[derive(Debug, Default)]
+pub struct Descent {
+    states: Vec<State>,
+}
+
+/// A path and its next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    path: usize,
+    step: usize,
+}
+
 /// Where a path stops making sense, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFault {
@@ -74,6 +92,44 @@ impl Path {
             return scan.rest(vec![Step { anywhere: false, select }]);
         }
         scan.rest(Vec::new())
+    }
+}
+
+impl Descent {
+    /// The paths with these numbers, at their start: the outermost value owns them all.
+    pub fn new(paths: impl IntoIterator<Item = usize>) -> Self {
+        Self { states: paths.into_iter().map(|path| State { path, step: 0 }).collect() }
+    }
+
+    /// Takes every path of a parent one step on to `child`; true if one of them ends there. What
+    /// goes on in the child is appended.
+    pub fn step(&mut self, paths: &[Path], parent: Range<usize>, child: Child<'_>) -> bool {
+        let before = self.states.len();
+        let mut reached = false;
+        for index in parent {
+            let state = self.states[index];
+            let steps = &paths[state.path].steps;
+            let next = State { step: state.step + 1, ..state };
+            let taken = steps[state.step].select.takes(child);
+            reached |= taken && next.step == steps.len();
+            let goes_on = taken && next.step < steps.len();
+            for kept in [steps[state.step].anywhere.then_some(state), goes_on.then_some(next)] {
+                if let Some(kept) = kept.filter(|kept| !self.states[before..].contains(kept)) {
+                    self.states.push(kept);
+                }
+            }
+        }
+        reached
+    }
+
+    /// Where the range of the next child will start.
+    pub fn end(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Cuts off the ranges that start at `start` or behind it.
+    pub fn leave(&mut self, start: usize) {
+        self.states.truncate(start);
     }
 }
 

@@ -44,15 +44,15 @@ fn special_bytes(word: u64) -> u64 {
 }
 
 /// Which brackets are open: a stack of bits, of which the first 64 need no memory.
-#[derive(Default)]
-pub(super) struct Depth {
+#[derive(Debug, Default)]
+pub(crate) struct Depth {
     bits: u64,
     count: usize,
     spilled: Vec<u64>,
 }
 
 impl Depth {
-    pub(super) fn push(&mut self, object: bool) {
+    pub(crate) fn push(&mut self, object: bool) {
         if self.count > 0 && self.count.is_multiple_of(64) {
             self.spilled.push(self.bits);
         }
@@ -60,7 +60,7 @@ impl Depth {
         self.count += 1;
     }
 
-    pub(super) fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.count -= 1;
         self.bits >>= 1;
         if self.count > 0 && self.count.is_multiple_of(64) {
@@ -68,7 +68,11 @@ impl Depth {
         }
     }
 
-    pub(super) fn top(&self) -> Option<bool> {
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn top(&self) -> Option<bool> {
         (self.count > 0).then_some(self.bits & 1 == 1)
     }
 }

@@ -47,6 +47,28 @@ impl<'a> Str<'a> {
         Cow::Owned(out)
     }
 
+    /// Appends the bytes of the string's meaning, and no two meanings are the same bytes: a lone
+    /// surrogate is written as if it were a character (WTF-8), which no UTF-8 is.
+    pub fn exact(&self, out: &mut Vec<u8>) {
+        let mut rest = self.text();
+        let mut one = String::new();
+        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+            out.extend_from_slice(&rest.as_bytes()[..at]);
+            one.clear();
+            let escape = &rest[at..];
+            rest = unescape(escape, &mut one);
+            match (one.len(), unit(escape)) {
+                // Only a lone surrogate comes out as it went in.
+                (6, Some(lone)) => {
+                    let bits = [lone >> 6, lone].map(|bits| 0x80 | (bits & 0x3f) as u8);
+                    out.extend_from_slice(&[0xed, bits[0], bits[1]]);
+                }
+                _ => out.extend_from_slice(one.as_bytes()),
+            }
+        }
+        out.extend_from_slice(rest.as_bytes());
+    }
+
     /// The string as written, escapes and all.
     pub fn text(&self) -> &'a str {
         std::str::from_utf8(self.raw).unwrap_or_default()
@@ -94,29 +116,38 @@ fn unit(text: &str) -> Option<u16> {
 
 /// Appends `text` as a JSON string, quotes included, escaping only what must be escaped.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
+    write_exact(out, text.as_bytes());
+}
+
+/// Appends the bytes that [`Str::exact`] gave as a JSON string, quotes included.
+pub fn write_exact(out: &mut Vec<u8>, exact: &[u8]) {
     out.push(b'"');
-    let bytes = text.as_bytes();
     let mut start = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let short = match byte {
-            b'"' => Some(b'"'),
-            b'\\' => Some(b'\\'),
-            b'\n' => Some(b'n'),
-            b'\r' => Some(b'r'),
-            b'\t' => Some(b't'),
-            0x08 => Some(b'b'),
-            0x0c => Some(b'f'),
-            0x00..0x20 => None,
+    for (at, &byte) in exact.iter().enumerate() {
+        let (short, taken) = match byte {
+            b'"' => (Some(b'"'), 1),
+            b'\\' => (Some(b'\\'), 1),
+            b'\n' => (Some(b'n'), 1),
+            b'\r' => (Some(b'r'), 1),
+            b'\t' => (Some(b't'), 1),
+            0x08 => (Some(b'b'), 1),
+            0x0c => (Some(b'f'), 1),
+            0x00..0x20 => (None, 1),
+            0xed if exact.get(at + 1).is_some_and(|next| *next >= 0xa0) => (None, 3),
             _ => continue,
         };
-        out.extend_from_slice(&bytes[start..at]);
-        start = at + 1;
+        out.extend_from_slice(&exact[start..at]);
+        start = (at + taken).min(exact.len());
+        let unit = match exact.get(at + 1..at + taken) {
+            Some([high, low]) => 0xd000 | u16::from(high & 0x3f) << 6 | u16::from(low & 0x3f),
+            _ => u16::from(byte),
+        };
         match short {
             Some(letter) => out.extend_from_slice(&[b'\\', letter]),
-            None => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            None => out.extend_from_slice(format!("\\u{unit:04x}").as_bytes()),
         }
     }
-    out.extend_from_slice(&bytes[start..]);
+    out.extend_from_slice(&exact[start..]);
     out.push(b'"');
 }
 
@@ -143,6 +174,26 @@ mod tests {
         assert_eq!(string(r"\ud800\u0041").decode(), r"\ud800A");
         assert_eq!(string(r"\udc00").decode(), r"\udc00");
         assert_eq!(string(r#"\"\\\b\f\n\r\t"#).decode(), "\"\\\u{8}\u{c}\n\r\t");
+    }
+
+    #[test]
+    fn exact_meanings_are_told_apart_and_written_back() {
+        let exact = |raw: &str| {
+            let mut out = Vec::new();
+            string(raw).exact(&mut out);
+            out
+        };
+        assert_eq!(exact(r"a\ud83d\ude00\/b\n"), "a😀/b\n".as_bytes());
+        assert_eq!(exact(r"\uD800"), exact(r"\ud800"));
+        let all =
+            [r"\ud800", r"\\ud800", r"\udfff", r"\ud800\u0041", r"\udc00\ud800", "\u{d7ff}", "x"];
+        for (index, one) in all.iter().enumerate() {
+            let mut written = Vec::new();
+            write_exact(&mut written, &exact(one));
+            let written = std::str::from_utf8(&written[1..written.len() - 1]).unwrap();
+            assert_eq!(exact(written), exact(one), "{one} {written}");
+            assert!(all[index + 1..].iter().all(|other| exact(one) != exact(other)), "{one}");
+        }
     }
 
     #[test]

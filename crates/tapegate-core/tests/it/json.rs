@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use tapegate_core::frame::{Body, Frame, Garbage, Skim, elements};
-use tapegate_core::json;
+use tapegate_core::json::diff::{Change, Terms, diff};
+use tapegate_core::json::{self, Hop, Place};
 
 /// Texts that are JSON, or nearly so.
 fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
@@ -108,8 +109,40 @@ fn theirs(text: &[u8]) -> bool {
     serde_json::from_slice::<Box<RawValue>>(text).is_ok()
 }
 
+/// The value at a place, if there is one.
+fn at<'v>(value: &'v serde_json::Value, place: &Place) -> Option<&'v serde_json::Value> {
+    place.steps.iter().try_fold(value, |value, hop| match hop {
+        Hop::Key(key) => value.get(key),
+        Hop::Index(index) => value.get(index),
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn texts_differ_exactly_if_their_values_do(one in good_json(), two in good_json()) {
+        // Theirs has no number beyond the range of a double.
+        let plain = |text: &str| text.replace("1e309", "7");
+        let (one, two) = (plain(&one), plain(&two));
+        let terms = Terms { root: Place::default(), ignored: &[], listed_max: 10_000 };
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let parsed = |text: &[u8]| value(std::str::from_utf8(text).unwrap());
+        let (old, new) = (value(&one), value(&two));
+        let found = diff(one.as_bytes(), two.as_bytes(), &terms).unwrap();
+        prop_assert_eq!(found.is_empty(), old == new, "{} {} {:?}", one, two, found);
+        let printed = serde_json::to_string_pretty(&old).unwrap();
+        prop_assert!(diff(one.as_bytes(), printed.as_bytes(), &terms).unwrap().is_empty());
+        for difference in found.listed {
+            let text = match difference.change {
+                Change::Removed(_) => continue,
+                Change::Added(text) => text,
+                Change::Value { new: text, .. } | Change::Kind { new: text, .. } => text,
+            };
+            let there = at(&new, &difference.place);
+            prop_assert_eq!(there, Some(&parsed(text)), "{}", difference.place);
+        }
+    }
 
     #[test]
     fn both_readers_agree_on_what_json_is(text in nearly_json()) {

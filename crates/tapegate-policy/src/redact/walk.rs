@@ -13,7 +13,7 @@ use super::meaning;
 use super::pass::Pass;
 use super::placeholder::{is_json_placeholder, json_string, placeholder};
 use super::zone::Zone;
-use tapegate_core::json::path::Child;
+use tapegate_core::json::path::{Child, Descent};
 
 /// A value below this many levels is masked as a whole if anything might match in it.
 const DEPTH_MAX: usize = 200;
@@ -30,13 +30,6 @@ struct Edit {
     pointer: Option<String>,
 }
 
-/// How far a path has got: its next step.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct State {
-    path: usize,
-    step: usize,
-}
-
 /// Where a value stands in its parent, as the masked text says.
 enum Label<'a> {
     Key(Cow<'a, str>),
@@ -51,8 +44,8 @@ pub(super) struct Walk<'r, 'a> {
     patterns: bool,
     edits: Vec<Edit>,
     labels: Vec<Label<'a>>,
-    /// The states of all open values; each value owns a range of them.
-    states: Vec<State>,
+    /// The paths that go on in each open value.
+    descent: Descent,
     /// How many open values are masked as a whole.
     covered: usize,
 }
@@ -80,14 +73,14 @@ impl<'r, 'a> Walk<'r, 'a> {
             patterns,
             edits: Vec::new(),
             labels: Vec::new(),
-            states: paths.map(|path| State { path, step: 0 }).collect(),
+            descent: Descent::new(paths),
             covered: 0,
         })
     }
 
     /// Walks over a value in `zone`; a batch is an array of messages.
     pub(super) fn run(mut self, zone: Zone) -> Result<Option<Found>, Fault> {
-        let roots = 0..self.states.len();
+        let roots = 0..self.descent.end();
         if zone == Zone::Message && self.cursor.kind()? == Kind::Array {
             self.cursor.open()?;
             let (mut first, mut index) = (true, 0);
@@ -146,12 +139,12 @@ impl<'r, 'a> Walk<'r, 'a> {
         while let Some(key) = self.cursor.key(&mut first)? {
             let name = key.decode();
             let zone = zone.member(&name);
-            let before = self.states.len();
+            let before = self.descent.end();
             let reached = self.step(states.clone(), Child::Key(&name)) || all;
             self.key(key, name, zone);
-            self.value(zone, reached, before..self.states.len())?;
+            self.value(zone, reached, before..self.descent.end())?;
             self.labels.pop();
-            self.states.truncate(before);
+            self.descent.leave(before);
         }
         Ok(())
     }
@@ -160,12 +153,12 @@ impl<'r, 'a> Walk<'r, 'a> {
         self.cursor.open()?;
         let (mut first, mut index) = (true, 0);
         while self.cursor.element(&mut first)? {
-            let before = self.states.len();
+            let before = self.descent.end();
             let reached = self.step(states.clone(), Child::Index(index)) || all;
             self.labels.push(Label::Index(index));
-            self.value(zone.element(), reached, before..self.states.len())?;
+            self.value(zone.element(), reached, before..self.descent.end())?;
             self.labels.pop();
-            self.states.truncate(before);
+            self.descent.leave(before);
             index += 1;
         }
         Ok(())
@@ -173,22 +166,7 @@ impl<'r, 'a> Walk<'r, 'a> {
 
     /// Takes every path of a parent one step on to `child`; true if one of them ends there.
     fn step(&mut self, parent: Range<usize>, child: Child<'_>) -> bool {
-        let before = self.states.len();
-        let mut reached = false;
-        for index in parent {
-            let state = self.states[index];
-            let steps = &self.pass.rules.paths[state.path].steps;
-            let next = State { step: state.step + 1, ..state };
-            let taken = steps[state.step].select.takes(child);
-            reached |= taken && next.step == steps.len();
-            let goes_on = taken && next.step < steps.len();
-            for kept in [steps[state.step].anywhere.then_some(state), goes_on.then_some(next)] {
-                if let Some(kept) = kept.filter(|kept| !self.states[before..].contains(kept)) {
-                    self.states.push(kept);
-                }
-            }
-        }
-        reached
+        self.descent.step(&self.pass.rules.paths, parent, child)
     }
 
     /// Masks the key that was just read, if it must be, and makes it the label of its value.

@@ -1,0 +1,302 @@
+//! What is different between two JSON texts, by meaning and not by spelling.
+//!
+//! Objects are compared by key, arrays element by element with those paired that belong together,
+//! numbers by value, strings by what they mean; of a key that occurs twice the last counts. What is
+//! found refers to both texts and is bounded in number; work and memory grow with the size of the
+//! texts, not with how deep or how wide they are.
+
+use super::likeness::Likeness;
+use super::path::Path;
+use super::{Cursor, Fault, Hop, Kind, Number, Place, Str};
+use crate::align::{Row, align};
+
+/// What lies deeper than this is compared as a whole, by how it is written.
+pub(super) const DEPTH_MAX: usize = 64;
+/// How often the whole text may be gone through: each level is gone through anew. What is left
+/// then is compared as a whole too.
+const PASSES_MAX: usize = 8;
+/// What may be gone through of any text.
+const BYTES_MIN: usize = 16 << 20;
+/// Longer arrays are compared by number.
+const ELEMENTS_MAX: usize = 1024;
+/// What may be spent on the question which elements belong together: bytes to look at, and pairs.
+const ALIGN_BUDGET: usize = 16 << 20;
+
+/// What is compared, and how much is told.
+#[derive(Debug, Clone)]
+pub struct Terms<'p> {
+    /// Where in the message the two values stand.
+    pub root: Place,
+    /// What is not compared.
+    pub ignored: &'p [Path],
+    /// How many differences are listed; the rest is counted.
+    pub listed_max: usize,
+}
+
+/// What is different between two texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differences<'a> {
+    /// The first of them, in the order of the texts.
+    pub listed: Vec<Difference<'a>>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference<'a> {
+    /// Where it is. Numbers of elements are those of the new text, except for what it no longer has.
+    pub place: Place,
+    /// What it is.
+    pub change: Change<'a>,
+}
+
+/// What happened to a value, with its text as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// Only the new text has it.
+    Added(&'a [u8]),
+    /// Only the old text has it.
+    Removed(&'a [u8]),
+    /// It is another value of the same sort.
+    Value {
+        /// What it was.
+        old: &'a [u8],
+        /// What it is.
+        new: &'a [u8],
+    },
+    /// It is a value of another sort.
+    Kind {
+        /// What it was.
+        old: &'a [u8],
+        /// What it is.
+        new: &'a [u8],
+    },
+}
+
+/// Finds what is different between two texts, each of which is one JSON value.
+pub fn diff<'a>(old: &'a [u8], new: &'a [u8], terms: &Terms<'_>) -> Result<Differences<'a>, Fault> {
+    let (old, new) = (super::check(old)?, super::check(new)?);
+    let found = Differences::default();
+    let bytes = (old.len() + new.len()) * PASSES_MAX + BYTES_MIN;
+    let place = terms.root.clone();
+    let mut walk = Walk { terms, place, found, bytes, align: ALIGN_BUDGET, depth: 0 };
+    walk.compare(old, new)?;
+    Ok(walk.found)
+}
+
+impl Differences<'_> {
+    /// Whether nothing is different.
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.more == 0
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.listed.len() + self.more
+    }
+}
+
+struct Walk<'a, 't> {
+    terms: &'t Terms<'t>,
+    place: Place,
+    found: Differences<'a>,
+    /// How much may still be gone through.
+    bytes: usize,
+    /// How much may still be spent on pairing elements.
+    align: usize,
+    depth: usize,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn compare(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
+        // Most of two messages is the same text, and needs no second look.
+        if old == new || self.is_ignored() {
+            return Ok(());
+        }
+        let kinds = (kind(old)?, kind(new)?);
+        let bytes = old.len() + new.len();
+        let deeper = self.depth < DEPTH_MAX && self.bytes >= bytes;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.depth += 1;
+        match kinds {
+            (Kind::Object, Kind::Object) if deeper => self.objects(old, new)?,
+            (Kind::Array, Kind::Array) if deeper => self.arrays(old, new)?,
+            (Kind::String, Kind::String) if string(old)?.means(&string(new)?) => {}
+            (Kind::Number, Kind::Number) if Number::read(old) == Number::read(new) => {}
+            (one, two) if one == two => self.note(Change::Value { old, new }),
+            _ => self.note(Change::Kind { old, new }),
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn objects(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
+        let (old, new) = (Members::read(old)?, Members::read(new)?);
+        for Member { key, value, .. } in old.iter() {
+            let there = new.find(key);
+            self.at(Hop::Key(key.decode().into_owned()), |walk| match there {
+                Some(there) => walk.compare(value, there),
+                None => walk.alone(Change::Removed(value)),
+            })?;
+        }
+        for Member { key, value, .. } in new.iter().filter(|new| old.find(&new.key).is_none()) {
+            self.at(Hop::Key(key.decode().into_owned()), |walk| walk.alone(Change::Added(value)))?;
+        }
+        Ok(())
+    }
+
+    fn arrays(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
+        let bytes = old.len() + new.len();
+        if self.align < bytes {
+            return self.by_number(old, new);
+        }
+        self.align -= bytes;
+        let (Some(olds), Some(news)) = (elements(old)?, elements(new)?) else {
+            return self.by_number(old, new);
+        };
+        let alike = |items: &[&[u8]]| -> Result<Vec<Likeness>, Fault> {
+            items.iter().map(|item| Likeness::of(item)).collect()
+        };
+        let (before, after) = (alike(&olds)?, alike(&news)?);
+        let weight = |one: usize, two: usize| before[one].weight(&after[two]);
+        for row in align(olds.len(), news.len(), weight, &mut self.align) {
+            self.row(row, |at| olds[at], |at| news[at])?;
+        }
+        Ok(())
+    }
+
+    /// Compares arrays by number, with no more in hand than two elements.
+    fn by_number(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
+        let (mut olds, mut news) = (Cursor::checked(old), Cursor::checked(new));
+        let (mut first_old, mut first_new) = (true, true);
+        olds.open()?;
+        news.open()?;
+        let (mut old_left, mut new_left) = (true, true);
+        for at in 0.. {
+            old_left = old_left && olds.element(&mut first_old)?;
+            new_left = new_left && news.element(&mut first_new)?;
+            let before = if old_left { olds.value()? } else { &[] };
+            let after = if new_left { news.value()? } else { &[] };
+            let row = match (old_left, new_left) {
+                (true, true) => Row::Both(at, at),
+                (true, false) => Row::Old(at),
+                (false, true) => Row::New(at),
+                (false, false) => break,
+            };
+            self.row(row, |_| before, |_| after)?;
+        }
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        row: Row,
+        old: impl Fn(usize) -> &'a [u8],
+        new: impl Fn(usize) -> &'a [u8],
+    ) -> Result<(), Fault> {
+        match row {
+            Row::Both(one, two) => {
+                self.at(Hop::Index(two), |walk| walk.compare(old(one), new(two)))
+            }
+            Row::Old(at) => self.at(Hop::Index(at), |walk| walk.alone(Change::Removed(old(at)))),
+            Row::New(at) => self.at(Hop::Index(at), |walk| walk.alone(Change::Added(new(at)))),
+        }
+    }
+
+    fn at(
+        &mut self,
+        hop: Hop,
+        then: impl FnOnce(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.place.steps.push(hop);
+        let done = then(self);
+        self.place.steps.pop();
+        done
+    }
+
+    /// Notes a value that only one text has.
+    fn alone(&mut self, change: Change<'a>) -> Result<(), Fault> {
+        if !self.is_ignored() {
+            self.note(change);
+        }
+        Ok(())
+    }
+
+    fn is_ignored(&self) -> bool {
+        self.terms.ignored.iter().any(|path| self.place.is_at(path))
+    }
+
+    fn note(&mut self, change: Change<'a>) {
+        if self.found.listed.len() < self.terms.listed_max {
+            self.found.listed.push(Difference { place: self.place.clone(), change });
+        } else {
+            self.found.more += 1;
+        }
+    }
+}
+
+/// The members of an object; of those with the same key, the last.
+struct Members<'a> {
+    by_key: Vec<Member<'a>>,
+    /// Their numbers in `by_key`, as they are written.
+    in_order: Vec<usize>,
+}
+
+struct Member<'a> {
+    at: usize,
+    key: Str<'a>,
+    value: &'a [u8],
+}
+
+impl<'a> Members<'a> {
+    fn read(text: &'a [u8]) -> Result<Self, Fault> {
+        let mut cursor = Cursor::checked(text);
+        let mut by_key = Vec::new();
+        let mut first = true;
+        cursor.open()?;
+        while let Some(key) = cursor.key(&mut first)? {
+            by_key.push(Member { at: by_key.len(), key, value: cursor.value()? });
+        }
+        by_key.sort_by(|one, two| one.key.order(&two.key).then(two.at.cmp(&one.at)));
+        by_key.dedup_by(|one, two| one.key.means(&two.key));
+        let mut in_order: Vec<usize> = (0..by_key.len()).collect();
+        in_order.sort_unstable_by_key(|number| by_key[*number].at);
+        Ok(Self { by_key, in_order })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Member<'a>> {
+        self.in_order.iter().map(|number| &self.by_key[*number])
+    }
+
+    fn find(&self, key: &Str<'_>) -> Option<&'a [u8]> {
+        let found = self.by_key.binary_search_by(|member| member.key.order(key)).ok()?;
+        Some(self.by_key[found].value)
+    }
+}
+
+/// The elements of an array, unless there are very many.
+fn elements(text: &[u8]) -> Result<Option<Vec<&[u8]>>, Fault> {
+    let mut cursor = Cursor::checked(text);
+    let mut all = Vec::new();
+    let mut first = true;
+    cursor.open()?;
+    while cursor.element(&mut first)? {
+        if all.len() == ELEMENTS_MAX {
+            return Ok(None);
+        }
+        all.push(cursor.value()?);
+    }
+    Ok(Some(all))
+}
+
+fn kind(text: &[u8]) -> Result<Kind, Fault> {
+    Cursor::checked(text).kind()
+}
+
+fn string(text: &[u8]) -> Result<Str<'_>, Fault> {
+    Cursor::checked(text).string()
+}
+
+#[cfg(test)]
+mod tests;

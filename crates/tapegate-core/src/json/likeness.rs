@@ -1,0 +1,133 @@
+//! How much two elements of arrays have in common: enough to say which of them belong together.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use super::diff::DEPTH_MAX;
+use super::{Cursor, Fault, Kind, Number, Str};
+use crate::align::WEIGHT_MAX;
+
+/// The members that an object is known by, the first that it has.
+const LABELS: [&str; 4] = ["name", "uri", "uriTemplate", "id"];
+
+/// What an element is compared by. Two that are the same by this may still differ, but hardly will.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Likeness {
+    kind: Kind,
+    /// Of all that it means.
+    whole: u64,
+    /// Of what it is known by.
+    label: Option<u64>,
+}
+
+impl Likeness {
+    /// Looks at an element, whose text must have been checked.
+    pub(super) fn of(text: &[u8]) -> Result<Self, Fault> {
+        let mut cursor = Cursor::checked(text);
+        let kind = cursor.kind()?;
+        let label = if kind == Kind::Object { label(text)? } else { None };
+        let whole = hash(&mut cursor, DEPTH_MAX)?;
+        Ok(Self { kind, whole, label })
+    }
+
+    /// How much a pair of elements weighs in an alignment.
+    pub(super) fn weight(&self, other: &Self) -> u32 {
+        const LABEL: u32 = 1 << 10;
+        match self {
+            _ if self.kind != other.kind => 0,
+            _ if self.whole == other.whole => WEIGHT_MAX,
+            _ if self.label != other.label => 0,
+            _ if self.label.is_some() => LABEL,
+            _ => 1,
+        }
+    }
+}
+
+/// A number for all that the value at the cursor means: key order and spelling do not count.
+fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, Fault> {
+    let hasher = FixedState::default();
+    let kind = cursor.kind()?;
+    let inner = match kind {
+        Kind::Object if depth > 0 => {
+            cursor.open()?;
+            let (mut members, mut first) = (Vec::new(), true);
+            while let Some(key) = cursor.key(&mut first)? {
+                members.push((string(key), hash(cursor, depth - 1)?));
+            }
+            // Of those with the same key the last counts.
+            members.reverse();
+            members.sort_by_key(|(key, _)| *key);
+            members.dedup_by_key(|(key, _)| *key);
+            hasher.hash_one(members)
+        }
+        Kind::Array if depth > 0 => {
+            cursor.open()?;
+            let (mut row, mut first) = (0u64, true);
+            while cursor.element(&mut first)? {
+                row = hasher.hash_one((row, hash(cursor, depth - 1)?));
+            }
+            row
+        }
+        Kind::String => string(cursor.string()?),
+        Kind::Number => {
+            let number = Number::read(cursor.value()?);
+            let digits = number.digits().fold(0, |row: u64, digit| hasher.hash_one((row, digit)));
+            hasher.hash_one((number.is_negative(), number.power(), digits))
+        }
+        _ => hasher.hash_one(cursor.value()?),
+    };
+    Ok(hasher.hash_one((kind as u8, inner)))
+}
+
+fn string(string: Str<'_>) -> u64 {
+    FixedState::default().hash_one(string.decode())
+}
+
+fn label(text: &[u8]) -> Result<Option<u64>, Fault> {
+    let mut cursor = Cursor::checked(text);
+    let mut found = [None; LABELS.len()];
+    cursor.open()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let rank = LABELS.iter().position(|label| key.is(label));
+        let labels = matches!(cursor.kind()?, Kind::String | Kind::Number);
+        let value = hash(&mut cursor, 0)?;
+        if let Some(rank) = rank {
+            found[rank] = labels.then_some(value);
+        }
+    }
+    Ok(found.into_iter().flatten().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weight(one: &str, two: &str) -> u32 {
+        let likeness = |text: &str| Likeness::of(text.as_bytes()).unwrap();
+        likeness(one).weight(&likeness(two))
+    }
+
+    #[test]
+    fn the_same_meaning_weighs_most() {
+        for (one, two) in [
+            (r#"{"a":1,"b":[1.0,"x"]}"#, r#"{ "b":[1,"\u0078"], "a":10e-1}"#),
+            ("[]", "[ ]"),
+            ("null", "null"),
+        ] {
+            assert_eq!(weight(one, two), WEIGHT_MAX, "{one} {two}");
+        }
+        assert_eq!(weight("[1,2]", "[2,1]"), 1);
+        assert_eq!(weight("1", "\"1\""), 0);
+    }
+
+    #[test]
+    fn objects_are_known_by_their_names() {
+        assert_eq!(weight(r#"{"name":"a","x":1}"#, r#"{"x":2,"name":"a"}"#), 1 << 10);
+        assert_eq!(weight(r#"{"name":"a","x":1}"#, r#"{"name":"b","x":1}"#), 0);
+        assert_eq!(weight(r#"{"uri":"a","x":1}"#, r#"{"name":"a","x":1}"#), 1 << 10);
+        assert_eq!(weight(r#"{"type":"text","x":1}"#, r#"{"type":"image"}"#), 1);
+        assert_eq!(weight(r#"{"name":{},"id":7,"x":1}"#, r#"{"id":7}"#), 1 << 10);
+    }
+}

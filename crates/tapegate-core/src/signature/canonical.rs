@@ -1,0 +1,84 @@
+//! Params in the one way of writing them that is ours: keys sorted, numbers and strings in a
+//! normal form, no blanks.
+
+use std::ops::Range;
+
+use super::walk::{Event, Walk};
+use crate::json::{Fault, Number, write_exact};
+
+/// What stands for a value of which only counts that it is there.
+const HIDDEN: &[u8] = "\"…\"".as_bytes();
+
+/// An object or array that is being written.
+struct Level {
+    object: bool,
+    /// Where its text starts.
+    start: usize,
+    /// Of each value so far: its key, and its text.
+    children: Vec<(Vec<u8>, Range<usize>)>,
+    /// The key of the next value.
+    key: Vec<u8>,
+}
+
+/// The canonical text of what `walk` goes through.
+pub(super) fn write(mut walk: Walk<'_, '_>) -> Result<Vec<u8>, Fault> {
+    let mut out = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
+    let mut scratch = Vec::new();
+    while let Some(event) = walk.next()? {
+        let mut start = out.len();
+        match event {
+            Event::Key(key) => {
+                if let Some(level) = levels.last_mut() {
+                    level.key.clear();
+                    key.exact(&mut level.key);
+                }
+                continue;
+            }
+            Event::Open { object } => {
+                levels.push(Level { object, start, children: Vec::new(), key: Vec::new() });
+                continue;
+            }
+            Event::Close => {
+                let Some(level) = levels.pop() else { break };
+                start = level.start;
+                level.close(&mut out, &mut scratch);
+            }
+            Event::String(string) => {
+                scratch.clear();
+                string.exact(&mut scratch);
+                write_exact(&mut out, &scratch);
+            }
+            Event::Number(text) => Number::read(text).write(&mut out),
+            Event::Text(text) => out.extend_from_slice(text),
+            Event::Hidden => out.extend_from_slice(HIDDEN),
+        }
+        if let Some(level) = levels.last_mut() {
+            level.children.push((std::mem::take(&mut level.key), start..out.len()));
+        }
+    }
+    Ok(out)
+}
+
+impl Level {
+    /// Puts brackets and commas around the texts that stand at the end of `out`, in order.
+    fn close(mut self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
+        scratch.clear();
+        scratch.push(if self.object { b'{' } else { b'[' });
+        if self.object {
+            // Repeated keys keep their order.
+            self.children.sort_by(|one, two| one.0.cmp(&two.0));
+        }
+        for (index, (key, text)) in self.children.into_iter().enumerate() {
+            scratch.extend((index > 0).then_some(b','));
+            if self.object {
+                write_exact(scratch, &key);
+                scratch.push(b':');
+            }
+            scratch.extend_from_slice(&out[text]);
+        }
+        scratch.push(if self.object { b'}' } else { b']' });
+        out.truncate(self.start);
+        out.extend_from_slice(scratch);
+    }
+}

@@ -1,0 +1,175 @@
+//! Goes through the params of a request and leaves out what does not count.
+
+use std::ops::Range;
+
+use crate::json::path::{Child, Descent, Path};
+use crate::json::{Cursor, Depth, Fault, Kind, Str};
+
+/// Below this many levels a value counts by its text, so that depth costs no memory.
+const DEPTH_MAX: usize = 512;
+
+/// What stands next in the params.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Event<'a> {
+    /// An object or array begins.
+    Open {
+        /// Whether it is an object.
+        object: bool,
+    },
+    /// The object or array that began last ends.
+    Close,
+    /// A key; its value follows.
+    Key(Str<'a>),
+    /// A string.
+    String(Str<'a>),
+    /// A number.
+    Number(&'a [u8]),
+    /// `true`, `false` or `null`, or a value that is too deep: what counts is the text.
+    Text(&'a [u8]),
+    /// A value of which only counts that it is there.
+    Hidden,
+}
+
+/// A way through params. Nothing is kept but the way back.
+#[derive(Debug)]
+pub(super) struct Walk<'p, 'a> {
+    cursor: Cursor<'a>,
+    depth: Depth,
+    first: bool,
+    /// Whether the value of a key is still to come.
+    due: bool,
+    /// Whether only the presence of that value counts.
+    hide: bool,
+    /// Whether the open object of the second level is `inputResponses`.
+    responses: bool,
+    paths: &'p [Path],
+    descent: Descent,
+    /// Of each open value: the paths that go on in it, and the number of its next element.
+    ways: Vec<(Range<usize>, usize)>,
+    /// The paths that go on in the value that comes next.
+    next: Range<usize>,
+}
+
+impl<'p, 'a> Walk<'p, 'a> {
+    /// A way through the params of a message, without what `paths` lead to.
+    pub(super) fn new(params: &'a [u8], paths: &'p [Path]) -> Result<Self, Fault> {
+        let mut descent = Descent::new(0..paths.len());
+        let roots = 0..descent.end();
+        let ignored = descent.step(paths, roots.clone(), Child::Key("params"));
+        let next = roots.end..descent.end();
+        Ok(Self {
+            cursor: Cursor::new(if ignored { b"{}" } else { params })?,
+            depth: Depth::default(),
+            first: true,
+            due: true,
+            hide: false,
+            responses: false,
+            paths,
+            descent,
+            ways: Vec::new(),
+            next,
+        })
+    }
+
+    /// The next event, or `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Event<'a>>, Fault> {
+        loop {
+            if self.due {
+                self.due = false;
+                return self.value().map(Some);
+            }
+            let Some(object) = self.depth.top() else { return Ok(None) };
+            if object {
+                let Some(key) = self.cursor.key(&mut self.first)? else { break };
+                if self.member(key)? {
+                    self.due = true;
+                    return Ok(Some(Event::Key(key)));
+                }
+            } else {
+                if !self.cursor.element(&mut self.first)? {
+                    break;
+                }
+                self.due = self.element();
+            }
+            if !self.due {
+                self.cursor.value()?;
+            }
+        }
+        self.depth.pop();
+        self.first = false;
+        if let Some((range, _)) = self.ways.pop() {
+            self.descent.leave(range.start);
+        }
+        Ok(Some(Event::Close))
+    }
+
+    fn value(&mut self) -> Result<Event<'a>, Fault> {
+        let kind = self.cursor.kind()?;
+        let open = match kind {
+            _ if std::mem::take(&mut self.hide) => {
+                self.cursor.value()?;
+                self.descent.leave(self.next.start);
+                return Ok(Event::Hidden);
+            }
+            Kind::Object | Kind::Array => self.depth.count() < DEPTH_MAX,
+            _ => false,
+        };
+        if open {
+            self.cursor.open()?;
+            self.depth.push(kind == Kind::Object);
+            self.first = true;
+            if !self.paths.is_empty() {
+                self.ways.push((self.next.clone(), 0));
+            }
+            return Ok(Event::Open { object: kind == Kind::Object });
+        }
+        self.descent.leave(self.next.start);
+        Ok(match kind {
+            Kind::String => Event::String(self.cursor.string()?),
+            Kind::Number => Event::Number(self.cursor.value()?),
+            _ => Event::Text(self.cursor.value()?),
+        })
+    }
+
+    /// Whether the member with this key counts.
+    fn member(&mut self, key: Str<'a>) -> Result<bool, Fault> {
+        match self.depth.count() {
+            1 if key.is("_meta") => return Ok(false),
+            1 if key.is("cursor") => {
+                if self.cursor.kind()? == Kind::Null {
+                    return Ok(false);
+                }
+                self.hide = true;
+            }
+            1 => {
+                let named = key.is("inputResponses");
+                self.responses = named && self.cursor.kind()? == Kind::Object;
+            }
+            2 => self.hide = self.responses,
+            _ => {}
+        }
+        let counts = self.paths.is_empty() || !self.ignored(Child::Key(&key.decode()));
+        self.hide &= counts;
+        Ok(counts)
+    }
+
+    /// Whether the next element counts.
+    fn element(&mut self) -> bool {
+        let Some((_, index)) = self.ways.last_mut() else { return true };
+        let child = *index;
+        *index += 1;
+        !self.ignored(Child::Index(child))
+    }
+
+    /// Whether a path ends at the child that comes next; if not, those that go on go on.
+    fn ignored(&mut self, child: Child<'_>) -> bool {
+        let Some((parent, _)) = self.ways.last() else { return false };
+        let start = self.descent.end();
+        let ignored = self.descent.step(self.paths, parent.clone(), child);
+        if ignored {
+            self.descent.leave(start);
+        }
+        self.next = start..self.descent.end();
+        ignored
+    }
+}
