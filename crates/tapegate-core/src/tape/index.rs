@@ -3,15 +3,33 @@
 //! Bodies stay in the file; the index knows where they stand. A *slot* is what it keeps of a
 //! message, an *ask* what it keeps besides of a request that a client made. What the server said
 //! of its own accord belongs to a *scene*: the client's message that it came with or after.
+//!
+//! A client's request or notification begins a scene. Following [`Slot::next`] from it yields, in
+//! tape order, what the server said meanwhile, the client's answers to the server's requests, the
+//! answer, and what followed it. Answers to nothing that is on the tape are in no scene.
+//!
+//! The index grows by 32 bytes a message and some 38 a request, whatever is in the bodies.
+
+mod build;
+mod open;
+mod packed;
+mod scenes;
+mod table;
+#[cfg(test)]
+mod tests;
+mod told;
 
 use std::io;
 use std::ops::Range;
 
 use super::line::Header;
-use super::reader::Numbered;
 use crate::frame::Kind;
 use crate::side::Side;
-use crate::signature::{Signature, Signer};
+use crate::signature::Signature;
+use packed::{Asked, Packed};
+use table::Table;
+
+pub use build::Indexer;
 
 /// No slot, or no ask.
 pub const NONE: u32 = u32::MAX;
@@ -31,7 +49,8 @@ pub struct Slot {
     pub length: u32,
     /// Its `seq`, or its line where there is none.
     pub number: u32,
-    /// When it was recorded, in microseconds since the first message, to some 16 of them.
+    /// When it was recorded, in microseconds since the first message of its recording, to some 16
+    /// of them; 0 if that cannot be told.
     pub at_us: u64,
     /// Which session of the tape it belongs to, from 0.
     pub session: u32,
@@ -67,11 +86,17 @@ pub struct Ask {
 
 /// A whole tape in a compact index.
 #[derive(Debug, Default)]
-pub struct Index {}
-
-/// Makes an index of a tape, line by line.
-#[derive(Debug)]
-pub struct Indexer {}
+pub struct Index {
+    slots: Vec<Packed>,
+    asks: Vec<Asked>,
+    sessions: Vec<Range<u32>>,
+    same: Table,
+    like: Table,
+    client_notifications: Vec<u32>,
+    headers: Vec<Header<'static>>,
+    /// Slots of answers whose latency cannot be told from `ts`, and what it was in milliseconds.
+    latencies: Vec<(u32, u32)>,
+}
 
 /// What is odd about a tape that can be used all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,84 +107,79 @@ pub struct Oddity {
     pub words: String,
 }
 
-impl Indexer {
-    /// An indexer that signs requests with `signer`.
-    pub fn new(signer: Signer) -> Self {
-        let _ = signer;
-        todo!()
-    }
-
-    /// Takes the next line of the tape.
-    pub fn push(&mut self, line: &Numbered<'_>) {
-        let _ = line;
-        todo!()
-    }
-
-    /// The index, and what was odd.
-    pub fn finish(self) -> (Index, Vec<Oddity>) {
-        todo!()
-    }
-}
-
 impl Index {
     /// How many messages the tape has.
     pub fn len(&self) -> usize {
-        todo!()
+        self.slots.len()
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.slots.is_empty()
     }
 
     /// A message.
     pub fn slot(&self, slot: u32) -> Slot {
-        let _ = slot;
-        todo!()
+        let packed = &self.slots[slot as usize];
+        Slot { latency_us: self.latency_us(slot, packed), ..packed.unpack() }
+    }
+
+    /// How many requests of clients the tape has.
+    pub fn asks(&self) -> u32 {
+        self.asks.len() as u32
     }
 
     /// A request of a client. Asks are ordered by session, and in a session as the tape has them.
     pub fn ask(&self, ask: u32) -> Ask {
-        let _ = ask;
-        todo!()
+        let asked = &self.asks[ask as usize];
+        Ask { signature: asked.signature(), slot: asked.slot }
     }
 
     /// The asks of each session.
     pub fn sessions(&self) -> &[Range<u32>] {
-        todo!()
+        &self.sessions
     }
 
     /// The first ask with the signature's hash, in ask order.
     pub fn first_same(&self, signature: Signature) -> Option<u32> {
-        let _ = signature;
-        todo!()
+        let wanted = Asked::new(signature, NONE);
+        self.same.find(wanted.same_place(), |ask| self.asks[ask as usize].hash == wanted.hash)
     }
 
     /// The next ask with the same hash as `ask`, or [`NONE`].
     pub fn next_same(&self, ask: u32) -> u32 {
-        let _ = ask;
-        todo!()
+        self.asks[ask as usize].next_same
     }
 
-    /// The first ask for the same thing (method, and name or uri), in ask order.
+    /// The first ask for the same thing (method, and name or uri), in ask order. Things are told
+    /// apart by 32 bits, so that rarely one of another thing may be among them.
     pub fn first_like(&self, signature: Signature) -> Option<u32> {
-        let _ = signature;
-        todo!()
+        let wanted = Asked::new(signature, NONE);
+        self.like.find(wanted.like_place(), |ask| self.asks[ask as usize].like == wanted.like)
     }
 
     /// The next ask for the same thing as `ask`, or [`NONE`].
     pub fn next_like(&self, ask: u32) -> u32 {
-        let _ = ask;
-        todo!()
+        self.asks[ask as usize].next_like
     }
 
     /// The slots of notifications that clients sent, in tape order.
     pub fn client_notifications(&self) -> &[u32] {
-        todo!()
+        &self.client_notifications
     }
 
     /// The headers of the tape, as text; most tapes have one.
     pub fn headers(&self) -> &[Header<'static>] {
-        todo!()
+        &self.headers
+    }
+
+    fn latency_us(&self, slot: u32, packed: &Packed) -> Option<u64> {
+        if packed.is_timed_apart() {
+            let place = self.latencies.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+            return Some(u64::from(self.latencies[place].1) * 1000);
+        }
+        let answers = matches!(packed.kind(), Kind::Response | Kind::Error);
+        let asked = self.slots.get(packed.pair as usize).filter(|_| answers)?;
+        Some(packed.at_us().saturating_sub(asked.at_us()))
     }
 }

@@ -321,6 +321,22 @@ impl<'a> Header<'a> {
         })
     }
 
+    /// The header with texts of its own.
+    pub fn to_static(&self) -> Header<'static> {
+        fn owned(text: &str) -> Cow<'static, str> {
+            Cow::Owned(text.to_owned())
+        }
+        Header {
+            version: owned(&self.version),
+            name: self.name.as_deref().map(owned),
+            tags: self.tags.iter().map(|tag| owned(tag)).collect(),
+            recorded_at: owned(&self.recorded_at),
+            upstream: owned(&self.upstream),
+            tool_version: owned(&self.tool_version),
+            extra: self.extra.clone(),
+        }
+    }
+
     /// Appends the line.
     pub fn write(&self, out: &mut impl Sink) {
         out.put(b"{\"type\":\"header\",\"version\":");

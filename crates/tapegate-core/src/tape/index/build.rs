@@ -1,0 +1,240 @@
+//! Makes an index of a tape, line by line.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::packed::{Asked, Flag, OFFSET_MAX, Packed, SESSIONS_MAX};
+use super::scenes::{Scenes, Session};
+use super::table::Table;
+use super::told::Told;
+use super::{Index, NONE, Oddity};
+use crate::frame::{self, Body, Frame, Kind};
+use crate::pending::IdKey;
+use crate::side::Side;
+use crate::signature::Signer;
+use crate::tape::line::{Header, Line, Message};
+use crate::tape::reader::Numbered;
+
+/// How many headers are kept; nobody joins more tapes than that on purpose.
+const HEADERS_MAX: usize = 1000;
+/// How far `latency_ms` may be from the difference of `ts` before it is believed instead.
+const LATENCY_SLACK_US: u64 = 2_000;
+/// How many messages there may be: the last number means none.
+const SLOTS_MAX: usize = NONE as usize;
+
+/// Makes an index of a tape, line by line.
+#[derive(Debug)]
+pub struct Indexer {
+    signer: Signer,
+    index: Index,
+    scenes: Scenes,
+    part: Part,
+    session_count: u32,
+    oddities: Vec<Oddity>,
+}
+
+/// One recording of a tape: what came since the last header.
+#[derive(Debug, Default)]
+struct Part {
+    sessions: Vec<Session>,
+    by_key: HashMap<IdKey, usize, foldhash::fast::RandomState>,
+    /// The session whose messages have no key.
+    unnamed: Option<usize>,
+    /// When the first message was recorded.
+    started_us: Option<i64>,
+}
+
+impl Indexer {
+    /// An indexer that signs requests with `signer`.
+    pub fn new(signer: Signer) -> Self {
+        Self {
+            signer,
+            index: Index::default(),
+            scenes: Scenes::default(),
+            part: Part::default(),
+            session_count: 0,
+            oddities: Vec::new(),
+        }
+    }
+
+    /// Takes the next line of the tape.
+    pub fn push(&mut self, line: &Numbered<'_>) {
+        match &line.entry {
+            Line::Header(header) => self.header(line.line, header),
+            Line::Message(message) => self.message(line, message),
+            Line::Bad(_) | Line::Footer(_) | Line::Unknown(_) => {}
+        }
+    }
+
+    /// The index, and what was odd.
+    pub fn finish(self) -> (Index, Vec<Oddity>) {
+        let mut index = self.index;
+        index.slots = self.scenes.slots;
+        index.slots.shrink_to_fit();
+        index.client_notifications.shrink_to_fit();
+        index.sessions = sort(&mut index.asks, &index.slots, self.session_count);
+        (index.same, index.like) = chain(&mut index.asks);
+        (index, self.oddities)
+    }
+
+    /// A new recording begins: nothing of what was open goes on.
+    fn header(&mut self, line: u64, header: &Header<'_>) {
+        self.part = Part::default();
+        self.scenes.part();
+        if self.index.headers.len() < HEADERS_MAX {
+            self.index.headers.push(header.to_static());
+        } else {
+            self.once(line, "there are very many headers; the first 1000 are kept");
+        }
+    }
+
+    fn message(&mut self, line: &Numbered<'_>, message: &Message<'_>) {
+        let frame = Frame::read(&message.msg);
+        match frame.body() {
+            Body::Message(_) => self.frame(line, message, &frame),
+            Body::Batch => {
+                for element in frame::elements(&message.msg) {
+                    self.frame(line, message, &element);
+                }
+            }
+            Body::Garbage(_) => {
+                self.once(
+                    line.line,
+                    "a message that is neither an object nor an array is left out",
+                );
+            }
+        }
+    }
+
+    fn frame(&mut self, line: &Numbered<'_>, message: &Message<'_>, frame: &Frame<'_>) {
+        let Some(offset) = offset_in(line, frame.bytes()) else {
+            return self.once(line.line, "a message that does not stand in its line is left out");
+        };
+        if let Some(told) = Told::read(line.line, offset, message, frame, &self.signer) {
+            self.add(&told);
+        }
+    }
+
+    fn add(&mut self, told: &Told<'_>) {
+        let (Ok(length), false) = (u32::try_from(told.length), told.offset > OFFSET_MAX) else {
+            return self.once(told.line, "a message that is too long or too far away is left out");
+        };
+        if self.scenes.slots.len() >= SLOTS_MAX {
+            return self.once(told.line, "the tape has too many messages; the rest is left out");
+        }
+        let session = self.session(told);
+        let number = told.seq.unwrap_or(told.line);
+        let mut packed = Packed::new(told.offset, length, told.from, told.kind);
+        packed.number = u32::try_from(number).unwrap_or_else(|_| {
+            self.once(told.line, "numbers over 4294967295 are cut to it");
+            u32::MAX
+        });
+        packed.place_in_time(self.part.sessions[session].number, self.at_us(told));
+        packed.set(Flag::Spread, told.spread);
+        packed.set(Flag::Ours, told.ours);
+        packed.set(Flag::Token, told.token.is_some() && told.kind == Kind::Request);
+        let slot = self.scenes.slots.len() as u32;
+        self.scenes.push(packed);
+        self.part.sessions[session].put(told, &mut self.scenes);
+        self.latency(told, slot);
+        if let Some(signature) = told.signature {
+            self.index.asks.push(Asked::new(signature, slot));
+        }
+        if let (Side::Client, Kind::Notification) = (told.from, told.kind) {
+            self.index.client_notifications.push(slot);
+        }
+    }
+
+    /// The session of a message, which may be a new one.
+    fn session(&mut self, told: &Told<'_>) -> usize {
+        let part = &mut self.part;
+        let place = match told.session {
+            None => part.unnamed.get_or_insert(part.sessions.len()),
+            Some(key) => part.by_key.entry(IdKey::new(key)).or_insert(part.sessions.len()),
+        };
+        let place = *place;
+        if place == part.sessions.len() {
+            let number = self.session_count.min(SESSIONS_MAX - 1);
+            part.sessions.push(Session::new(number));
+            self.session_count = number + 1;
+            if number + 1 == SESSIONS_MAX {
+                self.once(told.line, "there are too many sessions; the last ones count as one");
+            }
+        }
+        place
+    }
+
+    fn at_us(&mut self, told: &Told<'_>) -> u64 {
+        let Some(wall_us) = told.wall_us else {
+            self.once(told.line, "`ts` is not an RFC 3339 time");
+            return 0;
+        };
+        let started_us = *self.part.started_us.get_or_insert(wall_us);
+        u64::try_from(wall_us.saturating_sub(started_us)).unwrap_or(0)
+    }
+
+    /// Keeps the latency of an answer where `ts` does not tell it.
+    fn latency(&mut self, told: &Told<'_>, slot: u32) {
+        let answers = matches!(told.kind, Kind::Response | Kind::Error);
+        let Some(latency_ms) = told.latency_ms.filter(|_| answers) else { return };
+        let slots = &mut self.scenes.slots;
+        let answered_us = slots[slot as usize].at_us();
+        let asked_us = slots.get(slots[slot as usize].pair as usize).map(Packed::at_us);
+        let told_us = latency_ms.saturating_mul(1000);
+        let fits = |asked_us: u64| {
+            answered_us >= asked_us
+                && (answered_us - asked_us).abs_diff(told_us) <= LATENCY_SLACK_US
+        };
+        if !asked_us.is_some_and(fits) {
+            slots[slot as usize].set(Flag::TimedApart, true);
+            let latency_ms = u32::try_from(latency_ms).unwrap_or(u32::MAX);
+            self.index.latencies.push((slot, latency_ms));
+        }
+    }
+
+    /// Says what is odd, at the first line where it is.
+    fn once(&mut self, line: u64, words: &str) {
+        if self.oddities.iter().all(|oddity| oddity.words != words) {
+            self.oddities.push(Oddity { line, words: words.to_owned() });
+        }
+    }
+}
+
+/// Where a part of a line's text starts in the file.
+fn offset_in(line: &Numbered<'_>, part: &[u8]) -> Option<u64> {
+    let ahead = (part.as_ptr() as usize).checked_sub(line.text.as_ptr() as usize)?;
+    let inside = ahead.checked_add(part.len())? <= line.text.len();
+    inside.then(|| line.offset.saturating_add(ahead as u64))
+}
+
+/// Sorts asks by session and tells where each session's are.
+fn sort(asks: &mut Vec<Asked>, slots: &[Packed], session_count: u32) -> Vec<Range<u32>> {
+    let session_of = |ask: &Asked| slots[ask.slot as usize].session();
+    if session_count > 1 {
+        asks.sort_unstable_by_key(|ask| (session_of(ask), ask.slot));
+    }
+    asks.shrink_to_fit();
+    let mut sessions = vec![0..0; session_count as usize];
+    let mut start = 0;
+    for asks in asks.chunk_by(|one, two| session_of(one) == session_of(two)) {
+        let range = start..start + asks.len() as u32;
+        start = range.end;
+        sessions[session_of(&asks[0]) as usize] = range;
+    }
+    sessions
+}
+
+/// Chains asks for the same, and asks for the same thing, in order.
+fn chain(asks: &mut [Asked]) -> (Table, Table) {
+    let (mut same, mut like) = (Table::with_room(asks.len()), Table::default());
+    // From the end, so that each chain is found by its first ask.
+    for ask in (0..asks.len() as u32).rev() {
+        let it = asks[ask as usize];
+        let at = |ask: u32| &asks[ask as usize];
+        let next_same = same.put(ask, |ask| at(ask).same_place(), |ask| at(ask).hash == it.hash);
+        let next_like = like.put(ask, |ask| at(ask).like_place(), |ask| at(ask).like == it.like);
+        asks[ask as usize].next_same = next_same;
+        asks[ask as usize].next_like = next_like;
+    }
+    (same, like)
+}

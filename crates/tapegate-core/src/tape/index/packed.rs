@@ -1,0 +1,144 @@
+//! How slots and asks lie in memory: 32 bytes each.
+
+use super::{NONE, Slot};
+use crate::frame::Kind;
+use crate::side::Side;
+use crate::signature::Signature;
+
+/// Where a text may start at most.
+pub(super) const OFFSET_MAX: u64 = (1 << OFFSET_BITS) - 1;
+/// How many sessions are told apart at most.
+pub(super) const SESSIONS_MAX: u32 = 1 << (64 - TICK_BITS);
+
+const OFFSET_BITS: u32 = 48;
+const TICK_BITS: u32 = 40;
+/// How many microseconds a tick is; 40 bits of them are 203 days.
+const TICK_US: u64 = 16;
+
+/// A slot, packed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packed {
+    /// Flags in the upper bits, and where the text starts.
+    place: u64,
+    /// The session in the upper bits, and ticks since the first message.
+    when: u64,
+    pub(super) length: u32,
+    pub(super) number: u32,
+    pub(super) pair: u32,
+    pub(super) next: u32,
+}
+
+/// What is so of a slot or not.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Flag {
+    Server = OFFSET_BITS as isize,
+    Spread,
+    Ours,
+    Cancelled,
+    Token,
+    /// The latency stands in a table of its own.
+    TimedApart,
+}
+
+/// Behind the flags stands the sort of the message.
+const KIND_SHIFT: u32 = Flag::TimedApart as u32 + 1;
+const KINDS: [Kind; 5] =
+    [Kind::Request, Kind::Notification, Kind::Response, Kind::Error, Kind::Other];
+
+/// An ask, with what chains it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) hash: [u64; 2],
+    pub(super) like: u32,
+    pub(super) slot: u32,
+    pub(super) next_same: u32,
+    pub(super) next_like: u32,
+}
+
+impl Packed {
+    /// A slot that belongs to nothing yet. `offset` and `session` must be within the limits.
+    pub(super) fn new(offset: u64, length: u32, from: Side, kind: Kind) -> Self {
+        let kind_bits = KINDS.iter().position(|known| *known == kind).unwrap_or(0) as u64;
+        let place = offset & OFFSET_MAX | kind_bits << KIND_SHIFT;
+        let mut packed = Self { place, when: 0, length, number: 0, pair: NONE, next: NONE };
+        packed.set(Flag::Server, from == Side::Server);
+        packed
+    }
+
+    pub(super) fn place_in_time(&mut self, session: u32, at_us: u64) {
+        let ticks = (at_us / TICK_US).min((1 << TICK_BITS) - 1);
+        self.when = u64::from(session) << TICK_BITS | ticks;
+    }
+
+    pub(super) fn set(&mut self, flag: Flag, on: bool) {
+        self.place |= u64::from(on) << flag as u32;
+    }
+
+    pub(super) fn has(&self, flag: Flag) -> bool {
+        self.place >> flag as u32 & 1 == 1
+    }
+
+    pub(super) fn is_timed_apart(&self) -> bool {
+        self.has(Flag::TimedApart)
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        KINDS.get((self.place >> KIND_SHIFT & 7) as usize).copied().unwrap_or(Kind::Other)
+    }
+
+    pub(super) fn from(&self) -> Side {
+        if self.has(Flag::Server) { Side::Server } else { Side::Client }
+    }
+
+    pub(super) fn at_us(&self) -> u64 {
+        (self.when & ((1 << TICK_BITS) - 1)) * TICK_US
+    }
+
+    pub(super) fn session(&self) -> u32 {
+        (self.when >> TICK_BITS) as u32
+    }
+
+    /// All but the latency.
+    pub(super) fn unpack(&self) -> Slot {
+        Slot {
+            offset: self.place & OFFSET_MAX,
+            length: self.length,
+            number: self.number,
+            at_us: self.at_us(),
+            session: self.session(),
+            from: self.from(),
+            kind: self.kind(),
+            pair: self.pair,
+            next: self.next,
+            spread: self.has(Flag::Spread),
+            ours: self.has(Flag::Ours),
+            cancelled: self.has(Flag::Cancelled),
+            token: self.has(Flag::Token),
+            latency_us: None,
+        }
+    }
+}
+
+impl Asked {
+    pub(super) fn new(signature: Signature, slot: u32) -> Self {
+        let hash = [(signature.hash >> 64) as u64, signature.hash as u64];
+        Self { hash, like: signature.like, slot, next_same: NONE, next_like: NONE }
+    }
+
+    pub(super) fn signature(&self) -> Signature {
+        let hash = u128::from(self.hash[0]) << 64 | u128::from(self.hash[1]);
+        Signature { hash, like: self.like }
+    }
+
+    /// Where it lies in a table of hashes.
+    pub(super) fn same_place(&self) -> u64 {
+        self.hash[0]
+    }
+
+    /// Where it lies in a table of things.
+    pub(super) fn like_place(&self) -> u64 {
+        u64::from(self.like) << 32
+    }
+}
+
+const _: () = assert!(size_of::<Packed>() == 32 && size_of::<Asked>() == 32);

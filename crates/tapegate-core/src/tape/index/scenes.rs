@@ -1,0 +1,228 @@
+//! What belongs together in one session of a tape: answers to requests, messages to scenes.
+
+use std::collections::HashMap;
+
+use super::NONE;
+use super::open::Open;
+use super::packed::{Flag, Packed};
+use super::told::Told;
+use crate::frame::Kind;
+use crate::pending::IdKey;
+use crate::side::Side;
+
+/// A session while its messages are put together.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Its number on the tape, from 0.
+    pub(super) number: u32,
+    of_client: Open,
+    of_server: Open,
+    /// The request that the client made last.
+    latest: Option<Latest>,
+    /// The scene that the message before this one stands in; [`NONE`] before the first scene.
+    current: u32,
+    /// The first scene.
+    first: u32,
+    /// The first and the last of the messages that came before the first scene.
+    early: Option<(u32, u32)>,
+}
+
+#[derive(Debug)]
+struct Latest {
+    slot: u32,
+    id: IdKey,
+    token: Option<IdKey>,
+}
+
+/// All slots so far, and how scenes end.
+#[derive(Debug, Default)]
+pub(super) struct Scenes {
+    pub(super) slots: Vec<Packed>,
+    /// The last slot of scenes that end neither in their answer nor, without one, where they begin.
+    tails: HashMap<u32, u32, foldhash::fast::RandomState>,
+    /// The first slot of this recording.
+    start: u32,
+    /// Whether a later number of this recording was lower.
+    unordered: bool,
+}
+
+/// Where a message stands.
+enum Place {
+    /// It begins a scene.
+    First,
+    /// It stands in the scene that begins with this slot; before all scenes if that is [`NONE`].
+    In(u32),
+    /// It stands nowhere.
+    Nowhere,
+}
+
+impl Session {
+    pub(super) fn new(number: u32) -> Self {
+        Self {
+            number,
+            of_client: Open::default(),
+            of_server: Open::default(),
+            latest: None,
+            current: NONE,
+            first: NONE,
+            early: None,
+        }
+    }
+
+    /// Puts the message that was pushed last where it belongs, and pairs it.
+    pub(super) fn put(&mut self, told: &Told<'_>, scenes: &mut Scenes) {
+        let slot = scenes.slots.len() as u32 - 1;
+        let place = self.place(told, slot, scenes);
+        match place {
+            Place::First => self.begin(slot, scenes),
+            Place::In(NONE) if self.first == NONE => self.wait(slot, scenes),
+            Place::In(scene) => {
+                let scene = if scene == NONE { self.first } else { scene };
+                scenes.chain(scene, slot);
+                self.current = scene;
+            }
+            Place::Nowhere => {}
+        }
+        if let (Kind::Request, Some(id)) = (told.kind, told.id) {
+            let (asker, scene) = match told.from {
+                Side::Client => {
+                    let token = told.token.map(IdKey::new);
+                    self.latest = Some(Latest { slot, id: IdKey::new(id), token });
+                    (&mut self.of_client, slot)
+                }
+                Side::Server => (&mut self.of_server, self.current),
+            };
+            asker.ask(id, told.token, slot, told.seq, scene);
+        }
+    }
+
+    fn place(&mut self, told: &Told<'_>, slot: u32, scenes: &mut Scenes) -> Place {
+        match (told.from, told.kind) {
+            (Side::Client, Kind::Request) => Place::First,
+            (Side::Client, Kind::Notification) => {
+                if let Some(id) = told.cancels {
+                    scenes.cancel(self.of_client.with_id(id));
+                }
+                Place::First
+            }
+            (_, Kind::Response | Kind::Error) => self.answer(told, slot, scenes),
+            (Side::Client, Kind::Other) => Place::Nowhere,
+            (Side::Server, Kind::Notification) => {
+                Place::In(self.request_of(told).unwrap_or(self.current))
+            }
+            (Side::Server, Kind::Request | Kind::Other) => Place::In(self.current),
+        }
+    }
+
+    /// Pairs an answer with its request.
+    fn answer(&mut self, told: &Told<'_>, slot: u32, scenes: &mut Scenes) -> Place {
+        let asker = match told.from {
+            Side::Client => &mut self.of_server,
+            Side::Server => &mut self.of_client,
+        };
+        let done = |slot: u32| scenes.slots[slot as usize].pair != NONE;
+        let asked = told.id.and_then(|id| asker.answer(id, told.req, done));
+        let (asked, scene) = match (asked, told.req) {
+            (Some(asked), _) => (asked.slot, asked.scene),
+            // An answer may name a request whose id was edited away.
+            (None, Some(req)) => match scenes.numbered(req, slot) {
+                Some(asked) if told.from == Side::Server => (asked, asked),
+                Some(asked) => (asked, self.current),
+                None => return Place::Nowhere,
+            },
+            (None, None) => return Place::Nowhere,
+        };
+        scenes.slots[asked as usize].pair = slot;
+        scenes.slots[slot as usize].pair = asked;
+        Place::In(scene)
+    }
+
+    /// The client's request that a notification of the server is for, if it says so.
+    fn request_of(&self, told: &Told<'_>) -> Option<u32> {
+        let latest = |is: &dyn Fn(&Latest) -> bool| {
+            self.latest.as_ref().filter(|latest| is(latest)).map(|latest| latest.slot)
+        };
+        if let Some(token) = told.token {
+            let key = Some(IdKey::new(token));
+            return self.of_client.with_token(token).or_else(|| latest(&|it| it.token == key));
+        }
+        let id = told.subscription?;
+        let key = IdKey::new(id);
+        self.of_client.with_id(id).next().or_else(|| latest(&|it| it.id == key))
+    }
+
+    fn begin(&mut self, slot: u32, scenes: &mut Scenes) {
+        self.current = slot;
+        if self.first == NONE {
+            self.first = slot;
+        }
+        if let Some((head, tail)) = self.early.take() {
+            scenes.slots[slot as usize].next = head;
+            scenes.tails.insert(slot, tail);
+        }
+    }
+
+    /// Keeps a message until the first scene begins.
+    fn wait(&mut self, slot: u32, scenes: &mut Scenes) {
+        match &mut self.early {
+            Some((_, tail)) => {
+                scenes.slots[*tail as usize].next = slot;
+                *tail = slot;
+            }
+            None => self.early = Some((slot, slot)),
+        }
+    }
+}
+
+impl Scenes {
+    /// Another recording begins with the next slot.
+    pub(super) fn part(&mut self) {
+        (self.start, self.unordered) = (self.slots.len() as u32, false);
+    }
+
+    pub(super) fn push(&mut self, packed: Packed) {
+        let before = self.slots[self.start as usize..].last();
+        self.unordered |= before.is_some_and(|before| before.number >= packed.number);
+        self.slots.push(packed);
+    }
+
+    /// Marks requests without an answer as taken back. Before one that is marked, all are.
+    fn cancel(&mut self, requests: impl Iterator<Item = u32>) {
+        for request in requests {
+            let packed = &mut self.slots[request as usize];
+            if packed.has(Flag::Cancelled) {
+                break;
+            }
+            packed.set(Flag::Cancelled, packed.pair == NONE);
+        }
+    }
+
+    /// The request with this number in the same recording that the answer in `slot` can be for.
+    fn numbered(&self, number: u64, slot: u32) -> Option<u32> {
+        let number = u32::try_from(number).ok().filter(|_| !self.unordered)?;
+        let part = &self.slots[self.start as usize..];
+        let place = part.binary_search_by_key(&number, |slot| slot.number).ok()?;
+        let (asked, answer) = (&part[place], &self.slots[slot as usize]);
+        let fits = asked.kind() == Kind::Request
+            && asked.from() == answer.from().other()
+            && asked.session() == answer.session()
+            && asked.pair == NONE;
+        fits.then_some(self.start + place as u32)
+    }
+
+    /// Appends a slot to a scene.
+    fn chain(&mut self, scene: u32, slot: u32) {
+        let answer = self.slots[scene as usize].pair;
+        let tail = match self.tails.get(&scene) {
+            Some(tail) => *tail,
+            None if answer == NONE || answer == slot => scene,
+            None => answer,
+        };
+        self.slots[tail as usize].next = slot;
+        if answer == slot {
+            self.tails.remove(&scene);
+        } else {
+            self.tails.insert(scene, slot);
+        }
+    }
+}
