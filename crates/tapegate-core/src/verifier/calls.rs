@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_a_call() {
-        for method in ["", "tools/Call", "tools/call ", "tools/list2", "files/delete", "resources"] {
+        for method in ["", "tools/Call", "tools/call ", "tools/list2", "files/delete", "resources"]
+        {
             assert_eq!(Effect::of_request(method), Effect::Unknown, "{method}");
             assert_eq!(Effect::of_notification(method), Effect::Unknown, "{method}");
         }

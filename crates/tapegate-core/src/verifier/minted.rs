@@ -101,7 +101,7 @@ impl Minted {
 }
 
 /// The task that a message says it belongs to.
-pub(super) fn related_task<'a>(said: &Envelope<'a>) -> Option<&'a [u8]> {
+fn related_task<'a>(said: &Envelope<'a>) -> Option<&'a [u8]> {
     let body = said.params.or(said.result)?;
     at(body, &["_meta", RELATED_TASK, "taskId"])
 }
@@ -133,15 +133,27 @@ mod tests {
     fn what_the_live_server_has_minted_is_handed_back() {
         let mut minted = Minted::default();
         minted.learn("tools/list", br#"{"nextCursor":"a"}"#, Some(br#"{"nextCursor":"x"}"#));
-        minted.learn("tools/call", br#"{"task":{"taskId":"t"}}"#, Some(br#"{"task":{"taskId":"u"}}"#));
-        minted.learn("tools/call", br#"{"requestState":"s"}"#, Some(br#"{"requestState":"\u0078"}"#));
+        minted.learn(
+            "tools/call",
+            br#"{"task":{"taskId":"t"}}"#,
+            Some(br#"{"task":{"taskId":"u"}}"#),
+        );
+        minted.learn(
+            "tools/call",
+            br#"{"requestState":"s"}"#,
+            Some(br#"{"requestState":"\u0078"}"#),
+        );
         let page = sent(&minted, "tools/list", r#"{"cursor":"\u0061"}"#);
         assert_eq!(page.unwrap(), r#"{"id":1,"params":{"cursor":"x"}}"#);
         let retry = sent(&minted, "tools/call", r#"{"requestState":"s","cursor":"a"}"#);
         assert_eq!(retry.unwrap(), r#"{"id":1,"params":{"requestState":"\u0078","cursor":"a"}}"#);
-        let about = r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}},"taskId":"t"}"#;
+        let about =
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}},"taskId":"t"}"#;
         let result = sent(&minted, "tasks/result", about);
-        assert_eq!(result.unwrap(), format!(r#"{{"id":1,"params":{about}}}"#).replace("\"t\"", "\"u\""));
+        assert_eq!(
+            result.unwrap(),
+            format!(r#"{{"id":1,"params":{about}}}"#).replace("\"t\"", "\"u\"")
+        );
     }
 
     #[test]

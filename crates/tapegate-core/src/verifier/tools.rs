@@ -9,6 +9,7 @@ use crate::json::{member, string};
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     by_name: HashMap<String, Hint>,
+    pages: usize,
 }
 
 /// What is said about a tool.
@@ -25,6 +26,7 @@ pub(super) enum Hint {
 impl Tools {
     /// Adds a page of tools: the text of a result with `tools`.
     pub(super) fn add(&mut self, result: &[u8]) {
+        self.pages += 1;
         for tool in member(result, "tools").map(array_items).unwrap_or_default() {
             let Some(name) = member(tool, "name").and_then(string) else { continue };
             let hint = Hint::of(tool);
@@ -43,9 +45,14 @@ impl Tools {
         self.by_name.get(name).copied()
     }
 
-    /// Whether no tool is listed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
+    /// How many pages were added.
+    pub(super) fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// How many tools are listed.
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
     }
 }
 
@@ -94,7 +101,9 @@ mod tests {
             tools.add(format!(r#"{{"tools":[{}]}}"#, tool("a", annotations)).as_bytes());
         }
         assert_eq!(tools.hint("a"), Some(Hint::Nothing));
-        tools.add(format!(r#"{{"tools":[{}]}}"#, tool("a", r#"{"destructiveHint":true}"#)).as_bytes());
+        tools.add(
+            format!(r#"{{"tools":[{}]}}"#, tool("a", r#"{"destructiveHint":true}"#)).as_bytes(),
+        );
         tools.add(format!(r#"{{"tools":[{}]}}"#, tool("a", "{}")).as_bytes());
         assert_eq!(tools.hint("a"), Some(Hint::Destructive));
     }

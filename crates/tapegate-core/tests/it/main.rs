@@ -6,3 +6,4 @@ mod playbooks;
 mod relay;
 mod streams;
 mod tapes;
+mod verifier;

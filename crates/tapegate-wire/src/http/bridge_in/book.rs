@@ -14,8 +14,8 @@ use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 
 use super::exchange::Exchange;
-use tapegate_core::json::Edits;
 use super::stream::Stream;
+use tapegate_core::json::Edits;
 
 /// How many unanswered requests are remembered. Beyond it those go whose client has gone.
 const ASKED_MAX: usize = 1 << 16;

@@ -15,12 +15,12 @@ use super::book::{Place, envelopes};
 use super::ending::End;
 use super::exchange::Exchange;
 use super::hub::{Hub, Kind};
-use tapegate_core::json::Edits;
 use super::stream::Stream;
 use crate::child::Child;
 use crate::http::Stopped;
 use crate::port::Port;
 use crate::stdio::{EXIT_NEWS, LINGER, Patience, server_ended};
+use tapegate_core::json::Edits;
 
 /// How long the only reader of a session may read nothing before its connection is given up.
 const STALL: Duration = Duration::from_secs(10);
