@@ -5,8 +5,32 @@
 //! another: what the tape does not have is a divergence, which is answered with an error, said
 //! aloud and counted.
 
+mod behind;
+mod desk;
+mod find;
+mod fuzzy;
+mod live;
+mod report;
+mod run;
+mod scene;
+mod tape;
+mod turn;
+
+use std::collections::HashMap;
+use std::io;
+
+use crate::actor::{Act, Actor, Cue, Seat};
+use crate::side::Side;
 use crate::signature::Signer;
 use crate::tape::Mask;
+use crate::tape::index::{Bodies, Index, NONE};
+use crate::time::At;
+use desk::Desk;
+use live::Live;
+pub use report::{Divergence, Near, Notice, Reason, Summary, Unused};
+use run::{Part, Run};
+use tape::Tape;
+use turn::Turn;
 
 /// How a request is found on the tape.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,4 +108,153 @@ pub struct Options {
     pub mask: Option<Box<dyn Mask>>,
     /// What the index was signed with.
     pub signer: Signer,
+}
+
+impl Mode {
+    /// The mode as it is called on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::ByRequest => "by-request",
+            Self::Fuzzy { .. } => "fuzzy",
+        }
+    }
+}
+
+/// A tape in the role of the server.
+pub struct Player {
+    tape: Tape,
+    options: Options,
+    desk: Desk,
+    seats: HashMap<Seat, Live>,
+    /// The one place on the tape, where all sessions share it.
+    shared_run: Option<Run>,
+    /// How often each session of the tape is being played or was.
+    played: Vec<u32>,
+    sessions: u32,
+    failed: Option<io::Error>,
+}
+
+/// What a scene needs to go on.
+struct Context<'a> {
+    tape: &'a mut Tape,
+    options: &'a Options,
+}
+
+impl Player {
+    /// A player of the tape that `index` and `bodies` are of. It tells `notice` what happens.
+    pub fn new(
+        index: Index,
+        bodies: Box<dyn Bodies>,
+        mut options: Options,
+        notice: Box<dyn FnMut(Notice<'_>)>,
+    ) -> Self {
+        let played = vec![0; index.sessions().len()];
+        let global = options.scope == StateScope::Global;
+        let mask = options.mask.take();
+        let tape = Tape::new(index, bodies, options.signer.clone(), mask, global);
+        Self {
+            tape,
+            options,
+            desk: Desk::new(notice),
+            seats: HashMap::new(),
+            shared_run: global.then(|| Run::new(0, Part::Whole)),
+            played,
+            sessions: 0,
+            failed: None,
+        }
+    }
+
+    /// Why the tape could not be read on, if it could not.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+
+    /// What has come of the replay.
+    pub fn summary(&mut self) -> io::Result<Summary> {
+        let mut summary = self.desk.summary(&mut self.tape)?;
+        summary.sessions = self.sessions;
+        Ok(summary)
+    }
+
+    /// Hands over the messages of every request that nobody asked for, with what belongs to it:
+    /// who said it, when on the tape in microseconds, and what.
+    pub fn each_unused(&mut self, take: &mut dyn FnMut(Side, u64, &[u8])) -> io::Result<()> {
+        for ask in 0..self.tape.asks() {
+            if self.desk.is_unused(&self.tape, ask) {
+                let mut number = self.tape.index.ask(ask).slot;
+                while number != NONE {
+                    let slot = self.tape.index.slot(number);
+                    take(slot.from, slot.at_us, &self.tape.line(&slot)?);
+                    number = slot.next;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cue(
+        &mut self,
+        at: At,
+        seat: Seat,
+        cue: Cue<'_>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> io::Result<()> {
+        if let Cue::Taken { shared } = cue {
+            self.sessions += 1;
+            self.seats.insert(seat, Live::new(self.sessions, shared));
+            return Ok(());
+        }
+        let Some(live) = self.seats.get_mut(&seat) else { return Ok(()) };
+        let mut turn = Turn {
+            context: Context { tape: &mut self.tape, options: &self.options },
+            desk: &mut self.desk,
+            live,
+            shared_run: self.shared_run.as_mut(),
+            played: &mut self.played,
+            at,
+            act,
+        };
+        match cue {
+            Cue::Taken { .. } => Ok(()),
+            Cue::Said(line) => turn.said(line),
+            Cue::TooLarge { message, bytes_max } => turn.too_large(&message, bytes_max),
+            Cue::Behind(line) => {
+                turn.live.hear_behind(line, turn.act);
+                Ok(())
+            }
+            Cue::BehindGone { why } => {
+                turn.desk.warn(format!("the server behind the tape cannot be asked: {why}"));
+                turn.live.behind_gone(why, turn.act);
+                Ok(())
+            }
+            Cue::Due => turn.due(),
+            Cue::Left => turn.left(),
+            Cue::Empty => {
+                self.seats.remove(&seat);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Actor for Player {
+    fn handle(&mut self, at: At, seat: Seat, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>)) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Err(error) = self.cue(at, seat, cue, act) {
+            // Without the tape nothing can be answered truthfully any more.
+            self.failed = Some(error);
+            act(Act::Stop);
+        }
+    }
+
+    fn due(&self, seat: Seat) -> Option<u64> {
+        self.seats.get(&seat)?.due()
+    }
+
+    fn busy(&self, seat: Seat) -> bool {
+        self.failed.is_none() && self.seats.get(&seat).is_some_and(Live::is_busy)
+    }
 }

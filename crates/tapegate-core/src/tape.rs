@@ -11,6 +11,7 @@ mod base64;
 pub mod index;
 mod keys;
 mod line;
+mod outline;
 mod reader;
 mod write;
 
@@ -19,9 +20,10 @@ use std::borrow::Cow;
 use crate::side::{Lane, Side};
 use crate::time::At;
 
-pub use audit::{Audit, Finding, Severity, Totals};
+pub use audit::{Audit, Totals};
 pub use base64::{decode as base64_decode, encode as base64_encode};
-pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp};
+pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp, Version};
+pub use outline::{Finding, Outline, Severity};
 pub use reader::{Numbered, Problem, Reader};
 pub use write::{Dialect, Mask, Masked, Scribe, ScribeOptions, Sink};
 

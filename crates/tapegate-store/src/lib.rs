@@ -4,6 +4,12 @@
 //! anything it tells of is sent, and synced to the disk by another thread. Readers never modify a
 //! file.
 
+/// A file of ours that is no tape.
+pub mod document;
+/// A tape that is ready to be played.
+pub mod loaded;
+/// The bodies of a tape.
+pub mod reel;
 /// A tape that is written anew as a whole.
 pub mod replacement;
 /// A tape that is read.

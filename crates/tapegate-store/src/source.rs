@@ -1,7 +1,7 @@
-//! Reading tapes, plain or compressed.
+//! Reading tapes, plain or compressed, from files and from pipes.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,11 +31,26 @@ struct Watched {
     watch: Watch,
 }
 
+/// Keeps what is read in a file.
+struct Tee {
+    source: Box<dyn Read>,
+    copy: File,
+}
+
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.bytes_read += count as u64;
-        (self.watch)(self.bytes_read, self.bytes_total);
+        // How much a pipe will yet give cannot be told.
+        (self.watch)(self.bytes_read, self.bytes_total.max(self.bytes_read));
+        Ok(count)
+    }
+}
+
+impl Read for Tee {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.copy.write_all(&buffer[..count])?;
         Ok(count)
     }
 }
@@ -43,17 +58,31 @@ impl Read for Watched {
 impl Source {
     /// Opens a tape; whether it is compressed is told from its first bytes, not from its name.
     pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
-        let file = File::open(path)?;
+        Self::of(File::open(path)?, watch, |_| Ok(None))
+    }
+
+    /// Reads a tape from `file`. `copy` is asked whether to keep what is read, and where, once it is
+    /// known whether the tape is compressed.
+    pub(crate) fn of(
+        file: File,
+        watch: Watch,
+        copy: impl FnOnce(bool) -> io::Result<Option<File>>,
+    ) -> io::Result<Self> {
         let bytes_total = file.metadata()?.len();
         let watched = Watched { file, bytes_read: 0, bytes_total, watch };
         let mut file = BufReader::with_capacity(READ_BYTES, watched);
-        if file.fill_buf()?.starts_with(b"\x1f\x8b") {
-            let (plain, cut_off) = GzipReader::new(file);
-            let plain: Box<dyn BufRead> = Box::new(BufReader::with_capacity(READ_BYTES, plain));
-            return Ok(Self { reader: Reader::new(plain), cut_off: Some(cut_off) });
+        let compressed = file.fill_buf()?.starts_with(b"\x1f\x8b");
+        let (mut plain, cut_off): (Box<dyn BufRead>, _) = if compressed {
+            let (members, cut_off) = GzipReader::new(file);
+            (Box::new(BufReader::with_capacity(READ_BYTES, members)), Some(cut_off))
+        } else {
+            (Box::new(file), None)
+        };
+        if let Some(copy) = copy(compressed)? {
+            let tee = Tee { source: Box::new(plain), copy };
+            plain = Box::new(BufReader::with_capacity(READ_BYTES, tee));
         }
-        let plain: Box<dyn BufRead> = Box::new(file);
-        Ok(Self { reader: Reader::new(plain), cut_off: None })
+        Ok(Self { reader: Reader::new(plain), cut_off })
     }
 
     /// Whether a compressed tape was found to be cut off, once it has been read to its end.

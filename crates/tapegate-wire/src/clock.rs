@@ -1,6 +1,6 @@
 //! What time it is, by both clocks.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tapegate_core::time::At;
 
@@ -14,6 +14,11 @@ impl Clock {
     /// A clock whose monotonic reading counts from now.
     pub fn start() -> Self {
         Self { start: Instant::now() }
+    }
+
+    /// The moment of a monotonic reading.
+    pub fn moment(&self, mono_ns: u64) -> Instant {
+        self.start + Duration::from_nanos(mono_ns)
     }
 
     /// This moment.

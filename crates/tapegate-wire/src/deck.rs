@@ -2,7 +2,7 @@
 
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::{RecordError, Recorder};
+use tapegate_core::tape::{Entry, RecordError, Recorder};
 use tapegate_core::time::At;
 
 use crate::clock::Clock;
@@ -38,6 +38,21 @@ pub struct Outgoing {
     pub text: Option<Vec<u8>>,
 }
 
+/// Keeps nothing.
+struct Nowhere;
+
+impl Recorder for Nowhere {
+    fn append(&mut self, _: &Entry<'_>) {}
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: At) -> Result<(), RecordError> {
+        Ok(())
+    }
+}
+
 impl Deck {
     /// A deck that records with `recorder`.
     pub fn new(recorder: Box<dyn Recorder>, clock: Clock, on_tape_error: OnTapeError) -> Self {
@@ -51,6 +66,11 @@ impl Deck {
             sessions,
             exchanges,
         }
+    }
+
+    /// A deck that records nothing, for a wire that needs one.
+    pub fn silent(clock: Clock) -> Self {
+        Self::new(Box::new(Nowhere), clock, OnTapeError::Stop)
     }
 
     /// This moment.

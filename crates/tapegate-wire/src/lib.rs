@@ -11,10 +11,14 @@ pub mod clock;
 pub mod deck;
 /// HTTP towards the client, the server, or both.
 pub mod http;
+/// A live server that is talked to from inside.
+pub mod link;
 /// A descriptor that never blocks us and whose flags are never touched.
 pub mod port;
 /// Signals that end a session.
 pub mod signals;
+/// A server that is no process, in front of its clients.
+pub mod stage;
 /// The driver loop between a client and a server on pipes.
 pub mod stdio;
 

@@ -22,6 +22,7 @@ use crate::port::Port;
 use crate::signals::Signals;
 use ending::Ending;
 pub(crate) use ending::server_ended;
+pub(crate) use pump::answered;
 use pump::{Pump, Turn};
 
 /// How long each step of ending a session may take.
@@ -51,6 +52,8 @@ impl Default for Patience {
 pub enum Cause {
     /// The server closed its output or exited.
     Server,
+    /// What played the server has asked for the end.
+    Actor,
     /// The client closed its end.
     Client,
     /// A signal asked us to.
@@ -69,7 +72,7 @@ impl Cause {
             Self::Signal(number) => {
                 format!("tapegate was ended by signal {number} before the MCP server answered")
             }
-            Self::Server | Self::Client | Self::Unreachable(_) => {
+            Self::Server | Self::Actor | Self::Client | Self::Unreachable(_) => {
                 "the session ended before the MCP server answered".to_owned()
             }
         }
@@ -99,9 +102,9 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How long the news of an exit may come after the end of the output.
 pub(crate) const EXIT_NEWS: Duration = Duration::from_millis(100);
 /// How often it is looked whether a client that has closed one end has closed the other too.
-const LOOK_ROUND: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_ROUND: Duration = Duration::from_millis(100);
 /// How long a client that does not read is waited for at the end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Runs a session until it ends, and leaves no process behind.
 pub async fn run(

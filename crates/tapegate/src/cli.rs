@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cmd::{check, completions, demo, man, record, redact};
+use crate::cmd::{check, completions, demo, man, record, redact, replay};
 use crate::exit::{self, Exit};
 use crate::talk;
 
@@ -29,16 +29,18 @@ const AFTER_HELP: &str = "\
 Examples:
   tapegate demo                                    see it work, nothing to install
   tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
+  tapegate replay -r s.jsonl                       the tape in the server's place
   tapegate check s.jsonl
 
-Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 64 usage, 130/143 signals;
-record and tape hand on the server's code.";
+Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 6 not on the tape, 64 usage,
+130/143 signals; record and tape hand on the server's code.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
+    Replay(replay::Args),
     Check(check::Args),
     Redact(redact::Args),
     Completions(completions::Args),
@@ -66,6 +68,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Demo(args) => demo::run(&args, out),
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
+        Command::Replay(args) => replay::run(args),
         Command::Check(args) => check::run(&args, out),
         Command::Redact(args) => redact::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),

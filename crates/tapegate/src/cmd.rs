@@ -6,3 +6,4 @@ pub(crate) mod demo;
 pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod redact;
+pub(crate) mod replay;

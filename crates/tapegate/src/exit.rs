@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Io,
     /// A server could not be reached or started.
     Transport,
+    /// A client asked for something that is not on the tape.
+    Diverged,
     /// The command line is wrong.
     Usage,
     /// What the server's process ended with, or 128 and a signal.
@@ -52,6 +54,7 @@ impl From<Exit> for ExitCode {
             Exit::Invalid => 2,
             Exit::Io => 3,
             Exit::Transport => 4,
+            Exit::Diverged => 6,
             Exit::Usage => 64,
             Exit::Code(code) => code,
         })

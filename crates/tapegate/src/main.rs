@@ -4,7 +4,13 @@ mod cli;
 mod cmd;
 mod exit;
 mod redaction;
+mod reporting;
+mod sizes;
 mod talk;
+mod taping;
+mod upstream;
+mod views;
+mod wiring;
 
 use std::process::ExitCode;
 

@@ -44,7 +44,7 @@ impl RedactArgs {
     }
 
     /// The user's own key, if one was named.
-    fn own_key(&self) -> anyhow::Result<Option<Key>> {
+    pub(crate) fn own_key(&self) -> anyhow::Result<Option<Key>> {
         let Some(path) = &self.redact_key_file else { return Ok(None) };
         let name = path.display();
         let secret = fs::read(path).with_context(|| format!("cannot read `{name}`"))?;

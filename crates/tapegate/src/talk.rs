@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::views::palette::{Palette, Surroundings};
+
 /// Says what went wrong, and the way out after a blank line.
 pub(crate) fn error(words: &str, hint: Option<&str>) {
     let hint = hint.map(|hint| format!("\nhint: {hint}\n")).unwrap_or_default();
@@ -24,6 +26,18 @@ pub(crate) fn say(words: &str) {
 /// Says that something is amiss.
 pub(crate) fn warn(words: &str) {
     say_raw(&format!("tapegate: warning: {words}\n"));
+}
+
+/// Whether what is said may be in colour.
+pub(crate) fn palette() -> Palette {
+    let read = |name: &str| std::env::var(name).ok();
+    let (no_color, force, term) = (read("NO_COLOR"), read("CLICOLOR_FORCE"), read("TERM"));
+    Palette::decide(Surroundings {
+        terminal: std::io::stderr().is_terminal(),
+        no_color: no_color.as_deref(),
+        clicolor_force: force.as_deref(),
+        term: term.as_deref(),
+    })
 }
 
 /// Shows how far the reading of `name` has come, once it takes longer than a second and if a

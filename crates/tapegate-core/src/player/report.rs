@@ -7,6 +7,15 @@ pub enum Notice<'a> {
     Debug(String),
     /// Something is amiss.
     Warn(String),
+    /// A request was answered with what was recorded for other params.
+    Differs {
+        /// The recorded request's `seq`, or its line where there is none.
+        number: u32,
+        /// The recorded request.
+        recorded: &'a [u8],
+        /// The live request, redacted as the tape is.
+        asked: &'a [u8],
+    },
     /// A request was not on the tape.
     Diverged(&'a Divergence),
 }
@@ -67,6 +76,8 @@ pub struct Summary {
     pub courtesies: u64,
     /// Requests that the tape had no answer to.
     pub unmatched: u64,
+    /// Those among them that the server behind was asked instead.
+    pub passed_on: u64,
     /// The first of them.
     pub divergences: Vec<Divergence>,
     /// How many recorded requests nobody asked for.
@@ -86,4 +97,17 @@ pub struct Unused {
     pub method: String,
     /// The name or uri it asked for.
     pub name: Option<String>,
+}
+
+impl Reason {
+    /// The reason in the words of an error.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NotRecorded => "not on the tape",
+            Self::Exhausted => "asked more often than the tape has it",
+            Self::OutOfOrder => "not what comes next on the tape",
+            Self::TapeEnded => "the tape has no more requests",
+            Self::Unanswered => "on the tape, but never answered",
+        }
+    }
 }

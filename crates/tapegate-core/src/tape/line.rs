@@ -127,6 +127,17 @@ pub struct Header<'a> {
     pub extra: Vec<u8>,
 }
 
+/// What a header's `version` means to this build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Version {
+    /// A format that is read as it is.
+    Known,
+    /// A later format of the same major version: read, with keys that mean nothing here.
+    Newer,
+    /// A format that is not read, and why.
+    Other(String),
+}
+
 /// The last line of a thoughtjack tape that ended in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Footer<'a> {
@@ -319,6 +330,21 @@ impl<'a> Header<'a> {
             tags: keys.strings("tags").into_iter().map(Cow::Owned).collect(),
             extra: keys.rest(),
         })
+    }
+
+    /// Whether the tape's format is one that this build reads.
+    pub fn format(&self) -> Version {
+        let number =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let version = &self.version;
+        match version.split_once('.') {
+            Some(("1", "0")) => Version::Known,
+            Some(("1", minor)) if number(minor) => Version::Newer,
+            Some((major, minor)) if number(major) && number(minor) => Version::Other(format!(
+                "the tape has format {version}, but this build reads formats 1.x"
+            )),
+            _ => Version::Other(format!("`version` is `{version}`, not a number like 1.0")),
+        }
     }
 
     /// The header with texts of its own.

@@ -3,7 +3,9 @@
 
 mod json;
 mod playbooks;
+mod player;
 mod relay;
+mod replays;
 mod streams;
 mod tapes;
 mod verifier;

@@ -16,9 +16,14 @@ use tapegate_core::tape::{Element, What};
 use tapegate_core::time::At;
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the playbooks are files")]
 fn the_relay_keeps_to_its_playbooks() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playbooks");
+    check("relay", play);
+}
+
+/// Holds every playbook of a folder against what its events lead to.
+#[expect(clippy::disallowed_methods, reason = "the playbooks are files")]
+pub(crate) fn check(folder: &str, play: fn(&str) -> String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playbooks").join(folder);
     let mut paths: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

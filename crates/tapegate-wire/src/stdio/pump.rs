@@ -249,7 +249,7 @@ impl Pump {
 }
 
 /// Gathers the ids that a frame answers.
-fn answered(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
+pub(crate) fn answered(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
     match frame.body() {
         Body::Batch => elements(frame.bytes()).iter().for_each(|element| answered(element, ids)),
         Body::Message(said) if matches!(said.kind(), Kind::Response | Kind::Error) => {

@@ -30,7 +30,6 @@ pub(super) struct Session {
 #[derive(Debug)]
 struct Latest {
     slot: u32,
-    id: IdKey,
     token: Option<IdKey>,
 }
 
@@ -87,7 +86,7 @@ impl Session {
             let (asker, scene) = match told.from {
                 Side::Client => {
                     let token = told.token.map(IdKey::new);
-                    self.latest = Some(Latest { slot, id: IdKey::new(id), token });
+                    self.latest = Some(Latest { slot, token });
                     (&mut self.of_client, slot)
                 }
                 Side::Server => (&mut self.of_server, self.current),
@@ -137,18 +136,13 @@ impl Session {
         Place::In(scene)
     }
 
-    /// The client's request that a notification of the server is for, if it says so.
+    /// The client's request whose progress a notification of the server tells. What comes on a
+    /// subscription has its place by what came before it, which is what it is news of.
     fn request_of(&self, told: &Told<'_>) -> Option<u32> {
-        let latest = |is: &dyn Fn(&Latest) -> bool| {
-            self.latest.as_ref().filter(|latest| is(latest)).map(|latest| latest.slot)
-        };
-        if let Some(token) = told.token {
-            let key = Some(IdKey::new(token));
-            return self.of_client.with_token(token).or_else(|| latest(&|it| it.token == key));
-        }
-        let id = told.subscription?;
-        let key = IdKey::new(id);
-        self.of_client.with_id(id).next().or_else(|| latest(&|it| it.id == key))
+        let token = told.token?;
+        let key = Some(IdKey::new(token));
+        let latest = self.latest.as_ref().filter(|latest| latest.token == key);
+        self.of_client.with_token(token).or_else(|| latest.map(|latest| latest.slot))
     }
 
     fn begin(&mut self, slot: u32, scenes: &mut Scenes) {

@@ -28,8 +28,6 @@ pub(super) struct Told<'a> {
     pub(super) token: Option<&'a [u8]>,
     /// Of a cancellation: what it cancels.
     pub(super) cancels: Option<&'a [u8]>,
-    /// Of a notification: the request it is for.
-    pub(super) subscription: Option<&'a [u8]>,
     /// Of a client's request: what it asks for.
     pub(super) signature: Option<Signature>,
 }
@@ -65,7 +63,6 @@ impl<'a> Told<'a> {
             id: said.id,
             token: None,
             cancels: None,
-            subscription: None,
             signature: None,
         };
         told.hear(text, said, signer);
@@ -85,7 +82,6 @@ impl<'a> Told<'a> {
                 self.token = said.progress_token.filter(|_| progress);
                 let cancels = said.is_method("notifications/cancelled");
                 self.cancels = said.request_id.filter(|_| cancels);
-                self.subscription = said.subscription_id;
             }
             Kind::Response | Kind::Error | Kind::Other => {}
         }

@@ -7,6 +7,7 @@ use tapegate_core::tape::Dialect;
 use tapegate_wire::deck::OnTapeError;
 
 use crate::redaction::RedactArgs;
+use crate::upstream::UpstreamArgs;
 
 /// Record what a client and an MCP server say to each other
 ///
@@ -52,22 +53,12 @@ pub(crate) struct TapeArgs {
 /// What both commands take.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WireArgs {
-    /// The server to start, as one command line; it is split into words, no shell is used
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["upstream_http", "command"])]
-    pub(super) upstream: Option<String>,
-    /// The server to connect to, by Streamable HTTP or by HTTP+SSE
-    #[arg(long, value_name = "URL", conflicts_with = "command")]
-    pub(super) upstream_http: Option<String>,
-    /// The server to start, word by word
-    #[arg(last = true, value_name = "CMD")]
-    pub(super) command: Vec<String>,
+    #[command(flatten)]
+    pub(super) upstream: UpstreamArgs,
     /// Listen here for clients by HTTP, instead of serving one on standard input and output;
     /// without a host, on loopback. Ends by Ctrl-C
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
-    /// A header for every request to --upstream-http; repeatable
-    #[arg(long, value_name = "NAME: VALUE", requires = "upstream_http")]
-    pub(super) header: Vec<String>,
     /// A name for the recording
     #[arg(long)]
     pub(super) name: Option<String>,
@@ -77,10 +68,10 @@ pub(crate) struct WireArgs {
     #[command(flatten)]
     pub(super) redaction: RedactArgs,
     /// How often the tape is synced to the disk (at the latest every 100 messages)
-    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = duration)]
+    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = crate::sizes::duration)]
     pub(super) flush_interval: Duration,
     /// The largest message that passes, such as 10MB; a larger one is refused
-    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
     /// What happens when the tape cannot be written
     #[arg(long, value_enum, default_value = "stop")]
@@ -130,39 +121,6 @@ impl From<OnTapeErrorWord> for OnTapeError {
             OnTapeErrorWord::Continue => Self::Continue,
         }
     }
-}
-
-/// `500ms`, `1s`, `2m`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let number: f64 =
-        text[..unit_at].trim().parse().map_err(|_| "expected a duration such as 500ms or 1s")?;
-    let seconds = match text[unit_at..].trim() {
-        "ms" => number / 1000.0,
-        "s" | "" => number,
-        "m" | "min" => number * 60.0,
-        unit => return Err(format!("unknown unit `{unit}`; expected ms, s or m")),
-    };
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|d| !d.is_zero())
-        .ok_or("expected more than nothing".to_owned())
-}
-
-/// `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.
-fn bytes(text: &str) -> Result<usize, String> {
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let number: usize =
-        text[..unit_at].trim().parse().map_err(|_| "expected a size such as 65536 or 10MB")?;
-    let unit = match text[unit_at..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        unit => return Err(format!("unknown unit `{unit}`; expected KB, MB or GB")),
-    };
-    let size = number.checked_mul(unit).filter(|size| (1024..=1 << 31).contains(size));
-    size.ok_or("expected from 1 KB to 2 GB".to_owned())
 }
 
 const RECORD_EXAMPLES: &str = "\

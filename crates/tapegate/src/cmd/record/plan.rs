@@ -1,18 +1,17 @@
 //! What is to be recorded, and where.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-use tapegate_core::tape::{Dialect, FORMAT_VERSION, Header, Mask, ScribeOptions};
+use tapegate_core::tape::{Dialect, ScribeOptions};
 use tapegate_core::time::{At, SubSecond, write_rfc3339};
-use tapegate_policy::redact::{Redactor, mask_upstream};
 use tapegate_store::OpenError;
-use tapegate_store::writer::{Existing, TapeOptions, TapeWriter};
+use tapegate_store::writer::{Existing, TapeWriter};
 use tapegate_wire::clock::Clock;
-use tapegate_wire::http::upstream;
 
 use super::args::{RecordArgs, TapeArgs, WireArgs};
 use crate::exit::{Exit, Failure};
+use crate::taping::NewTape;
+use crate::upstream::Upstream;
 
 /// How many tapes of one moment a folder may hold.
 const NAMES_MAX: u32 = 1000;
@@ -34,16 +33,10 @@ enum Place {
     Folder(PathBuf, Option<String>),
 }
 
-/// Where the server is.
-pub(super) enum Upstream {
-    Command(Vec<String>),
-    Http(String),
-}
-
 impl Plan {
     /// The plan of `tapegate record`.
     pub(super) fn of_record(args: RecordArgs) -> anyhow::Result<Self> {
-        let upstream = upstream(&args.wire)?;
+        let upstream = args.wire.upstream.wanted("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         let folder =
             args.output.is_dir() || args.output.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -56,7 +49,7 @@ impl Plan {
 
     /// The plan of `tapegate tape`.
     pub(super) fn of_tape(args: TapeArgs) -> anyhow::Result<Self> {
-        let upstream = upstream(&args.wire)?;
+        let upstream = args.wire.upstream.wanted("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         let place = match (args.tape, args.session) {
             (Some(path), _) => Place::File(path),
@@ -103,57 +96,21 @@ impl Plan {
         path: PathBuf,
         existing: Existing,
     ) -> anyhow::Result<Result<TapeWriter, OpenError>> {
-        let at = self.clock.now();
-        let mut recorded_at = Vec::new();
-        write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
-        let version = env!("CARGO_PKG_VERSION");
-        let redactor = self.wire.redaction.redactor()?;
-        let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
-        extra.extend(redactor.iter().flat_map(Redactor::header_extra));
-        let masked = |text| match &redactor {
-            Some(redactor) => redactor.text(text),
-            None => Cow::Borrowed(text),
-        };
-        let header = Header {
-            version: FORMAT_VERSION.into(),
-            name: self.wire.name.as_deref().map(masked),
-            tags: self.wire.tags.iter().map(|tag| masked(tag.trim())).collect(),
-            recorded_at: String::from_utf8(recorded_at)?.into(),
-            upstream: mask_upstream(&self.upstream.words()).into(),
-            tool_version: version.into(),
-            extra,
-        };
-        let scribe = ScribeOptions {
-            dialect: self.dialect,
-            raw: !self.wire.no_raw,
-            shared: self.wire.http.is_some(),
-        };
-        let options = TapeOptions {
+        let tape = NewTape {
             path,
-            scribe,
+            scribe: ScribeOptions {
+                dialect: self.dialect,
+                raw: !self.wire.no_raw,
+                shared: self.wire.http.is_some(),
+            },
             flush_interval: self.wire.flush_interval,
             existing,
-            mask: redactor.map(|redactor| Box::new(redactor) as Box<dyn Mask>),
+            name: self.wire.name.as_deref(),
+            tags: self.wire.tags.iter().map(String::as_str).collect(),
+            upstream: &self.upstream.words(),
+            redactor: self.wire.redaction.redactor()?,
         };
-        Ok(TapeWriter::open(options, &header, at))
-    }
-}
-
-impl Upstream {
-    /// A client for the server at `url`.
-    pub(super) fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
-        upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
-    }
-
-    /// The upstream as the header names it.
-    fn words(&self) -> String {
-        match self {
-            Self::Command(argv) => {
-                let words = argv.iter().map(String::as_str);
-                shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))
-            }
-            Self::Http(url) => url.clone(),
-        }
+        Ok(tape.open(self.clock.now()))
     }
 }
 
@@ -166,28 +123,6 @@ fn refused(error: &OpenError) -> anyhow::Error {
         }
         Some(hint) => failure.hint(hint).into(),
         None => failure.into(),
-    }
-}
-
-fn upstream(args: &WireArgs) -> Result<Upstream, Failure> {
-    if !args.header.is_empty() && args.upstream_http.is_none() {
-        return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
-            .hint("name the server by --upstream-http URL"));
-    }
-    if let Some(url) = &args.upstream_http {
-        return Ok(Upstream::Http(url.clone()));
-    }
-    if !args.command.is_empty() {
-        return Ok(Upstream::Command(args.command.clone()));
-    }
-    let Some(line) = &args.upstream else {
-        return Err(Failure::new(Exit::Usage, "no MCP server to record")
-            .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`"));
-    };
-    match shlex::split(line) {
-        Some(words) if !words.is_empty() => Ok(Upstream::Command(words)),
-        _ => Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is no command line"))
-            .hint("check its quotes, or give the words after `--`")),
     }
 }
 

@@ -1,46 +1,25 @@
 //! A recording, from its start to its exit code.
 
-use std::cell::RefCell;
-use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use tapegate_core::tape::{Entry, RecordError, Recorder};
-use tapegate_core::time::At;
 use tapegate_store::writer::TapeWriter;
 use tapegate_wire::child::Child;
 use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::Bridge;
-use tapegate_wire::http::listen::{ListenError, Listener};
 use tapegate_wire::http::proxy::Proxy;
 use tapegate_wire::http::{Station, bridge_out};
-use tapegate_wire::port::Port;
 use tapegate_wire::signals::Signals;
-use tapegate_wire::stdio::{self, Cause, ClientPorts, Outcome, Patience};
+use tapegate_wire::stdio::{self, Cause, Outcome, Patience};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
 use super::http;
-use super::plan::{Plan, Upstream};
+use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use crate::talk;
-
-/// A tape that the session and the summary share.
-#[derive(Clone)]
-struct SharedTape(Rc<RefCell<TapeWriter>>);
-
-impl Recorder for SharedTape {
-    fn append(&mut self, entry: &Entry<'_>) {
-        self.0.borrow_mut().append(entry);
-    }
-
-    fn commit(&mut self) -> Result<(), RecordError> {
-        self.0.borrow_mut().commit()
-    }
-
-    fn close(&mut self, at: At) -> Result<(), RecordError> {
-        self.0.borrow_mut().close(at)
-    }
-}
+use crate::taping::SharedTape;
+use crate::upstream::Upstream;
+use crate::wiring::{client_ports, listen};
 
 fn deck(plan: &Plan, tape: &SharedTape) -> Deck {
     Deck::new(Box::new(tape.clone()), plan.clock, plan.wire.on_tape_error.into())
@@ -78,7 +57,7 @@ fn run_stdio(
             return Err(Failure::new(Exit::Transport, error).into());
         }
     };
-    let tape = SharedTape(Rc::new(RefCell::new(tape)));
+    let tape = SharedTape::new(tape);
     let mut deck = deck(plan, &tape);
     let session = stdio::run(
         &mut deck,
@@ -98,9 +77,9 @@ async fn run_proxy(
     url: &str,
     signals: Signals,
 ) -> anyhow::Result<Exit> {
-    let upstream = Upstream::connect(url, &plan.wire.header)?;
+    let upstream = Upstream::connect(url, &plan.wire.upstream.header)?;
     let listener = listen(address).await?;
-    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let proxy = Proxy::new(Rc::clone(&station), upstream);
     let outcome = http::serve(listener, proxy, &station, signals, plan.wire.quiet).await?;
@@ -115,7 +94,7 @@ async fn run_bridge_in(
 ) -> anyhow::Result<Exit> {
     Child::look_for(argv).map_err(|error| Failure::new(Exit::Transport, error))?;
     let listener = listen(address).await?;
-    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let bridge = Bridge::new(Rc::clone(&station), argv.to_vec(), Patience::default());
     let outcome = http::serve(listener, bridge, &station, signals, plan.wire.quiet).await?;
@@ -123,28 +102,15 @@ async fn run_bridge_in(
 }
 
 async fn run_bridge_out(plan: &Plan, url: &str, signals: Signals) -> anyhow::Result<Exit> {
-    let upstream = Upstream::connect(url, &plan.wire.header)?;
+    let upstream = Upstream::connect(url, &plan.wire.upstream.header)?;
     let client = client_ports()?;
-    let tape = SharedTape(Rc::new(RefCell::new(plan.open_tape()?)));
+    let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let notice = Box::new(talk::warn);
     let patience = Patience::default();
     let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);
     let outcome = LocalSet::new().run_until(session).await;
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
-}
-
-async fn listen(address: &str) -> Result<Listener, Failure> {
-    Listener::bind(address).await.map_err(|error| match &error {
-        ListenError::Address(_) => Failure::new(Exit::Usage, error),
-        ListenError::Bind { .. } => Failure::new(Exit::Transport, error),
-    })
-}
-
-fn client_ports() -> std::io::Result<ClientPorts> {
-    let input = rustix::stdio::stdin().as_fd().try_clone_to_owned()?;
-    let output = rustix::stdio::stdout().as_fd().try_clone_to_owned()?;
-    Ok(ClientPorts { input: Port::reader(input)?, output: Port::writer(output)? })
 }
 
 /// Ends the tape, says what was recorded, and finds the exit code.
@@ -173,7 +139,7 @@ fn conclude(deck: &mut Deck, tape: &SharedTape, outcome: Outcome, quiet: bool) -
         }
         // Without a child there is nothing to hand on when the client leaves.
         (Cause::Client, _) if outcome.status.is_none() => Exit::Ok,
-        (Cause::Server | Cause::Client, _) => Exit::of_child(outcome.status),
+        (Cause::Server | Cause::Actor | Cause::Client, _) => Exit::of_child(outcome.status),
     }
 }
 

@@ -1,0 +1,217 @@
+//! The server behind the tape, which is asked what the tape does not know.
+//!
+//! It is started when it is first needed, greeted as the live client greeted us, and spoken to
+//! with ids of our own: nothing of the tape reaches it, and nothing it says touches the tape.
+
+use std::collections::HashMap;
+
+use super::live::Live;
+use crate::actor::Act;
+use crate::frame::{self, Body, Envelope, Frame, Kind, error_reply};
+use crate::json::Edits;
+use crate::pending::IdKey;
+
+/// What may wait for the server's greeting.
+const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The id of our own greeting.
+const GREETING: &[u8] = b"\"tapegate-initialize\"";
+/// The code of an error that stands for an answer of the server behind.
+const CODE_GONE: i32 = -32000;
+
+/// The server behind the tape, as one session sees it.
+#[derive(Default)]
+pub(super) struct Behind {
+    state: State,
+    /// What waits until the server has been greeted.
+    queue: Vec<Vec<u8>>,
+    queue_bytes: usize,
+    /// Requests by the number they were passed on with.
+    waiting: HashMap<u64, Passed>,
+    passed: u64,
+    /// What it asked the client: the id it was handed on with, and its own.
+    asked: HashMap<IdKey, Vec<u8>>,
+    /// Whether the client's own greeting was passed on.
+    greeted_by_client: bool,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+enum State {
+    #[default]
+    Off,
+    Greeting,
+    Ready,
+    Gone(String),
+}
+
+/// A request that was passed on.
+struct Passed {
+    id: Vec<u8>,
+    batch: Option<u32>,
+}
+
+impl Behind {
+    /// Whether an answer of it is awaited.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether it has asked the client something by this id.
+    pub(super) fn has_asked(&self, id: &IdKey) -> bool {
+        self.asked.contains_key(id)
+    }
+}
+
+impl Live {
+    /// Passes a request on.
+    pub(super) fn pass_on(
+        &mut self,
+        text: &[u8],
+        said: &Envelope<'_>,
+        batch: Option<u32>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) {
+        let Some(id) = said.id else { return };
+        if let State::Gone(why) = &self.behind.state {
+            let answer = gone(id, why);
+            return self.give(answer, batch, act);
+        }
+        if self.behind.queue_bytes + text.len() > QUEUE_BYTES_MAX {
+            let answer = gone(id, "too much waits for its greeting");
+            return self.give(answer, batch, act);
+        }
+        self.behind.passed += 1;
+        let number = self.behind.passed;
+        self.behind.waiting.insert(number, Passed { id: id.to_vec(), batch });
+        let mut edits = Edits::new(text);
+        edits.replace(id, number.to_string().as_bytes());
+        let line = edits.finish().into_owned();
+        if self.behind.state == State::Off {
+            self.greet(said, act);
+        }
+        match self.behind.state {
+            State::Greeting => {
+                self.behind.queue_bytes += line.len();
+                self.behind.queue.push(line);
+            }
+            _ => act(Act::Ask(&[&line])),
+        }
+    }
+
+    /// Greets the server as the client has greeted us; a client that greets nobody needs none.
+    fn greet(&mut self, said: &Envelope<'_>, act: &mut dyn FnMut(Act<'_>)) {
+        self.behind.state = State::Ready;
+        if said.is_method("initialize") {
+            self.behind.greeted_by_client = true;
+        } else if let Some(params) = &self.initialize {
+            self.behind.state = State::Greeting;
+            let head = br#"{"jsonrpc":"2.0","id":"#;
+            let method = br#","method":"initialize","params":"#;
+            act(Act::Ask(&[head, GREETING, method, params, b"}"]));
+        }
+    }
+
+    /// Passes a notification of the client on to a server that is there.
+    pub(super) fn pass_note(
+        &mut self,
+        text: &[u8],
+        said: &Envelope<'_>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) {
+        if self.behind.state != State::Ready {
+            return;
+        }
+        if said.is_method("notifications/initialized") && !self.behind.greeted_by_client {
+            return;
+        }
+        let mut edits = Edits::new(text);
+        if let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) {
+            // The newest request with the id is meant.
+            let newest = self.behind.waiting.iter().filter(|(_, passed)| passed.id == id);
+            let Some(number) = newest.map(|(number, _)| *number).max() else { return };
+            edits.replace(id, number.to_string().as_bytes());
+            let passed = self.behind.waiting.remove(&number);
+            self.settle(passed.and_then(|passed| passed.batch), act);
+        }
+        act(Act::Ask(&[&edits.finish()]));
+    }
+
+    /// Passes an answer of the client on, if the server behind has asked for it.
+    pub(super) fn pass_reply(
+        &mut self,
+        text: &[u8],
+        id: &[u8],
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> bool {
+        let Some(theirs) = self.behind.asked.remove(&IdKey::new(id)) else { return false };
+        let mut edits = Edits::new(text);
+        edits.replace(id, &theirs);
+        act(Act::Ask(&[&edits.finish()]));
+        true
+    }
+
+    /// Hands on what the server behind has said.
+    pub(super) fn hear_behind(&mut self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+        let frame = Frame::read(line);
+        match frame.body() {
+            Body::Batch => {
+                frame::elements(line).iter().for_each(|part| self.hear_behind(part.text(), act));
+            }
+            Body::Message(said) => match (said.kind(), said.id) {
+                (Kind::Response | Kind::Error, Some(GREETING)) => self.greeted(said, act),
+                (Kind::Response | Kind::Error, Some(id)) => {
+                    self.answer_from_behind(frame.text(), id, act)
+                }
+                (Kind::Request, Some(id)) => self.ask_from_behind(frame.text(), id, act),
+                (Kind::Notification, _) => act(Act::Say(&[frame.text()])),
+                _ => {}
+            },
+            Body::Garbage(_) => {}
+        }
+    }
+
+    fn greeted(&mut self, said: &Envelope<'_>, act: &mut dyn FnMut(Act<'_>)) {
+        if said.kind() == Kind::Error {
+            let error = String::from_utf8_lossy(said.error.unwrap_or_default()).into_owned();
+            return self.behind_gone(&format!("it refused the greeting: {error}"), act);
+        }
+        self.behind.state = State::Ready;
+        act(Act::Ask(&[br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#]));
+        self.behind.queue_bytes = 0;
+        std::mem::take(&mut self.behind.queue).iter().for_each(|line| act(Act::Ask(&[line])));
+    }
+
+    fn answer_from_behind(&mut self, text: &[u8], id: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+        let number = std::str::from_utf8(id).ok().and_then(|digits| digits.parse::<u64>().ok());
+        let passed = number.and_then(|number| self.behind.waiting.remove(&number));
+        let Some(Passed { id: theirs, batch }) = passed else { return };
+        let mut edits = Edits::new(text);
+        edits.replace(id, &theirs);
+        self.give(edits.finish().into_owned(), batch, act);
+    }
+
+    fn ask_from_behind(&mut self, text: &[u8], id: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+        let free = !self.is_in_use(&IdKey::new(id));
+        let name = if free { id.to_vec() } else { self.fresh_name() };
+        self.behind.asked.insert(IdKey::new(&name), id.to_vec());
+        let mut edits = Edits::new(text);
+        edits.replace(id, &name);
+        act(Act::Say(&[&edits.finish()]));
+    }
+
+    /// Answers for a server that is gone, or was never there.
+    pub(super) fn behind_gone(&mut self, why: &str, act: &mut dyn FnMut(Act<'_>)) {
+        self.behind.state = State::Gone(why.to_owned());
+        self.behind.queue.clear();
+        self.behind.asked.clear();
+        let mut waiting: Vec<_> = self.behind.waiting.drain().collect();
+        waiting.sort_by_key(|(number, _)| *number);
+        for (_, Passed { id, batch }) in waiting {
+            self.give(gone(&id, why), batch, act);
+        }
+    }
+}
+
+fn gone(id: &[u8], why: &str) -> Vec<u8> {
+    let words = format!("this is not on the tape, and the server behind it cannot be asked: {why}");
+    error_reply(id, CODE_GONE, &words, "{\"by\":\"tapegate\"}")
+}

@@ -1,0 +1,175 @@
+//! Keeps count of a replay and tells what happens.
+
+use std::io;
+
+use super::fuzzy::Leaves;
+use super::report::{Divergence, Near, Notice, Reason, Summary, Unused};
+use super::run::Bits;
+use super::tape::{Asked, Tape, named};
+use crate::frame::Frame;
+use crate::tape::index::NONE;
+
+/// How many divergences, and how many unused requests, are kept in full.
+const KEPT_MAX: usize = 1000;
+/// How many recorded requests are looked at for the nearest ones.
+const LOOKED_MAX: usize = 500;
+/// How many of them are told.
+const NEAREST_MAX: usize = 3;
+
+/// Keeps count of a replay and tells what happens.
+pub(super) struct Desk {
+    notice: Box<dyn FnMut(Notice<'_>)>,
+    counts: Summary,
+    /// What was asked for at least once.
+    asked: Bits,
+}
+
+impl Desk {
+    pub(super) fn new(notice: Box<dyn FnMut(Notice<'_>)>) -> Self {
+        Self { notice, counts: Summary::default(), asked: Bits::default() }
+    }
+
+    pub(super) fn debug(&mut self, words: String) {
+        (self.notice)(Notice::Debug(words));
+    }
+
+    pub(super) fn warn(&mut self, words: String) {
+        (self.notice)(Notice::Warn(words));
+    }
+
+    /// A request was answered from the tape.
+    pub(super) fn matched(&mut self, ask: u32) {
+        self.counts.matched += 1;
+        self.asked.set(ask);
+    }
+
+    /// A request was answered from the tape, but asked for something a little different.
+    pub(super) fn differs(
+        &mut self,
+        tape: &mut Tape,
+        ask: u32,
+        asked: &Asked<'_>,
+    ) -> io::Result<()> {
+        self.counts.differing += 1;
+        let number = tape.slot_of(ask).number;
+        let recorded = tape.request(ask)?;
+        (self.notice)(Notice::Differs { number, recorded, asked: asked.text });
+        Ok(())
+    }
+
+    /// A request was answered from the tape, because one comes near enough.
+    pub(super) fn near(&mut self, number: u32, score: f64, paths: &[String], ties: u32) {
+        let paths = paths.join(", ");
+        self.debug(format!("matched request {number} with score {score:.2}; differing: {paths}"));
+        if ties > 0 {
+            self.debug(format!("{ties} other requests come as near; the first one is taken"));
+        }
+    }
+
+    /// A request was answered as any server would.
+    pub(super) fn courtesy(&mut self) {
+        self.counts.courtesies += 1;
+    }
+
+    /// A request is not on the tape. Returns the number of the nearest recorded one.
+    pub(super) fn diverged(
+        &mut self,
+        tape: &mut Tape,
+        (session, passed_on): (u32, bool),
+        asked: &Asked<'_>,
+        (reason, expected): (Reason, Option<u32>),
+    ) -> io::Result<Option<u32>> {
+        let nearest = nearest(tape, asked, expected)?;
+        let number = nearest.first().map(|near| near.number);
+        let divergence = Divergence {
+            session,
+            method: asked
+                .said
+                .method
+                .map(|method| method.decode().into_owned())
+                .unwrap_or_default(),
+            name: named(asked.said).map(|name| name.decode().into_owned()),
+            request: asked.text.to_vec(),
+            reason,
+            nearest,
+            passed_on,
+        };
+        (self.notice)(Notice::Diverged(&divergence));
+        if passed_on {
+            self.counts.passed_on += 1;
+        }
+        self.counts.unmatched += 1;
+        if self.counts.divergences.len() < KEPT_MAX {
+            self.counts.divergences.push(divergence);
+        }
+        Ok(number)
+    }
+
+    /// Whether nobody has asked for this. A ping is never asked of the tape.
+    pub(super) fn is_unused(&self, tape: &Tape, ask: u32) -> bool {
+        !self.asked.has(ask) && !tape.is_ping(ask)
+    }
+
+    /// What has come of the replay.
+    pub(super) fn summary(&self, tape: &mut Tape) -> io::Result<Summary> {
+        let mut summary = self.counts.clone();
+        for ask in 0..tape.asks() {
+            if !self.is_unused(tape, ask) {
+                continue;
+            }
+            summary.unused += 1;
+            if summary.unused_first.len() < KEPT_MAX {
+                let number = tape.slot_of(ask).number;
+                let frame = Frame::read(tape.request(ask)?);
+                let said = frame.envelope();
+                let method = said.and_then(|said| said.method);
+                summary.unused_first.push(Unused {
+                    number,
+                    method: method.map(|method| method.decode().into_owned()).unwrap_or_default(),
+                    name: said.and_then(named).map(|name| name.decode().into_owned()),
+                });
+            }
+        }
+        Ok(summary)
+    }
+}
+
+/// The recorded requests that come nearest; what was expected before all others.
+fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Result<Vec<Near>> {
+    let mut candidates: Vec<u32> = expected.into_iter().collect();
+    let mut ask = tape.index.first_like(asked.signature).unwrap_or(NONE);
+    while ask != NONE && candidates.len() < LOOKED_MAX {
+        candidates.push(ask);
+        ask = tape.index.next_like(ask);
+    }
+    if candidates.is_empty() {
+        // Nothing asks for the same thing; something else of the same method may help.
+        candidates.extend(0..tape.asks().min(LOOKED_MAX as u32));
+    }
+    let leaves = Leaves::of(&tape.signer.canonical(asked.text), None);
+    let mut nearest: Vec<(u32, Near)> = Vec::new();
+    for (place, ask) in candidates.into_iter().enumerate() {
+        let is_expected = place == 0 && expected.is_some();
+        if nearest.iter().any(|(other, _)| *other == ask) {
+            continue;
+        }
+        let number = tape.slot_of(ask).number;
+        let request = tape.request(ask)?.to_vec();
+        let frame = Frame::read(&request);
+        let method = frame.envelope().and_then(|said| said.method);
+        let same_method =
+            method.map(|text| text.bytes()) == asked.said.method.map(|text| text.bytes());
+        if !same_method && !is_expected {
+            continue;
+        }
+        let score = match same_method {
+            true => leaves.score(&Leaves::of(&tape.signer.canonical(&request), None)),
+            false => 0.0,
+        };
+        nearest.push((ask, Near { number, request, score }));
+        let first = usize::from(expected.is_some());
+        nearest[first..].sort_by(|one, two| two.1.score.total_cmp(&one.1.score));
+        nearest.truncate(NEAREST_MAX);
+    }
+    Ok(nearest.into_iter().map(|(_, near)| near).collect())
+}

@@ -1,0 +1,228 @@
+//! Finding a live request on the tape.
+
+use std::io;
+
+use super::fuzzy::{self, Leaves};
+use super::run::Run;
+use super::tape::{Asked, Tape, naming};
+use super::{Mode, OnExhausted, Options, Reason};
+use crate::json;
+use crate::tape::index::NONE;
+
+/// How many requests with another cursor are looked at for one with the same.
+const CURSORS_MAX: usize = 64;
+
+/// What a search came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Found {
+    /// A request that asks for exactly the same.
+    Same(u32),
+    /// A request for the same thing with other params.
+    Differing(u32),
+    /// A request that comes near enough.
+    Near {
+        ask: u32,
+        score: f64,
+        /// Which leaves differ, as a person reads them.
+        paths: Vec<String>,
+        /// How many others come as near.
+        ties: u32,
+    },
+    /// Nothing.
+    Nothing {
+        reason: Reason,
+        /// What was expected instead.
+        expected: Option<u32>,
+    },
+}
+
+impl Found {
+    pub(super) fn ask(&self) -> Option<u32> {
+        match self {
+            Self::Same(ask) | Self::Differing(ask) | Self::Near { ask, .. } => Some(*ask),
+            Self::Nothing { .. } => None,
+        }
+    }
+}
+
+/// Looks for a request and, if it is found, uses it up. In order, `exact` allows for no other
+/// params.
+pub(super) fn find(
+    tape: &mut Tape,
+    options: &Options,
+    run: &mut Run,
+    asked: &Asked<'_>,
+    exact: bool,
+) -> io::Result<Found> {
+    match options.mode {
+        Mode::Sequential => in_order(tape, options, run, asked, exact),
+        Mode::ByRequest => by_request(tape, options, run, asked),
+        Mode::Fuzzy { threshold } => {
+            let found = by_request(tape, options, run, asked)?;
+            match found.ask() {
+                Some(_) => Ok(found),
+                None => by_likeness(tape, options, run, asked, threshold),
+            }
+        }
+    }
+}
+
+fn in_order(
+    tape: &mut Tape,
+    options: &Options,
+    run: &mut Run,
+    asked: &Asked<'_>,
+    exact: bool,
+) -> io::Result<Found> {
+    if run.peek(tape).is_none() {
+        match options.on_exhausted {
+            OnExhausted::Cycle if run.has_begun() => run.rewind(),
+            OnExhausted::Last => return last_like(tape, run, asked),
+            _ => {}
+        }
+    }
+    while let Some(ask) = run.peek(tape).filter(|ask| tape.is_failed_probe(*ask)) {
+        if tape.is_like(ask, asked)? {
+            break;
+        }
+        run.skip();
+    }
+    let Some(ask) = run.peek(tape) else {
+        return Ok(Found::Nothing { reason: Reason::TapeEnded, expected: None });
+    };
+    let found = if tape.is_same(ask, asked)? {
+        Found::Same(ask)
+    } else if let Some(ahead) = made_side_by_side(tape, run, asked)? {
+        run.take_ahead(ahead);
+        return Ok(Found::Same(ahead));
+    } else if !exact && tape.is_like(ask, asked)? {
+        Found::Differing(ask)
+    } else {
+        return Ok(Found::Nothing { reason: Reason::OutOfOrder, expected: Some(ask) });
+    };
+    run.advance(ask);
+    Ok(found)
+}
+
+/// The same request among those whose order was chance.
+fn made_side_by_side(tape: &mut Tape, run: &Run, asked: &Asked<'_>) -> io::Result<Option<u32>> {
+    for ask in run.side_by_side(tape).into_iter().skip(1) {
+        if tape.is_same(ask, asked)? {
+            return Ok(Some(ask));
+        }
+    }
+    Ok(None)
+}
+
+/// The last request for the same thing that was played, after the end of the tape.
+fn last_like(tape: &mut Tape, run: &Run, asked: &Asked<'_>) -> io::Result<Found> {
+    let (mut same, mut like) = (None, None);
+    let mut ask = tape.index.first_like(asked.signature).unwrap_or(NONE);
+    while ask != NONE {
+        if run.is_used(ask) && tape.is_like(ask, asked)? {
+            like = Some(ask);
+            same = if tape.is_same(ask, asked)? { Some(ask) } else { same };
+        }
+        ask = tape.index.next_like(ask);
+    }
+    let nothing = Found::Nothing { reason: Reason::TapeEnded, expected: None };
+    Ok(same.map(Found::Same).or(like.map(Found::Differing)).unwrap_or(nothing))
+}
+
+fn by_request(
+    tape: &mut Tape,
+    options: &Options,
+    run: &mut Run,
+    asked: &Asked<'_>,
+) -> io::Result<Found> {
+    let Some(head) = tape.index.first_same(asked.signature) else {
+        return Ok(Found::Nothing { reason: Reason::NotRecorded, expected: None });
+    };
+    if let Some(ask) = unused(tape, run, head, asked)? {
+        run.take(head, ask);
+        return Ok(Found::Same(ask));
+    }
+    match (options.on_exhausted, run.last(head)) {
+        (OnExhausted::Last, Some(ask)) => Ok(Found::Same(ask)),
+        (OnExhausted::Cycle, Some(_)) => {
+            run.renew(tape, head);
+            let again = unused(tape, run, head, asked)?;
+            again.iter().for_each(|ask| run.take(head, *ask));
+            let nothing = Found::Nothing { reason: Reason::Exhausted, expected: None };
+            Ok(again.map_or(nothing, Found::Same))
+        }
+        (_, Some(ask)) => Ok(Found::Nothing { reason: Reason::Exhausted, expected: Some(ask) }),
+        // The hash was the same by chance, and the request is not.
+        (_, None) => Ok(Found::Nothing { reason: Reason::NotRecorded, expected: None }),
+    }
+}
+
+/// The first unused request that is the same; of the run's own session before any other.
+fn unused(tape: &mut Tape, run: &mut Run, head: u32, asked: &Asked<'_>) -> io::Result<Option<u32>> {
+    let params = asked.said.params;
+    let cursor = params.and_then(|params| json::member(params, "cursor"));
+    let several = tape.index.sessions().len() > 1 && run.session().is_some();
+    let passes: &[bool] = if several { &[true, false] } else { &[false] };
+    for &own in passes {
+        let (mut ask, mut first, mut looked) = (run.first_unused(tape, head, own), None, 0);
+        while ask != NONE && looked < CURSORS_MAX {
+            let foreign = own && Some(tape.session_of(ask)) != run.session();
+            if !foreign && !run.is_used(ask) && tape.is_same(ask, asked)? {
+                if cursor.is_none() || tape.has_cursor(ask, cursor)? {
+                    return Ok(Some(ask));
+                }
+                first.get_or_insert(ask);
+                looked += 1;
+            }
+            ask = tape.index.next_same(ask);
+        }
+        if first.is_some() {
+            return Ok(first);
+        }
+    }
+    Ok(None)
+}
+
+fn by_likeness(
+    tape: &mut Tape,
+    options: &Options,
+    run: &mut Run,
+    asked: &Asked<'_>,
+    threshold: f64,
+) -> io::Result<Found> {
+    let naming = naming(asked.said);
+    let leaves = Leaves::of(&tape.signer.canonical(asked.text), naming);
+    let reuse = options.on_exhausted != OnExhausted::Error;
+    let mut best: Option<(f64, bool, u32)> = None;
+    let (mut ties, mut any) = (0, None);
+    let mut ask = tape.index.first_like(asked.signature).unwrap_or(NONE);
+    while ask != NONE {
+        if tape.is_like(ask, asked)? {
+            any = Some(ask);
+            let fresh = !run.is_used(ask);
+            if fresh || reuse {
+                let canonical = tape.canonical(ask)?;
+                let rank = (leaves.score(&Leaves::of(&canonical, naming)), fresh, ask);
+                match best {
+                    Some((score, unused, _)) if (score, unused) > (rank.0, fresh) => {}
+                    Some((score, unused, _)) if (score, unused) == (rank.0, fresh) => ties += 1,
+                    _ => (best, ties) = (Some(rank), 0),
+                }
+            }
+        }
+        ask = tape.index.next_like(ask);
+    }
+    match best.filter(|(score, ..)| *score >= threshold) {
+        Some((score, _, ask)) => {
+            let head = tape.index.first_same(tape.index.ask(ask).signature).unwrap_or(ask);
+            run.take(head, ask);
+            let paths = fuzzy::differing(&tape.signer.canonical(asked.text), &tape.canonical(ask)?);
+            Ok(Found::Near { ask, score, paths, ties })
+        }
+        None => {
+            let exhausted = best.is_none() && any.is_some();
+            let reason = if exhausted { Reason::Exhausted } else { Reason::NotRecorded };
+            Ok(Found::Nothing { reason, expected: any.filter(|_| exhausted) })
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! How near two requests come: the share of their leaves that are equal, where what changes from
+//! run to run by nature (moments, UUIDs, hashes, large numbers) counts as equal to its like.
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use crate::json::{Cursor, Fault, Kind};
+
+/// The shortest row of hexadecimal digits that is taken for a hash.
+const HEX_MIN: usize = 16;
+/// The shortest row of digits that is taken for a moment or an id.
+const DIGITS_MIN: usize = 9;
+
+/// The leaves of a value, as hashes of path and masked text, sorted.
+pub(super) struct Leaves(Vec<(u64, u64)>);
+
+impl Leaves {
+    /// The leaves of canonical params; `without` is a member that is known to be equal.
+    pub(super) fn of(params: &[u8], without: Option<&str>) -> Self {
+        let hasher = FixedState::default();
+        let mut leaves = Vec::new();
+        walk(params, without, &mut |path, text| {
+            leaves.push((hasher.hash_one(path), hasher.hash_one(masked(text))));
+        });
+        leaves.sort_unstable();
+        Self(leaves)
+    }
+
+    /// The share of leaves that are equal, from 0 to 1.
+    pub(super) fn score(&self, other: &Self) -> f64 {
+        let (mut one, mut two) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut equal = 0u32;
+        while let (Some(left), Some(right)) = (one.peek(), two.peek()) {
+            match left.cmp(right) {
+                std::cmp::Ordering::Less => drop(one.next()),
+                std::cmp::Ordering::Greater => drop(two.next()),
+                std::cmp::Ordering::Equal => {
+                    equal += 1;
+                    one.next();
+                    two.next();
+                }
+            }
+        }
+        match self.0.len().max(other.0.len()) {
+            0 => 1.0,
+            all => f64::from(equal) / all as f64,
+        }
+    }
+}
+
+/// The paths at which two values differ, masked or not.
+pub(super) fn differing(one: &[u8], two: &[u8]) -> Vec<String> {
+    let leaves = |text| {
+        let mut leaves = BTreeMap::new();
+        walk(text, None, &mut |path, text| drop(leaves.insert(path.to_owned(), text.to_vec())));
+        leaves
+    };
+    let (one, two) = (leaves(one), leaves(two));
+    let mut paths: Vec<&String> = one.keys().chain(two.keys()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.into_iter().filter(|path| one.get(*path) != two.get(*path)).cloned().collect()
+}
+
+/// Visits every scalar and every empty container with its path.
+fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(&str, &[u8])) {
+    // Canonical text is JSON; of anything else, what could be read counts.
+    try_walk(text, without, visit).unwrap_or_default();
+}
+
+fn try_walk(
+    text: &[u8],
+    without: Option<&str>,
+    visit: &mut dyn FnMut(&str, &[u8]),
+) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(text)?;
+    let mut path = String::from("params");
+    // What is open: whether it is an object, how many children were seen, how long its path is.
+    let mut open: Vec<(bool, usize, usize)> = Vec::new();
+    loop {
+        let kind = cursor.kind()?;
+        if matches!(kind, Kind::Object | Kind::Array) {
+            cursor.open()?;
+            open.push((kind == Kind::Object, 0, path.len()));
+        } else {
+            visit(&path, cursor.value()?);
+        }
+        loop {
+            let Some((object, seen, length)) = open.last_mut() else { return Ok(()) };
+            path.truncate(*length);
+            let mut first = *seen == 0;
+            let more = if *object {
+                let key = cursor.key(&mut first)?;
+                key.map(|key| (format!(".{}", key.decode()), key))
+            } else {
+                let more = cursor.element(&mut first)?;
+                more.then(|| (format!("[{seen}]"), crate::json::Str { raw: b"", escaped: false }))
+            };
+            match more {
+                None => {
+                    if *seen == 0 {
+                        visit(&path, if *object { b"{}" } else { b"[]" });
+                    }
+                    open.pop();
+                }
+                Some((step, key)) => {
+                    *seen += 1;
+                    path.push_str(&step);
+                    let top = open.len() == 1;
+                    if top && without.is_some_and(|name| key.is(name)) {
+                        cursor.value()?;
+                        continue;
+                    }
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A scalar with everything masked that changes from run to run by nature.
+fn masked(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(&byte) = rest.first() {
+        let inside = out.last().is_some_and(|last: &u8| last.is_ascii_alphanumeric());
+        let (length, sign) = if inside { (0, 0) } else { volatile(rest) };
+        if length > 0 {
+            out.push(sign);
+            rest = &rest[length..];
+        } else {
+            out.push(byte);
+            rest = &rest[1..];
+        }
+    }
+    out
+}
+
+/// How much of the start of `text` is volatile, and the sign that stands for it.
+fn volatile(text: &[u8]) -> (usize, u8) {
+    let moment = moment(text);
+    if moment > 0 {
+        return (moment, 0x01);
+    }
+    if is_uuid(text) {
+        return (36, 0x02);
+    }
+    let row = |fits: fn(&u8) -> bool| text.iter().take_while(|byte| fits(byte)).count();
+    let ends = |length: usize| !text.get(length).is_some_and(u8::is_ascii_alphanumeric);
+    let digits = row(u8::is_ascii_digit);
+    if digits >= DIGITS_MIN && ends(digits) {
+        return (digits, 0x03);
+    }
+    let hex = row(u8::is_ascii_hexdigit);
+    let mixed = text[..hex].iter().any(u8::is_ascii_digit);
+    if hex >= HEX_MIN && mixed && ends(hex) { (hex, 0x04) } else { (0, 0) }
+}
+
+/// The length of the date, or date and time, that `text` starts with.
+fn moment(text: &[u8]) -> usize {
+    let shaped = |at: usize, shape: &[u8]| {
+        let part = text.get(at..at + shape.len())?;
+        let fits = shape.iter().zip(part).all(|(form, byte)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'T' => matches!(byte, b'T' | b't' | b' ' | b'_'),
+            form => form == byte,
+        });
+        fits.then_some(at + shape.len())
+    };
+    let Some(mut end) = shaped(0, b"0000-00-00") else { return 0 };
+    if let Some(time) = shaped(end, b"T00:00:00").or_else(|| shaped(end, b"T00-00-00")) {
+        end = time;
+        if let Some(b'.' | b',') = text.get(end) {
+            end += 1 + text[end + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        }
+        end = match text.get(end) {
+            Some(b'Z' | b'z') => end + 1,
+            _ => ["+00:00", "-00:00", "+0000", "-0000"]
+                .iter()
+                .find_map(|zone| shaped(end, zone.as_bytes()))
+                .unwrap_or(end),
+        };
+    }
+    end
+}
+
+fn is_uuid(text: &[u8]) -> bool {
+    let Some(part) = text.get(..36) else { return false };
+    let ends = !text.get(36).is_some_and(u8::is_ascii_alphanumeric);
+    ends && part.iter().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(one: &str, two: &str) -> f64 {
+        Leaves::of(one.as_bytes(), None).score(&Leaves::of(two.as_bytes(), None))
+    }
+
+    #[test]
+    fn the_score_is_the_share_of_equal_leaves() {
+        assert!((score(r#"{"a":1,"b":2}"#, r#"{"a":1,"b":3}"#) - 0.5).abs() < 1e-9);
+        assert!(
+            (score(r#"{"a":[1,2,3,{"c":4}]}"#, r#"{"a":[1,2,3,{"c":5}]}"#) - 0.75).abs() < 1e-9
+        );
+        assert!((score("{}", "{}") - 1.0).abs() < 1e-9);
+        assert!(score("{}", r#"{"a":1}"#) < 1e-9);
+        assert!(score(r#"{"a":{}}"#, r#"{"a":[]}"#) < 1e-9);
+    }
+
+    #[test]
+    fn what_changes_by_nature_counts_as_equal_to_its_like() {
+        for (one, two) in [
+            ("2026-11-15T10:02:33.488994Z", "2025-01-02 03:04:05+01:00"),
+            ("550e8400-e29b-41d4-a716-446655440000", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"),
+            ("/tmp/run-1731664953488/x", "/tmp/run-1731664953499/x"),
+            (
+                "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+                "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12",
+            ),
+            ("log_2026-11-15.txt", "log_2026-11-16.txt"),
+        ] {
+            let (one, two) = (format!("{{\"x\":\"{one}\"}}"), format!("{{\"x\":\"{two}\"}}"));
+            assert!((score(&one, &two) - 1.0).abs() < 1e-9, "{one} {two}");
+        }
+        assert!((score(r#"{"x":1731664953488}"#, r#"{"x":1731664953499}"#) - 1.0).abs() < 1e-9);
+        for (one, two) in [("12345678", "12345679"), ("deadbeefdeadbeef", "feedbeefdeadbeef")] {
+            let (one, two) = (format!("{{\"x\":\"{one}\"}}"), format!("{{\"x\":\"{two}\"}}"));
+            assert!(score(&one, &two) < 1e-9, "{one} {two}");
+        }
+    }
+
+    #[test]
+    fn differing_leaves_are_named() {
+        let one = br#"{"arguments":{"a":1,"b":["x","y"]},"name":"t"}"#;
+        let two = br#"{"arguments":{"a":2,"b":["x"]},"name":"t"}"#;
+        assert_eq!(differing(one, two), ["params.arguments.a", "params.arguments.b[1]"]);
+    }
+
+    #[test]
+    fn a_value_of_any_depth_is_walked_without_recursion() {
+        let deep = format!("{}1{}", "[".repeat(2000), "]".repeat(2000));
+        assert!((score(&deep, &deep) - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,192 @@
+//! What one conversation has used of the tape.
+
+use std::collections::HashMap;
+
+use super::tape::Tape;
+
+/// How many requests are taken to have been made side by side.
+const SIDE_BY_SIDE_MAX: usize = 256;
+
+/// What one conversation has used of the tape: its place in order, and what was given out.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// Its number among those of its session.
+    pub(super) number: u32,
+    /// The session of the tape that it plays; with one place for all sessions, the whole tape.
+    part: Part,
+    /// How many requests of its part lie behind it.
+    place: u32,
+    /// Requests further on that were taken already.
+    ahead: Vec<u32>,
+    used: Bits,
+    /// How many requests were given out.
+    taken: usize,
+    /// Where the search for an unused request goes on, by the first one with the same signature;
+    /// apart for its own session and for all.
+    search: HashMap<(u32, bool), u32, foldhash::fast::RandomState>,
+    /// Which request was given out last, by the first one with the same signature.
+    last: HashMap<u32, u32, foldhash::fast::RandomState>,
+}
+
+/// Which requests of the tape a run goes through in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Session(u32),
+    Whole,
+}
+
+impl Run {
+    pub(super) fn new(number: u32, part: Part) -> Self {
+        let (search, last) = (HashMap::default(), HashMap::default());
+        Self {
+            number,
+            part,
+            place: 0,
+            ahead: Vec::new(),
+            used: Bits::default(),
+            taken: 0,
+            search,
+            last,
+        }
+    }
+
+    /// The session of the tape that is played, if it is one.
+    pub(super) fn session(&self) -> Option<u32> {
+        match self.part {
+            Part::Session(session) => Some(session),
+            Part::Whole => None,
+        }
+    }
+
+    /// The request that comes next in order.
+    pub(super) fn peek(&mut self, tape: &Tape) -> Option<u32> {
+        loop {
+            let ask = tape.in_order(self.part, self.place)?;
+            match self.ahead.iter().position(|taken| *taken == ask) {
+                Some(place) => drop(self.ahead.swap_remove(place)),
+                None if tape.is_ping(ask) => {}
+                None => return Some(ask),
+            }
+            self.place += 1;
+        }
+    }
+
+    /// Whether its part of the tape is used up.
+    pub(super) fn is_finished(&mut self, tape: &Tape) -> bool {
+        let asks = self.session().and_then(|session| tape.index.sessions().get(session as usize));
+        let used_up = asks.is_some_and(|asks| self.taken >= asks.len());
+        used_up || self.place > 0 && self.peek(tape).is_none()
+    }
+
+    /// Whether anything has been taken in order.
+    pub(super) fn has_begun(&self) -> bool {
+        self.place > 0
+    }
+
+    /// The requests that were made while the next one, and all those after it, had no answer yet:
+    /// their order was chance.
+    pub(super) fn side_by_side(&self, tape: &Tape) -> Vec<u32> {
+        let mut answered = u32::MAX;
+        let mut asks = Vec::new();
+        for place in self.place.. {
+            let Some(ask) = tape.in_order(self.part, place) else { break };
+            let number = tape.index.ask(ask).slot;
+            if number > answered || asks.len() >= SIDE_BY_SIDE_MAX {
+                break;
+            }
+            if !self.ahead.contains(&ask) && !tape.is_ping(ask) {
+                answered = answered.min(tape.index.slot(number).pair);
+                asks.push(ask);
+            }
+        }
+        asks
+    }
+
+    /// Takes a request before those that come first in order.
+    pub(super) fn take_ahead(&mut self, ask: u32) {
+        self.ahead.push(ask);
+        self.taken += 1;
+        self.used.set(ask);
+    }
+
+    /// Moves on without using what comes next.
+    pub(super) fn skip(&mut self) {
+        self.place += 1;
+    }
+
+    /// Moves behind the request that [`Run::peek`] gave.
+    pub(super) fn advance(&mut self, ask: u32) {
+        self.place += 1;
+        self.taken += 1;
+        self.used.set(ask);
+    }
+
+    /// Begins again.
+    pub(super) fn rewind(&mut self) {
+        self.place = 0;
+        self.ahead.clear();
+    }
+
+    pub(super) fn is_used(&self, ask: u32) -> bool {
+        self.used.has(ask)
+    }
+
+    /// Gives out `ask`, which has the same signature as `head`.
+    pub(super) fn take(&mut self, head: u32, ask: u32) {
+        self.taken += 1;
+        self.used.set(ask);
+        self.last.insert(head, ask);
+    }
+
+    /// Which request with the signature of `head` was given out last.
+    pub(super) fn last(&self, head: u32) -> Option<u32> {
+        self.last.get(&head).copied()
+    }
+
+    /// The first unused request from where the last search ended: of its own session, or of any.
+    pub(super) fn first_unused(&mut self, tape: &Tape, head: u32, own: bool) -> u32 {
+        let mut ask = self.search.get(&(head, own)).copied().unwrap_or(head);
+        let foreign = |ask| own && Some(tape.session_of(ask)) != self.session();
+        while ask != crate::tape::index::NONE && (self.used.has(ask) || foreign(ask)) {
+            ask = tape.index.next_same(ask);
+        }
+        self.search.insert((head, own), ask);
+        ask
+    }
+
+    /// Makes every request with the signature of `head` unused again.
+    pub(super) fn renew(&mut self, tape: &Tape, head: u32) {
+        self.search.remove(&(head, true));
+        self.search.remove(&(head, false));
+        let mut ask = head;
+        while ask != crate::tape::index::NONE {
+            self.used.clear(ask);
+            ask = tape.index.next_same(ask);
+        }
+    }
+}
+
+/// A set of numbers, a bit each.
+#[derive(Debug, Default)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    pub(super) fn has(&self, number: u32) -> bool {
+        let word = self.0.get(number as usize / 64).copied().unwrap_or_default();
+        word >> (number % 64) & 1 == 1
+    }
+
+    pub(super) fn set(&mut self, number: u32) {
+        let word = number as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (number % 64);
+    }
+
+    pub(super) fn clear(&mut self, number: u32) {
+        if let Some(word) = self.0.get_mut(number as usize / 64) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! One request or notification of a live client, and what the tape has the server say to it.
+//!
+//! A scene follows the tape from message to message: what the server said of its own accord is
+//! said again, an answer of the client is waited for where the tape has one, the answer to the
+//! request is given, and what came after it follows. Ids and progress tokens are the live ones.
+
+use std::io;
+
+use super::Context;
+use super::live::Live;
+use super::tape::Tape;
+use super::{Options, ServerMessages};
+use crate::actor::Act;
+use crate::frame::{Envelope, Frame, Kind, same_id};
+use crate::json::Edits;
+use crate::pending::IdKey;
+use crate::side::Side;
+use crate::tape::index::{NONE, Slot};
+use crate::time::At;
+
+/// How long an answer of the client is waited for.
+const REPLY_NS_MAX: u64 = 60_000_000_000;
+
+/// A scene under way.
+#[derive(Debug)]
+pub(super) struct Scene {
+    /// Its number in the session.
+    pub(super) number: u32,
+    /// The run that it is part of.
+    run: u32,
+    /// The client's recorded message.
+    anchor: u32,
+    /// The next message to play.
+    next: u32,
+    /// The live request's id; a notification has none.
+    pub(super) id: Option<Box<[u8]>>,
+    /// Whether the answer goes into a batch, and which.
+    pub(super) batch: Option<u32>,
+    /// What the recorded request called itself.
+    names: Names,
+    /// From when on delays count, live and on the tape.
+    base: (u64, u64),
+    /// Whether the base is still the request itself.
+    from_request: bool,
+    /// What the client was asked in this scene, and whether it has answered or need not.
+    asked: Vec<(u32, bool)>,
+    /// What the scene waits for.
+    pub(super) wait: Wait,
+    pub(super) answered: bool,
+}
+
+/// What the recorded request called itself, and what stands for that now.
+#[derive(Debug, Default)]
+struct Names {
+    token: Option<Box<[u8]>>,
+    live_token: Option<Box<[u8]>>,
+}
+
+/// What a scene waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Nothing.
+    No,
+    /// A moment.
+    Until(u64),
+    /// The client's answer to this recorded request, but not for ever.
+    Reply(u32, u64),
+    /// Nothing more comes, but the request stays open: its answer was never given.
+    Open,
+}
+
+impl Scene {
+    /// A scene that begins with what the client has said.
+    pub(super) fn new((number, run): (u32, u32), anchor: u32, slot: &Slot, at: At) -> Self {
+        Self {
+            number,
+            run,
+            anchor,
+            next: slot.next,
+            id: None,
+            batch: None,
+            names: Names::default(),
+            base: (at.mono_ns, slot.at_us),
+            from_request: true,
+            asked: Vec::new(),
+            wait: Wait::No,
+            answered: false,
+        }
+    }
+
+    /// Ties the scene to a live request.
+    pub(super) fn answering(
+        mut self,
+        said: &Envelope<'_>,
+        batch: Option<u32>,
+        tape: &mut Tape,
+    ) -> io::Result<Self> {
+        self.id = said.id.map(Into::into);
+        self.batch = batch;
+        let slot = tape.index.slot(self.anchor);
+        // Where only the answer follows, nothing of the request is repeated.
+        let bare = slot.pair != NONE && slot.next == slot.pair;
+        if !bare || tape.index.slot(slot.pair).next != NONE {
+            let frame = Frame::read(tape.text(&slot)?);
+            let recorded = frame.envelope();
+            self.names = Names {
+                token: recorded.and_then(|recorded| recorded.progress_token).map(Into::into),
+                live_token: said.progress_token.map(Into::into),
+            };
+        }
+        Ok(self)
+    }
+
+    /// The recorded progress token and the live one that stands for it.
+    pub(super) fn token(&self) -> Option<(&[u8], &[u8])> {
+        self.names.token.as_deref().zip(self.names.live_token.as_deref())
+    }
+
+    /// Notes that the client has answered; true if that was waited for.
+    pub(super) fn replied(&mut self, request: u32, at: At, tape: &Tape) -> bool {
+        self.asked.iter_mut().filter(|(slot, _)| *slot == request).for_each(|asked| asked.1 = true);
+        let waited = matches!(self.wait, Wait::Reply(slot, _) if slot == request);
+        if waited {
+            self.wait = Wait::No;
+            self.rebase(at, tape.index.slot(self.next).at_us);
+        }
+        waited
+    }
+
+    fn rebase(&mut self, at: At, recorded_us: u64) {
+        self.base = (at.mono_ns, recorded_us);
+        self.from_request = false;
+    }
+
+    /// When a recorded message is to be said.
+    fn due(&self, slot: &Slot, pace: f64) -> u64 {
+        let recorded_us = match slot.latency_us {
+            Some(latency) if self.from_request => latency,
+            _ => slot.at_us.saturating_sub(self.base.1),
+        };
+        self.base.0.saturating_add((recorded_us as f64 * 1000.0 * pace) as u64)
+    }
+
+    /// Plays on as far as that goes without waiting. False when the scene is over.
+    pub(super) fn play(
+        &mut self,
+        context: &mut Context<'_>,
+        live: &mut Live,
+        at: At,
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> io::Result<bool> {
+        self.wait = Wait::No;
+        while self.next != NONE {
+            let slot = context.tape.index.slot(self.next);
+            if slot.from == Side::Client {
+                if let Some((_, false)) = self.asked.iter().find(|asked| asked.0 == slot.pair) {
+                    self.wait = Wait::Reply(slot.pair, at.mono_ns.saturating_add(REPLY_NS_MAX));
+                    return Ok(true);
+                }
+                self.next = slot.next;
+                continue;
+            }
+            let due = self.due(&slot, context.options.pace);
+            if due > at.mono_ns {
+                self.wait = Wait::Until(due);
+                return Ok(true);
+            }
+            self.say(context, live, &slot, act)?;
+            self.next = slot.next;
+        }
+        let open = self.id.is_some() && !self.answered;
+        if open {
+            self.wait = Wait::Open;
+        }
+        Ok(open)
+    }
+
+    /// Gives up waiting for the client.
+    pub(super) fn wait_no_longer(&mut self, at: At, tape: &Tape) {
+        if let Wait::Reply(request, _) = self.wait {
+            self.replied(request, at, tape);
+        }
+    }
+
+    fn say(
+        &mut self,
+        context: &mut Context<'_>,
+        live: &mut Live,
+        slot: &Slot,
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> io::Result<()> {
+        match slot.kind {
+            Kind::Response | Kind::Error if slot.pair == self.anchor => {
+                self.answered = true;
+                let line = context.tape.line(slot)?;
+                live.answer(&line, self.id.as_deref(), self.batch, act);
+            }
+            Kind::Notification if context.options.server_messages != ServerMessages::None => {
+                let line = context.tape.line(slot)?;
+                self.notify(live, &line, act);
+            }
+            Kind::Request => self.ask(context.options, context.tape, live, slot, act)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn notify(&self, live: &Live, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+        let frame = Frame::read(line);
+        let Some(said) = frame.envelope() else { return };
+        let mut edits = Edits::new(line);
+        if said.is_method("notifications/progress") {
+            let Some(token) = said.progress_token else { return };
+            // Who did not ask for progress, or not here, is not told of it.
+            let Some(meant) = self.live_token(live, token) else { return };
+            edits.replace(token, meant);
+        }
+        if let Some(subscription) = said.subscription_id {
+            // News of a subscription that nobody has is for nobody.
+            let Some(id) = live.subscription(self.run, subscription) else { return };
+            edits.replace(subscription, id);
+        }
+        if let (true, Some(request)) = (said.is_method("notifications/cancelled"), said.request_id)
+        {
+            match live.sent_as(request) {
+                Some(id) => edits.replace(request, id),
+                None => return,
+            }
+        }
+        act(Act::Say(&[&edits.finish()]));
+    }
+
+    fn live_token<'a>(&'a self, live: &'a Live, token: &[u8]) -> Option<&'a [u8]> {
+        match self.token() {
+            Some((recorded, meant)) if same_id(recorded, token) => Some(meant),
+            _ => live.token(token),
+        }
+    }
+
+    /// Asks the client what the server asked it, if it can answer.
+    fn ask(
+        &mut self,
+        options: &Options,
+        tape: &mut Tape,
+        live: &mut Live,
+        slot: &Slot,
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> io::Result<()> {
+        let number = self.next;
+        if options.server_messages != ServerMessages::All {
+            self.asked.push((number, true));
+            return Ok(());
+        }
+        let line = tape.line(slot)?;
+        let frame = Frame::read(&line);
+        let Some(said) = frame.envelope() else { return Ok(()) };
+        let (Some(id), Some(method)) = (said.id, said.method) else { return Ok(()) };
+        if !live.can(&method.bytes()) {
+            live.missing(&method.decode());
+            self.asked.push((number, true));
+            return Ok(());
+        }
+        self.asked.push((number, false));
+        let name = live.name_for(id);
+        let mut edits = Edits::new(&line);
+        edits.replace(id, &name);
+        act(Act::Say(&[&edits.finish()]));
+        live.ask(IdKey::new(&name), self.number, number);
+        Ok(())
+    }
+}

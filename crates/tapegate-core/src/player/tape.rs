@@ -1,0 +1,220 @@
+//! The tape that is played: its index, its bodies, and how they are compared.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+
+use super::run::Part;
+use crate::frame::{Envelope, Frame, Kind};
+use crate::json::{self, Str};
+use crate::signature::{Signature, Signer};
+use crate::tape::Mask;
+use crate::tape::index::{Bodies, Index, NONE, Slot};
+
+/// The tape that is played.
+pub(super) struct Tape {
+    pub(super) index: Index,
+    bodies: Box<dyn Bodies>,
+    pub(super) signer: Signer,
+    mask: Option<Box<dyn Mask>>,
+    /// All requests as the tape has them, for a place that all sessions share.
+    whole: Vec<u32>,
+    ping: Signature,
+    discover: Signature,
+    /// The notifications of clients by session and method, once one was looked for.
+    notes: Option<Notes>,
+}
+
+/// The slots of notifications, by session and method.
+type Notes = HashMap<(u32, Vec<u8>), Vec<u32>>;
+
+/// A live request, as it is looked for.
+pub(super) struct Asked<'a> {
+    /// The message, redacted as the tape is.
+    pub(super) text: &'a [u8],
+    pub(super) said: &'a Envelope<'a>,
+    pub(super) signature: Signature,
+}
+
+impl Tape {
+    pub(super) fn new(
+        index: Index,
+        bodies: Box<dyn Bodies>,
+        signer: Signer,
+        mask: Option<Box<dyn Mask>>,
+        global: bool,
+    ) -> Self {
+        let count = asks(&index);
+        let mut whole: Vec<u32> = if global { (0..count).collect() } else { Vec::new() };
+        whole.sort_by_key(|ask| index.ask(*ask).slot);
+        let ping = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
+        let discover = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#);
+        Self { index, bodies, signer, mask, whole, ping, discover, notes: None }
+    }
+
+    /// How many requests clients made.
+    pub(super) fn asks(&self) -> u32 {
+        asks(&self.index)
+    }
+
+    /// The request at a place of a part.
+    pub(super) fn in_order(&self, part: Part, place: u32) -> Option<u32> {
+        match part {
+            Part::Whole => self.whole.get(place as usize).copied(),
+            Part::Session(session) => {
+                let asks = self.index.sessions().get(session as usize)?;
+                asks.start.checked_add(place).filter(|ask| *ask < asks.end)
+            }
+        }
+    }
+
+    /// Whether a request is a ping, which is answered without the tape.
+    pub(super) fn is_ping(&self, ask: u32) -> bool {
+        self.index.ask(ask).signature.hash == self.ping.hash
+    }
+
+    /// Whether a request was a probe for a later revision than the server knew. Clients that know
+    /// one revision only do not probe.
+    pub(super) fn is_failed_probe(&self, ask: u32) -> bool {
+        let slot = self.slot_of(ask);
+        self.index.ask(ask).signature.like == self.discover.like
+            && slot.pair != NONE
+            && self.index.slot(slot.pair).kind == Kind::Error
+    }
+
+    /// Whether the tape has a `server/discover`.
+    pub(super) fn has_discover(&self) -> bool {
+        self.index.first_like(self.discover).is_some()
+    }
+
+    pub(super) fn session_of(&self, ask: u32) -> u32 {
+        self.index.slot(self.index.ask(ask).slot).session
+    }
+
+    /// The request's slot.
+    pub(super) fn slot_of(&self, ask: u32) -> Slot {
+        self.index.slot(self.index.ask(ask).slot)
+    }
+
+    /// A message as it stands on the tape.
+    pub(super) fn text(&mut self, slot: &Slot) -> io::Result<&[u8]> {
+        self.bodies.body(slot.offset, slot.length)
+    }
+
+    /// A message on one line.
+    pub(super) fn line(&mut self, slot: &Slot) -> io::Result<Cow<'_, [u8]>> {
+        let text = self.bodies.body(slot.offset, slot.length)?;
+        Ok(if slot.spread { json::compact(text) } else { Cow::Borrowed(text) })
+    }
+
+    /// A request as it stands on the tape.
+    pub(super) fn request(&mut self, ask: u32) -> io::Result<&[u8]> {
+        let slot = self.slot_of(ask);
+        self.text(&slot)
+    }
+
+    /// The params of a request in canonical form.
+    pub(super) fn canonical(&mut self, ask: u32) -> io::Result<Vec<u8>> {
+        let slot = self.slot_of(ask);
+        Ok(self.signer.canonical(self.bodies.body(slot.offset, slot.length)?))
+    }
+
+    /// Redacts what a client said as the tape is redacted.
+    pub(super) fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        match &self.mask {
+            Some(mask) => mask.message(text).text,
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    /// Whether a recorded request asks for exactly the same.
+    pub(super) fn is_same(&mut self, ask: u32, asked: &Asked<'_>) -> io::Result<bool> {
+        if self.index.ask(ask).signature.hash != asked.signature.hash {
+            return Ok(false);
+        }
+        let slot = self.slot_of(ask);
+        let text = self.bodies.body(slot.offset, slot.length)?;
+        Ok(self.signer.same(text, asked.text))
+    }
+
+    /// Whether a recorded request asks for the same thing, with other params perhaps.
+    pub(super) fn is_like(&mut self, ask: u32, asked: &Asked<'_>) -> io::Result<bool> {
+        if self.index.ask(ask).signature.like != asked.signature.like {
+            return Ok(false);
+        }
+        let frame = Frame::read(self.request(ask)?);
+        let Some(said) = frame.envelope() else { return Ok(false) };
+        Ok(means_same(said.method, asked.said.method) && means_same(named(said), named(asked.said)))
+    }
+
+    /// Whether a recorded request has the same `cursor`, to the letter.
+    pub(super) fn has_cursor(&mut self, ask: u32, cursor: Option<&[u8]>) -> io::Result<bool> {
+        let frame = Frame::read(self.request(ask)?);
+        let params = frame.envelope().and_then(|said| said.params);
+        Ok(params.and_then(|params| json::member(params, "cursor")) == cursor)
+    }
+
+    /// The `nth` notification with this method that the client of a session sent.
+    pub(super) fn note(
+        &mut self,
+        session: u32,
+        method: Str<'_>,
+        nth: usize,
+    ) -> io::Result<Option<u32>> {
+        if self.notes.is_none() {
+            self.notes = Some(self.read_notes()?);
+        }
+        let key = (session, method.bytes().into_owned());
+        let slots = self.notes.as_ref().and_then(|notes| notes.get(&key));
+        Ok(slots.and_then(|slots| slots.get(nth)).copied())
+    }
+
+    fn read_notes(&mut self) -> io::Result<Notes> {
+        let mut notes = Notes::new();
+        for number in self.index.client_notifications().to_vec() {
+            let slot = self.index.slot(number);
+            let frame = Frame::read(self.bodies.body(slot.offset, slot.length)?);
+            if let Some(method) = frame.envelope().and_then(|said| said.method) {
+                notes.entry((slot.session, method.bytes().into_owned())).or_default().push(number);
+            }
+        }
+        Ok(notes)
+    }
+}
+
+fn asks(index: &Index) -> u32 {
+    index.sessions().last().map_or(0, |asks| asks.end)
+}
+
+/// What a request names: a tool, a prompt or a resource.
+pub(super) fn named<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
+    match &*said.method?.bytes() {
+        b"tools/call" | b"prompts/get" => said.name,
+        b"resources/read" | b"resources/subscribe" | b"resources/unsubscribe" => said.uri,
+        _ => None,
+    }
+}
+
+/// The member of params that names what is asked for.
+pub(super) fn naming(said: &Envelope<'_>) -> Option<&'static str> {
+    named(said)?;
+    Some(if said.method.is_some_and(|method| method.bytes().starts_with(b"resources/")) {
+        "uri"
+    } else {
+        "name"
+    })
+}
+
+fn means_same(one: Option<Str<'_>>, two: Option<Str<'_>>) -> bool {
+    match (one, two) {
+        (Some(one), Some(two)) => one.bytes() == two.bytes(),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn sign(signer: &Signer, text: &[u8]) -> Signature {
+    let frame = Frame::read(text);
+    let default = Envelope::default();
+    signer.sign(text, frame.envelope().unwrap_or(&default))
+}

@@ -1,0 +1,210 @@
+//! The player by playbooks. First the tape: `c2s TEXT` and `s2c TEXT`, `@MS` before them for the
+//! time of what follows, `session NAME` for the session of what follows; `== WORD…` sets options.
+//! Then `>> SEAT TEXT` is what a client says, `>> SEAT left`, `>> SEAT due`, `>> SEAT behind TEXT`,
+//! `>> SEAT behind-gone WHY`, `>> SEAT shared` (before anything else is said there), `>> wait MS`;
+//! `<<` is what the player wants done or tells. `UPDATE_GOLDEN=1` writes these lines anew.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io;
+use std::rc::Rc;
+
+use tapegate_core::actor::{Act, Actor, Cue, Seat};
+use tapegate_core::json::path::Path;
+use tapegate_core::player::{
+    Mode, Notice, OnExhausted, OnUnmatched, Options, Player, ServerMessages, StateScope,
+};
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::Reader;
+use tapegate_core::tape::index::{Bodies, Indexer};
+use tapegate_core::time::{At, SubSecond, write_rfc3339};
+
+use crate::playbooks;
+
+#[test]
+fn the_player_keeps_to_its_playbooks() {
+    playbooks::check("player", play);
+}
+
+/// Bodies in memory.
+pub(crate) struct Text(pub(crate) Vec<u8>);
+
+impl Bodies for Text {
+    fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]> {
+        let start = offset as usize;
+        self.0.get(start..start + length as usize).ok_or(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// A player of a tape.
+pub(crate) fn player(
+    tape: Vec<u8>,
+    options: Options,
+    notice: Box<dyn FnMut(Notice<'_>)>,
+) -> Player {
+    let mut indexer = Indexer::new(options.signer.clone());
+    let mut reader = Reader::new(&tape[..]);
+    while let Some(line) = reader.next() {
+        indexer.push(&line.unwrap());
+    }
+    let (index, _) = indexer.finish();
+    Player::new(index, Box::new(Text(tape)), options, notice)
+}
+
+pub(crate) fn options(words: &str) -> Options {
+    let mut options = Options {
+        mode: Mode::Sequential,
+        pace: 0.0,
+        on_unmatched: OnUnmatched::Error,
+        on_exhausted: OnExhausted::Error,
+        scope: StateScope::Session,
+        server_messages: ServerMessages::All,
+        strict_params: false,
+        mask: None,
+        signer: Signer::default(),
+    };
+    for word in words.split_whitespace() {
+        match word {
+            "sequential" => options.mode = Mode::Sequential,
+            "by-request" => options.mode = Mode::ByRequest,
+            "fuzzy" => options.mode = Mode::Fuzzy { threshold: 0.7 },
+            "realistic" => options.pace = 1.0,
+            "scaled:0.5" => options.pace = 0.5,
+            "warn" => options.on_unmatched = OnUnmatched::Warn,
+            "passthrough" => options.on_unmatched = OnUnmatched::Passthrough,
+            "last" => options.on_exhausted = OnExhausted::Last,
+            "cycle" => options.on_exhausted = OnExhausted::Cycle,
+            "global" => options.scope = StateScope::Global,
+            "notifications" => options.server_messages = ServerMessages::Notifications,
+            "no-server-messages" => options.server_messages = ServerMessages::None,
+            "strict-params" => options.strict_params = true,
+            word => {
+                let path = word.strip_prefix("ignore=").unwrap_or_else(|| panic!("{word}?"));
+                options.signer = Signer::new(vec![Path::read(path).unwrap()]);
+            }
+        }
+    }
+    options
+}
+
+/// The tape that a playbook describes, and its options.
+#[derive(Default)]
+struct Script {
+    tape: Vec<u8>,
+    options: String,
+    session: Option<String>,
+    at_ms: i64,
+    seq: u32,
+}
+
+impl Script {
+    /// Takes a line of the playbook's first part; false if it is none.
+    fn take(&mut self, line: &str) -> bool {
+        let mut rest = line;
+        if let Some((at, text)) = line.strip_prefix('@').and_then(|text| text.split_once(' ')) {
+            self.at_ms = at.parse().unwrap();
+            rest = text;
+        }
+        match rest.split_once(' ') {
+            Some(("==", words)) => words.clone_into(&mut self.options),
+            Some(("session", name)) => self.session = Some(name.to_owned()),
+            Some((dir @ ("c2s" | "s2c"), text)) => {
+                self.seq += 1;
+                let mut ts = Vec::new();
+                write_rfc3339(&mut ts, self.at_ms * 1000, SubSecond::Micros);
+                let ts = String::from_utf8(ts).unwrap();
+                let session = self.session.iter().map(|name| format!(",\"session\":\"{name}\""));
+                let session: String = session.collect();
+                let seq = self.seq;
+                let line = format!(
+                    "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"{ts}\",\"dir\":\"{dir}\",\"msg\":{text}{session}}}\n"
+                );
+                self.tape.extend(line.bytes());
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn play(book: &str) -> String {
+    let mut script = Script::default();
+    let out = Rc::new(RefCell::new(String::new()));
+    let mut playing: Option<Player> = None;
+    let (mut ms, mut seats) = (0, BTreeSet::new());
+    for line in book.lines().filter(|line| !line.starts_with("<<")) {
+        writeln!(out.borrow_mut(), "{line}").unwrap();
+        if playing.is_none() && script.take(line) {
+            continue;
+        }
+        let Some(event) = line.strip_prefix(">> ") else { continue };
+        let player = playing.get_or_insert_with(|| {
+            let notices = Rc::clone(&out);
+            let notice = move |notice: Notice<'_>| tell(&mut notices.borrow_mut(), &notice);
+            player(script.tape.clone(), options(&script.options), Box::new(notice))
+        });
+        let (word, rest) = event.split_once(' ').unwrap();
+        if word == "wait" {
+            ms += rest.parse::<u64>().unwrap();
+            continue;
+        }
+        let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
+        let seat = Seat(word.parse().unwrap());
+        let mut act = |act: Act<'_>| {
+            let line = match act {
+                Act::Say(parts) => format!("say {}", String::from_utf8_lossy(&parts.concat())),
+                Act::Ask(parts) => format!("ask {}", String::from_utf8_lossy(&parts.concat())),
+                Act::Stop => "stop".to_owned(),
+            };
+            writeln!(out.borrow_mut(), "<< {} {line}", seat.0).unwrap();
+        };
+        if seats.insert(seat) {
+            player.handle(at, seat, Cue::Taken { shared: rest == "shared" }, &mut act);
+        }
+        let cue = match rest.split_once(' ').unwrap_or((rest, "")) {
+            ("shared", _) => continue,
+            ("left", _) => Cue::Left,
+            ("due", _) => Cue::Due,
+            ("behind", text) => Cue::Behind(text.as_bytes()),
+            ("behind-gone", why) => Cue::BehindGone { why },
+            _ => Cue::Said(rest.as_bytes()),
+        };
+        player.handle(at, seat, cue, &mut act);
+        if let Some(due) = player.due(seat) {
+            let busy = if player.busy(seat) { ", busy" } else { "" };
+            writeln!(out.borrow_mut(), "<< {} due at {} ms{busy}", seat.0, due / 1_000_000)
+                .unwrap();
+        }
+    }
+    if let Some(player) = &mut playing {
+        let summary = player.summary().unwrap();
+        let mut out = out.borrow_mut();
+        write!(out, "<< matched {}, unmatched {}", summary.matched, summary.unmatched).unwrap();
+        writeln!(out, ", unused {}", summary.unused).unwrap();
+    }
+    out.take()
+}
+
+fn tell(out: &mut String, notice: &Notice<'_>) {
+    match notice {
+        Notice::Debug(words) => writeln!(out, "<< debug: {words}"),
+        Notice::Warn(words) => writeln!(out, "<< warning: {words}"),
+        Notice::Differs { number, .. } => writeln!(out, "<< differs from {number}"),
+        Notice::Diverged(divergence) => {
+            let nearest: Vec<String> = divergence
+                .nearest
+                .iter()
+                .map(|near| format!("{} ({:.2})", near.number, near.score))
+                .collect();
+            let name = divergence.name.as_deref().unwrap_or("-");
+            let (method, reason) = (&divergence.method, divergence.reason);
+            writeln!(
+                out,
+                "<< diverged: {method} {name}, {reason:?}, nearest {}",
+                nearest.join(", ")
+            )
+        }
+    }
+    .unwrap();
+}

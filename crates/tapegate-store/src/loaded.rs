@@ -1,0 +1,384 @@
+//! A tape that is ready to be played: its index, and a reel of its bodies.
+//!
+//! A plain file is read where it lies. What has no offsets, a compressed tape or a pipe, is copied
+//! to a file without a name while it is indexed. A tape that cannot be relied on is an error;
+//! what was coped with is a finding.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::index::{Index, Indexer};
+use tapegate_core::tape::{
+    Finding, Line, LineFault, Numbered, Outline, Problem, Severity, TORN_TAIL, Version,
+};
+
+use crate::reel::Reel;
+use crate::source::{Source, Watch};
+
+/// A tape that is ready to be played.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What is on the tape.
+    pub index: Index,
+    /// What is unusual about it and was coped with: warnings and notes.
+    pub findings: Vec<Finding>,
+    /// Its bodies.
+    pub reel: Reel,
+}
+
+/// Why a tape cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Io {
+        /// The tape.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has nothing of a tape.
+    #[error("`{}` is no tape: {why}", path.display())]
+    NoTape {
+        /// The file.
+        path: PathBuf,
+        /// What it has instead.
+        why: String,
+    },
+    /// Its format is another one.
+    #[error("cannot read `{}`: line {line}: {words}", path.display())]
+    Version {
+        /// The tape.
+        path: PathBuf,
+        /// The line of the header.
+        line: u64,
+        /// Which format it has, and which ones are read.
+        words: String,
+    },
+    /// A line is no entry.
+    #[error("`{}` is damaged: line {line}: {fault}", path.display())]
+    Line {
+        /// The tape.
+        path: PathBuf,
+        /// The line.
+        line: u64,
+        /// What is wrong with it.
+        fault: LineFault,
+    },
+}
+
+impl LoadError {
+    /// The way out, where there is one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Line { .. } => {
+                Some("`tapegate check` lists everything that is wrong with a tape")
+            }
+            Self::Io { .. } | Self::NoTape { .. } | Self::Version { .. } => None,
+        }
+    }
+}
+
+/// What is known while a tape is loaded.
+struct Load<'p> {
+    path: &'p Path,
+    indexer: Indexer,
+    outline: Outline,
+    /// A line that is damage, unless the next one says that a crash did it.
+    broken: Option<(u64, LineFault)>,
+}
+
+impl Loaded {
+    /// Loads the tape at `path`, or from standard input if that is `-`. Requests are signed with
+    /// `signer`, and `watch` is told how far reading has come.
+    pub fn open(path: &Path, signer: Signer, watch: Watch) -> Result<Self, LoadError> {
+        let io = |source| LoadError::Io { path: path.to_owned(), source };
+        let file = open(path).map_err(io)?;
+        let plain = file.metadata().map_err(io)?.is_file();
+        let mut kept = file.try_clone().map_err(io)?;
+        let copy = |compressed: bool| {
+            if !compressed && plain {
+                return Ok(None);
+            }
+            kept = nameless()?;
+            kept.try_clone().map(Some)
+        };
+        let mut source = Source::of(file, watch, copy).map_err(io)?;
+        let (index, mut findings) = Load::new(path, signer).run(&mut source)?;
+        if source.is_cut_off() {
+            let words = "the compressed tape was cut off; everything up to its last flush was read";
+            let words = words.to_owned();
+            findings.push(Finding { line: 0, severity: Severity::Warning, words });
+        }
+        let reel = Reel::new(kept).map_err(io)?;
+        Ok(Self { index, findings, reel })
+    }
+}
+
+impl<'p> Load<'p> {
+    fn new(path: &'p Path, signer: Signer) -> Self {
+        let (indexer, outline) = (Indexer::new(signer), Outline::default());
+        Self { path, indexer, outline, broken: None }
+    }
+
+    fn run(mut self, source: &mut Source) -> Result<(Index, Vec<Finding>), LoadError> {
+        while let Some(next) = source.reader.next() {
+            self.outline.line(&next);
+            match next {
+                Ok(numbered) => self.entry(&numbered)?,
+                Err(Problem::Torn { .. }) => self.damaged()?,
+                Err(Problem::Line { line, fault }) => {
+                    self.damaged()?;
+                    self.broken = Some((line, fault));
+                }
+                Err(Problem::Io { source, .. }) => {
+                    return Err(LoadError::Io { path: self.path.to_owned(), source });
+                }
+            }
+        }
+        self.damaged()?;
+        if !self.outline.has_entries() {
+            return Err(self.no_tape("it holds no entry".to_owned()));
+        }
+        let (index, oddities) = self.indexer.finish();
+        for oddity in oddities {
+            self.outline.say(oddity.line, Severity::Warning, oddity.words);
+        }
+        let mut findings = self.outline.finish();
+        for finding in &mut findings {
+            // What is wrong in the outline does not keep a tape from being played.
+            finding.severity = finding.severity.min(Severity::Warning);
+        }
+        Ok((index, findings))
+    }
+
+    fn entry(&mut self, numbered: &Numbered<'_>) -> Result<(), LoadError> {
+        match &numbered.entry {
+            Line::Bad(bad) if bad.reason == TORN_TAIL => self.broken = None,
+            Line::Header(header) => {
+                self.damaged()?;
+                if let Version::Other(words) = header.format() {
+                    let (path, line) = (self.path.to_owned(), numbered.line);
+                    return Err(LoadError::Version { path, line, words });
+                }
+            }
+            _ => self.damaged()?,
+        }
+        self.indexer.push(numbered);
+        Ok(())
+    }
+
+    /// Fails if the line before was damage.
+    fn damaged(&mut self) -> Result<(), LoadError> {
+        let Some((line, fault)) = self.broken.take() else { return Ok(()) };
+        if !self.outline.has_entries() {
+            return Err(self.no_tape(format!("line {line} is no entry: {fault}")));
+        }
+        Err(LoadError::Line { path: self.path.to_owned(), line, fault })
+    }
+
+    fn no_tape(&self, why: String) -> LoadError {
+        LoadError::NoTape { path: self.path.to_owned(), why }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    match path == Path::new("-") {
+        true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
+        false => File::open(path),
+    }
+}
+
+/// A file that nobody else can reach and that is gone when we are.
+fn nameless() -> io::Result<File> {
+    const TRIES_MAX: u32 = 100;
+    let folder = std::env::temp_dir();
+    for attempt in 0..TRIES_MAX {
+        let path = folder.join(format!(".tapegate.{}.{attempt}.tmp", std::process::id()));
+        let mut options = OpenOptions::new();
+        match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => {
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use tapegate_core::tape::index::Bodies;
+
+    use super::*;
+
+    const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"u","thoughtjack_version":"0"}"#;
+    const CALL: &str = r#"{"type":"message","seq":1,"ts":"2026-01-01T00:00:01Z","dir":"c2s","msg":{"id":1,"method":"ping"}}"#;
+    const ANSWER: &str = r#"{"type":"message","seq":2,"ts":"2026-01-01T00:00:02Z","dir":"s2c","msg":{"id":1,"result":{}}}"#;
+    const FOOTER: &str = r#"{"type":"footer","total_messages":2,"duration_ms":5,"client_messages":1,"server_messages":1}"#;
+
+    fn load(bytes: &[u8]) -> Result<Loaded, String> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let loaded = Loaded::open(file.path(), Signer::default(), Box::new(|_, _| ()));
+        loaded.map_err(|error| error.to_string().replace(file.path().to_str().unwrap(), "T"))
+    }
+
+    fn lines(lines: &[&str]) -> Vec<u8> {
+        lines.iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
+    }
+
+    fn findings(text: &[u8]) -> Vec<(u64, Severity, String)> {
+        let findings = load(text).unwrap().findings.into_iter();
+        findings.map(|finding| (finding.line, finding.severity, finding.words)).collect()
+    }
+
+    #[track_caller]
+    fn plays(loaded: &mut Loaded) {
+        assert_eq!(loaded.index.len(), 2);
+        for (slot, body) in
+            [(0, &br#"{"id":1,"method":"ping"}"#[..]), (1, br#"{"id":1,"result":{}}"#)]
+        {
+            let slot = loaded.index.slot(slot);
+            assert_eq!(loaded.reel.body(slot.offset, slot.length).unwrap(), body);
+        }
+    }
+
+    #[test]
+    fn a_good_tape_is_loaded_without_a_word() {
+        let mut loaded = load(&lines(&[HEADER, CALL, ANSWER, FOOTER])).unwrap();
+        assert_eq!(loaded.findings, []);
+        plays(&mut loaded);
+    }
+
+    #[test]
+    fn a_compressed_tape_is_played_from_a_copy_and_one_that_is_cut_off_up_to_there() {
+        let mut bytes = Vec::new();
+        for part in [lines(&[HEADER, CALL, ANSWER]), lines(&[FOOTER])] {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+            gzip.write_all(&part).unwrap();
+            bytes.extend(gzip.finish().unwrap());
+        }
+        plays(&mut load(&bytes).unwrap());
+        bytes.truncate(bytes.len() - 10);
+        let mut loaded = load(&bytes).unwrap();
+        plays(&mut loaded);
+        let words: Vec<_> = loaded.findings.iter().map(|finding| finding.words.as_str()).collect();
+        assert!(
+            words.contains(
+                &"the compressed tape was cut off; everything up to its last flush was read"
+            ),
+            "{words:?}"
+        );
+    }
+
+    #[test]
+    fn a_pipe_is_played_from_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || std::fs::write(path, lines(&[HEADER, CALL, ANSWER, FOOTER])).unwrap()
+        });
+        let mut loaded = Loaded::open(&path, Signer::default(), Box::new(|_, _| ())).unwrap();
+        writer.join().unwrap();
+        plays(&mut loaded);
+    }
+
+    #[test]
+    fn what_is_unusual_is_told_and_coped_with() {
+        use Severity::{Note, Warning};
+        let no_footer =
+            (0, Note, "there is no footer: the recording did not end in order".to_owned());
+        assert_eq!(findings(&lines(&[HEADER, CALL, ANSWER])), std::slice::from_ref(&no_footer));
+        let torn = [lines(&[HEADER, CALL]), ANSWER.as_bytes()[..30].to_vec()].concat();
+        let words = "the tape ends in the middle of an entry; 30 bytes are left out".to_owned();
+        assert_eq!(findings(&torn), [no_footer.clone(), (3, Warning, words)]);
+        let words = "there is no header; format 1.0 is assumed".to_owned();
+        assert_eq!(findings(&lines(&[CALL, ANSWER])), [no_footer, (1, Warning, words)]);
+        let words = "the footer counts 2 messages (1 client, 1 server), but there are 1 (1, 0)";
+        assert_eq!(findings(&lines(&[HEADER, CALL, FOOTER])), [(3, Warning, words.to_owned())]);
+        let newer = HEADER.replace("\"1.0\"", "\"1.7\"");
+        let words = "format 1.7 is newer than 1.0; unknown keys are kept".to_owned();
+        assert_eq!(findings(&lines(&[&newer, CALL, ANSWER, FOOTER])), [(1, Note, words)]);
+        let late = lines(&[HEADER, CALL, ANSWER, FOOTER, CALL]);
+        assert_eq!(
+            findings(&late),
+            [(5, Warning, "an entry after the footer of line 4".to_owned())]
+        );
+    }
+
+    #[test]
+    fn ec_rec_008_another_format_is_refused_by_name() {
+        for (version, words) in [
+            ("2.0", "the tape has format 2.0, but this build reads formats 1.x"),
+            ("one", "`version` is `one`, not a number like 1.0"),
+        ] {
+            let header = HEADER.replace("\"1.0\"", &format!("\"{version}\""));
+            let error = load(&lines(&[&header, CALL])).unwrap_err();
+            assert_eq!(error, format!("cannot read `T`: line 1: {words}"));
+        }
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_an_error_with_its_line() {
+        let error = load(&lines(&[HEADER, "{\"type\":\"mess", CALL])).unwrap_err();
+        assert_eq!(
+            error,
+            "`T` is damaged: line 2: not JSON: a raw control character in a string at byte 13"
+        );
+        let error = load(&lines(&[HEADER, CALL, "{\"type\":\"message\"}"])).unwrap_err();
+        assert_eq!(error, "`T` is damaged: line 3: `ts` is missing");
+    }
+
+    #[test]
+    fn a_line_that_a_crash_cut_short_before_recording_went_on_is_no_damage() {
+        let good = r#"{"ts":"2026-01-01T00:00:00Z","direction":"client_to_server","parsed":{"id":1,"method":"m"}}"#;
+        let marker = r#"{"ts":"2026-01-01T00:00:00Z","direction":"client_to_server","raw":"","parse_error":"recovered_after_torn_tail"}"#;
+        let loaded = load(&lines(&[good, &good[..40], marker, good])).unwrap();
+        assert_eq!((loaded.index.len(), loaded.findings.len()), (2, 1));
+        assert!(load(&lines(&[good, &good[..40], good])).is_err());
+    }
+
+    #[test]
+    fn what_is_no_tape_is_called_so() {
+        assert_eq!(load(b"").unwrap_err(), "`T` is no tape: it holds no entry");
+        assert_eq!(load(b"\n\n").unwrap_err(), "`T` is no tape: it holds no entry");
+        let error = load(b"hello\nworld\n").unwrap_err();
+        assert_eq!(error, "`T` is no tape: line 1 is no entry: not JSON: no JSON value at byte 0");
+        let error = load(b"{\"a\":1}\n").unwrap_err();
+        assert_eq!(
+            error,
+            "`T` is no tape: line 1 is no entry: not a tape entry: an object with the keys `a`"
+        );
+        let path = Path::new("/no/such/tape");
+        let error = Loaded::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot read `/no/such/tape`: No such file or directory (os error 2)"
+        );
+    }
+
+    #[test]
+    fn ec_rec_001_a_tape_of_a_header_alone_is_a_tape() {
+        assert_eq!(load(&lines(&[HEADER])).unwrap().index.len(), 0);
+    }
+
+    #[test]
+    fn ec_rec_011_a_tape_without_a_footer_is_loaded_with_a_note() {
+        let findings = findings(&lines(&[HEADER, CALL, ANSWER]));
+        assert_eq!((findings.len(), findings[0].1), (1, Severity::Note));
+    }
+}

@@ -1,0 +1,142 @@
+//! The bodies of a tape, read from its file when they are wanted.
+//!
+//! One window of the file is kept, so that bodies that are wanted in the order of the tape cost
+//! almost no system calls. The file may be appended to while it is played. If it becomes shorter
+//! or is written anew in place, a body is an error, as far as that can be noticed.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use tapegate_core::tape::index::Bodies;
+
+/// How much is read at a time.
+const WINDOW_BYTES: usize = 256 * 1024;
+
+/// A tape's file, for reading bodies.
+#[derive(Debug)]
+pub struct Reel {
+    file: File,
+    /// What the file was like when it was indexed.
+    known: Stat,
+    window: Vec<u8>,
+    /// Where the window starts in the file.
+    start: u64,
+}
+
+/// What shows that a file has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Stat {
+    fn of(metadata: &Metadata) -> Self {
+        Self { bytes: metadata.size(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
+    }
+}
+
+impl Reel {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
+        let known = Stat::of(&file.metadata()?);
+        Ok(Self { file, known, window: Vec::new(), start: 0 })
+    }
+
+    /// Moves the window to `offset`, where at least `length` bytes must be.
+    fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
+        let now = Stat::of(&self.file.metadata()?);
+        if now.bytes < self.known.bytes {
+            return Err(changed("has become shorter"));
+        }
+        if now.bytes == self.known.bytes && now != self.known {
+            return Err(changed("was written anew"));
+        }
+        let wanted = length.max(WINDOW_BYTES);
+        self.window.clear();
+        self.window.shrink_to(wanted);
+        self.window.resize(wanted, 0);
+        let mut filled = 0;
+        while filled < length {
+            match self.file.read_at(&mut self.window[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.window.clear();
+                    return Err(error);
+                }
+            }
+        }
+        self.window.truncate(filled);
+        self.start = offset;
+        if filled < length { Err(changed("has become shorter")) } else { Ok(()) }
+    }
+}
+
+impl Bodies for Reel {
+    fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]> {
+        let length = length as usize;
+        let end = self.start + self.window.len() as u64;
+        if offset < self.start || offset.saturating_add(length as u64) > end {
+            self.fill(offset, length)?;
+        }
+        let ahead = (offset - self.start) as usize;
+        let body = &self.window[ahead..ahead + length];
+        // A message is an object, so other bytes are none.
+        if length > 0 && !(body.starts_with(b"{") && body.ends_with(b"}")) {
+            return Err(changed("was written anew"));
+        }
+        Ok(body)
+    }
+}
+
+fn changed(how: &str) -> io::Error {
+    io::Error::other(format!("the tape {how} while it was played"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn reel(text: &[u8]) -> (tempfile::NamedTempFile, Reel) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text).unwrap();
+        let reel = Reel::new(file.reopen().unwrap()).unwrap();
+        (file, reel)
+    }
+
+    #[test]
+    fn bodies_are_read_in_any_order_and_large_ones_do_not_keep_their_memory() {
+        let large = format!("{{{}}}", " ".repeat(3 * WINDOW_BYTES));
+        let text = format!("{{\"a\":1}}\n{large}\n{{\"b\":2}}\n");
+        let (_file, mut reel) = reel(text.as_bytes());
+        let last = text.len() as u64 - 8;
+        for _ in 0..2 {
+            assert_eq!(reel.body(last, 7).unwrap(), b"{\"b\":2}");
+            assert_eq!(reel.body(8, large.len() as u32).unwrap(), large.as_bytes());
+            assert_eq!(reel.body(0, 7).unwrap(), b"{\"a\":1}");
+            assert!(reel.window.capacity() <= WINDOW_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_tape_that_grows_is_read_on_and_one_that_shrinks_is_an_error() {
+        let (mut file, mut reel) = reel(b"{\"a\":1}\n{\"b\":2}\n");
+        file.write_all(b"{\"c\":3}\n").unwrap();
+        assert_eq!(reel.body(8, 7).unwrap(), b"{\"b\":2}");
+        file.as_file().set_len(8).unwrap();
+        let error = reel.body(0, 7).unwrap_err().to_string();
+        assert_eq!(error, "the tape has become shorter while it was played");
+    }
+
+    #[test]
+    fn other_bytes_in_the_place_of_a_message_are_noticed() {
+        let (file, mut reel) = reel(b"{\"a\":1}\n{\"b\":2}\n");
+        file.as_file().write_all_at(b"xxxxxxxxxxxxxxxxxxxxxxxx", 0).unwrap();
+        let error = reel.body(0, 7).unwrap_err().to_string();
+        assert_eq!(error, "the tape was written anew while it was played");
+    }
+}

@@ -1,0 +1,155 @@
+//! Where one seat tells the actor what happens, and gathers what it wants done.
+
+use std::rc::Rc;
+
+use tapegate_core::actor::{Act, Cue, Seat as Number};
+use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::lines::{Cut, Lines, Oversize};
+use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::{RecordError, TOO_LARGE};
+use tapegate_core::time::At;
+
+use super::Stage;
+use super::outbox::Outbox;
+use crate::deck::Deck;
+use crate::stdio::answered;
+
+/// How much may wait for a client that does not read before the actor is told nothing more. A few
+/// small requests may elicit large answers, so it is looked at after every line.
+const OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How much the actor may ask of a server behind that does not read before it is told nothing more.
+const ASK_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How much it may be asked before the server itself is not heard either.
+const ASK_BYTES_UTMOST: usize = 4 * ASK_BYTES_MAX;
+
+/// Where one seat tells the actor what happens.
+pub(super) struct Desk<'d> {
+    pub(super) stage: Rc<Stage>,
+    number: Number,
+    /// What the client is to be told.
+    pub(super) out: Outbox,
+    /// What the server behind is to be asked.
+    pub(super) ask: Outbox,
+    /// Where it is recorded, if it is.
+    deck: Option<&'d mut Deck>,
+}
+
+impl<'d> Desk<'d> {
+    pub(super) fn new(stage: &Rc<Stage>, deck: Option<&'d mut Deck>) -> Self {
+        let (number, stage) = (stage.next_seat(), Rc::clone(stage));
+        Self { stage, number, out: Outbox::default(), ask: Outbox::default(), deck }
+    }
+
+    /// This moment.
+    pub(super) fn now(&self) -> At {
+        self.stage.clock.now()
+    }
+
+    /// When the actor wants to be woken.
+    pub(super) fn due(&self) -> Option<u64> {
+        self.stage.actor.borrow().due(self.number)
+    }
+
+    /// Whether the actor has more to say by itself.
+    pub(super) fn is_busy(&self) -> bool {
+        self.stage.actor.borrow().busy(self.number)
+    }
+
+    /// Whether the actor may be told more.
+    pub(super) fn has_room(&self) -> bool {
+        self.out.left() < OUT_BYTES_MAX && self.ask.left() < ASK_BYTES_MAX
+    }
+
+    /// Whether it may be told what the server behind says, which may be what makes that one read.
+    pub(super) fn has_room_behind(&self) -> bool {
+        self.out.left() < OUT_BYTES_MAX && self.ask.left() < ASK_BYTES_UTMOST
+    }
+
+    /// Tells the actor what happened.
+    pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
+        let Self { stage, number, out, ask, deck } = self;
+        let mut stop = false;
+        stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
+            Act::Say(parts) => {
+                let bytes = out.add(parts);
+                if let Some(deck) = deck {
+                    record(deck, at, Side::Server, bytes, true);
+                }
+            }
+            Act::Ask(parts) => drop(ask.add(parts)),
+            Act::Stop => stop = true,
+        });
+        if stop {
+            stage.stop();
+        }
+    }
+
+    /// Tells the actor what the client has said.
+    pub(super) fn hear(&mut self, at: At, lines: &Lines, cut: Cut) {
+        let (range, terminated) = match cut {
+            Cut::Line(range) => (range, true),
+            Cut::Unterminated(range) => (range, false),
+            Cut::Oversize(message) => return self.hear_much(at, message),
+        };
+        let bytes = lines.bytes(range);
+        if let Some(deck) = &mut self.deck {
+            record(deck, at, Side::Client, bytes, terminated);
+        }
+        self.feed(at, Cue::Said(bytes));
+    }
+
+    fn hear_much(&mut self, at: At, message: Oversize) {
+        if let Some(deck) = &mut self.deck {
+            // It is the actor who answers, so the relay is not asked to.
+            let (lane, from, bytes) = (Lane::ONLY, Side::Client, &message.head[..]);
+            let event = Event::Marked { lane, from, bytes, why: TOO_LARGE, delivered: true };
+            deck.feed(at, event, &mut |_| ());
+        }
+        self.feed(at, Cue::TooLarge { message, bytes_max: self.stage.options.message_bytes_max });
+    }
+
+    /// Has the tape take what was said, so that it may be sent.
+    pub(super) fn commit(&mut self) -> Result<(), RecordError> {
+        if let Some(deck) = &mut self.deck {
+            deck.commit()?;
+        }
+        self.out.release();
+        Ok(())
+    }
+
+    /// Answers everything with an error that is not answered because the tape has failed.
+    pub(super) fn give_up(&mut self, why: &str) {
+        let unsent = self.out.take_unsure();
+        let mut ids = Vec::new();
+        let lines = unsent.split(|byte| *byte == b'\n');
+        lines.for_each(|line| answered(&Frame::read(line), &mut ids));
+        for id in ids {
+            self.out.add(&[&error_reply(&id, CODE_GONE, why, "{\"by\":\"tapegate\"}")]);
+        }
+        if let Some(deck) = &mut self.deck {
+            let (at, out) = (self.stage.clock.now(), &mut self.out);
+            let event = Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why };
+            deck.feed(at, event, &mut |outgoing| {
+                if let (Side::Client, Some(text)) = (outgoing.to, outgoing.text) {
+                    out.add(&[&text]);
+                }
+            });
+        }
+        self.out.release();
+    }
+}
+
+impl Drop for Desk<'_> {
+    fn drop(&mut self) {
+        // Whatever the actor says now, nobody hears it.
+        self.deck = None;
+        let at = self.now();
+        self.feed(at, Cue::Empty);
+    }
+}
+
+fn record(deck: &mut Deck, at: At, from: Side, bytes: &[u8], terminated: bool) {
+    let event = Event::Received { lane: Lane::ONLY, from, bytes, terminated };
+    deck.feed(at, event, &mut |_| ());
+}

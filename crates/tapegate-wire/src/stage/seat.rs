@@ -1,0 +1,234 @@
+//! One client in front of the actor, from its coming to its leaving.
+
+use std::rc::Rc;
+
+use tapegate_core::actor::Cue;
+use tapegate_core::lines::Lines;
+use tapegate_core::tape::RecordError;
+use tapegate_core::time::At;
+use tokio::time::{Instant, sleep_until};
+
+use super::Stage;
+use super::behind::Behind;
+use super::desk::Desk;
+use crate::deck::Deck;
+use crate::port::Port;
+use crate::stdio::{Cause, ClientPorts, LAST_WORDS, LOOK_ROUND};
+
+/// How much is gathered before it is written, while there is more to hear.
+const WRITE_BYTES: usize = 64 * 1024;
+/// How often the actor is woken before anything else is looked at.
+const WAKES_MAX: usize = 64;
+
+/// One client in front of the actor.
+pub(super) struct Seat<'d> {
+    desk: Desk<'d>,
+    behind: Behind,
+    /// What the client says; `None` once it says no more, or is not listened to.
+    input: Option<Port>,
+    output: Port,
+    lines: Lines,
+    /// Whether there may be lines that the actor was not told.
+    unheard: bool,
+    /// Whether the actor knows that the client says no more.
+    left: bool,
+    /// Whether the client reads no more.
+    gone: bool,
+}
+
+impl<'d> Seat<'d> {
+    /// Takes a seat for a client. The actor learns of its end when the seat is dropped.
+    pub(super) fn take(stage: &Rc<Stage>, client: ClientPorts, deck: Option<&'d mut Deck>) -> Self {
+        Self {
+            desk: Desk::new(stage, deck),
+            behind: Behind::default(),
+            input: Some(client.input),
+            output: client.output,
+            lines: Lines::new(stage.options.message_bytes_max),
+            unheard: false,
+            left: false,
+            gone: false,
+        }
+    }
+
+    /// Serves the client until it has left, or the actor wants to end.
+    pub(super) async fn run(&mut self, shared: bool) -> Cause {
+        let at = self.desk.now();
+        self.desk.feed(at, Cue::Taken { shared });
+        loop {
+            if let Err(error) = self.work() {
+                return Cause::Tape(error);
+            }
+            if let Some(cause) = self.over() {
+                return cause;
+            }
+            match self.has_more() {
+                true => tokio::task::yield_now().await,
+                false => self.wait().await,
+            }
+        }
+    }
+
+    /// Writes what is left to be said, for a bounded time, and ends the server behind.
+    pub(super) async fn close(&mut self, cause: &Cause) {
+        let time = match cause {
+            Cause::Signal(_) => self.desk.stage.options.patience.grace_on_signal,
+            _ => LAST_WORDS,
+        };
+        if let Cause::Tape(_) = cause {
+            self.desk.give_up(&cause.words());
+        }
+        // Nothing more can be done for a client that does not read.
+        tokio::time::timeout(time, self.write_all()).await.ok();
+        self.behind.close(cause, &self.desk.stage).await;
+    }
+
+    /// Does everything that can be done without waiting.
+    fn work(&mut self) -> Result<(), RecordError> {
+        let at = self.desk.now();
+        self.wake(at);
+        self.hear(at)?;
+        self.behind.work(at, &mut self.desk);
+        self.send()
+    }
+
+    /// Wakes the actor as often as it wants to be woken by now.
+    fn wake(&mut self, at: At) {
+        let mut count = 0;
+        while count < WAKES_MAX
+            && self.desk.has_room()
+            && self.desk.due().is_some_and(|due| due <= at.mono_ns)
+        {
+            self.desk.feed(at, Cue::Due);
+            count += 1;
+        }
+    }
+
+    /// Tells the actor what the client has said, as long as there is room for answers.
+    fn hear(&mut self, at: At) -> Result<(), RecordError> {
+        while !self.is_stopping() {
+            if self.desk.out.left() >= WRITE_BYTES {
+                self.send()?;
+            }
+            self.unheard = !self.desk.has_room();
+            if self.unheard || self.gone {
+                return Ok(());
+            }
+            let Some(cut) = self.lines.cut() else {
+                self.lines.release();
+                self.hear_end(at);
+                return Ok(());
+            };
+            self.desk.hear(at, &self.lines, cut);
+        }
+        Ok(())
+    }
+
+    /// Tells the actor that the client says no more, if it does not.
+    fn hear_end(&mut self, at: At) {
+        if self.input.is_some() || self.left {
+            return;
+        }
+        if let Some(cut) = self.lines.finish() {
+            self.desk.hear(at, &self.lines, cut);
+        }
+        if !self.is_stopping() {
+            self.left = true;
+            self.desk.feed(at, Cue::Left);
+        }
+    }
+
+    /// Has what was said recorded, and writes it as far as that goes without waiting.
+    fn send(&mut self) -> Result<(), RecordError> {
+        self.desk.commit()?;
+        while !self.gone && !self.desk.out.due().is_empty() {
+            match self.output.write_now(self.desk.out.due()) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.desk.out.wrote(count),
+                Err(_) => self.gone = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the seat's time is over, and why.
+    fn over(&mut self) -> Option<Cause> {
+        if self.gone {
+            return Some(Cause::Client);
+        }
+        if let Some(deadline) = self.desk.stage.stop.get() {
+            self.input = None;
+            let over = !self.desk.is_busy() || deadline <= Instant::now();
+            return over.then_some(Cause::Actor);
+        }
+        let over = self.left && self.desk.out.left() == 0 && !self.desk.is_busy();
+        over.then_some(Cause::Client)
+    }
+
+    /// Whether there is something to do at once.
+    fn has_more(&self) -> bool {
+        let is_past = |due: u64| due <= self.desk.now().mono_ns;
+        (self.desk.has_room() && self.desk.due().is_some_and(is_past))
+            || self.behind.is_due(&self.desk)
+    }
+
+    /// Waits until there is something to do.
+    async fn wait(&mut self) {
+        let stage = Rc::clone(&self.desk.stage);
+        let reads = self.input.is_some() && !self.unheard && self.desk.has_room();
+        let alarm = self.alarm(!reads);
+        let Self { desk, behind, input, output, lines, gone, .. } = self;
+        tokio::select! {
+            count = read(input.as_ref(), lines), if reads => match count {
+                Some(count) => lines.filled(count),
+                None => *input = None,
+            },
+            written = output.write(desk.out.due()), if !desk.out.due().is_empty() => match written {
+                Ok(count) => desk.out.wrote(count),
+                Err(_) => *gone = true,
+            },
+            turn = behind.turn(&desk.ask, desk.has_room_behind()) => behind.moved(turn, &mut desk.ask),
+            () = sleep(alarm), if alarm.is_some() => {
+                // Whoever is not read from may have gone unnoticed.
+                *gone = !reads && output.has_hung_up();
+            }
+            () = stage.news.notified(), if stage.stop.get().is_none() => {}
+        }
+    }
+
+    /// When something is to be done even if nothing happens.
+    fn alarm(&self, look_round: bool) -> Option<Instant> {
+        let stage = &self.desk.stage;
+        let due = self.desk.due().filter(|_| self.desk.has_room());
+        let due = due.map(|due| Instant::from_std(stage.clock.moment(due)));
+        let look = look_round.then(|| Instant::now() + LOOK_ROUND);
+        due.into_iter().chain(stage.stop.get()).chain(look).min()
+    }
+
+    /// Writes everything that is to be said.
+    async fn write_all(&mut self) {
+        while !self.gone && !self.desk.out.due().is_empty() {
+            match self.output.write(self.desk.out.due()).await {
+                Ok(count) => self.desk.out.wrote(count),
+                Err(_) => self.gone = true,
+            }
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.desk.stage.stop.get().is_some()
+    }
+}
+
+/// Reads what is there; `None` means the end.
+async fn read(input: Option<&Port>, lines: &mut Lines) -> Option<usize> {
+    // A terminal or socket that was hung up reads as an error; it is an end all the same.
+    input?.read(lines.room()).await.ok().filter(|count| *count > 0)
+}
+
+async fn sleep(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,99 @@
+//! An actor for tests, which does what it is told word by word.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tapegate_core::actor::{Act, Actor, Cue, Seat};
+use tapegate_core::time::At;
+
+/// Everything an actor was told, one line each.
+pub(crate) type Log = Arc<Mutex<Vec<String>>>;
+
+/// Does what it is told: `say WORD`, `huge BYTES`, `later MS WORD`, `stop`, `ask WORD`. Whatever
+/// else it hears it says again.
+#[derive(Default)]
+pub(crate) struct Parrot {
+    log: Log,
+    heard: Arc<AtomicUsize>,
+    later: BTreeMap<(Seat, u64, usize), String>,
+    count: usize,
+}
+
+impl Parrot {
+    /// A parrot that writes down what it hears, and counts what clients say.
+    pub(crate) fn new(log: &Log, heard: &Arc<AtomicUsize>) -> Rc<RefCell<Self>> {
+        let (log, heard) = (Arc::clone(log), Arc::clone(heard));
+        Rc::new(RefCell::new(Self { log, heard, ..Self::default() }))
+    }
+
+    fn obey(&mut self, at: At, seat: Seat, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+        let text = std::str::from_utf8(line).unwrap();
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("say", word) => act(Act::Say(&[word.as_bytes()])),
+            ("huge", count) => {
+                let text = "x".repeat(count.parse().unwrap());
+                act(Act::Say(&[b"\"", text.as_bytes(), b"\""]));
+            }
+            ("later", rest) => {
+                let (ms, word) = rest.split_once(' ').unwrap();
+                let due = at.mono_ns + ms.parse::<u64>().unwrap() * 1_000_000;
+                self.count += 1;
+                self.later.insert((seat, due, self.count), word.to_owned());
+            }
+            ("stop", _) => {
+                act(Act::Say(&[b"stopping"]));
+                act(Act::Stop);
+            }
+            ("ask", word) => act(Act::Ask(&[word.as_bytes()])),
+            _ => act(Act::Say(&[line])),
+        }
+    }
+
+    fn next(&self, seat: Seat) -> Option<(Seat, u64, usize)> {
+        self.later.range((seat, 0, 0)..).map(|(key, _)| *key).next().filter(|key| key.0 == seat)
+    }
+}
+
+impl Actor for Parrot {
+    fn handle(&mut self, at: At, seat: Seat, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>)) {
+        let shown = match &cue {
+            Cue::Said(line) => String::from_utf8_lossy(line).into_owned(),
+            Cue::Behind(line) => format!("behind {}", String::from_utf8_lossy(line)),
+            Cue::TooLarge { message, bytes_max } => {
+                format!("too large {} {bytes_max}", message.bytes_total)
+            }
+            cue => format!("{cue:?}"),
+        };
+        if shown.len() < 100 {
+            self.log.lock().unwrap().push(format!("{} {shown}", seat.0));
+        }
+        match cue {
+            Cue::Said(line) => {
+                self.heard.fetch_add(1, Ordering::Relaxed);
+                self.obey(at, seat, line, act);
+            }
+            Cue::Behind(line) => act(Act::Say(&[b"behind ", line])),
+            Cue::BehindGone { why } => act(Act::Say(&[b"gone: ", why.as_bytes()])),
+            Cue::TooLarge { .. } => act(Act::Say(&[b"too large"])),
+            Cue::Due => {
+                let key = self.next(seat).expect("something was due");
+                assert!(key.1 <= at.mono_ns, "woken too early");
+                let word = self.later.remove(&key).unwrap();
+                act(Act::Say(&[word.as_bytes()]));
+            }
+            Cue::Empty => self.later.retain(|key, _| key.0 != seat),
+            Cue::Taken { .. } | Cue::Left => {}
+        }
+    }
+
+    fn due(&self, seat: Seat) -> Option<u64> {
+        self.next(seat).map(|key| key.1)
+    }
+
+    fn busy(&self, seat: Seat) -> bool {
+        self.next(seat).is_some()
+    }
+}

@@ -1,0 +1,106 @@
+//! A stage on a thread of its own, with a client on pipes in front of it.
+
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tapegate_wire::clock::Clock;
+use tapegate_wire::deck::Deck;
+use tapegate_wire::link::Upstream;
+use tapegate_wire::port::Port;
+use tapegate_wire::signals::Signals;
+use tapegate_wire::stage::{Stage, StageOptions, run_stdio};
+use tapegate_wire::stdio::{ClientPorts, Patience};
+
+use crate::cast::{Log, Parrot};
+
+/// The largest message of these tests.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+fn options(behind: Option<Upstream>) -> StageOptions {
+    StageOptions {
+        message_bytes_max: MESSAGE_BYTES_MAX,
+        behind,
+        patience: Patience { grace: Duration::from_millis(300), ..Patience::default() },
+        notice: Rc::new(|_| ()),
+    }
+}
+
+/// A client on pipes, and the parrot it talks to.
+pub(crate) struct House {
+    pub(crate) input: Option<PipeWriter>,
+    pub(crate) output: Option<BufReader<PipeReader>>,
+    pub(crate) log: Log,
+    /// How many lines of the client the actor has heard.
+    pub(crate) heard: Arc<AtomicUsize>,
+    thread: JoinHandle<String>,
+}
+
+impl House {
+    /// Opens with nobody behind and nothing recorded.
+    pub(crate) fn open() -> Self {
+        Self::open_with(None, |_| None)
+    }
+
+    /// Opens with a server behind.
+    pub(crate) fn open_before(behind: Upstream) -> Self {
+        Self::open_with(Some(behind), |_| None)
+    }
+
+    /// Opens with a deck.
+    pub(crate) fn open_recorded(deck: impl FnOnce(Clock) -> Deck + Send + 'static) -> Self {
+        Self::open_with(None, |clock| Some(deck(clock)))
+    }
+
+    fn open_with(
+        behind: Option<Upstream>,
+        deck: impl FnOnce(Clock) -> Option<Deck> + Send + 'static,
+    ) -> Self {
+        let (theirs_in, input) = pipe().unwrap();
+        let (output, theirs_out) = pipe().unwrap();
+        let log = Log::default();
+        let heard = Arc::<AtomicUsize>::default();
+        let (theirs, count) = (log.clone(), Arc::clone(&heard));
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let clock = Clock::start();
+            let mut deck = deck(clock);
+            let play = async {
+                let client = ClientPorts {
+                    input: Port::reader(theirs_in.into()).unwrap(),
+                    output: Port::writer(theirs_out.into()).unwrap(),
+                };
+                let actor = Parrot::new(&theirs, &count);
+                let stage = Stage::new(actor, clock, options(behind));
+                run_stdio(&stage, client, deck.as_mut(), Signals::listen().unwrap()).await
+            };
+            format!("{:?}", runtime.block_on(play))
+        });
+        Self { input: Some(input), output: Some(BufReader::new(output)), log, heard, thread }
+    }
+
+    /// Says something.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// The next line; empty at the end.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.as_mut().unwrap().read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Waits for the end, and returns its cause and what the actor was told.
+    pub(crate) fn end(self) -> (String, Vec<String>) {
+        let Self { log, thread, input, output, .. } = self;
+        let cause = thread.join().unwrap();
+        drop((input, output));
+        let told = log.lock().unwrap().clone();
+        (cause, told)
+    }
+}

@@ -1,0 +1,9 @@
+//! The wire, tested with real pipes and real time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod behind;
+mod cast;
+mod house;
+mod stage;
+mod web;

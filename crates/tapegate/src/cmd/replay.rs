@@ -1,0 +1,15 @@
+//! `tapegate replay`: a tape as an MCP server.
+
+mod args;
+mod copy;
+mod plan;
+mod session;
+mod telling;
+
+pub(crate) use args::Args;
+
+use crate::exit::Exit;
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    session::run(plan::Plan::new(args)?)
+}

@@ -1,0 +1,213 @@
+//! What can be said on the command line of `replay`.
+
+use std::path::PathBuf;
+
+use tapegate_core::json::path::Path;
+use tapegate_core::player::{Mode, OnExhausted, OnUnmatched, ServerMessages, StateScope};
+
+use crate::upstream::UpstreamArgs;
+
+/// Play a tape as an MCP server
+///
+/// A client that is started with this in place of its server gets the recorded answers, and
+/// everything else the server said, at the place it said it. What the client asks and the tape
+/// does not have is explained and answered with an error; it is never answered with something else.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The tape to play, of any dialect, compressed or not; `-` for standard input with --http
+    #[arg(short, long, value_name = "TAPE")]
+    pub(super) recording: PathBuf,
+    /// How a request is found on the tape
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub(super) match_mode: ModeWord,
+    /// The share of equal params that makes a request near enough, from 0 to 1, with fuzzy
+    #[arg(long, value_name = "SHARE", default_value = "0.7", value_parser = share)]
+    pub(super) fuzzy_threshold: f64,
+    /// How long answers take: `instant`, `realistic` as recorded, or `scaled:N` times as long
+    #[arg(long, value_name = "TIMING", default_value = "instant", value_parser = pace)]
+    pub(super) timing: f64,
+    /// What happens to a request that is not on the tape
+    #[arg(long, value_enum, default_value = "error")]
+    pub(super) on_unmatched: OnUnmatchedWord,
+    /// What happens to a request that is asked more often than the tape has it
+    #[arg(long, value_enum, default_value = "error")]
+    pub(super) on_exhausted: OnExhaustedWord,
+    /// Whose requests use up the tape
+    #[arg(long, value_enum, default_value = "session")]
+    pub(super) state_scope: StateScopeWord,
+    /// What is said of what the server said of its own accord
+    #[arg(long, value_enum, default_value = "all")]
+    pub(super) server_messages: ServerMessagesWord,
+    /// What does not count when requests are compared, such as `params.arguments.now` or
+    /// `..timestamp`; repeatable, or separated by commas
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = path)]
+    pub(super) ignore: Vec<Path>,
+    /// With sequential, take a call with other params for a request that is not on the tape,
+    /// instead of warning about them
+    #[arg(long)]
+    pub(super) strict_params: bool,
+    /// Listen here for clients by HTTP, instead of serving one on standard input and output;
+    /// without a host, on loopback. Ends by Ctrl-C
+    #[arg(long, value_name = "[HOST:]PORT")]
+    pub(super) http: Option<String>,
+    #[command(flatten)]
+    pub(super) upstream: UpstreamArgs,
+    /// Write a new tape with what was played and what was passed through; the old one is never
+    /// touched
+    #[arg(long, value_name = "FILE")]
+    pub(super) record_to: Option<PathBuf>,
+    /// Overwrite a tape that --record-to names
+    #[arg(long, requires = "record_to")]
+    pub(super) force: bool,
+    /// Write what came of the replay to a file: JUnit XML if it ends in .xml, else JSON; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Vec<PathBuf>,
+    /// The file with the secret that the tape was redacted with, if it was your own
+    #[arg(long, value_name = "FILE")]
+    pub(super) redact_key_file: Option<PathBuf>,
+    /// The largest message that is taken, such as 10MB
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
+    pub(super) max_message_bytes: usize,
+    /// Say how requests were matched
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum ModeWord {
+    /// Requests come in the recorded order
+    Sequential,
+    /// Requests come in any order, each exactly as recorded
+    ByRequest,
+    /// Requests come in any order and may differ a little
+    Fuzzy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum OnUnmatchedWord {
+    /// It is answered with an error, and replay ends with code 6
+    Error,
+    /// It is answered with an error, and replay goes on
+    Warn,
+    /// It is passed to the server named by --upstream or --upstream-http
+    Passthrough,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum OnExhaustedWord {
+    /// It counts as not on the tape
+    Error,
+    /// The last answer is given again
+    Last,
+    /// The answers begin again
+    Cycle,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum StateScopeWord {
+    /// Each session plays the tape from its start
+    Session,
+    /// All sessions share one place on the tape
+    Global,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum ServerMessagesWord {
+    /// Everything
+    All,
+    /// Notifications, but no requests
+    Notifications,
+    /// Nothing
+    None,
+}
+
+impl Args {
+    pub(super) fn mode(&self) -> Mode {
+        match self.match_mode {
+            ModeWord::Sequential => Mode::Sequential,
+            ModeWord::ByRequest => Mode::ByRequest,
+            ModeWord::Fuzzy => Mode::Fuzzy { threshold: self.fuzzy_threshold },
+        }
+    }
+}
+
+impl From<OnUnmatchedWord> for OnUnmatched {
+    fn from(word: OnUnmatchedWord) -> Self {
+        match word {
+            OnUnmatchedWord::Error => Self::Error,
+            OnUnmatchedWord::Warn => Self::Warn,
+            OnUnmatchedWord::Passthrough => Self::Passthrough,
+        }
+    }
+}
+
+impl From<OnExhaustedWord> for OnExhausted {
+    fn from(word: OnExhaustedWord) -> Self {
+        match word {
+            OnExhaustedWord::Error => Self::Error,
+            OnExhaustedWord::Last => Self::Last,
+            OnExhaustedWord::Cycle => Self::Cycle,
+        }
+    }
+}
+
+impl From<StateScopeWord> for StateScope {
+    fn from(word: StateScopeWord) -> Self {
+        match word {
+            StateScopeWord::Session => Self::Session,
+            StateScopeWord::Global => Self::Global,
+        }
+    }
+}
+
+impl From<ServerMessagesWord> for ServerMessages {
+    fn from(word: ServerMessagesWord) -> Self {
+        match word {
+            ServerMessagesWord::All => Self::All,
+            ServerMessagesWord::Notifications => Self::Notifications,
+            ServerMessagesWord::None => Self::None,
+        }
+    }
+}
+
+/// What recorded delays are multiplied by.
+fn pace(text: &str) -> Result<f64, String> {
+    let scale = match (text, text.strip_prefix("scaled:")) {
+        ("instant", _) => Some(0.0),
+        ("realistic", _) => Some(1.0),
+        (_, Some(scale)) => scale.parse().ok(),
+        _ => return Err("expected `instant`, `realistic` or `scaled:N`".to_owned()),
+    };
+    let positive = scale.filter(|scale: &f64| scale.is_finite() && *scale >= 0.0);
+    positive.ok_or("expected a number from 0 on after `scaled:`".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
+    share.ok_or("expected a number from 0 to 1".to_owned())
+}
+
+fn path(text: &str) -> Result<Path, String> {
+    Path::read(text.trim()).map_err(|fault| format!("character {}: {}", fault.at + 1, fault.what))
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapegate replay -r session.jsonl
+  tapegate replay -r session.jsonl --match-mode by-request --timing realistic
+  tapegate replay -r session.jsonl --match-mode fuzzy --ignore ..timestamp -v
+  tapegate replay -r session.jsonl --http :8080 --report replay.json --report replay.xml
+  tapegate replay -r session.jsonl --on-unmatched passthrough --record-to more.jsonl \\
+    -- npx -y @modelcontextprotocol/server-filesystem /tmp
+
+In a client's config (.mcp.json):
+  {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",
+    \"args\": [\"replay\", \"-r\", \"/tmp/session.jsonl\"]}}}
+
+Exit 0: the client has gone; 2: the tape is broken; 3: it could not be read; 4: HTTP could not be
+listened to; 6: the client asked for something that is not on the tape; 64: wrong usage; 130, 143:
+ended by a signal.";

@@ -1,0 +1,100 @@
+//! The new tape that a replay may write: what was played and passed through, and at its end what
+//! the old tape has besides. The old one is never touched.
+
+use std::fs;
+use std::time::Duration;
+
+use tapegate_core::player::Player;
+use tapegate_core::relay::Event;
+use tapegate_core::tape::{Dialect, RecordError, ScribeOptions};
+use tapegate_core::time::At;
+use tapegate_store::writer::Existing;
+use tapegate_wire::clock::Clock;
+use tapegate_wire::deck::{Deck, OnTapeError};
+
+use super::plan::Plan;
+use crate::exit::{Exit, Failure};
+use crate::talk;
+use crate::taping::{NewTape, SharedTape};
+
+/// How often the new tape is synced.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many messages are gathered before they are written.
+const COMMIT_EVERY: u64 = 256;
+
+/// Opens the new tape, if one is wanted.
+pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTape>> {
+    let Some(path) = &plan.args.record_to else { return Ok(None) };
+    if is_same_file(&plan.args.recording, path) {
+        let words = "--record-to names the tape that is played, which is never touched";
+        return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
+    }
+    let header = plan.tape.index.headers().first();
+    let upstream = match (&plan.upstream, header) {
+        (Some(upstream), _) => upstream.words(),
+        (None, Some(header)) => header.upstream.to_string(),
+        (None, None) => plan.args.recording.display().to_string(),
+    };
+    let tape = NewTape {
+        path: path.clone(),
+        scribe: ScribeOptions {
+            dialect: Dialect::Thoughtjack,
+            raw: false,
+            shared: plan.args.http.is_some(),
+        },
+        flush_interval: FLUSH_INTERVAL,
+        existing: if plan.args.force { Existing::Overwrite } else { Existing::Refuse },
+        name: header.and_then(|header| header.name.as_deref()),
+        tags: header
+            .map(|header| header.tags.iter().map(AsRef::as_ref).collect())
+            .unwrap_or_default(),
+        upstream: &upstream,
+        redactor: plan.redactor.clone(),
+    };
+    let tape = tape.open(clock.now()).map_err(|error| {
+        let failure = Failure::new(Exit::Io, &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    Ok(Some(SharedTape::new(tape)))
+}
+
+/// A deck that records to the new tape.
+pub(super) fn deck(tape: &SharedTape, clock: Clock) -> Deck {
+    Deck::new(Box::new(tape.clone()), clock, OnTapeError::Stop)
+}
+
+/// Adds what nobody asked for, as a session of its own, and ends the new tape.
+pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordError> {
+    let (lane, now) = (deck.open_session(), deck.now());
+    let (mut first_us, mut fed, mut done) = (None, 0u64, Ok(()));
+    player.each_unused(&mut |from, at_us, bytes| {
+        // Latencies are as they were; the moments are those of the copying.
+        let since = at_us.saturating_sub(*first_us.get_or_insert(at_us));
+        let at = At { wall_us: now.wall_us + since as i64, mono_ns: now.mono_ns + since * 1000 };
+        deck.feed(at, Event::Received { lane, from, bytes, terminated: true }, &mut |_| {});
+        fed += 1;
+        if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {
+            done = deck.commit();
+        }
+    })?;
+    done?;
+    deck.commit()?;
+    deck.close()
+}
+
+/// Says what was written.
+pub(super) fn say(tape: &SharedTape) {
+    let tape = tape.0.borrow();
+    let (client, server) = tape.messages();
+    talk::say(&format!("wrote {} messages to {}", client + server, tape.path().display()));
+}
+
+fn is_same_file(one: &std::path::Path, two: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path| fs::metadata(path).map(|file: fs::Metadata| (file.dev(), file.ino()));
+    matches!((id(one), id(two)), (Ok(one), Ok(two)) if one == two)
+}

@@ -1,0 +1,109 @@
+//! What is to be played, and how.
+
+use std::path::Path;
+
+use tapegate_core::player::Options;
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::index::Index;
+use tapegate_core::tape::{Mask, Severity};
+use tapegate_policy::redact::Redactor;
+use tapegate_store::loaded::{LoadError, Loaded};
+
+use super::args::{Args, OnUnmatchedWord};
+use crate::exit::{Exit, Failure};
+use crate::redaction::RedactArgs;
+use crate::talk;
+use crate::upstream::Upstream;
+
+/// What is to be played, and how.
+pub(super) struct Plan {
+    pub(super) args: Args,
+    pub(super) tape: Loaded,
+    /// What the tape was redacted with.
+    pub(super) redactor: Option<Redactor>,
+    /// The server behind the tape.
+    pub(super) upstream: Option<Upstream>,
+    signer: Signer,
+}
+
+impl Plan {
+    /// Loads the tape. What makes no sense is an error before anything is started.
+    pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+        let upstream = args.upstream.named()?;
+        let passthrough = args.on_unmatched == OnUnmatchedWord::Passthrough;
+        if passthrough && upstream.is_none() {
+            return Err(Failure::new(Exit::Usage, "--on-unmatched passthrough needs a server")
+                .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`")
+                .into());
+        }
+        if !passthrough && upstream.is_some() {
+            return Err(Failure::new(Exit::Usage, "a server is asked only what is passed through")
+                .hint("add --on-unmatched passthrough")
+                .into());
+        }
+        if args.recording == Path::new("-") && args.http.is_none() {
+            return Err(Failure::new(Exit::Usage, "standard input is the client's")
+                .hint("name a file, or serve clients by --http")
+                .into());
+        }
+        let signer = Signer::new(args.ignore.clone());
+        let tape = load(&args.recording, &signer, args.quiet)?;
+        let redactor = redactor(&tape.index, &args)?;
+        Ok(Self { args, tape, redactor, upstream, signer })
+    }
+
+    pub(super) fn options(&self) -> Options {
+        let args = &self.args;
+        Options {
+            mode: args.mode(),
+            pace: args.timing,
+            on_unmatched: args.on_unmatched.into(),
+            on_exhausted: args.on_exhausted.into(),
+            scope: args.state_scope.into(),
+            server_messages: args.server_messages.into(),
+            strict_params: args.strict_params,
+            mask: self.redactor.clone().map(|redactor| Box::new(redactor) as Box<dyn Mask>),
+            signer: self.signer.clone(),
+        }
+    }
+}
+
+/// Loads a tape and says what is unusual about it.
+fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
+    let loaded = Loaded::open(path, signer.clone(), talk::progress(path)).map_err(|error| {
+        let exit = if matches!(error, LoadError::Io { .. }) { Exit::Io } else { Exit::Invalid };
+        let failure = Failure::new(exit, &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let name = path.display();
+    for finding in loaded.findings.iter().filter(|_| !quiet) {
+        let place = match finding.line {
+            0 => format!("{name}: "),
+            line => format!("{name}:{line}: "),
+        };
+        match finding.severity {
+            Severity::Note => talk::say(&format!("{place}{}", finding.words)),
+            _ => talk::warn(&format!("{place}{}", finding.words)),
+        }
+    }
+    Ok(loaded)
+}
+
+/// What the tape was redacted with, so that what is asked can be compared with it.
+fn redactor(index: &Index, args: &Args) -> anyhow::Result<Option<Redactor>> {
+    let key_file = args.redact_key_file.clone();
+    let own = RedactArgs { redact: Vec::new(), redact_key_file: key_file }.own_key()?;
+    for header in index.headers() {
+        let redactor = Redactor::from_header(&header.extra, own.as_ref()).map_err(|error| {
+            Failure::new(Exit::Invalid, &error)
+                .hint("name the file with the key by --redact-key-file FILE")
+        })?;
+        if redactor.is_some() {
+            return Ok(redactor);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,79 @@
+//! What a replay says while it goes on.
+
+use tapegate_core::player::{Mode, Notice};
+use tapegate_core::signature::Signer;
+
+use super::args::{Args, OnUnmatchedWord};
+use crate::talk;
+use crate::views::divergence;
+use crate::views::palette::Palette;
+
+/// How many warnings are said in full.
+const WARNINGS_MAX: u32 = 200;
+
+/// Says what happens, to whoever listens.
+pub(super) struct Teller {
+    mode: Mode,
+    signer: Signer,
+    palette: Palette,
+    verbose: bool,
+    quiet: bool,
+    /// Whether a request that is not on the tape ends the replay.
+    fatal: bool,
+    warnings: u32,
+}
+
+impl Teller {
+    pub(super) fn new(args: &Args) -> Self {
+        Self {
+            mode: args.mode(),
+            signer: Signer::new(args.ignore.clone()),
+            palette: talk::palette(),
+            verbose: args.verbose,
+            quiet: args.quiet,
+            fatal: args.on_unmatched == OnUnmatchedWord::Error,
+            warnings: 0,
+        }
+    }
+
+    pub(super) fn tell(&mut self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Debug(words) if self.verbose => talk::say(&format!("debug: {words}")),
+            Notice::Debug(_) => {}
+            Notice::Warn(words) => self.warn(words),
+            Notice::Differs { number, recorded, asked } => {
+                let words = self.divergence().differs(*number, recorded, asked);
+                self.warn(words.trim_end());
+            }
+            Notice::Diverged(divergence) => {
+                let (teller, text) = (self.divergence(), self.divergence().text(divergence));
+                if self.fatal {
+                    talk::error(text.trim_end(), Some(&teller.hint(divergence)));
+                } else {
+                    self.warn(text.trim_end());
+                }
+            }
+        }
+    }
+
+    /// What tells of one divergence.
+    pub(super) fn divergence(&self) -> divergence::Teller<'_> {
+        let Self { mode, signer, palette, .. } = self;
+        divergence::Teller { mode: *mode, signer, palette: *palette }
+    }
+
+    fn warn(&mut self, words: &str) {
+        if self.quiet {
+            return;
+        }
+        self.warnings += 1;
+        match self.warnings.cmp(&WARNINGS_MAX) {
+            std::cmp::Ordering::Less => talk::warn(words),
+            std::cmp::Ordering::Equal => {
+                talk::warn(words);
+                talk::warn("there are more such warnings, which are left out");
+            }
+            std::cmp::Ordering::Greater => {}
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Sizes and durations as people write them.
+
+use std::time::Duration;
+
+/// `500ms`, `1s`, `2m`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let number: f64 =
+        text[..unit_at].trim().parse().map_err(|_| "expected a duration such as 500ms or 1s")?;
+    let seconds = match text[unit_at..].trim() {
+        "ms" => number / 1000.0,
+        "s" | "" => number,
+        "m" | "min" => number * 60.0,
+        unit => return Err(format!("unknown unit `{unit}`; expected ms, s or m")),
+    };
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|d| !d.is_zero())
+        .ok_or("expected more than nothing".to_owned())
+}
+
+/// `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.
+pub(crate) fn bytes(text: &str) -> Result<usize, String> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let number: usize =
+        text[..unit_at].trim().parse().map_err(|_| "expected a size such as 65536 or 10MB")?;
+    let unit = match text[unit_at..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        unit => return Err(format!("unknown unit `{unit}`; expected KB, MB or GB")),
+    };
+    let size = number.checked_mul(unit).filter(|size| (1024..=1 << 31).contains(size));
+    size.ok_or("expected from 1 KB to 2 GB".to_owned())
+}

@@ -1,0 +1,84 @@
+//! Opening a tape to be written, for every command that writes one.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tapegate_core::tape::{
+    Entry, FORMAT_VERSION, Header, Mask, RecordError, Recorder, ScribeOptions,
+};
+use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_policy::redact::{Redactor, mask_upstream};
+use tapegate_store::OpenError;
+use tapegate_store::writer::{Existing, TapeOptions, TapeWriter};
+
+/// A tape to be written.
+pub(crate) struct NewTape<'a> {
+    pub(crate) path: PathBuf,
+    pub(crate) scribe: ScribeOptions,
+    pub(crate) flush_interval: Duration,
+    pub(crate) existing: Existing,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) tags: Vec<&'a str>,
+    /// The server, in words.
+    pub(crate) upstream: &'a str,
+    pub(crate) redactor: Option<Redactor>,
+}
+
+impl NewTape<'_> {
+    /// Opens it and writes its header.
+    pub(crate) fn open(self, at: At) -> Result<TapeWriter, OpenError> {
+        let mut recorded_at = Vec::new();
+        write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
+        let version = env!("CARGO_PKG_VERSION");
+        let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
+        extra.extend(self.redactor.iter().flat_map(Redactor::header_extra));
+        let masked = |text| match &self.redactor {
+            Some(redactor) => redactor.text(text),
+            None => Cow::Borrowed(text),
+        };
+        let header = Header {
+            version: FORMAT_VERSION.into(),
+            name: self.name.map(masked),
+            tags: self.tags.iter().map(|tag| masked(tag.trim())).collect(),
+            recorded_at: String::from_utf8_lossy(&recorded_at),
+            upstream: mask_upstream(self.upstream).into(),
+            tool_version: version.into(),
+            extra,
+        };
+        let options = TapeOptions {
+            path: self.path,
+            scribe: self.scribe,
+            flush_interval: self.flush_interval,
+            existing: self.existing,
+            mask: self.redactor.clone().map(|redactor| Box::new(redactor) as Box<dyn Mask>),
+        };
+        TapeWriter::open(options, &header, at)
+    }
+}
+
+/// A tape that the session and the summary share.
+#[derive(Clone)]
+pub(crate) struct SharedTape(pub(crate) Rc<RefCell<TapeWriter>>);
+
+impl SharedTape {
+    pub(crate) fn new(tape: TapeWriter) -> Self {
+        Self(Rc::new(RefCell::new(tape)))
+    }
+}
+
+impl Recorder for SharedTape {
+    fn append(&mut self, entry: &Entry<'_>) {
+        self.0.borrow_mut().append(entry);
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        self.0.borrow_mut().commit()
+    }
+
+    fn close(&mut self, at: At) -> Result<(), RecordError> {
+        self.0.borrow_mut().close(at)
+    }
+}

@@ -1,0 +1,86 @@
+//! Where an MCP server is, as a command line says it.
+
+use tapegate_wire::http::upstream;
+use tapegate_wire::link;
+
+use crate::exit::{Exit, Failure};
+
+/// The ways to name a server.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct UpstreamArgs {
+    /// The server to start, as one command line; it is split into words, no shell is used
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["upstream_http", "command"])]
+    pub(crate) upstream: Option<String>,
+    /// The server to connect to, by Streamable HTTP or by HTTP+SSE
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(crate) upstream_http: Option<String>,
+    /// The server to start, word by word
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+    /// A header for every request to --upstream-http; repeatable
+    #[arg(long, value_name = "NAME: VALUE", requires = "upstream_http")]
+    pub(crate) header: Vec<String>,
+}
+
+/// Where the server is.
+#[derive(Debug, Clone)]
+pub(crate) enum Upstream {
+    Command(Vec<String>),
+    Http(String),
+}
+
+impl UpstreamArgs {
+    /// The server that was named; it is an error if none was.
+    pub(crate) fn wanted(&self, purpose: &str) -> Result<Upstream, Failure> {
+        self.named()?.ok_or_else(|| {
+            Failure::new(Exit::Usage, format!("no MCP server {purpose}"))
+                .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`")
+        })
+    }
+
+    /// The server that was named, if one was.
+    pub(crate) fn named(&self) -> Result<Option<Upstream>, Failure> {
+        if !self.header.is_empty() && self.upstream_http.is_none() {
+            return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
+                .hint("name the server by --upstream-http URL"));
+        }
+        if let Some(url) = &self.upstream_http {
+            return Ok(Some(Upstream::Http(url.clone())));
+        }
+        if !self.command.is_empty() {
+            return Ok(Some(Upstream::Command(self.command.clone())));
+        }
+        let Some(line) = &self.upstream else { return Ok(None) };
+        match shlex::split(line) {
+            Some(words) if !words.is_empty() => Ok(Some(Upstream::Command(words))),
+            _ => Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is no command line"))
+                .hint("check its quotes, or give the words after `--`")),
+        }
+    }
+}
+
+impl Upstream {
+    /// A client for the server at `url`.
+    pub(crate) fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
+        upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
+    }
+
+    /// The server as the wire links to it.
+    pub(crate) fn link(self, headers: Vec<String>) -> link::Upstream {
+        match self {
+            Self::Command(argv) => link::Upstream::Command(argv),
+            Self::Http(url) => link::Upstream::Http { url, headers },
+        }
+    }
+
+    /// The upstream as a tape's header names it.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Command(argv) => {
+                let words = argv.iter().map(String::as_str);
+                shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))
+            }
+            Self::Http(url) => url.clone(),
+        }
+    }
+}

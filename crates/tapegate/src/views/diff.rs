@@ -1,0 +1,102 @@
+//! Differences between two texts, as lines that look like those of a unified diff.
+//!
+//! `-` is what was, `+` what is. Long strings are cut around the first difference, texts of several
+//! lines are shown line by line, and nothing hidden stays hidden.
+
+use tapegate_core::json::diff::{Change, Difference, Differences};
+
+use super::lines;
+use super::palette::Palette;
+use super::visible::{self, Window};
+
+/// More of a value than this is not shown on a line.
+pub(super) const CHARS_MAX: usize = 100;
+/// What is shown of a long value before its first difference.
+const BEFORE: usize = 30;
+const PLACE_CHARS_MAX: usize = 200;
+
+/// The differences, each line with `indent` in front, the last with its end.
+pub(crate) fn render(differences: &Differences<'_>, palette: Palette, indent: &str) -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| {
+        out.push_str(indent);
+        out.push_str(text);
+        out.push('\n');
+    };
+    for difference in &differences.listed {
+        lines_of(difference, palette).iter().for_each(|text| line(text));
+    }
+    if differences.more > 0 {
+        let plural = if differences.more == 1 { "" } else { "s" };
+        line(&palette.faint(&format!("… and {} more difference{plural}", differences.more)));
+    }
+    out
+}
+
+/// The stretch of `one` to be shown: all of it, or what lies around its first difference from `two`.
+pub(super) fn window(
+    one: impl Iterator<Item = u32> + Clone,
+    two: impl Iterator<Item = u32> + Clone,
+) -> Window {
+    let long = |text: &mut dyn Iterator<Item = u32>| text.nth(CHARS_MAX).is_some();
+    if !long(&mut one.clone()) && !long(&mut two.clone()) {
+        return Window { from: 0, length: CHARS_MAX };
+    }
+    let same = one.zip(two).take_while(|(one, two)| one == two).count();
+    Window { from: same.saturating_sub(BEFORE), length: CHARS_MAX - BEFORE }
+}
+
+fn lines_of(difference: &Difference<'_>, palette: Palette) -> Vec<String> {
+    let place = visible::inline(&difference.place.to_string(), PLACE_CHARS_MAX);
+    let gone = |text: &str| palette.red(&format!("- {place}: {text}"));
+    let come = |text: &str| palette.green(&format!("+ {place}: {text}"));
+    let (old, new) = match difference.change {
+        Change::Added(new) => return vec![come(&alone(new))],
+        Change::Removed(old) => return vec![gone(&alone(old))],
+        Change::Value { old, new } | Change::Kind { old, new } => (old, new),
+    };
+    match (visible::as_string(old), visible::as_string(new)) {
+        (Some(one), Some(two)) => {
+            let by_line = lines::has_lines(one) || lines::has_lines(two);
+            if let Some(lines) = by_line.then(|| lines::diff(one, two, palette)).flatten() {
+                return std::iter::once(format!("  {place}:")).chain(lines).collect();
+            }
+            let window = window(one.scalars(), two.scalars());
+            vec![gone(&visible::string(one, window)), come(&visible::string(two, window))]
+        }
+        _ => {
+            let (one, two) = around(old, new);
+            vec![gone(&one), come(&two)]
+        }
+    }
+}
+
+/// A value that has nothing to be compared with.
+fn alone(raw: &[u8]) -> String {
+    match visible::as_string(raw) {
+        Some(string) => visible::string(string, Window { from: 0, length: CHARS_MAX }),
+        None => visible::value(raw, CHARS_MAX),
+    }
+}
+
+/// Two values of which one at least is no string, cut so that the first difference can be seen.
+fn around(old: &[u8], new: &[u8]) -> (String, String) {
+    /// What lies deeper than we compare may be long, and only its start is looked at.
+    const LOOKED_AT_MAX: usize = 10_000;
+    let (one, two) = (visible::value(old, LOOKED_AT_MAX), visible::value(new, LOOKED_AT_MAX));
+    let window = window(one.chars().map(u32::from), two.chars().map(u32::from));
+    (cut(&one, window), cut(&two, window))
+}
+
+fn cut(text: &str, window: Window) -> String {
+    let mut letters = text.chars().skip(window.from);
+    let mut out = String::from(if window.from > 0 { "…" } else { "" });
+    out.extend(letters.by_ref().take(window.length));
+    if letters.next().is_some() {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

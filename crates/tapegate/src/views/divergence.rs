@@ -1,0 +1,222 @@
+//! A request that the tape has no answer to, in words: what was asked, why nothing fits, what comes
+//! nearest, and the way out.
+
+use std::fmt::Write;
+
+use tapegate_core::json::diff::{Differences, Terms, diff};
+use tapegate_core::json::{self, Place};
+use tapegate_core::player::{Divergence, Mode, Near, Reason};
+use tapegate_core::signature::Signer;
+
+use super::palette::Palette;
+use super::{diff as diff_view, visible};
+
+/// Differences shown of one recorded request.
+const DIFFERENCES_MAX: usize = 8;
+const NAME_CHARS_MAX: usize = 80;
+const PARAMS_CHARS_MAX: usize = 300;
+
+/// What a divergence is told with.
+#[derive(Clone, Copy)]
+pub(crate) struct Teller<'a> {
+    /// How requests are found.
+    pub(crate) mode: Mode,
+    /// What leaves out what does not count.
+    pub(crate) signer: &'a Signer,
+    /// How it is painted.
+    pub(crate) palette: Palette,
+}
+
+impl Teller<'_> {
+    /// The whole of it, several lines, the last with its end.
+    pub(crate) fn text(&self, divergence: &Divergence) -> String {
+        let what = subject(&divergence.method, divergence.name.as_deref());
+        let what = self.palette.bold(&what);
+        let why = self.reason(divergence);
+        let session = match divergence.session {
+            0 | 1 => String::new(),
+            number => format!("session {number}: "),
+        };
+        let details = self.details(divergence);
+        format!("{session}no answer on the tape for {what}: {why}\n{details}")
+    }
+
+    /// What was asked and what comes nearest, several lines, the last with its end.
+    pub(crate) fn details(&self, divergence: &Divergence) -> String {
+        let asked = visible::value(&self.asked(divergence), PARAMS_CHARS_MAX);
+        let mut out = format!("  asked    {asked}\n");
+        for (at, near) in divergence.nearest.iter().enumerate() {
+            let word = match (at, divergence.reason) {
+                (0, Reason::OutOfOrder) => "next",
+                (0, _) => "nearest",
+                _ => "then",
+            };
+            if !is_like(divergence, near) {
+                // Writing to a string cannot fail.
+                writeln!(out, "  {word:8} {}", named(near)).ok();
+                continue;
+            }
+            let (old, new) = self.params(divergence, near);
+            let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
+            let equal = match found.is_empty() {
+                true => "the same params".to_owned(),
+                false => format!("{} equal (- recorded, + asked)", percent(near.score)),
+            };
+            writeln!(out, "  {word:8} #{}, {equal}", near.number).ok();
+            out.push_str(&diff_view::render(&found, self.palette, "    "));
+        }
+        if divergence.passed_on {
+            out.push_str("  the server behind was asked instead\n");
+        }
+        out
+    }
+
+    /// A request that was answered with what was recorded for other params: several lines.
+    pub(crate) fn differs(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
+        let what = said(asked, "method").unwrap_or_default();
+        let what = self.palette.bold(&subject(&what, name(asked).as_deref()));
+        let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));
+        let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
+        let lines = diff_view::render(&found, self.palette, "    ");
+        format!(
+            "{what} is answered as #{number} was, with other params (- recorded, + asked)\n{lines}"
+        )
+    }
+
+    /// The way out.
+    pub(crate) fn hint(&self, divergence: &Divergence) -> String {
+        let best = divergence.nearest.first();
+        match (divergence.reason, best) {
+            (Reason::OutOfOrder, Some(near)) if is_like(divergence, near) => {
+                self.tolerate(divergence, near)
+            }
+            (Reason::OutOfOrder, _) => {
+                let later = divergence.nearest.iter().any(|near| is_like(divergence, near));
+                let or = if later { "" } else { "; if it is new, record the session anew" };
+                format!("if the order does not matter, pass --match-mode by-request{or}")
+            }
+            (Reason::Exhausted, _) => {
+                "--on-exhausted last gives the last answer again, cycle begins anew".to_owned()
+            }
+            (Reason::TapeEnded, Some(near)) if near.score >= 1.0 => {
+                "pass --match-mode by-request --on-exhausted last to answer it again".to_owned()
+            }
+            (Reason::NotRecorded, Some(near)) => self.tolerate(divergence, near),
+            _ => "record the session anew, or pass --on-unmatched passthrough with --upstream to ask \
+                 the server"
+                .to_owned(),
+        }
+    }
+
+    /// Why nothing fits, in words.
+    pub(crate) fn reason(&self, divergence: &Divergence) -> String {
+        match (divergence.reason, self.mode) {
+            (Reason::NotRecorded, _) if divergence.nearest.is_empty() => {
+                "nothing like it was recorded".to_owned()
+            }
+            (Reason::NotRecorded, Mode::Fuzzy { threshold }) => {
+                format!("no recorded request is {} equal", percent(threshold))
+            }
+            (Reason::NotRecorded, _) => "no recorded request asks for exactly this".to_owned(),
+            (Reason::Exhausted, _) => "it was asked more often than it was recorded".to_owned(),
+            (Reason::OutOfOrder, _) => match divergence.nearest.first() {
+                Some(near) => format!("next on the tape is {}", named(near)),
+                None => "another request comes next on the tape".to_owned(),
+            },
+            (Reason::TapeEnded, _) => "the tape has no more requests".to_owned(),
+            (Reason::Unanswered, _) => "it was recorded, but never answered".to_owned(),
+        }
+    }
+
+    /// The params without what does not count: the recorded ones, and those that were asked.
+    pub(crate) fn params(&self, divergence: &Divergence, near: &Near) -> (Vec<u8>, Vec<u8>) {
+        (self.signer.canonical(&near.request), self.signer.canonical(&divergence.request))
+    }
+
+    /// What was asked, without what does not count, unless nothing is left then.
+    fn asked(&self, divergence: &Divergence) -> Vec<u8> {
+        let counted = self.signer.canonical(&divergence.request);
+        match json::member(&divergence.request, "params") {
+            Some(params) if counted == b"{}" => params.to_vec(),
+            _ => counted,
+        }
+    }
+
+    /// How to have a request answered that differs from a recorded one.
+    fn tolerate(&self, divergence: &Divergence, near: &Near) -> String {
+        let (old, new) = self.params(divergence, near);
+        let place = differences(&old, &new, 1).and_then(|found| found.listed.into_iter().next());
+        let ignore = match place {
+            Some(first) if first.place.steps.len() > 1 => {
+                format!("--ignore {}", shell_word(&first.place.to_string()))
+            }
+            _ => "--ignore PATH".to_owned(),
+        };
+        match self.mode {
+            Mode::Fuzzy { .. } => {
+                format!(
+                    "if the difference does not matter, pass {ignore} or a lower --fuzzy-threshold"
+                )
+            }
+            _ => format!("if the difference does not matter, pass {ignore} or --match-mode fuzzy"),
+        }
+    }
+}
+
+/// What a request asks for: `tools/call read_file`.
+pub(crate) fn subject(method: &str, name: Option<&str>) -> String {
+    let method = visible::inline(method, NAME_CHARS_MAX);
+    match name {
+        Some(name) => format!("{method} {}", visible::inline(name, NAME_CHARS_MAX)),
+        None => method,
+    }
+}
+
+/// What differs between two params.
+pub(crate) fn differences<'a>(
+    old: &'a [u8],
+    new: &'a [u8],
+    listed_max: usize,
+) -> Option<Differences<'a>> {
+    diff(old, new, &Terms { root: Place::member("params"), ignored: &[], listed_max }).ok()
+}
+
+/// Whether a recorded request asks for the same thing, if not for the same params.
+fn is_like(divergence: &Divergence, near: &Near) -> bool {
+    let method = said(&near.request, "method");
+    method.is_some_and(|method| method == divergence.method)
+        && name(&near.request) == name(&divergence.request)
+}
+
+fn named(near: &Near) -> String {
+    let method = said(&near.request, "method").unwrap_or_default();
+    format!("#{} {}", near.number, subject(&method, name(&near.request).as_deref()))
+}
+
+/// The name or uri that a request asks for.
+fn name(request: &[u8]) -> Option<String> {
+    let params = json::member(request, "params")?;
+    ["name", "uri"].iter().find_map(|key| said(params, key))
+}
+
+fn said(object: &[u8], key: &str) -> Option<String> {
+    let text = json::member(object, key).and_then(json::string)?;
+    Some(text.into_owned())
+}
+
+/// A share in whole percents, rounded down: what is not equal is never 100%.
+fn percent(share: f64) -> String {
+    format!("{}%", (share * 100.0 + 1e-9).floor())
+}
+
+/// A word that a shell takes as it is.
+fn shell_word(text: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "._-/:".contains(letter);
+    if text.chars().all(plain) {
+        return text.to_owned();
+    }
+    visible::inline(&format!("'{}'", text.replace('\'', r"'\''")), 200)
+}
+
+#[cfg(test)]
+mod tests;

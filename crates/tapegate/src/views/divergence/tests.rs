@@ -1,0 +1,94 @@
+//! Every reason, in every mode.
+
+use super::*;
+use crate::views::golden::assert_golden;
+
+fn call(id: u32, name: &str, arguments: &str) -> Vec<u8> {
+    let params =
+        format!(r#"{{"name":"{name}","arguments":{arguments},"_meta":{{"progressToken":{id}}}}}"#);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#).into_bytes()
+}
+
+fn near(number: u32, request: Vec<u8>, score: f64) -> Near {
+    Near { number, request, score }
+}
+
+fn diverged(reason: Reason, nearest: Vec<Near>) -> Divergence {
+    Divergence {
+        session: 1,
+        method: "tools/call".to_owned(),
+        name: Some("read_file".to_owned()),
+        request: call(9, "read_file", r#"{"path":"/tmp/b","lines":10}"#),
+        reason,
+        nearest,
+        passed_on: false,
+    }
+}
+
+fn told(divergence: &Divergence, mode: Mode) -> String {
+    let signer = Signer::default();
+    let teller = Teller { mode, signer: &signer, palette: Palette::Plain };
+    format!("{}\nhint: {}\n", teller.text(divergence), teller.hint(divergence))
+}
+
+#[test]
+fn every_reason_is_told_as_the_golden_has_it() {
+    let other = || near(7, call(3, "read_file", r#"{"path":"/tmp/a","lines":10}"#), 0.6666);
+    let far = || near(21, call(5, "read_file", r#"{"path":["/tmp/a"],"n":1}"#), 0.25);
+    let same = || near(7, call(3, "read_file", r#"{"lines":10.0,"path":"/tmp/b"}"#), 1.0);
+    let list = || near(5, br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#.to_vec(), 0.0);
+    let (fuzzy, by_request) = (Mode::Fuzzy { threshold: 0.7 }, Mode::ByRequest);
+    let mut behind = diverged(Reason::NotRecorded, vec![]);
+    (behind.session, behind.passed_on) = (3, true);
+    let told = [
+        told(&diverged(Reason::NotRecorded, vec![other(), far()]), by_request),
+        told(&diverged(Reason::NotRecorded, vec![other()]), fuzzy),
+        told(&behind, by_request),
+        told(&diverged(Reason::Exhausted, vec![same()]), by_request),
+        told(&diverged(Reason::OutOfOrder, vec![list(), same()]), Mode::Sequential),
+        told(&diverged(Reason::OutOfOrder, vec![list()]), Mode::Sequential),
+        told(&diverged(Reason::OutOfOrder, vec![other()]), Mode::Sequential),
+        told(&diverged(Reason::TapeEnded, vec![same()]), Mode::Sequential),
+        told(&diverged(Reason::TapeEnded, vec![]), Mode::Sequential),
+        told(&diverged(Reason::Unanswered, vec![same()]), by_request),
+    ];
+    assert_golden("divergence.txt", &told.join("\n"));
+}
+
+#[test]
+fn other_params_are_shown() {
+    let signer = Signer::default();
+    let teller = Teller { mode: Mode::Sequential, signer: &signer, palette: Palette::Plain };
+    let (old, new) = (call(1, "t", r#"{"x":1}"#), call(2, "t", r#"{"x":2}"#));
+    let text = teller.differs(7, &old, &new);
+    assert_eq!(
+        text,
+        "tools/call t is answered as #7 was, with other params (- recorded, + asked)\n    \
+         - params.arguments.x: 1\n    + params.arguments.x: 2\n"
+    );
+}
+
+#[test]
+fn hostile_names_are_made_visible_and_hints_fit_a_shell() {
+    let mut divergence = diverged(Reason::NotRecorded, vec![]);
+    divergence.name = Some(format!("\x1b[2J{}", "x".repeat(200)));
+    divergence.method = "a\nb".to_owned();
+    let text = told(&divergence, Mode::ByRequest);
+    assert!(!text.contains('\x1b') && text.contains(r"a\nb \u001b[2Jxxx"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 320), "{text}");
+    let near = near(1, call(1, "t", r#"{"it's; rm":1}"#), 0.9);
+    let mut divergence = diverged(Reason::NotRecorded, vec![near]);
+    divergence.request = call(1, "t", r#"{"it's; rm":2}"#);
+    let text = told(&divergence, Mode::ByRequest);
+    assert!(text.contains(r"--ignore 'params.arguments['\''it\'\''s; rm'\'']' or"), "{text}");
+}
+
+#[test]
+fn what_is_no_message_is_told_all_the_same() {
+    let mut divergence = diverged(Reason::NotRecorded, vec![near(1, b"{".to_vec(), 0.0)]);
+    divergence.request = b"\xff".to_vec();
+    assert!(
+        told(&divergence, Mode::ByRequest)
+            .starts_with("no answer on the tape for tools/call read_file: ")
+    );
+}

@@ -1,0 +1,18 @@
+//! Whole texts as files under `tests/golden/views`, so that a change to them is seen:
+//! `UPDATE_GOLDEN=1` writes them anew.
+
+use std::fs;
+use std::path::Path;
+
+/// Asserts that `text` is what the golden has.
+#[track_caller]
+pub(crate) fn assert_golden(name: &str, text: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/views").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+    }
+    let golden = fs::read_to_string(&file).unwrap_or_default();
+    let words = "the view has changed; if it is meant so, run with UPDATE_GOLDEN=1";
+    assert_eq!(text, golden, "{name}: {words}");
+}

@@ -1,0 +1,133 @@
+//! Texts of several lines, line by line: what is the same around a change, and what changed.
+
+use tapegate_core::align::{Row, WEIGHT_MAX, align};
+use tapegate_core::json::Str;
+
+use super::diff::{CHARS_MAX, window};
+use super::palette::Palette;
+use super::visible::{self, Window};
+
+/// Lines around a change that show where it is.
+const AROUND: usize = 2;
+/// More lines than this are not looked at one by one.
+const LINES_MAX: usize = 2000;
+/// More lines than this are not shown.
+const SHOWN_MAX: usize = 40;
+const ALIGN_BUDGET: usize = 4 << 20;
+
+/// Whether a string is better shown line by line.
+pub(super) fn has_lines(text: Str<'_>) -> bool {
+    text.scalars().any(|code| code == u32::from('\n'))
+}
+
+/// What differs between two texts, one output line each, or `None` if they have too many lines.
+pub(super) fn diff(old: Str<'_>, new: Str<'_>, palette: Palette) -> Option<Vec<String>> {
+    let (old, new) = (split(old), split(new));
+    if old.len().max(new.len()) > LINES_MAX {
+        return None;
+    }
+    let weight = |one: usize, two: usize| if old[one] == new[two] { WEIGHT_MAX } else { 0 };
+    let rows = align(old.len(), new.len(), weight, &mut { ALIGN_BUDGET });
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < rows.len() {
+        let same = rows[at..].iter().take_while(|row| is_same(row, &old, &new)).count();
+        let changed = rows[at + same..].iter().take_while(|row| !is_same(row, &old, &new)).count();
+        unchanged(&rows[at..at + same], &old, (at > 0, changed > 0), palette, &mut out);
+        change(&rows[at + same..at + same + changed], &old, &new, palette, &mut out);
+        at += same + changed;
+    }
+    let hidden = out.len().saturating_sub(SHOWN_MAX);
+    // One line more takes no more room than the words for it.
+    if hidden > 1 {
+        out.truncate(SHOWN_MAX);
+        out.push(palette.faint(&format!("    … and {hidden} more lines")));
+    }
+    Some(out)
+}
+
+/// The lines of a text, as code points.
+fn split(text: Str<'_>) -> Vec<Vec<u32>> {
+    let codes: Vec<u32> = text.scalars().collect();
+    codes.split(|code| *code == u32::from('\n')).map(<[u32]>::to_vec).collect()
+}
+
+fn is_same(row: &Row, old: &[Vec<u32>], new: &[Vec<u32>]) -> bool {
+    matches!(row, Row::Both(one, two) if old[*one] == new[*two])
+}
+
+/// Lines that are the same: those next to a change are shown, the rest is counted.
+fn unchanged(
+    rows: &[Row],
+    old: &[Vec<u32>],
+    (behind_change, before_change): (bool, bool),
+    palette: Palette,
+    out: &mut Vec<String>,
+) {
+    let head = if behind_change { AROUND } else { 0 };
+    let tail = if before_change { AROUND } else { 0 };
+    let left_out = head.min(rows.len())..rows.len().saturating_sub(tail);
+    for (at, row) in rows.iter().enumerate() {
+        if left_out.len() > 1 && left_out.contains(&at) {
+            if at == left_out.start {
+                let words = format!("    … {} lines alike", left_out.len());
+                out.push(palette.faint(&words));
+            }
+            continue;
+        }
+        if let Row::Both(one, _) = row {
+            out.push(format!("    {}", shown(&old[*one], whole())));
+        }
+    }
+}
+
+/// Lines that changed: the old ones, then the new ones.
+fn change(
+    rows: &[Row],
+    old: &[Vec<u32>],
+    new: &[Vec<u32>],
+    palette: Palette,
+    out: &mut Vec<String>,
+) {
+    let gone = rows.iter().filter_map(|row| match row {
+        Row::Both(one, _) | Row::Old(one) => Some(&old[*one]),
+        Row::New(_) => None,
+    });
+    let come = rows.iter().filter_map(|row| match row {
+        Row::Both(_, two) | Row::New(two) => Some(&new[*two]),
+        Row::Old(_) => None,
+    });
+    let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
+    // Long lines are cut where they begin to differ from what stands in their place.
+    let cut = |line: &[u32], other: Option<&&Vec<u32>>| match other {
+        Some(other) => window(line.iter().copied(), other.iter().copied()),
+        None => whole(),
+    };
+    for (at, line) in gone.iter().enumerate() {
+        out.push(palette.red(&format!("-   {}", shown(line, cut(line, come.get(at))))));
+    }
+    for (at, line) in come.iter().enumerate() {
+        out.push(palette.green(&format!("+   {}", shown(line, cut(line, gone.get(at))))));
+    }
+}
+
+fn whole() -> Window {
+    Window { from: 0, length: CHARS_MAX }
+}
+
+fn shown(line: &[u32], window: Window) -> String {
+    let mut out = String::from(if window.from > 0 { "…" } else { "" });
+    let part = line.get(window.from..).unwrap_or_default();
+    for (at, code) in part.iter().enumerate().take(window.length) {
+        // A backslash that would be taken for one of our escapes is doubled.
+        let next = part.get(at + 1).and_then(|code| char::from_u32(*code));
+        if *code == u32::from('\\') && matches!(next, Some('u' | 'n' | 'r' | 't')) {
+            out.push('\\');
+        }
+        visible::push(&mut out, *code);
+    }
+    if part.len() > window.length {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,85 @@
+//! Colours, or none: decided once, and handed to every view.
+
+/// How text is painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Palette {
+    /// As it is.
+    Plain,
+    /// With the colours of the terminal.
+    Colour,
+}
+
+/// What the surroundings say about colours.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Surroundings<'a> {
+    /// Whether the text goes to a terminal.
+    pub(crate) terminal: bool,
+    /// `NO_COLOR`
+    pub(crate) no_color: Option<&'a str>,
+    /// `CLICOLOR_FORCE`
+    pub(crate) clicolor_force: Option<&'a str>,
+    /// `TERM`
+    pub(crate) term: Option<&'a str>,
+}
+
+impl Palette {
+    /// Colours for a terminal that has them, for nobody who says no, and for everybody who insists.
+    pub(crate) fn decide(around: Surroundings<'_>) -> Self {
+        let set = |variable: Option<&str>| variable.is_some_and(|value| !value.is_empty());
+        let forced = set(around.clicolor_force) && around.clicolor_force != Some("0");
+        let able = around.terminal && around.term != Some("dumb");
+        if !set(around.no_color) && (forced || able) { Self::Colour } else { Self::Plain }
+    }
+
+    /// What is gone, or wrong.
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// What is new.
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// What is to be seen first.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// What may be passed over.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Colour => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_that_have_them_unless_somebody_says_otherwise() {
+        let terminal = Surroundings { terminal: true, term: Some("xterm"), ..Default::default() };
+        let pipe = Surroundings { terminal: false, ..terminal };
+        for (around, coloured) in [
+            (terminal, true),
+            (pipe, false),
+            (Surroundings { term: Some("dumb"), ..terminal }, false),
+            (Surroundings { term: None, ..terminal }, true),
+            (Surroundings { no_color: Some("1"), ..terminal }, false),
+            (Surroundings { no_color: Some(""), ..terminal }, true),
+            (Surroundings { clicolor_force: Some("1"), ..pipe }, true),
+            (Surroundings { clicolor_force: Some("0"), ..pipe }, false),
+            (Surroundings { clicolor_force: Some("1"), no_color: Some("1"), ..pipe }, false),
+        ] {
+            let expected = if coloured { Palette::Colour } else { Palette::Plain };
+            assert_eq!(Palette::decide(around), expected, "{around:?}");
+        }
+    }
+}

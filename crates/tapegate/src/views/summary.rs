@@ -1,0 +1,53 @@
+//! What came of a replay, in words: one line of numbers, then what they stand for.
+
+use std::fmt::Write;
+
+use tapegate_core::player::Summary;
+
+use super::divergence::subject;
+
+/// How many of each are listed.
+const LISTED_MAX: usize = 5;
+
+/// The summary: its first line has the numbers, the last line its end.
+pub(crate) fn text(summary: &Summary) -> String {
+    let Summary { matched, unmatched, unused, .. } = summary;
+    let mut out = format!("matched {matched}, unmatched {unmatched}, unused {unused}");
+    let more = [
+        (summary.differing, "matched with other params"),
+        (summary.passed_on, "passed on to the server behind"),
+        (summary.courtesies, "answered without the tape"),
+        (u64::from(summary.sessions), "sessions"),
+    ];
+    let more = more.iter().filter(|(count, words)| *count > u64::from(*words == "sessions"));
+    let more: Vec<String> = more.map(|(count, words)| format!("{count} {words}")).collect();
+    if !more.is_empty() {
+        // Writing to a string cannot fail.
+        write!(out, " ({})", more.join(", ")).ok();
+    }
+    out.push('\n');
+    let divergences = summary.divergences.iter().map(|divergence| {
+        let what = subject(&divergence.method, divergence.name.as_deref());
+        format!("{what}: {}", divergence.reason.words())
+    });
+    list(&mut out, "unmatched", divergences, summary.unmatched);
+    let unused = summary.unused_first.iter().map(|unused| {
+        format!("#{} {}", unused.number, subject(&unused.method, unused.name.as_deref()))
+    });
+    list(&mut out, "unused", unused, summary.unused);
+    out
+}
+
+fn list(out: &mut String, word: &str, items: impl Iterator<Item = String>, count: u64) {
+    let mut listed = 0;
+    for item in items.take(LISTED_MAX) {
+        writeln!(out, "  {word:9} {item}").ok();
+        listed += 1;
+    }
+    if listed > 0 && count > listed {
+        writeln!(out, "  {word:9} … and {} more", count - listed).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Numbers and lists.
+
+use tapegate_core::player::{Divergence, Reason, Unused};
+
+use super::*;
+use crate::views::golden::assert_golden;
+
+fn diverged(method: &str, name: Option<&str>, reason: Reason) -> Divergence {
+    Divergence {
+        session: 1,
+        method: method.to_owned(),
+        name: name.map(str::to_owned),
+        request: Vec::new(),
+        reason,
+        nearest: Vec::new(),
+        passed_on: false,
+    }
+}
+
+#[test]
+fn the_summary_is_as_the_golden_has_it() {
+    let unused = |number: u32| Unused { number, method: "tools/list".to_owned(), name: None };
+    let all = [
+        Summary { matched: 12, sessions: 1, ..Summary::default() },
+        Summary {
+            matched: 12,
+            differing: 2,
+            courtesies: 1,
+            unmatched: 7,
+            passed_on: 3,
+            divergences: vec![
+                diverged("tools/call", Some("read_file\x1b"), Reason::NotRecorded),
+                diverged("tools/call", Some("read_file"), Reason::Exhausted),
+                diverged("tools/list", None, Reason::OutOfOrder),
+                diverged("ping", None, Reason::TapeEnded),
+                diverged("resources/read", Some("file:///a"), Reason::Unanswered),
+                diverged("tools/list", None, Reason::OutOfOrder),
+            ],
+            unused: 2,
+            unused_first: vec![unused(3), unused(9)],
+            sessions: 4,
+        },
+    ];
+    let told: Vec<String> = all.iter().map(text).collect();
+    assert_golden("summary.txt", &told.join("\n"));
+}

@@ -1,0 +1,24 @@
+//! The client's end of the wire, for every command that serves one.
+
+use std::os::fd::AsFd;
+
+use tapegate_wire::http::listen::{ListenError, Listener};
+use tapegate_wire::port::Port;
+use tapegate_wire::stdio::ClientPorts;
+
+use crate::exit::{Exit, Failure};
+
+/// A listener for clients that come by HTTP.
+pub(crate) async fn listen(address: &str) -> Result<Listener, Failure> {
+    Listener::bind(address).await.map_err(|error| match &error {
+        ListenError::Address(_) => Failure::new(Exit::Usage, error),
+        ListenError::Bind { .. } => Failure::new(Exit::Transport, error),
+    })
+}
+
+/// The ports of a client on standard input and output.
+pub(crate) fn client_ports() -> std::io::Result<ClientPorts> {
+    let input = rustix::stdio::stdin().as_fd().try_clone_to_owned()?;
+    let output = rustix::stdio::stdout().as_fd().try_clone_to_owned()?;
+    Ok(ClientPorts { input: Port::reader(input)?, output: Port::writer(output)? })
+}
