@@ -3,8 +3,6 @@
 //! A view turns data into text and does nothing else: it prints nothing, reads nothing, and what
 //! comes from a tape or a peer never reaches a terminal unseen.
 
-#![allow(dead_code, reason = "each command uses the views it has a use for")]
-
 /// Differences between two texts, as lines.
 pub(crate) mod diff;
 /// A request that the tape has no answer to, in words.
