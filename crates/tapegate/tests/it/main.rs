@@ -25,6 +25,7 @@ mod replay;
 mod reports;
 mod schema;
 mod sdk;
+mod sdk_replay;
 mod server_faults;
 mod support;
 mod tape;
