@@ -10,9 +10,9 @@ use super::palette::Palette;
 use super::visible::{self, Window};
 
 /// More of a value than this is not shown on a line.
-pub(super) const CHARS_MAX: usize = 100;
+pub(super) const CHARS_MAX: usize = 200;
 /// What is shown of a long value before its first difference.
-const BEFORE: usize = 30;
+const BEFORE: usize = 40;
 const PLACE_CHARS_MAX: usize = 200;
 
 /// The differences, each line with `indent` in front, the last with its end.
@@ -50,16 +50,23 @@ fn lines_of(difference: &Difference<'_>, palette: Palette) -> Vec<String> {
     let place = visible::inline(&difference.place.to_string(), PLACE_CHARS_MAX);
     let gone = |text: &str| palette.red(&format!("- {place}: {text}"));
     let come = |text: &str| palette.green(&format!("+ {place}: {text}"));
+    let titled = |lines: Vec<String>| std::iter::once(format!("  {place}:")).chain(lines).collect();
     let (old, new) = match difference.change {
-        Change::Added(new) => return vec![come(&alone(new))],
-        Change::Removed(old) => return vec![gone(&alone(old))],
+        Change::Added(new) => match lines::alone(new, "+", |line| palette.green(line)) {
+            Some(lines) => return titled(lines),
+            None => return vec![come(&alone(new))],
+        },
+        Change::Removed(old) => match lines::alone(old, "-", |line| palette.red(line)) {
+            Some(lines) => return titled(lines),
+            None => return vec![gone(&alone(old))],
+        },
         Change::Value { old, new } | Change::Kind { old, new } => (old, new),
     };
     match (visible::as_string(old), visible::as_string(new)) {
         (Some(one), Some(two)) => {
             let by_line = lines::has_lines(one) || lines::has_lines(two);
             if let Some(lines) = by_line.then(|| lines::diff(one, two, palette)).flatten() {
-                return std::iter::once(format!("  {place}:")).chain(lines).collect();
+                return titled(lines);
             }
             let window = window(one.scalars(), two.scalars());
             vec![gone(&visible::string(one, window)), come(&visible::string(two, window))]

@@ -36,8 +36,8 @@ fn a_long_string_is_cut_around_its_first_difference() {
         shown(&long("1"), &long("2")),
         format!(
             "- result: …\"{a}1{z}\"… (1001 characters)\n+ result: …\"{a}2{z}\"… (1001 characters)\n",
-            a = "a".repeat(30),
-            z = "z".repeat(39)
+            a = "a".repeat(40),
+            z = "z".repeat(119)
         )
     );
     let array = |middle: &str| format!("[{}{middle}]", "0,".repeat(300));
