@@ -52,6 +52,7 @@ fn stage_options(args: &Args, upstream: Option<Upstream>) -> StageOptions {
         behind: upstream.map(|upstream| upstream.link(headers)),
         patience: Patience::default(),
         notice: Rc::new(talk::warn),
+        farewell: "the replay has ended".to_owned(),
     }
 }
 
