@@ -19,8 +19,6 @@ pub(crate) mod report;
 pub(crate) mod sarif;
 /// What came of a replay, in words.
 pub(crate) mod summary;
-/// What a run found, in words.
-pub(crate) mod verdict;
 /// Text that can be seen, and that does nothing to a terminal.
 pub(crate) mod visible;
 
