@@ -22,7 +22,7 @@ fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
     assert!(seen[1][3].as_str().unwrap().contains("+ params.arguments.path: \"/tmp/b\""));
     assert!(assert_junit(&golden("report-none.xml")).is_empty());
     let seen = assert_junit(&golden("report-verify.xml"));
-    assert_eq!((&seen[1][0], &seen[1][1]), (&"verify.tools".into(), &"tool read_file".into()));
+    assert_eq!((&seen[0][0], &seen[0][1]), (&"verify.tools".into(), &"tool read_file".into()));
 }
 
 #[test]
