@@ -74,6 +74,9 @@ fn in_order(
     asked: &Asked<'_>,
     exact: bool,
 ) -> io::Result<Found> {
+    if tape.is_about_task(asked.signature) {
+        return by_request(tape, options, run, asked);
+    }
     if run.peek(tape).is_none() {
         match options.on_exhausted {
             OnExhausted::Cycle if run.has_begun() => run.rewind(),

@@ -70,7 +70,7 @@ impl Show<'_> {
     ) -> anyhow::Result<Exit> {
         let mut deck = self.copy.map(|copy| copy::deck(copy, self.clock));
         // The client's session is the first one of the new tape.
-        deck.iter_mut().for_each(|deck| drop(deck.open_session()));
+        deck.iter_mut().for_each(|deck| _ = deck.open_session());
         let cause = stage::run_stdio(&self.stage, client_ports()?, deck.as_mut(), signals).await;
         end(&cause, deck.as_mut())
     }
