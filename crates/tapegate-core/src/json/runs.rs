@@ -2,11 +2,23 @@
 
 /// How many bytes from the start need no look at all: no quote, backslash or control character.
 ///
-/// Eight bytes are tested as one number, which suits the short strings that messages are full of;
-/// once a string proves long, blocks are tested as a whole, so that the compiler can use vector
-/// instructions.
+/// Eight bytes are tested as one number, which suits the short strings that messages are full of.
 #[inline(always)]
 pub(super) fn plain_run(text: &[u8]) -> usize {
+    if let Some(word) = text.first_chunk() {
+        let marks = special_bytes(u64::from_le_bytes(*word));
+        if marks != 0 {
+            return marks.trailing_zeros() as usize / 8;
+        }
+    }
+    long_run(text)
+}
+
+/// The same for strings that are longer than a word, or stand at the end of the text. Once a
+/// string proves long, blocks are tested as a whole, so that the compiler can use vector
+/// instructions.
+#[inline(never)]
+fn long_run(text: &[u8]) -> usize {
     const WORD: usize = 8;
     const SHORT: usize = 64;
     let mut at = 0;
@@ -25,6 +37,7 @@ pub(super) fn plain_run(text: &[u8]) -> usize {
 }
 
 /// The length of the whole blocks at the start that hold nothing special.
+#[inline(never)]
 fn plain_blocks(text: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);

@@ -91,7 +91,9 @@ impl Teller<'_> {
                 self.tolerate(divergence, near)
             }
             (Reason::OutOfOrder, _) => {
-                "if the order does not matter, pass --match-mode by-request".to_owned()
+                let later = divergence.nearest.iter().any(|near| is_like(divergence, near));
+                let or = if later { "" } else { "; if it is new, record the session anew" };
+                format!("if the order does not matter, pass --match-mode by-request{or}")
             }
             (Reason::Exhausted, _) => {
                 "--on-exhausted last gives the last answer again, cycle begins anew".to_owned()

@@ -3,6 +3,7 @@
 //!
 //! The goldens of the views stand for every report, one of them with texts made to do harm.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::peers::{peer, tools};
 
-const GOLDENS: [&str; 2] = ["replay", "hostile"];
+const GOLDENS: [&str; 3] = ["replay", "verify", "hostile"];
 
 #[test]
 fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
@@ -20,6 +21,8 @@ fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
     assert_eq!(seen[1][1], "tools/call read_file");
     assert!(seen[1][3].as_str().unwrap().contains("+ params.arguments.path: \"/tmp/b\""));
     assert!(assert_junit(&golden("report-none.xml")).is_empty());
+    let seen = assert_junit(&golden("report-verify.xml"));
+    assert_eq!((&seen[0][0], &seen[0][1]), (&"verify.tools".into(), &"tool read_file".into()));
 }
 
 #[test]
@@ -60,6 +63,68 @@ fn json_reports_fit_the_schema() {
     let schema = repository().join("docs/schema/report.schema.json");
     let broken = read("json", &golden("report-none.json"), &schema).unwrap_err();
     assert!(broken.contains("'matched' is a required property"), "{broken}");
+}
+
+/// What each recipe of `docs/replay.md` prints, and its exit code.
+const RECIPES: [(&str, &str, i32); 6] = [
+    ("strict", "false\n", 1),
+    (
+        "unmatched",
+        "tools/call read_file: no recorded request asks for exactly this, nearest #7\n\
+         tools/call read_file: it was asked more often than it was recorded, nearest #7\n",
+        0,
+    ),
+    ("paths", "      2 params.arguments.path\n", 0),
+    ("unused", "tools/list\ntools/call write_file\n", 0),
+    ("requests", "", 0),
+    ("details", "", 0),
+];
+
+#[test]
+fn the_recipes_of_the_page_do_what_it_says() {
+    let page = page();
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(golden("report-replay.json"), folder.path().join("report.json")).unwrap();
+    let mut expected = RECIPES.iter();
+    for block in page.split("\n```bash report=").skip(1) {
+        let (name, rest) = block.split_once('\n').unwrap();
+        let (script, _) = rest.split_once("\n```").unwrap();
+        let run = Command::new("bash").args(["-c", script]).current_dir(&folder).output().unwrap();
+        let (known, printed, code) = expected.next().unwrap();
+        assert_eq!((name, run.status.code()), (*known, Some(*code)), "{run:?}");
+        let said = String::from_utf8(run.stdout).unwrap();
+        match name {
+            "details" => {
+                assert!(said.contains("\n    + params.arguments.path: \"/tmp/b\"\n"), "{said}")
+            }
+            _ => assert_eq!(said, *printed, "{name}"),
+        }
+    }
+    assert!(expected.next().is_none());
+    let requests = fs::read_to_string(folder.path().join("requests.jsonl")).unwrap();
+    assert!(
+        requests.starts_with("{\"jsonrpc\":\"2.0\",\"id\":4,") && requests.lines().count() == 1
+    );
+}
+
+#[test]
+fn the_examples_of_the_page_are_parts_of_real_reports() {
+    let page = page();
+    for (mark, file) in [
+        ("json report", "report-replay.json"),
+        ("xml report", "report-replay.xml"),
+        ("json sarif", "report-replay.sarif"),
+        ("text divergence", "divergence.txt"),
+        ("text summary", "summary.txt"),
+    ] {
+        let real = fs::read_to_string(golden(file)).unwrap();
+        let real: Vec<&str> = real.lines().map(|line| line.trim_end_matches(',')).collect();
+        let (_, block) = page.split_once(&format!("\n```{mark}\n")).unwrap();
+        let (block, _) = block.split_once("\n```").unwrap();
+        for line in block.lines().filter(|line| !line.contains('…')) {
+            assert!(real.contains(&line.trim_end_matches(',')), "{file} has no line {line}");
+        }
+    }
 }
 
 /// Reads a JUnit report: suite, name, result and text of every case.
@@ -109,6 +174,10 @@ fn read(kind: &str, file: &Path, schema: &Path) -> Result<Value, String> {
         return Err(String::from_utf8_lossy(&run.stderr).into_owned());
     }
     serde_json::from_slice(&run.stdout).map_err(|error| error.to_string())
+}
+
+fn page() -> String {
+    fs::read_to_string(repository().join("docs/replay.md")).unwrap()
 }
 
 fn golden(name: &str) -> PathBuf {

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     pub(super) server_messages: ServerMessagesWord,
     /// What does not count when requests are compared, such as `params.arguments.now` or
     /// `..timestamp`; repeatable, or separated by commas
-    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = path)]
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = crate::sizes::path)]
     pub(super) ignore: Vec<Path>,
     /// With sequential, take a call with other params for a request that is not on the tape,
     /// instead of warning about them
@@ -191,10 +191,6 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or("expected a number from 0 to 1".to_owned())
 }
 
-fn path(text: &str) -> Result<Path, String> {
-    Path::read(text.trim()).map_err(|fault| format!("character {}: {}", fault.at + 1, fault.what))
-}
-
 const EXAMPLES: &str = "\
 Examples:
   tapegate replay -r session.jsonl
@@ -208,5 +204,6 @@ In a client's config (.mcp.json):
   {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",
     \"args\": [\"replay\", \"-r\", \"/tmp/session.jsonl\"]}}}
 
-Exit 0: the client has gone, or Ctrl-C; 2: the tape is broken; 3: it could not be read; 4: HTTP
-could not be listened to; 6: the client asked for something that is not on the tape; 64: wrong usage.";
+Exit 0: the client has gone; 2: the tape is broken; 3: it could not be read; 4: HTTP could not be
+listened to; 6: the client asked for something that is not on the tape; 64: wrong usage; 130, 143:
+ended by a signal.";

@@ -46,6 +46,7 @@ fn every_reason_is_told_as_the_golden_has_it() {
         told(&behind, by_request),
         told(&diverged(Reason::Exhausted, vec![same()]), by_request),
         told(&diverged(Reason::OutOfOrder, vec![list(), same()]), Mode::Sequential),
+        told(&diverged(Reason::OutOfOrder, vec![list()]), Mode::Sequential),
         told(&diverged(Reason::OutOfOrder, vec![other()]), Mode::Sequential),
         told(&diverged(Reason::TapeEnded, vec![same()]), Mode::Sequential),
         told(&diverged(Reason::TapeEnded, vec![]), Mode::Sequential),
