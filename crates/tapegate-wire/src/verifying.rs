@@ -75,7 +75,8 @@ pub async fn run(
         if let Err(signal) = ended {
             return Ok(End::Signal(signal));
         }
-        if let Some(why) = farewell.unreachable.or(said_last).filter(|_| !heard) {
+        // A bridge answers for a server that it never reached.
+        if let Some(why) = farewell.unreachable.or(said_last.filter(|_| !heard)) {
             return Ok(End::Unheard(why));
         }
     }

@@ -30,7 +30,8 @@ pub(crate) fn headline(finding: &Finding) -> String {
         0 | 1 => String::new(),
         times => format!(" ({times} times)"),
     };
-    format!("{}{times}", words(finding))
+    let after = if finding.after_skipped { ", after calls that were not sent" } else { "" };
+    format!("{}{after}{times}", words(finding))
 }
 
 fn words(finding: &Finding) -> String {

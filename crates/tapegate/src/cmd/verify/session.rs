@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tapegate_core::verifier::{Options, Report as Found, Verifier};
 use tapegate_store::loaded::Loaded;
@@ -18,6 +19,9 @@ use crate::views::report::Report;
 use crate::views::report::verify::fill;
 use crate::views::{json, junit, sarif, verified};
 use crate::{reporting, talk};
+
+/// How long a server has to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Verifies the tape and prints what was found.
 pub(super) fn run(
@@ -47,7 +51,9 @@ pub(super) fn run(
 
 fn link(args: &Args) -> LinkOptions {
     let notice: Rc<dyn Fn(&str)> = if args.quiet { Rc::new(|_| ()) } else { Rc::new(talk::warn) };
-    LinkOptions { message_bytes_max: args.max_message_bytes, patience: Patience::default(), notice }
+    // Everything has been said, so nothing is lost by a server that is told to go.
+    let patience = Patience { grace: GRACE, ..Patience::default() };
+    LinkOptions { message_bytes_max: args.max_message_bytes, patience, notice }
 }
 
 /// Prints what was found, writes it down, and finds the exit code.

@@ -199,6 +199,7 @@ fn changed(finding: &Finding) -> Case {
     };
     let mut facts = facts(&finding.about);
     facts.push(("times", finding.times.to_string().into_bytes()));
+    facts.push(("after_skipped", finding.after_skipped.to_string().into_bytes()));
     facts.extend(sides(&finding.what));
     Case {
         name,
