@@ -30,6 +30,8 @@ pub(super) struct Told<'a> {
     pub(super) cancels: Option<&'a [u8]>,
     /// Of a client's request: what it asks for.
     pub(super) signature: Option<Signature>,
+    /// Whether it is a ping, which is answered without the tape.
+    pub(super) ping: bool,
 }
 
 impl<'a> Told<'a> {
@@ -64,6 +66,7 @@ impl<'a> Told<'a> {
             token: None,
             cancels: None,
             signature: None,
+            ping: false,
         };
         told.hear(text, said, signer);
         Some(told)
@@ -76,6 +79,7 @@ impl<'a> Told<'a> {
             Kind::Request => {
                 self.token = said.progress_token;
                 self.signature = (self.from == Side::Client).then(|| signer.sign(text, said));
+                self.ping = said.is_method("ping");
             }
             Kind::Notification => {
                 let progress = said.is_method("notifications/progress");
