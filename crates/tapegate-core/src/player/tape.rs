@@ -11,8 +11,9 @@ use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
 use crate::tape::index::{Bodies, Index, NONE, Slot};
 
-/// What a client asks about a task that it has begun.
-const TASK_METHODS: [&str; 4] = ["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"];
+/// What asks after tasks. Clients do so by a timer, so when they do is chance.
+const TASKS: [&str; 5] =
+    ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
 
 /// The tape that is played.
 pub(super) struct Tape {
@@ -24,8 +25,8 @@ pub(super) struct Tape {
     whole: Vec<u32>,
     ping: Signature,
     discover: Signature,
-    /// What clients ask about a task, by the clock and beside everything else.
-    tasks: [u32; 4],
+    /// What asks after tasks, by what it is like.
+    tasks: [u32; TASKS.len()],
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
 }
@@ -54,8 +55,8 @@ impl Tape {
         whole.sort_by_key(|ask| index.ask(*ask).slot);
         let ping = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
         let discover = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#);
-        let tasks = TASK_METHODS.map(|method| {
-            let text = format!(r#"{{"id":0,"method":"{method}"}}"#);
+        let tasks = TASKS.map(|method| {
+            let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
             sign(&signer, text.as_bytes()).like
         });
         Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes: None }
@@ -82,14 +83,14 @@ impl Tape {
         self.index.ask(ask).signature.hash == self.ping.hash
     }
 
-    /// Whether requests like this are about a task.
-    pub(super) fn is_about_task(&self, signature: Signature) -> bool {
+    /// Whether a request asks after a task, which has no place in an order.
+    pub(super) fn is_of_tasks(&self, signature: Signature) -> bool {
         self.tasks.contains(&signature.like)
     }
 
     /// Whether a request has no place in the order of the others.
-    pub(super) fn is_beside(&self, ask: u32) -> bool {
-        self.is_ping(ask) || self.is_about_task(self.index.ask(ask).signature)
+    pub(super) fn is_unordered(&self, ask: u32) -> bool {
+        self.is_ping(ask) || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
     /// Whether a request was a probe for a later revision than the server knew. Clients that know

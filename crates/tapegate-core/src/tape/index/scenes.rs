@@ -88,7 +88,7 @@ impl Session {
                 Side::Client => {
                     let token = token.clone();
                     self.latest = Some(Latest { slot, token });
-                    (&mut self.of_client, slot)
+                    (&mut self.of_client, if told.ping { NONE } else { slot })
                 }
                 Side::Server => (&mut self.of_server, self.current),
             };
@@ -98,6 +98,8 @@ impl Session {
 
     fn place(&mut self, told: &Told, text: &[u8], slot: u32, scenes: &mut Scenes) -> Place {
         match (told.from, told.kind) {
+            // Nothing may hang on a ping: it is never played.
+            (Side::Client, Kind::Request) if told.ping => Place::Nowhere,
             (Side::Client, Kind::Request) => Place::First,
             (Side::Client, Kind::Notification) => {
                 if let Some(id) = told.cancels {
@@ -135,7 +137,8 @@ impl Session {
         };
         scenes.slots[asked as usize].pair = slot;
         scenes.slots[slot as usize].pair = asked;
-        Place::In(scene)
+        // Only a ping of the client stands in no scene.
+        if told.from == Side::Server && scene == NONE { Place::Nowhere } else { Place::In(scene) }
     }
 
     /// The client's request whose progress a notification of the server tells. What comes on a

@@ -38,6 +38,8 @@ pub(super) struct Told {
     pub(super) cancels: Option<Span>,
     /// Of a client's request: what it asks for, with no slot yet.
     pub(super) asked: Option<Asked>,
+    /// Whether it is a ping, which is answered without the tape.
+    pub(super) ping: bool,
 }
 
 /// A part of a stretch that is not empty. Stretches are far below 4 GiB.
@@ -92,6 +94,7 @@ impl Told {
             token: None,
             cancels: None,
             asked: None,
+            ping: false,
         }
     }
 
@@ -146,6 +149,7 @@ impl Told {
         match self.kind {
             Kind::Request => {
                 self.token = span(said.progress_token);
+                self.ping = said.is_method("ping");
                 if self.from == Side::Client {
                     self.asked = Some(Asked::new(sign(), NONE));
                 }

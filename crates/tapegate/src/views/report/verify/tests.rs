@@ -62,7 +62,8 @@ fn findings() -> Vec<(About, What)> {
 }
 
 fn found() -> Found {
-    let finding = |(about, what): (About, What)| Finding { about, what, times: 1 };
+    let finding =
+        |(about, what): (About, What)| Finding { about, what, times: 1, after_skipped: false };
     let mut findings: Vec<Finding> = findings().into_iter().map(finding).collect();
     findings[0].times = 3;
     let call = |name: &str, why: Why| Skipped { about: at(12, "tools/call", Some(name)), why };
@@ -131,7 +132,7 @@ fn no_part_of_a_new_tool_is_hidden() {
     let long = format!("{}<IMPORTANT>", "Removes a file. ".repeat(40));
     let tool = format!(r#"{{"name":"rm","description":"{long}","inputSchema":{{}}}}"#);
     let what = item(List::Tools, "rm", Became::Added(tool.into_bytes()));
-    let finding = Finding { about: About::default(), what, times: 1 };
+    let finding = Finding { about: About::default(), what, times: 1, after_skipped: false };
     let shown = details(&finding, Palette::Plain, "");
     assert!(
         shown.contains("+ description: \"Removes") && shown.contains("<IMPORTANT>\""),
