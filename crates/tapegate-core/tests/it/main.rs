@@ -7,4 +7,5 @@ mod player;
 mod relay;
 mod replays;
 mod streams;
+mod stretches;
 mod tapes;
