@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
@@ -18,8 +18,11 @@ use tapegate_core::tape::{Finding, Reader};
 
 use crate::source::Watch;
 
-/// How long a piece is.
-const PIECE_BYTES: u64 = 128 * 1024;
+/// How long a piece is at least and at most. What lies in memory is small beside the index, and
+/// what two workers read, the end of a piece's last line, is small beside the piece.
+const PIECE_BYTES: RangeInclusive<u64> = 128 * 1024..=512 * 1024;
+/// Into how many pieces a tape is divided, if they are of a good length.
+const PIECES: u64 = 1024;
 /// How much is read behind a piece at first, to find the end of its last line.
 const BEHIND_BYTES: usize = 4 * 1024;
 /// How many bytes may follow a piece before the next stretch begins, if there are lines in them.
@@ -36,6 +39,8 @@ const WORKERS_MAX: usize = 4;
 struct Pieces<'a> {
     file: &'a File,
     bytes: u64,
+    /// How long a piece is.
+    piece: u64,
     signer: &'a Signer,
 }
 
@@ -63,7 +68,8 @@ pub(crate) fn index(
     signer: &Signer,
     watch: &mut Watch,
 ) -> Result<(Index, Vec<Finding>), Refusal> {
-    let pieces = Pieces { file, bytes, signer };
+    let piece = (bytes / PIECES).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end());
+    let pieces = Pieces { file, bytes, piece, signer };
     let mut splicer = Splicer::new(signer.clone());
     let workers = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
     let whole = match pieces.count() {
@@ -82,7 +88,7 @@ fn one_by_one(
     let io = |source| Refusal::Io { line: 0, source };
     let bytes = file.metadata().map_err(io)?.len();
     file.rewind().map_err(io)?;
-    let mut reader = Reader::new(BufReader::with_capacity(PIECE_BYTES as usize, file));
+    let mut reader = Reader::new(BufReader::with_capacity(*PIECE_BYTES.end() as usize, file));
     let mut splicer = Splicer::new(signer.clone());
     while let Some(next) = reader.next() {
         if let Ok(numbered) = &next {
@@ -96,7 +102,7 @@ fn one_by_one(
 
 impl Pieces<'_> {
     fn count(self) -> u64 {
-        self.bytes.div_ceil(PIECE_BYTES)
+        self.bytes.div_ceil(self.piece)
     }
 
     /// Reads all pieces in this thread; false if that cannot be.
@@ -135,7 +141,7 @@ impl Pieces<'_> {
                     Err(trouble) => return Trouble::refused(trouble),
                 };
                 sheet.splice(splicer)?;
-                watch(self.bytes.min((piece + 1) * PIECE_BYTES), self.bytes);
+                watch(self.bytes.min((piece + 1) * self.piece), self.bytes);
                 // A worker that has nothing left to do needs no sheet.
                 drop(give_back.send(sheet));
             }
@@ -161,13 +167,13 @@ impl Pieces<'_> {
 
     /// Reads the stretch of a piece.
     fn read(self, piece: u64, sheet: &mut Sheet) -> Result<(), Trouble> {
-        let start = piece * PIECE_BYTES;
-        let end = self.bytes.min(start + PIECE_BYTES);
+        let start = piece * self.piece;
+        let end = self.bytes.min(start + self.piece);
         // Whether a line begins with the piece is told by the byte before it.
         let from = start.saturating_sub(1);
         let length = (end - from) as usize;
         sheet.bytes.truncate(length + BEHIND_BYTES);
-        sheet.bytes.shrink_to(2 * PIECE_BYTES as usize);
+        sheet.bytes.shrink_to(2 * self.piece as usize);
         let filled = self.fill(&mut sheet.bytes, 0, from, length + BEHIND_BYTES)?;
         let first = if piece == 0 { Some(0) } else { cut(&sheet.bytes[..filled]) };
         let (mut text, mut last) = (0..0, false);
@@ -281,7 +287,7 @@ mod tests {
 
     #[test]
     fn lines_of_any_length_are_read_wherever_pieces_end() {
-        let piece = PIECE_BYTES as usize;
+        let piece = *PIECE_BYTES.start() as usize;
         let lengths = [10, piece, 0, 3 * piece, 7, piece / 2, piece / 2, piece - 200, 1, 5 * piece];
         let text: String = (0..60).map(|n| line(n, lengths[n as usize % lengths.len()])).collect();
         agree(&text, 60);
@@ -322,8 +328,12 @@ mod tests {
     #[test]
     fn a_file_that_is_shorter_than_it_was_is_an_error() {
         let file = tempfile::tempfile().unwrap();
-        let made =
-            index(&file, 10 * PIECE_BYTES, &Signer::default(), &mut (Box::new(|_, _| ()) as Watch));
+        let made = index(
+            &file,
+            10 * PIECE_BYTES.start(),
+            &Signer::default(),
+            &mut (Box::new(|_, _| ()) as Watch),
+        );
         assert!(matches!(made, Err(Refusal::Io { .. })));
     }
 }
