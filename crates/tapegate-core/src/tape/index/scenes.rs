@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::NONE;
-use super::open::Open;
+use super::open::{Open, Request};
 use super::packed::{Flag, Packed};
 use super::told::Told;
 use crate::frame::Kind;
@@ -92,7 +92,7 @@ impl Session {
                 }
                 Side::Server => (&mut self.of_server, self.current),
             };
-            asker.ask(id, token, slot, told.seq, scene);
+            asker.ask(id, Request { slot, seq: told.seq, scene, token });
         }
     }
 
