@@ -158,7 +158,7 @@ impl Player {
             options,
             desk: Desk::new(notice),
             seats: HashMap::new(),
-            shared_run: global.then(|| Run::new(Part::Whole)),
+            shared_run: global.then(|| Run::new(0, Part::Whole)),
             played,
             sessions: 0,
             failed: None,

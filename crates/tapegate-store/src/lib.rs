@@ -4,6 +4,8 @@
 //! anything it tells of is sent, and synced to the disk by another thread. Readers never modify a
 //! file.
 
+/// A file of ours that is no tape.
+pub mod document;
 /// A tape that is ready to be played.
 pub mod loaded;
 /// The bodies of a tape.
@@ -19,5 +21,6 @@ mod beside;
 mod file;
 mod flusher;
 mod gzip;
+mod stretches;
 
 pub use file::OpenError;

@@ -11,6 +11,8 @@ pub mod clock;
 pub mod deck;
 /// HTTP towards the client, the server, or both.
 pub mod http;
+/// A live server that is talked to from inside.
+pub mod link;
 /// A descriptor that never blocks us and whose flags are never touched.
 pub mod port;
 /// Signals that end a session.

@@ -4,6 +4,10 @@
 //! do so for the shell or the agent too, and a kill -9 would leave them so. Instead a socket is
 //! asked not to wait call by call, a pipe or terminal is opened again for a description of our
 //! own, and where that is not allowed a call is made only after `poll` says that it cannot block.
+//!
+//! Both ends may also be inside the process; then there is no descriptor at all.
+
+mod inside;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,13 +21,25 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::raw;
+use inside::{Reader, Writer};
 
 /// What a blocking pipe surely takes after `poll` said it is writable.
 const SURE_BYTES: usize = 4096;
 
 /// One direction of a stream.
 #[derive(Debug)]
-pub struct Port {
+pub struct Port(End);
+
+#[derive(Debug)]
+enum End {
+    Outside(Outside),
+    Reads(Reader),
+    Writes(Writer),
+}
+
+/// A descriptor.
+#[derive(Debug)]
+struct Outside {
     how: How,
     /// Whether a short read has emptied it. A terminal gives one line at a time.
     gives_all: bool,
@@ -51,20 +67,82 @@ enum How {
 impl Port {
     /// A port to read from, made of a descriptor that others may share.
     pub fn reader(fd: OwnedFd) -> io::Result<Self> {
-        Self::shared(fd, Interest::READABLE, OpenOptions::new().read(true))
+        Outside::shared(fd, Interest::READABLE, OpenOptions::new().read(true)).map(Self::outside)
     }
 
     /// A port to write to, made of a descriptor that others may share.
     pub fn writer(fd: OwnedFd) -> io::Result<Self> {
-        Self::shared(fd, Interest::WRITABLE, OpenOptions::new().write(true))
+        Outside::shared(fd, Interest::WRITABLE, OpenOptions::new().write(true)).map(Self::outside)
     }
 
     /// A port made of a descriptor that is ours alone and does not block.
     pub fn own(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
-        Ok(Self { how: How::Own, gives_all: true, fd: Fd::Watched(ready) })
+        Ok(Self::outside(Outside { how: How::Own, gives_all: true, fd: Fd::Watched(ready) }))
     }
 
+    /// A stream inside the process: what is written to the second comes out of the first.
+    pub fn pair() -> (Self, Self) {
+        let (reader, writer) = inside::pipe();
+        (Self(End::Reads(reader)), Self(End::Writes(writer)))
+    }
+
+    fn outside(outside: Outside) -> Self {
+        Self(End::Outside(outside))
+    }
+
+    /// Reads once there is something to read. 0 means the end.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &self.0 {
+            End::Outside(port) => port.read(buffer).await,
+            End::Reads(port) => Ok(port.read(buffer).await),
+            End::Writes(_) => Err(wrong_way()),
+        }
+    }
+
+    /// Writes some of `bytes` without waiting; 0 means that it would have to.
+    pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.0 {
+            End::Outside(port) => port.write_now(bytes),
+            End::Reads(_) => Err(wrong_way()),
+            End::Writes(port) => port.write_now(bytes),
+        }
+    }
+
+    /// Writes some of `bytes` once there is room.
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.0 {
+            End::Outside(port) => port.write(bytes).await,
+            End::Reads(_) => Err(wrong_way()),
+            End::Writes(port) => port.write(bytes).await,
+        }
+    }
+
+    /// Whether a read would give something now.
+    pub fn is_readable(&self) -> bool {
+        match &self.0 {
+            End::Outside(port) => {
+                port.poll(PollFlags::IN).is_ok_and(|flags| flags.contains(PollFlags::IN))
+            }
+            End::Reads(port) => port.is_readable(),
+            End::Writes(_) => false,
+        }
+    }
+
+    /// Whether nobody can read what is written here any more.
+    pub fn has_hung_up(&self) -> bool {
+        let gone = PollFlags::ERR | PollFlags::HUP;
+        match &self.0 {
+            End::Outside(port) => {
+                port.poll(PollFlags::empty()).is_ok_and(|flags| flags.intersects(gone))
+            }
+            End::Reads(_) => false,
+            End::Writes(port) => port.has_hung_up(),
+        }
+    }
+}
+
+impl Outside {
     fn shared(fd: OwnedFd, interest: Interest, options: &OpenOptions) -> io::Result<Self> {
         let sort = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         let (how, fd) = match sort {
@@ -92,8 +170,7 @@ impl Port {
         Self { how: How::Own, gives_all: true, fd: Fd::Ready(fd) }
     }
 
-    /// Reads once there is something to read. 0 means the end.
-    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Fd::Watched(ready) = &self.fd else { return self.try_read(buffer) };
         loop {
             let mut guard = ready.readable().await?;
@@ -112,8 +189,7 @@ impl Port {
         }
     }
 
-    /// Writes some of `bytes` without waiting; 0 means that it would have to.
-    pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+    fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.try_write(bytes) {
                 Ok(count) => return Ok(count),
@@ -124,8 +200,7 @@ impl Port {
         }
     }
 
-    /// Writes some of `bytes` once there is room.
-    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let Fd::Watched(ready) = &self.fd else { return self.try_write(bytes) };
         loop {
             let mut guard = ready.writable().await?;
@@ -135,17 +210,6 @@ impl Port {
                 Err(_) => {}
             }
         }
-    }
-
-    /// Whether a read would give something now.
-    pub fn is_readable(&self) -> bool {
-        self.poll(PollFlags::IN).is_ok_and(|flags| flags.contains(PollFlags::IN))
-    }
-
-    /// Whether nobody can read what is written here any more.
-    pub fn has_hung_up(&self) -> bool {
-        let gone = PollFlags::ERR | PollFlags::HUP;
-        self.poll(PollFlags::empty()).is_ok_and(|flags| flags.intersects(gone))
     }
 
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -185,6 +249,10 @@ impl Port {
             Fd::Ready(fd) => fd.as_fd(),
         }
     }
+}
+
+fn wrong_way() -> io::Error {
+    io::ErrorKind::Unsupported.into()
 }
 
 /// A description of our own for the same pipe or terminal.

@@ -7,7 +7,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that ask us to end.
 #[derive(Debug)]
-pub struct Signals {
+pub struct Signals(Option<Heard>);
+
+#[derive(Debug)]
+struct Heard {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
@@ -19,20 +22,26 @@ pub struct Signals {
 impl Signals {
     /// Listens from now on.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self {
+        Ok(Self(Some(Heard {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
             _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
-        })
+        })))
+    }
+
+    /// Listens to nothing, for a session that somebody inside the process ends.
+    pub fn never() -> Self {
+        Self(None)
     }
 
     /// Waits for the next signal and returns its number.
     pub async fn next(&mut self) -> i32 {
+        let Some(heard) = &mut self.0 else { return std::future::pending().await };
         tokio::select! {
-            _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-            _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
-            _ = self.hang_up.recv() => SignalKind::hangup().as_raw_value(),
+            _ = heard.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = heard.terminate.recv() => SignalKind::terminate().as_raw_value(),
+            _ = heard.hang_up.recv() => SignalKind::hangup().as_raw_value(),
         }
     }
 }

@@ -4,9 +4,11 @@
 //! actor what the client says, and sends what the actor says, many lines with one read and one
 //! write. A client that does not read is not read from either; nothing gathers without a bound.
 
+mod behind;
 mod desk;
 mod outbox;
 mod seat;
+mod sitting;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,9 +21,11 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::deck::Deck;
+use crate::link::{LinkOptions, Upstream};
 use crate::signals::Signals;
 use crate::stdio::{Cause, ClientPorts, Patience};
 use seat::Seat;
+pub(crate) use sitting::Sitting;
 
 /// How long an actor that wants to end may go on with what it has begun.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
@@ -30,8 +34,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Stage {
     actor: Rc<RefCell<dyn Actor>>,
     clock: Clock,
-    message_bytes_max: usize,
-    patience: Patience,
+    options: StageOptions,
     /// How many seats were ever taken.
     seats: Cell<u32>,
     /// When the actor's time is up, once it wants to end.
@@ -39,19 +42,34 @@ pub struct Stage {
     news: Notify,
 }
 
+/// How a stage is kept.
+pub struct StageOptions {
+    /// The largest message that is heard, of a client and of a server behind.
+    pub message_bytes_max: usize,
+    /// The server behind, if the actor may ask one.
+    pub behind: Option<Upstream>,
+    /// How long a server behind has to end.
+    pub patience: Patience,
+    /// Takes what a person may want to know.
+    pub notice: Rc<dyn Fn(&str)>,
+    /// What a client is told whose request is not answered because the actor has ended.
+    pub farewell: String,
+}
+
+impl StageOptions {
+    fn link(&self) -> LinkOptions {
+        let (patience, notice) = (self.patience, Rc::clone(&self.notice));
+        LinkOptions { message_bytes_max: self.message_bytes_max, patience, notice }
+    }
+}
+
 impl Stage {
     /// A stage for `actor`, which is told the time by `clock`.
-    pub fn new(
-        actor: Rc<RefCell<dyn Actor>>,
-        clock: Clock,
-        message_bytes_max: usize,
-        patience: Patience,
-    ) -> Rc<Self> {
+    pub fn new(actor: Rc<RefCell<dyn Actor>>, clock: Clock, options: StageOptions) -> Rc<Self> {
         Rc::new(Self {
             actor,
             clock,
-            message_bytes_max,
-            patience,
+            options,
             seats: Cell::new(0),
             stop: Cell::new(None),
             news: Notify::new(),
@@ -63,9 +81,26 @@ impl Stage {
         Number(self.seats.get())
     }
 
+    /// Whether the actor wants to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.get().is_some()
+    }
+
+    /// Waits until the actor wants to end.
+    pub(crate) async fn stopped(&self) {
+        while !self.is_stopping() {
+            self.news.notified().await;
+        }
+    }
+
+    /// What a client is told whose request is not answered because the actor has ended.
+    pub(crate) fn farewell(&self) -> &str {
+        &self.options.farewell
+    }
+
     /// Ends everything: nothing more is read at any seat.
     fn stop(&self) {
-        if self.stop.get().is_none() {
+        if !self.is_stopping() {
             self.stop.set(Some(Instant::now() + STOP_PATIENCE));
             self.news.notify_waiters();
         }

@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod exit;
 mod redaction;
+mod reporting;
 mod sizes;
 mod talk;
 mod taping;

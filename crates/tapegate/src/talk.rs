@@ -28,11 +28,6 @@ pub(crate) fn warn(words: &str) {
     say_raw(&format!("tapegate: warning: {words}\n"));
 }
 
-/// Says several lines, each with its end, that a view has made.
-pub(crate) fn show(lines: &str) {
-    say_raw(&format!("tapegate: {lines}"));
-}
-
 /// Whether what is said may be in colour.
 pub(crate) fn palette() -> Palette {
     let read = |name: &str| std::env::var(name).ok();

@@ -1,6 +1,7 @@
 //! Where an MCP server is, as a command line says it.
 
 use tapegate_wire::http::upstream;
+use tapegate_wire::link;
 
 use crate::exit::{Exit, Failure};
 
@@ -62,6 +63,14 @@ impl Upstream {
     /// A client for the server at `url`.
     pub(crate) fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
         upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
+    }
+
+    /// The server as the wire links to it.
+    pub(crate) fn link(self, headers: Vec<String>) -> link::Upstream {
+        match self {
+            Self::Command(argv) => link::Upstream::Command(argv),
+            Self::Http(url) => link::Upstream::Http { url, headers },
+        }
     }
 
     /// The upstream as a tape's header names it.

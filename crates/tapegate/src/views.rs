@@ -3,20 +3,27 @@
 //! A view turns data into text and does nothing else: it prints nothing, reads nothing, and what
 //! comes from a tape or a peer never reaches a terminal unseen.
 
-#![allow(dead_code, reason = "each command uses the views it has a use for")]
-
 /// Differences between two texts, as lines.
 pub(crate) mod diff;
 /// A request that the tape has no answer to, in words.
 pub(crate) mod divergence;
+/// JSON, and the report in it.
+pub(crate) mod json;
+/// The report for CI systems.
+pub(crate) mod junit;
 /// Colours, or none.
 pub(crate) mod palette;
+/// What a run found, for machines.
+pub(crate) mod report;
+/// The report for code scanning.
+pub(crate) mod sarif;
 /// What came of a replay, in words.
 pub(crate) mod summary;
 /// Text that can be seen, and that does nothing to a terminal.
 pub(crate) mod visible;
 
 mod lines;
+mod tame;
 
 #[cfg(test)]
 mod golden;

@@ -7,7 +7,7 @@ use super::behind::Behind;
 use super::run::Run;
 use super::scene::{Scene, Wait};
 use crate::actor::Act;
-use crate::frame::Frame;
+use crate::frame::{Frame, same_id};
 use crate::json::{self, Edits};
 use crate::pending::IdKey;
 
@@ -25,6 +25,9 @@ pub(super) struct Live {
     pub(super) shared: bool,
     /// What it has used of the tape; of a shared one, a run for each client that seems to be there.
     pub(super) runs: Vec<Run>,
+    pub(super) runs_made: u32,
+    /// The run that what was asked last belongs to.
+    pub(super) run: u32,
     /// The raw params of its initialize.
     pub(super) initialize: Option<Vec<u8>>,
     pub(super) behind: Behind,
@@ -42,6 +45,8 @@ pub(super) struct Live {
     renamed: Map<IdKey, Vec<u8>>,
     names_made: u32,
     tokens: Map<IdKey, Vec<u8>>,
+    /// The live ids of subscriptions, by run and recorded id.
+    subscriptions: Map<(u32, IdKey), Vec<u8>>,
     batches: Map<u32, Batch>,
     batches_made: u32,
     missing: HashSet<String>,
@@ -201,6 +206,24 @@ impl Live {
     /// The live token that stands for a recorded one.
     pub(super) fn token(&self, recorded: &[u8]) -> Option<&[u8]> {
         self.tokens.get(&IdKey::new(recorded)).map(Vec::as_slice)
+    }
+
+    /// Remembers which live subscription stands for a recorded one.
+    pub(super) fn subscribe(&mut self, run: u32, recorded: &[u8], id: &[u8]) {
+        if self.subscriptions.len() >= NAMES_MAX {
+            self.subscriptions.clear();
+        }
+        self.subscriptions.insert((run, IdKey::new(recorded)), id.to_vec());
+    }
+
+    /// Forgets a subscription that the client has ended.
+    pub(super) fn unsubscribe(&mut self, id: &[u8]) {
+        self.subscriptions.retain(|_, subscription| !same_id(subscription, id));
+    }
+
+    /// The id of the live subscription that stands for a recorded one.
+    pub(super) fn subscription(&self, run: u32, recorded: &[u8]) -> Option<&[u8]> {
+        self.subscriptions.get(&(run, IdKey::new(recorded))).map(Vec::as_slice)
     }
 
     /// Whether the client has said that it can answer this request of a server.

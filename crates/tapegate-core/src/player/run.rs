@@ -10,6 +10,8 @@ const SIDE_BY_SIDE_MAX: usize = 256;
 /// What one conversation has used of the tape: its place in order, and what was given out.
 #[derive(Debug)]
 pub(super) struct Run {
+    /// Its number among those of its session.
+    pub(super) number: u32,
     /// The session of the tape that it plays; with one place for all sessions, the whole tape.
     part: Part,
     /// How many requests of its part lie behind it.
@@ -34,9 +36,18 @@ pub(super) enum Part {
 }
 
 impl Run {
-    pub(super) fn new(part: Part) -> Self {
+    pub(super) fn new(number: u32, part: Part) -> Self {
         let (search, last) = (HashMap::default(), HashMap::default());
-        Self { part, place: 0, ahead: Vec::new(), used: Bits::default(), taken: 0, search, last }
+        Self {
+            number,
+            part,
+            place: 0,
+            ahead: Vec::new(),
+            used: Bits::default(),
+            taken: 0,
+            search,
+            last,
+        }
     }
 
     /// The session of the tape that is played, if it is one.

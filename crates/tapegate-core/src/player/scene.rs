@@ -26,6 +26,8 @@ const REPLY_NS_MAX: u64 = 60_000_000_000;
 pub(super) struct Scene {
     /// Its number in the session.
     pub(super) number: u32,
+    /// The run that it is part of.
+    run: u32,
     /// The client's recorded message.
     anchor: u32,
     /// The next message to play.
@@ -50,7 +52,6 @@ pub(super) struct Scene {
 /// What the recorded request called itself, and what stands for that now.
 #[derive(Debug, Default)]
 struct Names {
-    id: Option<Box<[u8]>>,
     token: Option<Box<[u8]>>,
     live_token: Option<Box<[u8]>>,
 }
@@ -70,9 +71,10 @@ pub(super) enum Wait {
 
 impl Scene {
     /// A scene that begins with what the client has said.
-    pub(super) fn new(number: u32, anchor: u32, slot: &Slot, at: At) -> Self {
+    pub(super) fn new((number, run): (u32, u32), anchor: u32, slot: &Slot, at: At) -> Self {
         Self {
             number,
+            run,
             anchor,
             next: slot.next,
             id: None,
@@ -102,7 +104,6 @@ impl Scene {
             let frame = Frame::read(tape.text(&slot)?);
             let recorded = frame.envelope();
             self.names = Names {
-                id: recorded.and_then(|recorded| recorded.id).map(Into::into),
                 token: recorded.and_then(|recorded| recorded.progress_token).map(Into::into),
                 live_token: said.progress_token.map(Into::into),
             };
@@ -214,11 +215,10 @@ impl Scene {
             let Some(meant) = self.live_token(live, token) else { return };
             edits.replace(token, meant);
         }
-        if let (Some(named), Some(recorded), Some(id)) =
-            (said.subscription_id, &self.names.id, &self.id)
-            && same_id(named, recorded)
-        {
-            edits.replace(named, id);
+        if let Some(subscription) = said.subscription_id {
+            // News of a subscription that nobody has is for nobody.
+            let Some(id) = live.subscription(self.run, subscription) else { return };
+            edits.replace(subscription, id);
         }
         if let (true, Some(request)) = (said.is_method("notifications/cancelled"), said.request_id)
         {

@@ -131,7 +131,8 @@ impl Turn<'_, '_> {
             return self.find_for_one_of_many(asked);
         }
         if self.live.runs.is_empty() {
-            let run = open_run(&self.context, self.played, asked);
+            let run = open_run(&self.context, self.live, self.played, asked);
+            self.live.run = run.number;
             self.live.runs.push(run);
         }
         let Context { tape, options } = &mut self.context;
@@ -150,15 +151,17 @@ impl Turn<'_, '_> {
                 match find::find(tape, options, run, asked, exact)? {
                     missing @ Found::Nothing { .. } => nothing = missing,
                     found => {
+                        self.live.run = run.number;
                         self.forget_finished();
                         return Ok(found);
                     }
                 }
             }
             if begins && self.live.runs.len() < RUNS_MAX {
-                let mut run = open_run(&self.context, self.played, asked);
+                let mut run = open_run(&self.context, self.live, self.played, asked);
                 let Context { tape, options } = &mut self.context;
                 let found = find::find(tape, options, &mut run, asked, options.strict_params)?;
+                self.live.run = run.number;
                 self.live.runs.push(run);
                 return Ok(found);
             }
@@ -211,9 +214,15 @@ impl Turn<'_, '_> {
         if said.is_method("initialize") {
             self.compare_versions(said, ask)?;
         }
+        if let (true, Some(id)) = (said.is_method("subscriptions/listen"), said.id) {
+            let frame = Frame::read(self.context.tape.request(ask)?);
+            let recorded = frame.envelope().and_then(|recorded| recorded.id);
+            let run = self.live.run;
+            recorded.into_iter().for_each(|recorded| self.live.subscribe(run, recorded, id));
+        }
         let number = self.live.scene_number();
         let anchor = self.context.tape.index.ask(ask).slot;
-        let scene = Scene::new(number, anchor, &slot, self.at);
+        let scene = Scene::new((number, self.live.run), anchor, &slot, self.at);
         let scene = scene.answering(said, batch, self.context.tape)?;
         if let Some((recorded, token)) = scene.token() {
             self.live.learn_token(recorded, token);
@@ -303,6 +312,7 @@ impl Turn<'_, '_> {
             && let Some(scene) = self.live.take_cancelled(id)
         {
             self.live.settle(scene.batch.filter(|_| !scene.answered), self.act);
+            self.live.unsubscribe(id);
         }
         self.live.pass_note(text, said, self.act);
         let Some(method) = said.method else { return Ok(()) };
@@ -316,7 +326,7 @@ impl Turn<'_, '_> {
             return Ok(());
         }
         let number = self.live.scene_number();
-        self.play_on(Scene::new(number, anchor, &slot, self.at))
+        self.play_on(Scene::new((number, self.live.run), anchor, &slot, self.at))
     }
 
     fn reply(&mut self, text: &[u8], said: &Envelope<'_>) -> io::Result<()> {
@@ -394,7 +404,7 @@ impl Turn<'_, '_> {
 
 /// A run through the session of the tape that fits the first request best: one that begins with
 /// the same, has been played least, and comes first.
-fn open_run(context: &Context<'_>, played: &mut [u32], asked: &Asked<'_>) -> Run {
+fn open_run(context: &Context<'_>, live: &mut Live, played: &mut [u32], asked: &Asked<'_>) -> Run {
     let index = &context.tape.index;
     let begins = |session: usize| {
         let asks = &index.sessions()[session];
@@ -404,5 +414,6 @@ fn open_run(context: &Context<'_>, played: &mut [u32], asked: &Asked<'_>) -> Run
     if let Some(session) = best {
         played[session] += 1;
     }
-    Run::new(Part::Session(best.unwrap_or(0) as u32))
+    live.runs_made += 1;
+    Run::new(live.runs_made, Part::Session(best.unwrap_or(0) as u32))
 }

@@ -8,3 +8,4 @@ mod relay;
 mod replays;
 mod streams;
 mod tapes;
+mod verifier;

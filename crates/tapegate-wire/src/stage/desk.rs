@@ -18,8 +18,10 @@ use crate::stdio::answered;
 /// How much may wait for a client that does not read before the actor is told nothing more. A few
 /// small requests may elicit large answers, so it is looked at after every line.
 const OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Why there is no server behind.
-const NOBODY: &str = "there is no server behind";
+/// How much the actor may ask of a server behind that does not read before it is told nothing more.
+const ASK_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How much it may be asked before the server itself is not heard either.
+const ASK_BYTES_UTMOST: usize = 4 * ASK_BYTES_MAX;
 
 /// Where one seat tells the actor what happens.
 pub(super) struct Desk<'d> {
@@ -27,16 +29,16 @@ pub(super) struct Desk<'d> {
     number: Number,
     /// What the client is to be told.
     pub(super) out: Outbox,
+    /// What the server behind is to be asked.
+    pub(super) ask: Outbox,
     /// Where it is recorded, if it is.
     deck: Option<&'d mut Deck>,
-    /// Whether a server behind was asked for that is not there.
-    missed: bool,
 }
 
 impl<'d> Desk<'d> {
     pub(super) fn new(stage: &Rc<Stage>, deck: Option<&'d mut Deck>) -> Self {
         let (number, stage) = (stage.next_seat(), Rc::clone(stage));
-        Self { stage, number, out: Outbox::default(), deck, missed: false }
+        Self { stage, number, out: Outbox::default(), ask: Outbox::default(), deck }
     }
 
     /// This moment.
@@ -51,17 +53,22 @@ impl<'d> Desk<'d> {
 
     /// Whether the actor has more to say by itself.
     pub(super) fn is_busy(&self) -> bool {
-        self.missed || self.stage.actor.borrow().busy(self.number)
+        self.stage.actor.borrow().busy(self.number)
     }
 
     /// Whether the actor may be told more.
     pub(super) fn has_room(&self) -> bool {
-        self.out.left() < OUT_BYTES_MAX
+        self.out.left() < OUT_BYTES_MAX && self.ask.left() < ASK_BYTES_MAX
+    }
+
+    /// Whether it may be told what the server behind says, which may be what makes that one read.
+    pub(super) fn has_room_behind(&self) -> bool {
+        self.out.left() < OUT_BYTES_MAX && self.ask.left() < ASK_BYTES_UTMOST
     }
 
     /// Tells the actor what happened.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
-        let Self { stage, number, out, deck, missed } = self;
+        let Self { stage, number, out, ask, deck } = self;
         let mut stop = false;
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
             Act::Say(parts) => {
@@ -70,7 +77,7 @@ impl<'d> Desk<'d> {
                     record(deck, at, Side::Server, bytes, true);
                 }
             }
-            Act::Ask(_) => *missed = true,
+            Act::Ask(parts) => drop(ask.add(parts)),
             Act::Stop => stop = true,
         });
         if stop {
@@ -99,14 +106,7 @@ impl<'d> Desk<'d> {
             let event = Event::Marked { lane, from, bytes, why: TOO_LARGE, delivered: true };
             deck.feed(at, event, &mut |_| ());
         }
-        self.feed(at, Cue::TooLarge { message, bytes_max: self.stage.message_bytes_max });
-    }
-
-    /// Tells the actor what came of what it asked the server behind.
-    pub(super) fn hear_behind(&mut self, at: At) {
-        if std::mem::take(&mut self.missed) {
-            self.feed(at, Cue::BehindGone { why: NOBODY });
-        }
+        self.feed(at, Cue::TooLarge { message, bytes_max: self.stage.options.message_bytes_max });
     }
 
     /// Has the tape take what was said, so that it may be sent.
@@ -142,6 +142,9 @@ impl<'d> Desk<'d> {
 
 impl Drop for Desk<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
         // Whatever the actor says now, nobody hears it.
         self.deck = None;
         let at = self.now();

@@ -45,6 +45,11 @@ impl Outbox {
         &self.bytes[self.written..self.sure]
     }
 
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
     /// Says how much of it was written.
     pub(super) fn wrote(&mut self, count: usize) {
         self.written += count;

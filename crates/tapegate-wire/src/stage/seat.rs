@@ -1,6 +1,8 @@
 //! One client in front of the actor, from its coming to its leaving.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tapegate_core::actor::Cue;
 use tapegate_core::lines::Lines;
@@ -9,6 +11,7 @@ use tapegate_core::time::At;
 use tokio::time::{Instant, sleep_until};
 
 use super::Stage;
+use super::behind::Behind;
 use super::desk::Desk;
 use crate::deck::Deck;
 use crate::port::Port;
@@ -22,6 +25,7 @@ const WAKES_MAX: usize = 64;
 /// One client in front of the actor.
 pub(super) struct Seat<'d> {
     desk: Desk<'d>,
+    behind: Behind,
     /// What the client says; `None` once it says no more, or is not listened to.
     input: Option<Port>,
     output: Port,
@@ -32,6 +36,8 @@ pub(super) struct Seat<'d> {
     left: bool,
     /// Whether the client reads no more.
     gone: bool,
+    /// The grace of the server behind, once nobody hears what is said, even if it is read.
+    nobody: Rc<Cell<Option<Duration>>>,
 }
 
 impl<'d> Seat<'d> {
@@ -39,13 +45,22 @@ impl<'d> Seat<'d> {
     pub(super) fn take(stage: &Rc<Stage>, client: ClientPorts, deck: Option<&'d mut Deck>) -> Self {
         Self {
             desk: Desk::new(stage, deck),
+            behind: Behind::default(),
             input: Some(client.input),
             output: client.output,
-            lines: Lines::new(stage.message_bytes_max),
+            lines: Lines::new(stage.options.message_bytes_max),
             unheard: false,
             left: false,
             gone: false,
+            nobody: Rc::default(),
         }
+    }
+
+    /// For a client inside the process: it has measured its messages, and tells by `nobody` that
+    /// nobody hears what is said any more.
+    pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>) -> Self {
+        self.lines = Lines::new(usize::MAX);
+        Self { nobody, ..self }
     }
 
     /// Serves the client until it has left, or the actor wants to end.
@@ -59,21 +74,30 @@ impl<'d> Seat<'d> {
             if let Some(cause) = self.over() {
                 return cause;
             }
-            self.wait().await;
+            match self.has_more() {
+                true => tokio::task::yield_now().await,
+                false => self.wait().await,
+            }
         }
     }
 
-    /// Writes what is left to be said, for a bounded time.
+    /// Writes what is left to be said, for a bounded time, and ends the server behind.
     pub(super) async fn close(&mut self, cause: &Cause) {
+        let patience = self.desk.stage.options.patience;
         let time = match cause {
-            Cause::Signal(_) => self.desk.stage.patience.grace_on_signal,
+            Cause::Signal(_) => patience.grace_on_signal,
             _ => LAST_WORDS,
+        };
+        let grace = match cause {
+            Cause::Client => self.nobody.get().unwrap_or(patience.grace),
+            _ => patience.grace_on_signal,
         };
         if let Cause::Tape(_) = cause {
             self.desk.give_up(&cause.words());
         }
         // Nothing more can be done for a client that does not read.
         tokio::time::timeout(time, self.write_all()).await.ok();
+        self.behind.close(grace).await;
     }
 
     /// Does everything that can be done without waiting.
@@ -81,7 +105,7 @@ impl<'d> Seat<'d> {
         let at = self.desk.now();
         self.wake(at);
         self.hear(at)?;
-        self.desk.hear_behind(at);
+        self.behind.work(at, &mut self.desk);
         self.send()
     }
 
@@ -154,8 +178,15 @@ impl<'d> Seat<'d> {
             let over = !self.desk.is_busy() || deadline <= Instant::now();
             return over.then_some(Cause::Actor);
         }
-        let over = self.left && self.desk.out.left() == 0 && !self.desk.is_busy();
-        over.then_some(Cause::Client)
+        let done = || self.desk.out.left() == 0 && !self.desk.is_busy();
+        (self.left && (self.nobody.get().is_some() || done())).then_some(Cause::Client)
+    }
+
+    /// Whether there is something to do at once.
+    fn has_more(&self) -> bool {
+        let is_past = |due: u64| due <= self.desk.now().mono_ns;
+        (self.desk.has_room() && self.desk.due().is_some_and(is_past))
+            || self.behind.is_due(&self.desk)
     }
 
     /// Waits until there is something to do.
@@ -163,7 +194,7 @@ impl<'d> Seat<'d> {
         let stage = Rc::clone(&self.desk.stage);
         let reads = self.input.is_some() && !self.unheard && self.desk.has_room();
         let alarm = self.alarm(!reads);
-        let Self { desk, input, output, lines, gone, .. } = self;
+        let Self { desk, behind, input, output, lines, gone, .. } = self;
         tokio::select! {
             count = read(input.as_ref(), lines), if reads => match count {
                 Some(count) => lines.filled(count),
@@ -173,6 +204,7 @@ impl<'d> Seat<'d> {
                 Ok(count) => desk.out.wrote(count),
                 Err(_) => *gone = true,
             },
+            turn = behind.turn(&desk.ask, desk.has_room_behind()) => behind.moved(turn, &mut desk.ask),
             () = sleep(alarm), if alarm.is_some() => {
                 // Whoever is not read from may have gone unnoticed.
                 *gone = !reads && output.has_hung_up();

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tapegate_core::actor::{Act, Actor, Cue, Seat};
@@ -16,13 +17,16 @@ pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 #[derive(Default)]
 pub(crate) struct Parrot {
     log: Log,
+    heard: Arc<AtomicUsize>,
     later: BTreeMap<(Seat, u64, usize), String>,
     count: usize,
 }
 
 impl Parrot {
-    pub(crate) fn new(log: &Log) -> Rc<RefCell<Self>> {
-        Rc::new(RefCell::new(Self { log: Arc::clone(log), ..Self::default() }))
+    /// A parrot that writes down what it hears, and counts what clients say.
+    pub(crate) fn new(log: &Log, heard: &Arc<AtomicUsize>) -> Rc<RefCell<Self>> {
+        let (log, heard) = (Arc::clone(log), Arc::clone(heard));
+        Rc::new(RefCell::new(Self { log, heard, ..Self::default() }))
     }
 
     fn obey(&mut self, at: At, seat: Seat, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
@@ -67,7 +71,10 @@ impl Actor for Parrot {
             self.log.lock().unwrap().push(format!("{} {shown}", seat.0));
         }
         match cue {
-            Cue::Said(line) => self.obey(at, seat, line, act),
+            Cue::Said(line) => {
+                self.heard.fetch_add(1, Ordering::Relaxed);
+                self.obey(at, seat, line, act);
+            }
             Cue::Behind(line) => act(Act::Say(&[b"behind ", line])),
             Cue::BehindGone { why } => act(Act::Say(&[b"gone: ", why.as_bytes()])),
             Cue::TooLarge { .. } => act(Act::Say(&[b"too large"])),

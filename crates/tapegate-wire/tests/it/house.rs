@@ -1,13 +1,18 @@
 //! A stage on a thread of its own, with a client on pipes in front of it.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
+use tapegate_wire::link::Upstream;
 use tapegate_wire::port::Port;
 use tapegate_wire::signals::Signals;
-use tapegate_wire::stage::{Stage, run_stdio};
+use tapegate_wire::stage::{Stage, StageOptions, run_stdio};
 use tapegate_wire::stdio::{ClientPorts, Patience};
 
 use crate::cast::{Log, Parrot};
@@ -15,26 +20,52 @@ use crate::cast::{Log, Parrot};
 /// The largest message of these tests.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
+/// How the stages of these tests are kept.
+pub(crate) fn options(behind: Option<Upstream>) -> StageOptions {
+    StageOptions {
+        message_bytes_max: MESSAGE_BYTES_MAX,
+        behind,
+        patience: Patience { grace: Duration::from_millis(300), ..Patience::default() },
+        notice: Rc::new(|_| ()),
+        farewell: "the play is over".to_owned(),
+    }
+}
+
 /// A client on pipes, and the parrot it talks to.
 pub(crate) struct House {
     pub(crate) input: Option<PipeWriter>,
     pub(crate) output: Option<BufReader<PipeReader>>,
     pub(crate) log: Log,
-    thread: JoinHandle<String>,
+    /// How many lines of the client the actor has heard.
+    pub(crate) heard: Arc<AtomicUsize>,
+    thread: Option<JoinHandle<String>>,
 }
 
 impl House {
-    /// Opens with nothing recorded.
+    /// Opens with nobody behind and nothing recorded.
     pub(crate) fn open() -> Self {
-        Self::open_with(|_| None)
+        Self::open_with(None, |_| None)
+    }
+
+    /// Opens with a server behind.
+    pub(crate) fn open_before(behind: Upstream) -> Self {
+        Self::open_with(Some(behind), |_| None)
     }
 
     /// Opens with a deck.
-    pub(crate) fn open_with(deck: impl FnOnce(Clock) -> Option<Deck> + Send + 'static) -> Self {
+    pub(crate) fn open_recorded(deck: impl FnOnce(Clock) -> Deck + Send + 'static) -> Self {
+        Self::open_with(None, |clock| Some(deck(clock)))
+    }
+
+    fn open_with(
+        behind: Option<Upstream>,
+        deck: impl FnOnce(Clock) -> Option<Deck> + Send + 'static,
+    ) -> Self {
         let (theirs_in, input) = pipe().unwrap();
         let (output, theirs_out) = pipe().unwrap();
         let log = Log::default();
-        let heard = log.clone();
+        let heard = Arc::<AtomicUsize>::default();
+        let (theirs, count) = (log.clone(), Arc::clone(&heard));
         let thread = std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -45,13 +76,19 @@ impl House {
                     input: Port::reader(theirs_in.into()).unwrap(),
                     output: Port::writer(theirs_out.into()).unwrap(),
                 };
-                let actor = Parrot::new(&heard);
-                let stage = Stage::new(actor, clock, MESSAGE_BYTES_MAX, Patience::default());
+                let actor = Parrot::new(&theirs, &count);
+                let stage = Stage::new(actor, clock, options(behind));
                 run_stdio(&stage, client, deck.as_mut(), Signals::listen().unwrap()).await
             };
             format!("{:?}", runtime.block_on(play))
         });
-        Self { input: Some(input), output: Some(BufReader::new(output)), log, thread }
+        Self {
+            input: Some(input),
+            output: Some(BufReader::new(output)),
+            log,
+            heard,
+            thread: Some(thread),
+        }
     }
 
     /// Says something.
@@ -67,11 +104,17 @@ impl House {
     }
 
     /// Waits for the end, and returns its cause and what the actor was told.
-    pub(crate) fn end(self) -> (String, Vec<String>) {
-        let Self { log, thread, input, output } = self;
-        let cause = thread.join().unwrap();
-        drop((input, output));
-        let told = log.lock().unwrap().clone();
+    pub(crate) fn end(mut self) -> (String, Vec<String>) {
+        let cause = self.thread.take().unwrap().join().unwrap();
+        let told = self.log.lock().unwrap().clone();
         (cause, told)
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        (self.input, self.output) = (None, None);
+        // A test that has failed says why by itself.
+        self.thread.take().map(JoinHandle::join);
     }
 }

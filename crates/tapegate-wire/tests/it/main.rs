@@ -1,5 +1,12 @@
 //! The wire, tested with real pipes and real time.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod behind;
 mod cast;
+mod clerk;
+mod hall;
 mod house;
+mod seats;
 mod stage;
+mod web;

@@ -135,7 +135,6 @@ fn without_a_server_behind_the_actor_is_told_so() {
 struct Tape {
     to: std::io::PipeWriter,
     waiting: Vec<u8>,
-    commits: usize,
 }
 
 impl Recorder for Tape {
@@ -145,7 +144,6 @@ impl Recorder for Tape {
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {
-        self.commits += 1;
         if self.waiting.windows(4).any(|four| four == b"fail") {
             return Err("the disk is full".into());
         }
@@ -160,9 +158,9 @@ impl Recorder for Tape {
 
 fn open_recorded() -> (House, std::io::PipeReader) {
     let (from, to) = std::io::pipe().unwrap();
-    let house = House::open_with(|clock| {
-        let tape = Tape { to, waiting: Vec::new(), commits: 0 };
-        Some(Deck::new(Box::new(tape), clock, OnTapeError::Stop))
+    let house = House::open_recorded(|clock| {
+        let tape = Tape { to, waiting: Vec::new() };
+        Deck::new(Box::new(tape), clock, OnTapeError::Stop)
     });
     (house, from)
 }

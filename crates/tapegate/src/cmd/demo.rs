@@ -1,20 +1,21 @@
 //! `tapegate demo`: the main job, with nothing to install.
 //!
 //! A small agent and a small MCP server, both built in, talk through a real `tapegate record`:
-//! three processes, the same pipes and the same tape as in earnest.
+//! three processes, the same pipes and the same tape as in earnest. Then the tape plays the server,
+//! and the agent must not see a difference.
 
 mod agent;
 mod server;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
 
 use crate::exit::{Exit, Failure};
 
-/// See it work: a built-in agent and server, recorded
+/// See it work: a built-in agent and server, recorded and replayed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tapegate demo\n  tapegate demo --output /tmp/demo.jsonl")]
 pub(crate) struct Args {
@@ -43,19 +44,54 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut recorder = Command::new(&us);
     recorder.arg("record").arg("-o").arg(&tape).args(["--name", "demo", "--quiet"]);
     recorder.args(args.force.then_some("--force")).arg("--").arg(&us).args(["demo", "--serve"]);
-    let status = agent::run(recorder, out)?;
+    let mut live = Vec::new();
+    let status = agent::run(recorder, &mut Both(out, &mut live))?;
     if !status.success() {
         // The recorder has said why.
         return Ok(Exit::of_child(Some(status)));
+    }
+    show_tape(&tape, out)?;
+    if !replay(&us, &tape, &live, out)? {
+        return Ok(Exit::Findings);
     }
     conclude(&tape, out)?;
     Ok(Exit::Ok)
 }
 
-fn conclude(tape: &std::path::Path, out: &mut dyn Write) -> anyhow::Result<()> {
+/// Plays the tape in the server's place to the same agent. False if the agent saw a difference.
+fn replay(us: &Path, tape: &Path, live: &[u8], out: &mut dyn Write) -> anyhow::Result<bool> {
+    writeln!(out, "\nThe same agent again; the tape plays the server, which is not started.")?;
+    let mut player = Command::new(us);
+    player.args(["replay", "--quiet", "-r"]).arg(tape);
+    let mut seen = Vec::new();
+    let status = agent::run(player, &mut seen)?;
+    let same = status.success() && seen == live;
+    match same {
+        true => writeln!(out, "It saw and said the same, to the letter.")?,
+        false => {
+            out.write_all(&seen)?;
+            writeln!(out, "It saw something else, as shown above.")?;
+        }
+    }
+    Ok(same)
+}
+
+/// Writes to both.
+struct Both<'a>(&'a mut dyn Write, &'a mut Vec<u8>);
+
+impl Write for Both<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.1.extend_from_slice(bytes);
+        self.0.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn show_tape(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     let name = tape.display();
-    // As it was called: who runs the demo by cargo has no `tapegate` on the path yet.
-    let us = std::env::args().next().unwrap_or_else(|| "tapegate".to_owned());
     let text = std::fs::read_to_string(tape).with_context(|| format!("cannot read `{name}`"))?;
     let lines = text.lines().count();
     writeln!(out, "\nThe tape holds a header, {} messages and a footer:", lines.saturating_sub(2))?;
@@ -63,10 +99,18 @@ fn conclude(tape: &std::path::Path, out: &mut dyn Write) -> anyhow::Result<()> {
         let short: String = line.chars().take(96).collect();
         writeln!(out, "  {short}{}", if short.len() < line.len() { "…" } else { "" })?;
     }
+    Ok(())
+}
+
+fn conclude(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+    let name = tape.display();
+    // As it was called: who runs the demo by cargo has no `tapegate` on the path yet.
+    let us = std::env::args().next().unwrap_or_else(|| "tapegate".to_owned());
     writeln!(
         out,
-        "\nIt lies in {name}\n\nWhat to try next:
+        "\nThe tape lies in {name}\n\nWhat to try next:
   {us} check {name}
+  {us} replay --help       a tape in the place of your server
   jq -c 'select(.msg.method == \"tools/call\") | .msg.params' {name}
   {us} record -o mine.jsonl -- npx -y @modelcontextprotocol/server-everything
   {us} record --help       for your client's config"

@@ -30,24 +30,40 @@ pub(crate) struct Teller<'a> {
 impl Teller<'_> {
     /// The whole of it, several lines, the last with its end.
     pub(crate) fn text(&self, divergence: &Divergence) -> String {
-        let Self { palette, .. } = self;
-        let what = palette.bold(&subject(&divergence.method, divergence.name.as_deref()));
+        let what = subject(&divergence.method, divergence.name.as_deref());
+        let what = self.palette.bold(&what);
         let why = self.reason(divergence);
         let session = match divergence.session {
             0 | 1 => String::new(),
             number => format!("session {number}: "),
         };
-        let mut out = format!("{session}not on the tape: {what}: {why}\n");
-        let params = json::member(&divergence.request, "params").unwrap_or(b"{}");
-        // Writing to a string cannot fail.
-        writeln!(out, "  asked    {}", visible::value(params, PARAMS_CHARS_MAX)).ok();
+        let details = self.details(divergence);
+        format!("{session}no answer on the tape for {what}: {why}\n{details}")
+    }
+
+    /// What was asked and what comes nearest, several lines, the last with its end.
+    pub(crate) fn details(&self, divergence: &Divergence) -> String {
+        let asked = visible::value(&self.asked(divergence), PARAMS_CHARS_MAX);
+        let mut out = format!("  asked    {asked}\n");
         for (at, near) in divergence.nearest.iter().enumerate() {
-            let word = if at == 0 { "nearest" } else { "then" };
-            writeln!(out, "  {word:8} {}", self.near(divergence, near)).ok();
-            let (old, new) = self.params(divergence, near);
-            if let Some(found) = differences(&old, &new, DIFFERENCES_MAX) {
-                out.push_str(&diff_view::render(&found, *palette, "    "));
+            let word = match (at, divergence.reason) {
+                (0, Reason::OutOfOrder) => "next",
+                (0, _) => "nearest",
+                _ => "then",
+            };
+            if !is_like(divergence, near) {
+                // Writing to a string cannot fail.
+                writeln!(out, "  {word:8} {}", named(near)).ok();
+                continue;
             }
+            let (old, new) = self.params(divergence, near);
+            let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
+            let equal = match found.is_empty() {
+                true => "the same params".to_owned(),
+                false => format!("{} equal (- recorded, + asked)", percent(near.score)),
+            };
+            writeln!(out, "  {word:8} #{}, {equal}", near.number).ok();
+            out.push_str(&diff_view::render(&found, self.palette, "    "));
         }
         if divergence.passed_on {
             out.push_str("  the server behind was asked instead\n");
@@ -55,26 +71,29 @@ impl Teller<'_> {
         out
     }
 
-    /// What differs between a request and the recorded one that it was answered with.
+    /// A request that was answered with what was recorded for other params: several lines.
     pub(crate) fn differs(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
-        let read = |text, key: &str| json::member(text, key).and_then(json::string);
-        let params = json::member(asked, "params").unwrap_or(b"{}");
-        let name = ["name", "uri"].iter().find_map(|key| read(params, key));
-        let what = subject(&read(asked, "method").unwrap_or_default(), name.as_deref());
-        let mut out = format!("{what} was answered as #{number}, with other params:\n");
+        let what = said(asked, "method").unwrap_or_default();
+        let what = self.palette.bold(&subject(&what, name(asked).as_deref()));
         let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));
-        if let Some(found) = differences(&old, &new, DIFFERENCES_MAX) {
-            out.push_str(&diff_view::render(&found, self.palette, "    "));
-        }
-        out
+        let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
+        let lines = diff_view::render(&found, self.palette, "    ");
+        format!(
+            "{what} is answered as #{number} was, with other params (- recorded, + asked)\n{lines}"
+        )
     }
 
     /// The way out.
     pub(crate) fn hint(&self, divergence: &Divergence) -> String {
         let best = divergence.nearest.first();
         match (divergence.reason, best) {
+            (Reason::OutOfOrder, Some(near)) if is_like(divergence, near) => {
+                self.tolerate(divergence, near)
+            }
             (Reason::OutOfOrder, _) => {
-                "if the order does not matter, pass --match-mode by-request".to_owned()
+                let later = divergence.nearest.iter().any(|near| is_like(divergence, near));
+                let or = if later { "" } else { "; if it is new, record the session anew" };
+                format!("if the order does not matter, pass --match-mode by-request{or}")
             }
             (Reason::Exhausted, _) => {
                 "--on-exhausted last gives the last answer again, cycle begins anew".to_owned()
@@ -101,7 +120,7 @@ impl Teller<'_> {
             (Reason::NotRecorded, _) => "no recorded request asks for exactly this".to_owned(),
             (Reason::Exhausted, _) => "it was asked more often than it was recorded".to_owned(),
             (Reason::OutOfOrder, _) => match divergence.nearest.first() {
-                Some(near) => format!("next on the tape is {}", next(near)),
+                Some(near) => format!("next on the tape is {}", named(near)),
                 None => "another request comes next on the tape".to_owned(),
             },
             (Reason::TapeEnded, _) => "the tape has no more requests".to_owned(),
@@ -114,16 +133,13 @@ impl Teller<'_> {
         (self.signer.canonical(&near.request), self.signer.canonical(&divergence.request))
     }
 
-    fn near(&self, divergence: &Divergence, near: &Near) -> String {
-        let (old, new) = self.params(divergence, near);
-        let equal = match differences(&old, &new, 1) {
-            Some(found) if found.is_empty() => "the same params".to_owned(),
-            _ => format!("{} equal (- recorded, + asked)", percent(near.score)),
-        };
-        let method = said(near, "method");
-        let other = method.filter(|method| *method != divergence.method);
-        let other = other.map(|method| format!("{}, ", visible::inline(&method, NAME_CHARS_MAX)));
-        format!("#{}, {}{equal}", near.number, other.unwrap_or_default())
+    /// What was asked, without what does not count, unless nothing is left then.
+    fn asked(&self, divergence: &Divergence) -> Vec<u8> {
+        let counted = self.signer.canonical(&divergence.request);
+        match json::member(&divergence.request, "params") {
+            Some(params) if counted == b"{}" => params.to_vec(),
+            _ => counted,
+        }
     }
 
     /// How to have a request answered that differs from a recorded one.
@@ -137,7 +153,11 @@ impl Teller<'_> {
             _ => "--ignore PATH".to_owned(),
         };
         match self.mode {
-            Mode::Fuzzy { .. } => format!("if the difference does not matter, pass {ignore}"),
+            Mode::Fuzzy { .. } => {
+                format!(
+                    "if the difference does not matter, pass {ignore} or a lower --fuzzy-threshold"
+                )
+            }
             _ => format!("if the difference does not matter, pass {ignore} or --match-mode fuzzy"),
         }
     }
@@ -161,16 +181,26 @@ pub(crate) fn differences<'a>(
     diff(old, new, &Terms { root: Place::member("params"), ignored: &[], listed_max }).ok()
 }
 
-fn next(near: &Near) -> String {
-    let method = said(near, "method").unwrap_or_default();
-    let params = json::member(&near.request, "params").unwrap_or(b"{}");
-    let name = ["name", "uri"].iter().find_map(|key| json::member(params, key));
-    let name = name.and_then(json::string);
-    format!("#{}, {}", near.number, subject(&method, name.as_deref()))
+/// Whether a recorded request asks for the same thing, if not for the same params.
+fn is_like(divergence: &Divergence, near: &Near) -> bool {
+    let method = said(&near.request, "method");
+    method.is_some_and(|method| method == divergence.method)
+        && name(&near.request) == name(&divergence.request)
 }
 
-fn said(near: &Near, key: &str) -> Option<String> {
-    let text = json::member(&near.request, key).and_then(json::string)?;
+fn named(near: &Near) -> String {
+    let method = said(&near.request, "method").unwrap_or_default();
+    format!("#{} {}", near.number, subject(&method, name(&near.request).as_deref()))
+}
+
+/// The name or uri that a request asks for.
+fn name(request: &[u8]) -> Option<String> {
+    let params = json::member(request, "params")?;
+    ["name", "uri"].iter().find_map(|key| said(params, key))
+}
+
+fn said(object: &[u8], key: &str) -> Option<String> {
+    let text = json::member(object, key).and_then(json::string)?;
     Some(text.into_owned())
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tapegate_core::player::{Reason, Summary};
+use tapegate_core::player::Summary;
 
 use super::divergence::subject;
 
@@ -15,6 +15,7 @@ pub(crate) fn text(summary: &Summary) -> String {
     let mut out = format!("matched {matched}, unmatched {unmatched}, unused {unused}");
     let more = [
         (summary.differing, "matched with other params"),
+        (summary.passed_on, "passed on to the server behind"),
         (summary.courtesies, "answered without the tape"),
         (u64::from(summary.sessions), "sessions"),
     ];
@@ -27,7 +28,7 @@ pub(crate) fn text(summary: &Summary) -> String {
     out.push('\n');
     let divergences = summary.divergences.iter().map(|divergence| {
         let what = subject(&divergence.method, divergence.name.as_deref());
-        format!("{what}: {}", brief(divergence.reason))
+        format!("{what}: {}", divergence.reason.words())
     });
     list(&mut out, "unmatched", divergences, summary.unmatched);
     let unused = summary.unused_first.iter().map(|unused| {
@@ -35,17 +36,6 @@ pub(crate) fn text(summary: &Summary) -> String {
     });
     list(&mut out, "unused", unused, summary.unused);
     out
-}
-
-/// A reason in a few words.
-pub(crate) fn brief(reason: Reason) -> &'static str {
-    match reason {
-        Reason::NotRecorded => "not recorded",
-        Reason::Exhausted => "asked too often",
-        Reason::OutOfOrder => "out of order",
-        Reason::TapeEnded => "the tape had ended",
-        Reason::Unanswered => "never answered",
-    }
 }
 
 fn list(out: &mut String, word: &str, items: impl Iterator<Item = String>, count: u64) {

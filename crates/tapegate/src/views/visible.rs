@@ -124,7 +124,7 @@ fn is_hidden(letter: char) -> bool {
 }
 
 /// The string that `text` starts with, and what stands behind it.
-fn first_string(text: &[u8]) -> (Str<'_>, &[u8]) {
+pub(super) fn first_string(text: &[u8]) -> (Str<'_>, &[u8]) {
     let mut escaped = false;
     let mut at = 1;
     while let Some(&byte) = text.get(at) {

@@ -3,7 +3,7 @@
 use crate::support::{check, tapegate};
 
 #[test]
-fn the_demo_records_a_session_says_where_and_leaves_a_tape_without_faults() {
+fn the_demo_records_a_session_and_replays_it_and_says_where_the_tape_is() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("demo.jsonl");
     let done = tapegate().args(["demo", "--output"]).arg(&tape).output().unwrap();
@@ -13,6 +13,7 @@ fn the_demo_records_a_session_says_where_and_leaves_a_tape_without_faults() {
     assert!(text.contains(tape.to_str().unwrap()), "{text}");
     let next = format!("\n  {} check {}\n", env!("CARGO_BIN_EXE_tapegate"), tape.display());
     assert!(text.contains(&next), "what to try next cannot be tried: {text}");
+    assert!(text.contains("It saw and said the same, to the letter."), "{text}");
     let found = check(&tape, 0);
     assert!(found.contains(": ok, "), "{found}");
 }

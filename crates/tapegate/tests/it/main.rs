@@ -21,6 +21,8 @@ mod proxy_limits;
 mod recipes;
 mod record;
 mod redact;
+mod replay;
+mod reports;
 mod schema;
 mod sdk;
 mod server_faults;

@@ -27,17 +27,16 @@ pub(super) struct Request {
 impl Open {
     pub(super) fn ask(
         &mut self,
-        id: &[u8],
-        token: Option<&[u8]>,
+        id: &IdKey,
+        token: Option<IdKey>,
         slot: u32,
         seq: Option<u64>,
         scene: u32,
     ) {
-        let token = token.map(IdKey::new);
         if let Some(token) = &token {
             self.tokens.insert(token.clone(), slot);
         }
-        let requests = self.waiting.entry(IdKey::new(id)).or_default();
+        let requests = self.waiting.entry(id.clone()).or_default();
         requests.push_back(Request { slot, seq, scene, token });
     }
 
@@ -45,12 +44,11 @@ impl Open {
     /// `done` tells of those that have an answer; they are forgotten when they are the oldest.
     pub(super) fn answer(
         &mut self,
-        id: &[u8],
+        id: &IdKey,
         req: Option<u64>,
         done: impl Fn(u32) -> bool,
     ) -> Option<Request> {
-        let key = IdKey::new(id);
-        let requests = self.waiting.get_mut(&key)?;
+        let requests = self.waiting.get_mut(id)?;
         while requests.front().is_some_and(|request| done(request.slot)) {
             requests.pop_front();
         }
@@ -65,7 +63,7 @@ impl Open {
             None => None,
         };
         if requests.is_empty() {
-            self.waiting.remove(&key);
+            self.waiting.remove(id);
         }
         if let Some(Request { slot, token: Some(token), .. }) = &request
             && self.tokens.get(token) == Some(slot)
@@ -76,13 +74,13 @@ impl Open {
     }
 
     /// The request whose progress is told under `token`.
-    pub(super) fn with_token(&self, token: &[u8]) -> Option<u32> {
-        self.tokens.get(&IdKey::new(token)).copied()
+    pub(super) fn with_token(&self, token: &IdKey) -> Option<u32> {
+        self.tokens.get(token).copied()
     }
 
     /// The requests with this id, latest first.
-    pub(super) fn with_id(&self, id: &[u8]) -> impl Iterator<Item = u32> {
-        let requests = self.waiting.get(&IdKey::new(id));
+    pub(super) fn with_id(&self, id: &IdKey) -> impl Iterator<Item = u32> {
+        let requests = self.waiting.get(id);
         requests.into_iter().flatten().rev().map(|request| request.slot)
     }
 }

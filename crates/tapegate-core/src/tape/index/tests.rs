@@ -293,7 +293,7 @@ fn what_comes_before_the_first_request_stands_in_its_scene() {
 }
 
 #[test]
-fn a_subscription_carries_its_notifications() {
+fn news_of_a_subscription_stands_with_what_it_is_news_of() {
     let listen = r#"{"id":"sub","method":"subscriptions/listen","params":{}}"#;
     let note = r#"{"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}"#;
     let (index, _) = index(&tape(&[
@@ -304,7 +304,7 @@ fn a_subscription_carries_its_notifications() {
         ("s", note, ""),
         ("s", &answer("\"sub\""), ""),
     ]));
-    assert_eq!(scenes(&index), [vec![1, 3, 5, 6], vec![2, 4]]);
+    assert_eq!(scenes(&index), [vec![1, 6], vec![2, 3, 4, 5]]);
 }
 
 #[test]

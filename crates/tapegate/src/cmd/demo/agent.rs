@@ -28,18 +28,18 @@ const SCRIPT: [(&str, &str); 5] = [
 const SAMPLE: &str =
     r#"{"role":"assistant","model":"demo","content":{"type":"text","text":"Everything is kept."}}"#;
 
-/// Plays the script against the server that `recorder` stands in front of.
-pub(super) fn run(mut recorder: Command, out: &mut dyn Write) -> anyhow::Result<ExitStatus> {
-    let mut child = recorder
+/// Plays the script against the server that `command` stands for.
+pub(super) fn run(mut command: Command, out: &mut dyn Write) -> anyhow::Result<ExitStatus> {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .context("cannot start the recorder")?;
-    let to_server = child.stdin.take().context("the recorder has no input")?;
-    let from_server = child.stdout.take().context("the recorder has no output")?;
+        .context("cannot start tapegate")?;
+    let to_server = child.stdin.take().context("it has no input")?;
+    let from_server = child.stdout.take().context("it has no output")?;
     let played = play(to_server, BufReader::new(from_server), out);
     let status = child.wait()?;
-    // A recorder that failed is the better reason.
+    // That it failed itself is the better reason.
     if status.success() { played.map(|()| status) } else { Ok(status) }
 }
 

@@ -208,5 +208,6 @@ In a client's config (.mcp.json):
   {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",
     \"args\": [\"replay\", \"-r\", \"/tmp/session.jsonl\"]}}}
 
-Exit 0: the client has gone, or Ctrl-C; 2: the tape is broken; 3: it could not be read; 4: HTTP
-could not be listened to; 6: the client asked for something that is not on the tape; 64: wrong usage.";
+Exit 0: the client has gone; 2: the tape is broken; 3: it could not be read; 4: HTTP could not be
+listened to; 6: the client asked for something that is not on the tape; 64: wrong usage; 130, 143:
+ended by a signal.";

@@ -4,20 +4,24 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tapegate_core::actor::Actor;
-use tapegate_core::player::{Notice, Options, Player};
+use tapegate_core::player::{Notice, Options, Player, Summary};
 use tapegate_store::loaded::Loaded;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
 use tapegate_wire::signals::Signals;
-use tapegate_wire::stage::{self, Stage};
+use tapegate_wire::stage::{self, Stage, StageOptions};
 use tapegate_wire::stdio::{Cause, Patience};
 
-use super::args::{Args, OnUnmatchedWord};
+use super::args::Args;
 use super::copy;
 use super::plan::Plan;
 use super::telling::Teller;
 use crate::exit::{Exit, Failure};
+use crate::reporting;
 use crate::talk;
+use crate::upstream::Upstream;
+use crate::views::report::Report;
+use crate::views::report::replay::fill;
 use crate::views::summary;
 use crate::wiring::client_ports;
 
@@ -26,31 +30,35 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let clock = Clock::start();
     let copy = copy::open(&plan, clock)?;
     let options = plan.options();
-    let Plan { args, tape, .. } = plan;
+    let Plan { args, tape, upstream, .. } = plan;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let player = Rc::new(RefCell::new(player(&args, tape, options)));
     let actor: Rc<RefCell<dyn Actor>> = player.clone();
-    let stage = Stage::new(actor, clock, args.max_message_bytes, Patience::default());
+    let stage = Stage::new(actor, clock, stage_options(&args, upstream));
     let mut deck = copy.as_ref().map(|copy| copy::deck(copy, clock));
     let cause = runtime.block_on(stage::run_stdio(&stage, client_ports()?, deck.as_mut(), signals));
-    let exit = conclude(&args, &mut player.borrow_mut(), deck.as_mut(), &cause)?;
+    let player = &mut player.borrow_mut();
+    let exit = conclude(&args, player, deck.as_mut(), &cause, clock)?;
     copy.iter().filter(|_| !args.quiet).for_each(copy::say);
     Ok(exit)
 }
 
+fn stage_options(args: &Args, upstream: Option<Upstream>) -> StageOptions {
+    let headers = args.upstream.header.clone();
+    StageOptions {
+        message_bytes_max: args.max_message_bytes,
+        behind: upstream.map(|upstream| upstream.link(headers)),
+        patience: Patience::default(),
+        notice: Rc::new(talk::warn),
+        farewell: "the replay has ended".to_owned(),
+    }
+}
+
 /// A player of the tape that says what happens.
 fn player(args: &Args, tape: Loaded, options: Options) -> Player {
-    let mut teller = Teller {
-        mode: options.mode,
-        signer: options.signer.clone(),
-        palette: talk::palette(),
-        verbose: args.verbose,
-        quiet: args.quiet,
-        fatal: args.on_unmatched == OnUnmatchedWord::Error,
-        warnings: 0,
-    };
+    let mut teller = Teller::new(args);
     let notice = Box::new(move |notice: Notice<'_>| teller.tell(&notice));
     Player::new(tape.index, Box::new(tape.reel), options, notice)
 }
@@ -61,6 +69,7 @@ fn conclude(
     player: &mut Player,
     deck: Option<&mut Deck>,
     cause: &Cause,
+    clock: Clock,
 ) -> anyhow::Result<Exit> {
     if let Some(error) = player.failure() {
         let words = format!("cannot read on in `{}`: {error}", args.recording.display());
@@ -69,6 +78,10 @@ fn conclude(
     let summary = player.summary()?;
     if !args.quiet {
         talk::say(summary::text(&summary).trim_end());
+    }
+    let report = report(args, &summary, clock);
+    for path in &args.report {
+        reporting::write(&report, path)?;
     }
     if let Some(deck) = deck {
         copy::finish(player, deck).map_err(|error| Failure::new(Exit::Io, error))?;
@@ -82,4 +95,19 @@ fn conclude(
         }
         _ => Exit::Ok,
     })
+}
+
+/// What came of the replay, for machines.
+fn report(args: &Args, summary: &Summary, clock: Clock) -> Report {
+    // The monotonic reading counts from the start.
+    let now = clock.now();
+    let report = Report {
+        command: "replay",
+        tape: args.recording.clone(),
+        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
+        duration_ms: now.mono_ns / 1_000_000,
+        counts: Vec::new(),
+        suites: Vec::new(),
+    };
+    fill(summary, &Teller::new(args).divergence(), report)
 }

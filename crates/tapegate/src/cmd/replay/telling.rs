@@ -3,6 +3,7 @@
 use tapegate_core::player::{Mode, Notice};
 use tapegate_core::signature::Signer;
 
+use super::args::{Args, OnUnmatchedWord};
 use crate::talk;
 use crate::views::divergence;
 use crate::views::palette::Palette;
@@ -12,17 +13,29 @@ const WARNINGS_MAX: u32 = 200;
 
 /// Says what happens, to whoever listens.
 pub(super) struct Teller {
-    pub(super) mode: Mode,
-    pub(super) signer: Signer,
-    pub(super) palette: Palette,
-    pub(super) verbose: bool,
-    pub(super) quiet: bool,
+    mode: Mode,
+    signer: Signer,
+    palette: Palette,
+    verbose: bool,
+    quiet: bool,
     /// Whether a request that is not on the tape ends the replay.
-    pub(super) fatal: bool,
-    pub(super) warnings: u32,
+    fatal: bool,
+    warnings: u32,
 }
 
 impl Teller {
+    pub(super) fn new(args: &Args) -> Self {
+        Self {
+            mode: args.mode(),
+            signer: Signer::new(args.ignore.clone()),
+            palette: talk::palette(),
+            verbose: args.verbose,
+            quiet: args.quiet,
+            fatal: args.on_unmatched == OnUnmatchedWord::Error,
+            warnings: 0,
+        }
+    }
+
     pub(super) fn tell(&mut self, notice: &Notice<'_>) {
         match notice {
             Notice::Debug(words) if self.verbose => talk::say(&format!("debug: {words}")),
@@ -43,7 +56,8 @@ impl Teller {
         }
     }
 
-    fn divergence(&self) -> divergence::Teller<'_> {
+    /// What tells of one divergence.
+    pub(super) fn divergence(&self) -> divergence::Teller<'_> {
         let Self { mode, signer, palette, .. } = self;
         divergence::Teller { mode: *mode, signer, palette: *palette }
     }

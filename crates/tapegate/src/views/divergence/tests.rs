@@ -46,12 +46,26 @@ fn every_reason_is_told_as_the_golden_has_it() {
         told(&behind, by_request),
         told(&diverged(Reason::Exhausted, vec![same()]), by_request),
         told(&diverged(Reason::OutOfOrder, vec![list(), same()]), Mode::Sequential),
+        told(&diverged(Reason::OutOfOrder, vec![list()]), Mode::Sequential),
         told(&diverged(Reason::OutOfOrder, vec![other()]), Mode::Sequential),
         told(&diverged(Reason::TapeEnded, vec![same()]), Mode::Sequential),
         told(&diverged(Reason::TapeEnded, vec![]), Mode::Sequential),
         told(&diverged(Reason::Unanswered, vec![same()]), by_request),
     ];
     assert_golden("divergence.txt", &told.join("\n"));
+}
+
+#[test]
+fn other_params_are_shown() {
+    let signer = Signer::default();
+    let teller = Teller { mode: Mode::Sequential, signer: &signer, palette: Palette::Plain };
+    let (old, new) = (call(1, "t", r#"{"x":1}"#), call(2, "t", r#"{"x":2}"#));
+    let text = teller.differs(7, &old, &new);
+    assert_eq!(
+        text,
+        "tools/call t is answered as #7 was, with other params (- recorded, + asked)\n    \
+         - params.arguments.x: 1\n    + params.arguments.x: 2\n"
+    );
 }
 
 #[test]
@@ -74,6 +88,7 @@ fn what_is_no_message_is_told_all_the_same() {
     let mut divergence = diverged(Reason::NotRecorded, vec![near(1, b"{".to_vec(), 0.0)]);
     divergence.request = b"\xff".to_vec();
     assert!(
-        told(&divergence, Mode::ByRequest).starts_with("not on the tape: tools/call read_file: ")
+        told(&divergence, Mode::ByRequest)
+            .starts_with("no answer on the tape for tools/call read_file: ")
     );
 }

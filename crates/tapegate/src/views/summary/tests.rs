@@ -1,6 +1,6 @@
 //! Numbers and lists.
 
-use tapegate_core::player::{Divergence, Unused};
+use tapegate_core::player::{Divergence, Reason, Unused};
 
 use super::*;
 use crate::views::golden::assert_golden;
@@ -27,6 +27,7 @@ fn the_summary_is_as_the_golden_has_it() {
             differing: 2,
             courtesies: 1,
             unmatched: 7,
+            passed_on: 3,
             divergences: vec![
                 diverged("tools/call", Some("read_file\x1b"), Reason::NotRecorded),
                 diverged("tools/call", Some("read_file"), Reason::Exhausted),

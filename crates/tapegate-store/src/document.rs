@@ -1,0 +1,79 @@
+//! A file of ours that is no tape, such as a report: a reader sees the old one or the new one, and
+//! never half of either.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes `bytes` to the file at `path`, in the place of what is there. A link leads to what is
+/// written, and what is no regular file, such as a pipe, is written to as it is.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
+        return OpenOptions::new().write(true).open(&target)?.write_all(bytes);
+    }
+    let temporary = beside(&target);
+    let written = write_new(&temporary, &target, bytes);
+    if written.is_err() {
+        // What is left of it helps nobody; the first error is the one to tell.
+        drop(fs::remove_file(&temporary));
+    }
+    written
+}
+
+fn write_new(temporary: &Path, target: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
+    if let Ok(there) = fs::metadata(target) {
+        file.set_permissions(there.permissions())?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(temporary, target)
+}
+
+fn beside(target: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", std::process::id()));
+    target.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_document_is_written_and_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        write(&path, b"one").unwrap();
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert!(mode() & 0o400 != 0);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        write(&path, b"two").unwrap();
+        assert_eq!((fs::read(&path).unwrap().as_slice(), mode()), (&b"two"[..], 0o640));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("r.json"), folder.path().join("l.json"));
+        fs::write(&path, "old").unwrap();
+        symlink(&path, &link).unwrap();
+        write(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        write(Path::new("/dev/null"), b"x").unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write(&folder.path().join("no/r.json"), b"x").is_err());
+        assert!(write(folder.path(), b"x").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,177 @@
+//! A live server that is talked to from inside.
+//!
+//! Whatever the server is, whoever has a link sees a server on pipes: a process has them, and in
+//! front of a server by HTTP runs a bridge that plays the HTTP client. Ending a link leaves
+//! nothing behind.
+
+use std::process::ExitStatus;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::child::{Child, Pipes, SpawnError};
+use crate::clock::Clock;
+use crate::deck::Deck;
+use crate::http::upstream::{self, UpstreamError};
+use crate::http::{Station, bridge_out};
+use crate::port::Port;
+use crate::signals::Signals;
+use crate::stdio::{Cause, ClientPorts, EXIT_NEWS, Outcome, Patience};
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub enum Upstream {
+    /// A program and its arguments.
+    Command(Vec<String>),
+    /// A server by HTTP.
+    Http {
+        /// Its URL.
+        url: String,
+        /// Headers for every request, each as `Name: value`.
+        headers: Vec<String>,
+    },
+}
+
+/// How a link is kept.
+#[derive(Clone)]
+pub struct LinkOptions {
+    /// The largest message that passes by HTTP; on pipes, whoever reads sees to it.
+    pub message_bytes_max: usize,
+    /// How long a server has to end.
+    pub patience: Patience,
+    /// Takes what a person may want to know.
+    pub notice: Rc<dyn Fn(&str)>,
+}
+
+/// A live server. Dropping it ends the server at once.
+pub struct Link {
+    life: Life,
+    patience: Patience,
+    /// Until when the news of an exit is waited for, once the output has ended.
+    news_until: Option<Instant>,
+}
+
+enum Life {
+    Process(Child),
+    /// The bridge to a server by HTTP.
+    Bridge(JoinHandle<Outcome>),
+}
+
+/// Why there is no link.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The program could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The URL or a header makes no sense.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+}
+
+impl Upstream {
+    /// Looks whether a link could be had, so that what is misspelt is told before anybody waits.
+    pub fn look_for(&self) -> Result<(), LinkError> {
+        match self {
+            Self::Command(argv) => Ok(Child::look_for(argv)?),
+            Self::Http { url, headers } => Ok(upstream::Upstream::new(url, headers).map(drop)?),
+        }
+    }
+}
+
+impl Link {
+    /// Starts a server, or the bridge to one, which needs a `LocalSet`. A server by HTTP is spoken
+    /// to only when something is said, and answers for itself if it cannot be reached.
+    pub fn open(upstream: &Upstream, options: &LinkOptions) -> Result<(Self, Pipes), LinkError> {
+        let (life, pipes) = match upstream {
+            Upstream::Command(argv) => {
+                let (child, pipes) = Child::spawn(argv)?;
+                (Life::Process(child), pipes)
+            }
+            Upstream::Http { url, headers } => {
+                bridge(upstream::Upstream::new(url, headers)?, options)
+            }
+        };
+        Ok((Self { life, patience: options.patience, news_until: None }, pipes))
+    }
+
+    /// Waits until the server has ended by itself. A server by HTTP never does.
+    pub async fn exited(&mut self) {
+        match &mut self.life {
+            // Nothing more can be learnt about a process that cannot be waited for.
+            Life::Process(child) => drop(child.exited().await),
+            Life::Bridge(_) => std::future::pending().await,
+        }
+    }
+
+    /// Why a server says no more whose output has ended.
+    pub async fn farewell(&mut self) -> String {
+        let until = *self.news_until.get_or_insert_with(|| Instant::now() + EXIT_NEWS);
+        match &mut self.life {
+            Life::Process(child) => {
+                // An exit that came with the end of the output makes a better reason.
+                match tokio::time::timeout_at(until, child.exited()).await {
+                    Ok(Ok(status)) => format!("the MCP server ended ({status})"),
+                    _ => "the MCP server closed its output".to_owned(),
+                }
+            }
+            Life::Bridge(_) => "the connection to the MCP server has ended".to_owned(),
+        }
+    }
+
+    /// Ends the server, which has `grace` to do so by itself. Its pipes must be closed.
+    /// Returns how its process has ended, or why it was never reached.
+    pub async fn end(mut self, grace: Duration) -> Ended {
+        let after_term = self.patience.after_term;
+        match &mut self.life {
+            Life::Process(child) => {
+                Ended { status: child.end(grace, after_term).await.ok(), unreachable: None }
+            }
+            Life::Bridge(task) => {
+                let ended = tokio::time::timeout(grace + after_term, task).await;
+                let unreachable = match ended {
+                    Ok(Ok(Outcome { cause: Cause::Unreachable(why), .. })) => Some(why),
+                    _ => None,
+                };
+                Ended { status: None, unreachable }
+            }
+        }
+    }
+}
+
+/// How a link has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How the server's process has ended.
+    pub status: Option<ExitStatus>,
+    /// Why a server by HTTP was never reached, if it was tried.
+    pub unreachable: Option<String>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // A process kills its group when it is dropped.
+        if let Life::Bridge(task) = &self.life {
+            task.abort();
+        }
+    }
+}
+
+/// A bridge to a server by HTTP that records nothing.
+fn bridge(server: upstream::Upstream, options: &LinkOptions) -> (Life, Pipes) {
+    let (from_us, input) = Port::pair();
+    let (output, to_us) = Port::pair();
+    let station = Station::new(Deck::silent(Clock::start()), options.message_bytes_max);
+    let client = ClientPorts { input: from_us, output: to_us };
+    let notice = Rc::clone(&options.notice);
+    let session = bridge_out::run(
+        station,
+        client,
+        server,
+        Signals::never(),
+        options.patience,
+        Box::new(move |words| notice(words)),
+    );
+    (Life::Bridge(tokio::task::spawn_local(session)), Pipes { input, output })
+}

@@ -1,0 +1,195 @@
+//! Writing JSON, and the JSON report with its stable keys.
+//!
+//! The keys are a promise (docs/replay.md names them all): they may get company, but none is
+//! renamed or taken away.
+
+use tapegate_core::json::diff::{Change, Differences};
+use tapegate_core::json::{compact, write_str};
+
+use super::report::{Case, Outcome, Report};
+use super::tame::tame;
+
+/// JSON that is written member by member, each on a line of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    out: Vec<u8>,
+    depth: usize,
+    /// Whether something stands already in what is open.
+    filled: bool,
+}
+
+impl Writer {
+    /// The value at the top.
+    pub(crate) fn object(then: impl FnOnce(&mut Self)) -> Vec<u8> {
+        let mut writer = Self::default();
+        writer.nest(*b"{}", then);
+        writer.out
+    }
+
+    /// A list of objects, on one line.
+    pub(crate) fn line_of<T>(
+        items: impl IntoIterator<Item = T>,
+        each: impl FnMut(&mut Self, T),
+    ) -> Vec<u8> {
+        let mut writer = Self::default();
+        writer.items(items, each);
+        compact(&writer.out).into_owned()
+    }
+
+    /// A member that is text.
+    pub(crate) fn text(&mut self, key: &str, text: &str) {
+        self.key(key);
+        write_str(&mut self.out, text);
+    }
+
+    /// A member that is a number.
+    pub(crate) fn number(&mut self, key: &str, number: u64) {
+        self.raw(key, number.to_string().as_bytes());
+    }
+
+    /// A member that is JSON already, on one line; what is no JSON is text.
+    pub(crate) fn raw(&mut self, key: &str, json: &[u8]) {
+        self.key(key);
+        self.out.extend_from_slice(&tame(json));
+    }
+
+    /// A member that is an object.
+    pub(crate) fn nested(&mut self, key: &str, then: impl FnOnce(&mut Self)) {
+        self.key(key);
+        self.nest(*b"{}", then);
+    }
+
+    /// A member that is a list of objects.
+    pub(crate) fn list<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        each: impl FnMut(&mut Self, T),
+    ) {
+        self.key(key);
+        self.items(items, each);
+    }
+
+    fn items<T>(&mut self, items: impl IntoIterator<Item = T>, mut each: impl FnMut(&mut Self, T)) {
+        self.nest(*b"[]", |list| {
+            for item in items {
+                list.next();
+                list.nest(*b"{}", |object| each(object, item));
+            }
+        });
+    }
+
+    fn key(&mut self, key: &str) {
+        self.next();
+        write_str(&mut self.out, key);
+        self.out.extend_from_slice(b": ");
+    }
+
+    fn next(&mut self) {
+        if self.filled {
+            self.out.push(b',');
+        }
+        self.filled = true;
+        self.new_line();
+    }
+
+    fn nest(&mut self, [open, close]: [u8; 2], then: impl FnOnce(&mut Self)) {
+        self.out.push(open);
+        self.depth += 1;
+        self.filled = false;
+        then(self);
+        self.depth -= 1;
+        if self.filled {
+            self.new_line();
+        }
+        self.out.push(close);
+        self.filled = true;
+    }
+
+    fn new_line(&mut self) {
+        self.out.push(b'\n');
+        self.out.extend((0..self.depth).flat_map(|_| *b"  "));
+    }
+}
+
+/// Text as JSON.
+pub(crate) fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_str(&mut out, text);
+    out
+}
+
+/// The report as JSON.
+pub(crate) fn write(report: &Report) -> Vec<u8> {
+    let mut out = Writer::object(|json| {
+        json.text("tool", "tapegate");
+        json.text("version", env!("CARGO_PKG_VERSION"));
+        json.text("command", report.command);
+        json.text("tape", &report.tape.to_string_lossy());
+        json.raw("ok", if report.is_ok() { b"true" } else { b"false" });
+        json.text("started_at", &report.started_at());
+        json.number("duration_ms", report.duration_ms);
+        for (key, count) in &report.counts {
+            json.number(key, *count);
+        }
+        let cases = report
+            .suites
+            .iter()
+            .flat_map(|suite| suite.cases.iter().map(move |case| (suite.name.as_str(), case)));
+        json.list("cases", cases, |json, (suite, case)| write_case(json, suite, case));
+    });
+    out.push(b'\n');
+    out
+}
+
+/// The differences as a list, for the facts of a case.
+pub(crate) fn differences(json: &mut Writer, key: &str, differences: &Differences<'_>) {
+    json.list(key, &differences.listed, |json, difference| {
+        json.text("path", &difference.place.to_string());
+        let (kind, old, new) = match difference.change {
+            Change::Added(new) => ("added", None, Some(new)),
+            Change::Removed(old) => ("removed", Some(old), None),
+            Change::Value { old, new } => ("changed", Some(old), Some(new)),
+            Change::Kind { old, new } => ("type", Some(old), Some(new)),
+        };
+        json.text("kind", kind);
+        old.into_iter().for_each(|old| json.raw("old", old));
+        new.into_iter().for_each(|new| json.raw("new", new));
+    });
+    if differences.more > 0 {
+        json.number(&format!("{key}_more"), differences.more as u64);
+    }
+}
+
+fn write_case(json: &mut Writer, suite: &str, case: &Case) {
+    json.text("suite", suite);
+    json.text("name", &case.name);
+    let outcome = match case.outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+        Outcome::Warning => "warning",
+        Outcome::Skipped => "skipped",
+    };
+    json.text("outcome", outcome);
+    if let Some(rule) = case.rule {
+        json.text("rule", rule.id);
+    }
+    if !case.message.is_empty() {
+        json.text("message", &case.message);
+    }
+    if let Some(number) = case.place.number {
+        json.number("number", u64::from(number));
+    }
+    if let Some(line) = case.place.line {
+        json.number("line", line);
+    }
+    if let Some(ms) = case.duration_ms {
+        json.number("duration_ms", ms);
+    }
+    for (key, fact) in &case.facts {
+        json.raw(key, fact);
+    }
+    if !case.details.is_empty() {
+        json.text("details", &case.details);
+    }
+}

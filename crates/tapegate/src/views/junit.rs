@@ -1,0 +1,144 @@
+//! JUnit XML, as CI systems read it.
+//!
+//! It is XML 1.0 whatever the texts hold: what XML has no way to write, and what a terminal would
+//! obey, is shown as a JSON escape.
+//! There is no word for a warning in it, so a case with one has passed and says so.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::report::{Case, Outcome, Report, Suite};
+
+/// The report as JUnit XML.
+pub(crate) fn write(report: &Report) -> Vec<u8> {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
+    attribute(&mut out, "name", &format!("tapegate {}", report.command));
+    attribute(&mut out, "tests", &report.cases().count().to_string());
+    attribute(&mut out, "failures", &count(report.cases(), Outcome::Failed).to_string());
+    attribute(&mut out, "errors", "0");
+    attribute(&mut out, "time", &seconds(report.duration_ms));
+    out.push_str(">\n");
+    for suite in &report.suites {
+        write_suite(&mut out, report, suite);
+    }
+    out.push_str("</testsuites>\n");
+    out.into_bytes()
+}
+
+fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
+    out.push_str("  <testsuite");
+    let class = format!("{}.{}", report.command, suite.name);
+    attribute(out, "name", &class);
+    attribute(out, "tests", &suite.cases.len().to_string());
+    attribute(out, "failures", &count(&suite.cases, Outcome::Failed).to_string());
+    attribute(out, "errors", "0");
+    attribute(out, "skipped", &count(&suite.cases, Outcome::Skipped).to_string());
+    let timed = suite.cases.iter().filter_map(|case| case.duration_ms).sum();
+    attribute(out, "time", &seconds(timed));
+    // The schemas allow no zone here.
+    attribute(out, "timestamp", report.started_at().get(..19).unwrap_or_default());
+    out.push_str(">\n    <properties>\n");
+    property(out, "tape", &report.tape.to_string_lossy());
+    property(out, "version", env!("CARGO_PKG_VERSION"));
+    out.push_str("    </properties>\n");
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for case in &suite.cases {
+        // Readers take cases of one name for one case.
+        let times = seen.entry(&case.name).and_modify(|times| *times += 1).or_insert(1);
+        let name = match times {
+            1 => case.name.clone(),
+            times => format!("{} ({times})", case.name),
+        };
+        write_case(out, report, (&class, &name), case);
+    }
+    out.push_str("  </testsuite>\n");
+}
+
+fn write_case(out: &mut String, report: &Report, (class, name): (&str, &str), case: &Case) {
+    out.push_str("    <testcase");
+    attribute(out, "name", name);
+    attribute(out, "classname", class);
+    attribute(out, "time", &seconds(case.duration_ms.unwrap_or_default()));
+    let mut details = case.details.clone();
+    if let (Some(number), false) = (case.place.number, case.outcome == Outcome::Passed) {
+        // Writing to a string cannot fail.
+        writeln!(details, "{}: #{number}", report.tape.display()).ok();
+    }
+    match case.outcome {
+        Outcome::Passed => return out.push_str("/>\n"),
+        Outcome::Failed => {
+            out.push_str(">\n      <failure");
+            attribute(out, "message", &case.message);
+            attribute(out, "type", case.rule.map_or("failed", |rule| rule.id));
+            out.push('>');
+            text(out, &details);
+            out.push_str("</failure>\n");
+        }
+        Outcome::Skipped => element(out, "skipped", &case.message),
+        Outcome::Warning => {
+            element(out, "system-out", &format!("warning: {}\n{details}", case.message));
+        }
+    }
+    out.push_str("    </testcase>\n");
+}
+
+fn element(out: &mut String, name: &str, inner: &str) {
+    out.push_str(">\n      <");
+    out.push_str(name);
+    out.push('>');
+    text(out, inner);
+    out.push_str("</");
+    out.push_str(name);
+    out.push_str(">\n");
+}
+
+fn property(out: &mut String, name: &str, value: &str) {
+    out.push_str("      <property");
+    attribute(out, "name", name);
+    attribute(out, "value", value);
+    out.push_str("/>\n");
+}
+
+fn attribute(out: &mut String, name: &str, value: &str) {
+    out.push(' ');
+    out.push_str(name);
+    out.push_str("=\"");
+    for letter in value.chars() {
+        match letter {
+            // As they are, a reader would take them for blanks.
+            '\n' => out.push_str("&#10;"),
+            '\t' => out.push_str("&#9;"),
+            letter => push(out, letter),
+        }
+    }
+    out.push('"');
+}
+
+fn text(out: &mut String, value: &str) {
+    value.chars().for_each(|letter| push(out, letter));
+}
+
+fn push(out: &mut String, letter: char) {
+    match letter {
+        '<' => out.push_str("&lt;"),
+        '>' => out.push_str("&gt;"),
+        '&' => out.push_str("&amp;"),
+        '"' => out.push_str("&quot;"),
+        // As it is, a reader would take it for a line's end.
+        '\r' => out.push_str("&#13;"),
+        '\n' | '\t' => out.push(letter),
+        // Writing to a string cannot fail.
+        '\0'..'\x20' | '\x7f'..'\u{a0}' | '\u{fffe}' | '\u{ffff}' => {
+            write!(out, "\\u{:04x}", u32::from(letter)).unwrap_or_default();
+        }
+        letter => out.push(letter),
+    }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
+}
+
+fn count<'a>(cases: impl IntoIterator<Item = &'a Case>, outcome: Outcome) -> usize {
+    cases.into_iter().filter(|case| case.outcome == outcome).count()
+}

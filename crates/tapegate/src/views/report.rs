@@ -1,0 +1,128 @@
+//! What a run found, for machines: one model that every format is written from.
+//!
+//! A report is suites of cases. A case is something that was looked at: a request of a replay, an
+//! answer that was verified, an expectation. What it is about stands on a tape, so that is where
+//! it points.
+
+/// The report of a replay.
+pub(crate) mod replay;
+
+use std::path::{Path, PathBuf};
+
+use tapegate_core::time::{SubSecond, write_rfc3339};
+
+use super::{json, junit, sarif};
+
+/// What a run found.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// The command that ran.
+    pub(crate) command: &'static str,
+    /// The tape, as it was named.
+    pub(crate) tape: PathBuf,
+    /// When it began, in microseconds since 1970.
+    pub(crate) started_us: i64,
+    /// How long it took.
+    pub(crate) duration_ms: u64,
+    /// The numbers of its summary, by the keys that the JSON report has for them.
+    pub(crate) counts: Vec<(&'static str, u64)>,
+    /// The cases, in groups.
+    pub(crate) suites: Vec<Suite>,
+}
+
+/// Cases that belong together.
+#[derive(Debug)]
+pub(crate) struct Suite {
+    /// What they have in common.
+    pub(crate) name: String,
+    /// The cases.
+    pub(crate) cases: Vec<Case>,
+}
+
+/// Something that was looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Case {
+    /// What it is about: `tools/call read_file`.
+    pub(crate) name: String,
+    /// What came of it.
+    pub(crate) outcome: Outcome,
+    /// What it fails to keep, if it is not all right.
+    pub(crate) rule: Option<&'static Rule>,
+    /// What came of it, in a line.
+    pub(crate) message: String,
+    /// What came of it, in many lines, for people.
+    pub(crate) details: String,
+    /// Where on the tape it stands.
+    pub(crate) place: Place,
+    /// How long it took.
+    pub(crate) duration_ms: Option<u64>,
+    /// More about it, for machines: keys, and JSON.
+    pub(crate) facts: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All is well.
+    #[default]
+    Passed,
+    /// It is not what it should be.
+    Failed,
+    /// It is odd, but no failure.
+    Warning,
+    /// It was not looked at.
+    Skipped,
+}
+
+/// Where on a tape something stands, as far as it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The message's `seq`, or its line where there is none.
+    pub(crate) number: Option<u32>,
+    /// The line.
+    pub(crate) line: Option<u64>,
+}
+
+/// What a case can fail to keep.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// What machines call it: `not-recorded`.
+    pub(crate) id: &'static str,
+    /// What it means, in a sentence.
+    pub(crate) text: &'static str,
+    /// What can be done about it, in a sentence.
+    pub(crate) help: &'static str,
+}
+
+impl Report {
+    /// Whether nothing failed.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.cases().all(|case| case.outcome != Outcome::Failed)
+    }
+
+    /// All cases.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.suites.iter().flat_map(|suite| &suite.cases)
+    }
+
+    /// When it began, as RFC 3339.
+    pub(crate) fn started_at(&self) -> String {
+        let mut out = Vec::new();
+        write_rfc3339(&mut out, self.started_us, SubSecond::Millis);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// The report in the format that a file's name asks for: `.xml` is JUnit, `.sarif` SARIF,
+    /// anything else JSON.
+    pub(crate) fn written_for(&self, file: &Path) -> Vec<u8> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        match name {
+            name if name.ends_with(".xml") => junit::write(self),
+            name if name.ends_with(".sarif") || name.ends_with(".sarif.json") => sarif::write(self),
+            _ => json::write(self),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,135 @@
+//! The report of a replay: requests that the tape had no answer to fail, recorded ones that nobody
+//! asked for are skipped.
+
+use tapegate_core::player::{Divergence, Reason, Summary, Unused};
+
+use super::{Case, Outcome, Place, Report, Rule, Suite};
+use crate::views::divergence::{Teller, differences, subject};
+use crate::views::json::{self, Writer};
+use crate::views::palette::Palette;
+
+/// How many differences are listed of each recorded request that comes near.
+const DIFFERENCES_MAX: usize = 50;
+
+static NOT_RECORDED: Rule = Rule {
+    id: "not-recorded",
+    text: "The client asked for something that is not on the tape.",
+    help: "Record the session anew, or ignore what differs by --ignore or --match-mode fuzzy.",
+};
+static EXHAUSTED: Rule = Rule {
+    id: "exhausted",
+    text: "The client asked for something more often than the tape has it.",
+    help: "Record the session anew, or answer again by --on-exhausted.",
+};
+static OUT_OF_ORDER: Rule = Rule {
+    id: "out-of-order",
+    text: "The client asked for something that does not come next on the tape.",
+    help: "If the order does not matter, replay with --match-mode by-request.",
+};
+static TAPE_ENDED: Rule = Rule {
+    id: "tape-ended",
+    text: "The client went on asking when the tape had no more requests.",
+    help: "Record the session anew.",
+};
+static UNANSWERED: Rule = Rule {
+    id: "unanswered",
+    text: "The client asked for something that was recorded without its answer.",
+    help: "Record the session anew.",
+};
+static UNUSED: Rule = Rule {
+    id: "unused",
+    text: "A recorded request was not asked for.",
+    help: "See whether the client still does all that it did.",
+};
+
+/// Fills `report` with what came of a replay.
+pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -> Report {
+    let teller = &Teller { palette: Palette::Plain, ..*teller };
+    report.counts = vec![
+        ("matched", summary.matched),
+        ("differing", summary.differing),
+        ("courtesies", summary.courtesies),
+        ("unmatched", summary.unmatched),
+        ("passed_on", summary.passed_on),
+        ("unused", summary.unused),
+        ("sessions", u64::from(summary.sessions)),
+    ];
+    let mut cases = Vec::new();
+    let answered = summary.matched + summary.courtesies;
+    if answered > 0 {
+        let name = format!("{answered} answered");
+        cases.push(Case { name, ..Case::default() });
+    }
+    cases.extend(summary.divergences.iter().map(|divergence| diverged(divergence, teller)));
+    let listed =
+        |on: bool| summary.divergences.iter().filter(|one| one.passed_on == on).count() as u64;
+    let failed = summary.unmatched.saturating_sub(summary.passed_on);
+    let failed = failed.saturating_sub(listed(false));
+    let passed_on = summary.passed_on.saturating_sub(listed(true));
+    cases.extend((failed > 0).then(|| rest(failed, "unmatched", Outcome::Failed, &NOT_RECORDED)));
+    cases.extend(
+        (passed_on > 0).then(|| rest(passed_on, "passed on", Outcome::Warning, &NOT_RECORDED)),
+    );
+    report.suites.push(Suite { name: "asked".to_owned(), cases });
+    let mut cases: Vec<Case> = summary.unused_first.iter().map(unused).collect();
+    let more = summary.unused.saturating_sub(cases.len() as u64);
+    cases.extend((more > 0).then(|| rest(more, "unused", Outcome::Skipped, &UNUSED)));
+    report.suites.push(Suite { name: "recorded".to_owned(), cases });
+    report
+}
+
+fn diverged(divergence: &Divergence, teller: &Teller<'_>) -> Case {
+    let Divergence { method, name, reason, .. } = divergence;
+    let nearest = Writer::line_of(&divergence.nearest, |json, near| {
+        json.number("number", u64::from(near.number));
+        json.raw("score", format!("{:.3}", near.score).as_bytes());
+        let (old, new) = teller.params(divergence, near);
+        let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
+        json::differences(json, "differences", &found);
+    });
+    let facts = vec![
+        ("session", divergence.session.to_string().into_bytes()),
+        ("method", json::quoted(method)),
+        ("target", name.as_deref().map_or(b"null".to_vec(), json::quoted)),
+        ("passed_on", divergence.passed_on.to_string().into_bytes()),
+        ("request", divergence.request.clone()),
+        ("nearest", nearest),
+    ];
+    Case {
+        name: subject(method, name.as_deref()),
+        outcome: if divergence.passed_on { Outcome::Warning } else { Outcome::Failed },
+        rule: Some(rule(*reason)),
+        message: teller.reason(divergence),
+        details: teller.details(divergence),
+        place: Place { number: divergence.nearest.first().map(|near| near.number), line: None },
+        duration_ms: None,
+        facts,
+    }
+}
+
+fn unused(unused: &Unused) -> Case {
+    Case {
+        name: subject(&unused.method, unused.name.as_deref()),
+        outcome: Outcome::Skipped,
+        rule: Some(&UNUSED),
+        message: format!("nobody asked for #{}", unused.number),
+        place: Place { number: Some(unused.number), line: None },
+        ..Case::default()
+    }
+}
+
+fn rest(count: u64, word: &str, outcome: Outcome, rule: &'static Rule) -> Case {
+    let name = format!("{count} more {word}");
+    let message = format!("{count} more are {word}, too many to list");
+    Case { name, outcome, rule: Some(rule), message, ..Case::default() }
+}
+
+fn rule(reason: Reason) -> &'static Rule {
+    match reason {
+        Reason::NotRecorded => &NOT_RECORDED,
+        Reason::Exhausted => &EXHAUSTED,
+        Reason::OutOfOrder => &OUT_OF_ORDER,
+        Reason::TapeEnded => &TAPE_ENDED,
+        Reason::Unanswered => &UNANSWERED,
+    }
+}

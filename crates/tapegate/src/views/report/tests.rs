@@ -1,0 +1,146 @@
+//! Reports in every format, as goldens. `tests/it/reports.rs` holds the goldens against the schemas
+//! and readers of others.
+
+use tapegate_core::json::diff::{Terms, diff};
+use tapegate_core::player::{Divergence, Mode, Near, Reason, Summary, Unused};
+use tapegate_core::signature::Signer;
+
+use super::*;
+use crate::views::divergence::Teller;
+use crate::views::golden::assert_golden;
+use crate::views::palette::Palette;
+
+/// Everything that a format could stumble over.
+const HOSTILE: &str = "<a b=\"c\" d='e'>&amp; ]]> <![CDATA[ \0\u{1}\u{8}\t\n\u{b}\r\r\n\u{1b}[31m\u{7f}\u{85}\u{9b}\u{2028}\u{202e}\u{feff}\u{fffd}\u{fffe}\u{ffff}\u{1f600}\u{10ffff} ${x} {0} [a](https://x) %s \\u0000 -- ?>";
+
+static CHANGED: Rule = Rule {
+    id: "changed",
+    text: "The server answers otherwise than it did.",
+    help: "See whether the change is meant.",
+};
+
+fn shell(command: &'static str, tape: impl Into<PathBuf>) -> Report {
+    let (tape, counts, suites) = (tape.into(), Vec::new(), Vec::new());
+    Report { command, tape, started_us: 1_763_200_953_488_000, duration_ms: 1234, counts, suites }
+}
+
+fn replayed() -> Report {
+    let call = |path: &str| {
+        let params = format!(r#"{{"name":"read_file","arguments":{{"path":"{path}"}}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{params}}}"#)
+            .into_bytes()
+    };
+    let near = Near { number: 7, request: call("/tmp/a"), score: 0.5 };
+    let diverged = |reason: Reason, passed_on: bool| Divergence {
+        session: 1,
+        method: "tools/call".to_owned(),
+        name: Some("read_file".to_owned()),
+        request: call("/tmp/b"),
+        reason,
+        nearest: vec![near.clone()],
+        passed_on,
+    };
+    let summary = Summary {
+        matched: 12,
+        differing: 1,
+        courtesies: 2,
+        unmatched: 7,
+        passed_on: 4,
+        divergences: vec![diverged(Reason::NotRecorded, false), diverged(Reason::Exhausted, true)],
+        unused: 2,
+        unused_first: vec![
+            Unused { number: 9, method: "tools/list".to_owned(), name: None },
+            Unused {
+                number: 11,
+                method: "tools/call".to_owned(),
+                name: Some("write_file".to_owned()),
+            },
+        ],
+        sessions: 1,
+    };
+    let signer = Signer::default();
+    let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Colour };
+    replay::fill(&summary, &teller, shell("replay", "tapes/session.jsonl"))
+}
+
+/// A report of another command, with every outcome and texts that were made to do harm.
+fn hostile() -> Report {
+    let terms = Terms { root: json_place(), ignored: &[], listed_max: 3 };
+    let old = r#"{"a":"\ud800","b":[1,2],"c":1e999,"d":1}"#;
+    let new = r#"{"a":"\udc00","b":{},"e":"\u001b"}"#;
+    let found = diff(old.as_bytes(), new.as_bytes(), &terms).unwrap();
+    let facts = json::Writer::line_of([()], |json, ()| json::differences(json, "found", &found));
+    let case = |outcome: Outcome| Case {
+        name: HOSTILE.to_owned(),
+        outcome,
+        rule: (outcome != Outcome::Passed).then_some(&CHANGED),
+        message: HOSTILE.to_owned(),
+        details: format!("{HOSTILE}\n{HOSTILE}\n"),
+        place: Place { number: Some(3), line: Some(4) },
+        duration_ms: Some(61_005),
+        facts: vec![("changes", facts.clone()), ("raw", b"no JSON \xff".to_vec())],
+    };
+    let all = [Outcome::Passed, Outcome::Failed, Outcome::Warning, Outcome::Skipped];
+    let mut report = shell("verify", "/tmp/t\u{e9} %&<\u{1}>.jsonl");
+    report.counts = vec![("compared", 4), ("changed", 1)];
+    let cases = all.map(case).into_iter().collect();
+    report.suites.push(Suite { name: HOSTILE.to_owned(), cases });
+    report.suites.push(Suite { name: "empty".to_owned(), cases: Vec::new() });
+    report
+}
+
+fn json_place() -> tapegate_core::json::Place {
+    tapegate_core::json::Place::member("result")
+}
+
+fn text(report: &Report, file: &str) -> String {
+    String::from_utf8(report.written_for(Path::new(file))).unwrap()
+}
+
+#[test]
+fn reports_are_as_the_goldens_have_them() {
+    for (name, report) in
+        [("replay", replayed()), ("hostile", hostile()), ("none", shell("replay", "t"))]
+    {
+        for extension in ["json", "xml", "sarif"] {
+            let file = format!("report-{name}.{extension}");
+            assert_golden(&file, &text(&report, &file));
+        }
+    }
+}
+
+#[test]
+fn the_name_of_a_file_decides_its_format() {
+    let report = replayed();
+    for name in ["r.xml", "R.XML", "dir.json/r.xml"] {
+        assert!(text(&report, name).starts_with("<?xml"), "{name}");
+    }
+    for name in ["r.sarif", "r.sarif.json", "R.SARIF"] {
+        assert!(text(&report, name).contains("\"$schema\""), "{name}");
+    }
+    for name in ["r.json", "r", "r.txt", "dir.xml/r"] {
+        assert!(text(&report, name).starts_with("{\n  \"tool\": \"tapegate\""), "{name}");
+    }
+}
+
+#[test]
+fn json_and_sarif_are_json_whatever_the_texts_hold() {
+    for file in ["r.json", "r.sarif"] {
+        for report in [hostile(), replayed(), shell("replay", "")] {
+            let text = text(&report, file);
+            assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+        }
+    }
+    let report: serde_json::Value = serde_json::from_str(&text(&replayed(), "r")).unwrap();
+    assert_eq!(report["unmatched"], 7);
+    assert_eq!(report["ok"], false);
+    assert_eq!(report["cases"][1]["nearest"][0]["differences"][0]["new"], "/tmp/b");
+}
+
+#[test]
+fn a_replay_that_passed_everything_on_is_all_right() {
+    let mut report = replayed();
+    assert!(!report.is_ok());
+    report.suites[0].cases.retain(|case| case.outcome != Outcome::Failed);
+    assert!(report.is_ok());
+}
