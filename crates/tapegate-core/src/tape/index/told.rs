@@ -27,6 +27,8 @@ pub(super) struct Told {
     pub(super) kind: Kind,
     pub(super) spread: bool,
     pub(super) ours: bool,
+    /// Whether a member that counts occurs twice in it.
+    pub(super) repeated: bool,
     pub(super) session: Option<Span>,
     pub(super) req: Option<u64>,
     /// At most as many as fit.
@@ -87,6 +89,7 @@ impl Told {
             kind: Kind::Other,
             spread: false,
             ours: false,
+            repeated: false,
             session: None,
             req: None,
             latency_ms: None,
@@ -145,6 +148,7 @@ impl Told {
     ) {
         let span = |part: Option<&[u8]>| part.and_then(|part| Span::of(part, stretch));
         self.kind = said.kind();
+        self.repeated = said.repeated;
         self.id = said.id.map(IdKey::new);
         match self.kind {
             Kind::Request => {
