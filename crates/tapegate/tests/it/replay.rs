@@ -3,9 +3,12 @@
 //! A tape is a script: `> TEXT` is what the client said, `< TEXT` what the server said, `@MS` in
 //! front is when it was said.
 
+mod behind;
 mod clients;
 mod edge_cases;
 mod endings;
+mod redacted;
+mod scenes;
 mod tapes;
 mod timing;
 mod usage;
