@@ -5,9 +5,11 @@
 
 mod behind;
 mod clients;
+mod copies;
 mod edge_cases;
 mod endings;
 mod redacted;
+mod roundtrip;
 mod scenes;
 mod tapes;
 mod timing;
