@@ -29,3 +29,5 @@ pub mod sse;
 pub mod tape;
 /// Moments, and how tapes write them.
 pub mod time;
+/// A tape in the role of the client.
+pub mod verifier;

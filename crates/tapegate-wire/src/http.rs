@@ -22,6 +22,8 @@ pub mod upstream;
 mod body;
 mod headers;
 mod redirect;
+mod serve;
 
 pub use body::ReplyBody;
+pub use serve::serve;
 pub use station::{Station, Stopped};

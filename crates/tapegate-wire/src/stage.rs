@@ -8,6 +8,7 @@ mod behind;
 mod desk;
 mod outbox;
 mod seat;
+mod sitting;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,6 +25,7 @@ use crate::link::{LinkOptions, Upstream};
 use crate::signals::Signals;
 use crate::stdio::{Cause, ClientPorts, Patience};
 use seat::Seat;
+pub(crate) use sitting::Sitting;
 
 /// How long an actor that wants to end may go on with what it has begun.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
@@ -50,6 +52,8 @@ pub struct StageOptions {
     pub patience: Patience,
     /// Takes what a person may want to know.
     pub notice: Rc<dyn Fn(&str)>,
+    /// What a client is told whose request is not answered because the actor has ended.
+    pub farewell: String,
 }
 
 impl StageOptions {
@@ -77,9 +81,26 @@ impl Stage {
         Number(self.seats.get())
     }
 
+    /// Whether the actor wants to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.get().is_some()
+    }
+
+    /// Waits until the actor wants to end.
+    pub(crate) async fn stopped(&self) {
+        while !self.is_stopping() {
+            self.news.notified().await;
+        }
+    }
+
+    /// What a client is told whose request is not answered because the actor has ended.
+    pub(crate) fn farewell(&self) -> &str {
+        &self.options.farewell
+    }
+
     /// Ends everything: nothing more is read at any seat.
     fn stop(&self) {
-        if self.stop.get().is_none() {
+        if !self.is_stopping() {
             self.stop.set(Some(Instant::now() + STOP_PATIENCE));
             self.news.notify_waiters();
         }

@@ -7,6 +7,7 @@ use tapegate_wire::port::Port;
 use tapegate_wire::stdio::ClientPorts;
 
 use crate::exit::{Exit, Failure};
+use crate::talk;
 
 /// A listener for clients that come by HTTP.
 pub(crate) async fn listen(address: &str) -> Result<Listener, Failure> {
@@ -21,4 +22,13 @@ pub(crate) fn client_ports() -> std::io::Result<ClientPorts> {
     let input = rustix::stdio::stdin().as_fd().try_clone_to_owned()?;
     let output = rustix::stdio::stdout().as_fd().try_clone_to_owned()?;
     Ok(ClientPorts { input: Port::reader(input)?, output: Port::writer(output)? })
+}
+
+/// Says where clients find us.
+pub(crate) fn announce(listener: &Listener, quiet: bool) -> std::io::Result<()> {
+    let address = listener.address()?;
+    if !quiet {
+        talk::say(&format!("listening on http://{address}/mcp"));
+    }
+    Ok(())
 }

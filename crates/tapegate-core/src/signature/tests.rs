@@ -21,6 +21,16 @@ fn same(signer: &Signer, one: &str, two: &str) -> bool {
     let equal = canonical(one) == canonical(two) && method(one) == method(two);
     assert_eq!(same, equal, "{one}\n{two}");
     assert_eq!(same, sign(signer, one).hash == sign(signer, two).hash, "{one}\n{two}");
+    for text in [one, two].map(str::as_bytes) {
+        // All ways to a hash lead to the same one.
+        let (mut said, mut along) = (Envelope::default(), Digest::new(signer.seed));
+        said.scan(&mut Cursor::trusted(text, 0), &mut along).unwrap();
+        let walked = digest::of_walk(&signer.seed, signer.walk(&said).unwrap()).unwrap();
+        assert_eq!(signer.sign(text, &said), signer.signature(&said, walked));
+        if signer.ignored.is_empty() {
+            assert_eq!(signer.sign(text, &said), signer.signed(&said, &along));
+        }
+    }
     same
 }
 
@@ -134,6 +144,18 @@ fn initialize_counts_by_its_method_alone() {
         .map(|params| format!(r#"{{"id":1,"method":"initialize","params":{params}}}"#));
     assert!(same(&signer, &one, &two));
     assert!(!same(&signer, &one, r#"{"id":1,"method":"initialise"}"#));
+}
+
+#[test]
+fn what_stands_in_the_place_of_an_id_must_be_one() {
+    let signer = Signer::default();
+    let asked = r#"{"id":1,"method":"m"}"#;
+    for id in ["2", "-2", "\"x-1\"", "\"\"", "1.5e3", "\"\\u0061\"", "null"] {
+        assert!(same(&signer, &format!(r#"{{"id":{id},"method":"m"}}"#), asked), "{id}");
+    }
+    for more in [r#"1,"params":{"a":1}"#, r#""","params":{"a":"b"}"#] {
+        assert!(!same(&signer, &format!(r#"{{"id":{more},"method":"m"}}"#), asked), "{more}");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! From HTTP clients to a server on pipes.
 //!
 //! The bridge plays the HTTP side of a server that has none: Streamable HTTP of every revision at
-//! `/mcp` and `/`, and the older HTTP+SSE at `/sse` and `/messages`. Each session gets a server
-//! process of its own; clients of the revision without sessions share one. Every message is on
-//! the tape before it is sent on, in either direction.
+//! `/mcp` and `/`, and the older HTTP+SSE at `/sse` and `/messages`. Each session gets a server of
+//! its own, a process or a seat of a stage; clients of the revision without sessions share one.
+//! Every message is on the tape before it is sent on, in either direction.
 
 mod book;
 mod down;
@@ -14,39 +14,41 @@ mod history;
 mod hub;
 mod old;
 mod post;
+mod servers;
 mod stream;
 mod terms;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use tapegate_core::side::Lane;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::listen::{Handler, Reply};
 use super::{ReplyBody, Station, headers};
 use crate::child::SpawnError;
 use crate::stdio::Patience;
 use hub::{Hub, Kind};
+pub use servers::Servers;
 
-/// How many sessions there may be at once. Clients often leave without a word, so beyond it the
-/// one that nobody has used for longest makes way.
-const SESSIONS_MAX: usize = 64;
+/// How long servers that end of their own accord may take for their last words.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Serves HTTP clients from servers on pipes.
 pub struct Bridge {
     station: Rc<Station>,
-    argv: Vec<String>,
+    servers: Servers,
     patience: Patience,
     sessions: RefCell<HashMap<String, Rc<Hub>>>,
     shared: RefCell<Option<Rc<Hub>>>,
-    tasks: RefCell<Vec<JoinHandle<()>>>,
+    tasks: RefCell<JoinSet<()>>,
     closing: Cell<bool>,
 }
 
@@ -63,11 +65,11 @@ enum NoServer {
 }
 
 impl Bridge {
-    /// A bridge that starts `argv` for its clients.
-    pub fn new(station: Rc<Station>, argv: Vec<String>, patience: Patience) -> Rc<Self> {
+    /// A bridge to `servers`.
+    pub fn new(station: Rc<Station>, servers: Servers, patience: Patience) -> Rc<Self> {
         Rc::new(Self {
             station,
-            argv,
+            servers,
             patience,
             sessions: RefCell::default(),
             shared: RefCell::default(),
@@ -77,7 +79,7 @@ impl Bridge {
     }
 
     async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
-        if self.closing.get() {
+        if self.closing.get() || self.servers.farewell().is_some() {
             return headers::refusal(503, "tapegate is ending");
         }
         let (path, method) = (request.uri().path().to_owned(), request.method().clone());
@@ -123,18 +125,20 @@ impl Bridge {
     }
 
     fn start(&self, lane: Lane, kind: Kind) -> Result<Rc<Hub>, NoServer> {
-        let (hub, task) = Hub::start(&self.station, (lane, kind), &self.argv, self.patience)
-            .map_err(NoServer::Spawn)?;
+        let server = self.servers.start(kind).map_err(NoServer::Spawn)?;
+        let (hub, task) = Hub::start(&self.station, (lane, kind), server, self.patience);
         let mut tasks = self.tasks.borrow_mut();
-        tasks.retain(|task| !task.is_finished());
-        tasks.push(task);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_local(task);
         Ok(hub)
     }
 
+    /// Clients often leave without a word, so where there are too many sessions, the one that nobody
+    /// has used for longest makes way.
     fn make_room(&self) -> Result<(), NoServer> {
         let mut sessions = self.sessions.borrow_mut();
         sessions.retain(|_, hub| !hub.is_ended());
-        if sessions.len() < SESSIONS_MAX {
+        if sessions.len() < self.servers.sessions_max() {
             return Ok(());
         }
         let idle = sessions.iter().filter_map(|(id, hub)| Some((hub.idle_since()?, id.clone())));
@@ -148,21 +152,35 @@ impl Bridge {
     /// Ends every server; whoever waits for one is told `why`.
     async fn end_all(&self, why: &str) {
         self.closing.set(true);
+        let why = self.servers.farewell().unwrap_or(why);
         let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, hub)| hub).collect();
         for hub in sessions.into_iter().chain(self.shared.take()) {
             hub.end(why, self.patience.grace_on_signal);
         }
-        let tasks = self.tasks.take();
-        for task in tasks {
-            // A task that panicked has dropped its server, which ends it too.
-            task.await.ok();
-        }
+        self.ended().await;
+    }
+
+    /// Waits until every server has ended.
+    async fn ended(&self) {
+        // A task that panicked has dropped its server, which ends it too.
+        while poll_fn(|context| self.tasks.borrow_mut().poll_join_next(context)).await.is_some() {}
+    }
+
+    /// Waits until the servers have ended of their own accord, and everybody has heard it.
+    async fn over(&self) {
+        self.servers.stopped().await;
+        // Whoever takes longer to hear it is told no more.
+        tokio::time::timeout(LAST_WORDS, self.ended()).await.ok();
     }
 }
 
 impl Handler for Bridge {
     fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
         Box::pin(self.answer(request))
+    }
+
+    fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(self.over())
     }
 
     fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {

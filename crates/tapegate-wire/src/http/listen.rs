@@ -31,6 +31,11 @@ pub trait Handler {
     /// Answers one request. Dropping the future means that the client has gone.
     fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply;
 
+    /// Waits until it has come to an end of its own accord, with nothing under way.
+    fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(std::future::pending())
+    }
+
     /// Ends what is under way; whoever waits for an answer is told `why`.
     fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         let _ = why;

@@ -1,5 +1,7 @@
 //! The server behind an actor: one for each seat, started when it is first asked.
 
+use std::time::Duration;
+
 use tapegate_core::actor::Cue;
 use tapegate_core::frame::error_reply;
 use tapegate_core::lines::{Cut, Lines, Oversize};
@@ -14,7 +16,7 @@ use super::outbox::Outbox;
 use crate::child::Pipes;
 use crate::link::Link;
 use crate::port::Port;
-use crate::stdio::{Cause, LINGER};
+use crate::stdio::LINGER;
 
 /// Why nobody is behind where nobody was named.
 const NOBODY: &str = "there is no server behind";
@@ -120,12 +122,7 @@ impl Behind {
     }
 
     /// Ends the servers and leaves nothing of them behind.
-    pub(super) async fn close(&mut self, cause: &Cause, stage: &Stage) {
-        let patience = stage.options.patience;
-        let grace = match cause {
-            Cause::Client => patience.grace,
-            _ => patience.grace_on_signal,
-        };
+    pub(super) async fn close(&mut self, grace: Duration) {
         if let Some(server) = self.server.take() {
             server.close().end(grace).await;
         }

@@ -142,6 +142,9 @@ impl<'d> Desk<'d> {
 
 impl Drop for Desk<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
         // Whatever the actor says now, nobody hears it.
         self.deck = None;
         let at = self.now();

@@ -1,6 +1,8 @@
 //! One client in front of the actor, from its coming to its leaving.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tapegate_core::actor::Cue;
 use tapegate_core::lines::Lines;
@@ -34,6 +36,8 @@ pub(super) struct Seat<'d> {
     left: bool,
     /// Whether the client reads no more.
     gone: bool,
+    /// The grace of the server behind, once nobody hears what is said, even if it is read.
+    nobody: Rc<Cell<Option<Duration>>>,
 }
 
 impl<'d> Seat<'d> {
@@ -48,7 +52,15 @@ impl<'d> Seat<'d> {
             unheard: false,
             left: false,
             gone: false,
+            nobody: Rc::default(),
         }
+    }
+
+    /// For a client inside the process: it has measured its messages, and tells by `nobody` that
+    /// nobody hears what is said any more.
+    pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>) -> Self {
+        self.lines = Lines::sparing(usize::MAX);
+        Self { nobody, ..self }
     }
 
     /// Serves the client until it has left, or the actor wants to end.
@@ -71,16 +83,21 @@ impl<'d> Seat<'d> {
 
     /// Writes what is left to be said, for a bounded time, and ends the server behind.
     pub(super) async fn close(&mut self, cause: &Cause) {
+        let patience = self.desk.stage.options.patience;
         let time = match cause {
-            Cause::Signal(_) => self.desk.stage.options.patience.grace_on_signal,
+            Cause::Signal(_) => patience.grace_on_signal,
             _ => LAST_WORDS,
+        };
+        let grace = match cause {
+            Cause::Client => self.nobody.get().unwrap_or(patience.grace),
+            _ => patience.grace_on_signal,
         };
         if let Cause::Tape(_) = cause {
             self.desk.give_up(&cause.words());
         }
         // Nothing more can be done for a client that does not read.
         tokio::time::timeout(time, self.write_all()).await.ok();
-        self.behind.close(cause, &self.desk.stage).await;
+        self.behind.close(grace).await;
     }
 
     /// Does everything that can be done without waiting.
@@ -161,8 +178,8 @@ impl<'d> Seat<'d> {
             let over = !self.desk.is_busy() || deadline <= Instant::now();
             return over.then_some(Cause::Actor);
         }
-        let over = self.left && self.desk.out.left() == 0 && !self.desk.is_busy();
-        over.then_some(Cause::Client)
+        let done = || self.desk.out.left() == 0 && !self.desk.is_busy();
+        (self.left && (self.nobody.get().is_some() || done())).then_some(Cause::Client)
     }
 
     /// Whether there is something to do at once.

@@ -20,12 +20,14 @@ use crate::cast::{Log, Parrot};
 /// The largest message of these tests.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-fn options(behind: Option<Upstream>) -> StageOptions {
+/// How the stages of these tests are kept.
+pub(crate) fn options(behind: Option<Upstream>) -> StageOptions {
     StageOptions {
         message_bytes_max: MESSAGE_BYTES_MAX,
         behind,
         patience: Patience { grace: Duration::from_millis(300), ..Patience::default() },
         notice: Rc::new(|_| ()),
+        farewell: "the play is over".to_owned(),
     }
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct House {
     pub(crate) log: Log,
     /// How many lines of the client the actor has heard.
     pub(crate) heard: Arc<AtomicUsize>,
-    thread: JoinHandle<String>,
+    thread: Option<JoinHandle<String>>,
 }
 
 impl House {
@@ -80,7 +82,13 @@ impl House {
             };
             format!("{:?}", runtime.block_on(play))
         });
-        Self { input: Some(input), output: Some(BufReader::new(output)), log, heard, thread }
+        Self {
+            input: Some(input),
+            output: Some(BufReader::new(output)),
+            log,
+            heard,
+            thread: Some(thread),
+        }
     }
 
     /// Says something.
@@ -96,11 +104,17 @@ impl House {
     }
 
     /// Waits for the end, and returns its cause and what the actor was told.
-    pub(crate) fn end(self) -> (String, Vec<String>) {
-        let Self { log, thread, input, output, .. } = self;
-        let cause = thread.join().unwrap();
-        drop((input, output));
-        let told = log.lock().unwrap().clone();
+    pub(crate) fn end(mut self) -> (String, Vec<String>) {
+        let cause = self.thread.take().unwrap().join().unwrap();
+        let told = self.log.lock().unwrap().clone();
         (cause, told)
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        (self.input, self.output) = (None, None);
+        // A test that has failed says why by itself.
+        self.thread.take().map(JoinHandle::join);
     }
 }

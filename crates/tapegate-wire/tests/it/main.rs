@@ -4,6 +4,9 @@
 
 mod behind;
 mod cast;
+mod clerk;
+mod hall;
 mod house;
+mod seats;
 mod stage;
 mod web;

@@ -93,3 +93,49 @@ fn read(reader: &mut impl BufRead) -> Option<Seen> {
     seen.body = String::from_utf8(body).unwrap();
     Some(seen)
 }
+
+/// Sends a request of these header lines and this body, and leaves the reply to the caller.
+pub(crate) fn send(port: u16, line: &str, headers: &[&str], body: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(GUARD)).unwrap();
+    let length = body.len();
+    let head = format!("{line} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-length: {length}");
+    let headers: String = headers.iter().map(|line| format!("\r\n{line}")).collect();
+    stream.write_all(format!("{head}{headers}\r\n\r\n{body}").as_bytes()).unwrap();
+    BufReader::new(stream)
+}
+
+/// Reads the head of a reply.
+pub(crate) fn head(reader: &mut impl BufRead) -> Seen {
+    let mut seen = Seen { head: String::new(), body: String::new() };
+    while !seen.head.ends_with("\r\n\r\n") {
+        assert!(reader.read_line(&mut seen.head).unwrap() > 0, "no whole head: {seen:?}");
+    }
+    seen
+}
+
+/// Reads a whole reply: a body of known length, or chunks to their end.
+pub(crate) fn reply(reader: &mut impl BufRead) -> Seen {
+    let mut seen = head(reader);
+    if let Some(length) = seen.header("content-length").map(|text| text.parse().unwrap()) {
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        seen.body = String::from_utf8(body).unwrap();
+    } else if seen.header("transfer-encoding").is_some() {
+        while let Some(piece) = chunk(reader) {
+            seen.body.push_str(&piece);
+        }
+    }
+    seen
+}
+
+/// The next chunk of a body, unless it has ended.
+pub(crate) fn chunk(reader: &mut impl BufRead) -> Option<String> {
+    let mut size = String::new();
+    reader.read_line(&mut size).unwrap();
+    let size = usize::from_str_radix(size.trim(), 16).ok()?;
+    let mut piece = vec![0; size + 2];
+    reader.read_exact(&mut piece).unwrap();
+    piece.truncate(size);
+    (size > 0).then(|| String::from_utf8(piece).unwrap())
+}

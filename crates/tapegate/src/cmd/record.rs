@@ -1,7 +1,6 @@
 //! `tapegate record` and `tapegate tape`: the same recorder, with the flags of two documents.
 
 mod args;
-mod http;
 mod plan;
 mod session;
 

@@ -31,4 +31,5 @@ mod support;
 mod tape;
 mod tape_faults;
 mod tidy;
+mod verify;
 mod web;

@@ -36,6 +36,7 @@ pub(super) enum Flag {
     Ours,
     Cancelled,
     Token,
+    Repeated,
     /// The latency stands in a table of its own.
     TimedApart,
 }
@@ -46,7 +47,7 @@ const KINDS: [Kind; 5] =
     [Kind::Request, Kind::Notification, Kind::Response, Kind::Error, Kind::Other];
 
 /// An ask, with what chains it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) hash: [u64; 2],
     pub(super) like: u32,
@@ -114,6 +115,7 @@ impl Packed {
             ours: self.has(Flag::Ours),
             cancelled: self.has(Flag::Cancelled),
             token: self.has(Flag::Token),
+            repeated: self.has(Flag::Repeated),
             latency_us: None,
         }
     }

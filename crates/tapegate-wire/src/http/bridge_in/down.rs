@@ -15,11 +15,11 @@ use super::book::{Place, envelopes};
 use super::ending::End;
 use super::exchange::Exchange;
 use super::hub::{Hub, Kind};
+use super::servers::Server;
 use super::stream::Stream;
-use crate::child::Child;
 use crate::http::Stopped;
 use crate::port::Port;
-use crate::stdio::{EXIT_NEWS, LINGER, Patience, server_ended};
+use crate::stdio::{LINGER, Patience};
 use tapegate_core::json::Edits;
 
 /// How long the only reader of a session may read nothing before its connection is given up.
@@ -27,11 +27,11 @@ const STALL: Duration = Duration::from_secs(10);
 /// How long a client that shares its server may take to catch up, while all the others wait.
 const LAG: Duration = Duration::from_millis(500);
 
-/// Reads a server until it ends or is to end, then ends it and leaves no process behind.
-pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: Patience) {
-    let mut lines = Lines::new(hub.station.message_bytes_max());
+/// Reads a server until it ends or is to end, then ends it and leaves nothing of it behind.
+pub(super) async fn run(hub: Rc<Hub>, mut server: Server, output: Port, patience: Patience) {
+    let mut lines = server.lines(hub.station.message_bytes_max());
     let read = tokio::select! {
-        read = read(&hub, &mut child, &output, &mut lines) => read.map_err(|stopped| End {
+        read = read(&hub, &mut server, &output, &mut lines) => read.map_err(|stopped| End {
             why: stopped.to_string(),
             grace: patience.grace_on_signal,
         }),
@@ -39,17 +39,12 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
     };
     let End { why, mut grace } = match read {
         Err(end) => end,
-        Ok(()) => {
-            // An exit that came with the end of the output makes a better reason than the end alone.
-            drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
-            End { why: server_ended(child.status()), grace: patience.grace }
-        }
+        Ok(()) => End { why: server.farewell().await, grace: patience.grace },
     };
     hub.close(&why);
     loop {
         tokio::select! {
-            // Nothing more can be done about a process that cannot be waited for.
-            ended = child.end(grace, patience.after_term) => return drop(ended),
+            () = server.end(grace, patience) => return,
             sooner = hub.end_before(grace) => grace = sooner.grace,
             () = read_rest(&hub, &output, &mut lines) => {}
         }
@@ -59,7 +54,7 @@ pub(super) async fn run(hub: Rc<Hub>, mut child: Child, output: Port, patience: 
 /// Reads until the output ends, or the tape fails.
 async fn read(
     hub: &Hub,
-    child: &mut Child,
+    server: &mut Server,
     output: &Port,
     lines: &mut Lines,
 ) -> Result<(), Stopped> {
@@ -73,7 +68,7 @@ async fn read(
         };
         let count = tokio::select! {
             count = read_some(hub, output, lines) => count,
-            _ = child.exited(), if deadline.is_none() => {
+            () = server.exited(), if deadline.is_none() => {
                 deadline = Some(Instant::now() + LINGER);
                 continue;
             }

@@ -1,10 +1,11 @@
-//! One server process and everybody who talks to it.
+//! One server and everybody who talks to it.
 //!
 //! A session has a hub of its own; clients without sessions share one. What a client says is
 //! recorded, entered in the book and queued for the server in one step, so that nothing is sent
 //! that is not on the tape and nothing is answered that is not expected.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +14,6 @@ use tapegate_core::json;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::book::Book;
@@ -21,9 +21,10 @@ use super::down;
 use super::ending::End;
 use super::exchange::Exchange;
 use super::history::{EventId, History};
+use super::servers::Server;
 use super::stream::Stream;
 use super::terms::Terms;
-use crate::child::{Child, SpawnError};
+use crate::child::Pipes;
 use crate::http::{Station, Stopped};
 use crate::port::Port;
 use crate::stdio::Patience;
@@ -33,7 +34,7 @@ const INPUT_MESSAGES_MAX: usize = 8;
 /// How many words of our own may wait besides them before the server is not read from either.
 const OWED_MAX: usize = 256;
 
-/// One server process and everybody who talks to it.
+/// One server and everybody who talks to it.
 pub(super) struct Hub {
     pub(super) kind: Kind,
     pub(super) lane: Lane,
@@ -82,14 +83,14 @@ impl From<Stopped> for NotSent {
 }
 
 impl Hub {
-    /// Starts a server. The task ends when the server has, and nothing is left of it.
+    /// A hub for a server. The task, which must be run, ends when the server has, and nothing is
+    /// left of it.
     pub(super) fn start(
         station: &Rc<Station>,
         (lane, kind): (Lane, Kind),
-        argv: &[String],
+        (server, pipes): (Server, Pipes),
         patience: Patience,
-    ) -> Result<(Rc<Self>, JoinHandle<()>), SpawnError> {
-        let (child, pipes) = Child::spawn(argv)?;
+    ) -> (Rc<Self>, impl Future<Output = ()> + use<>) {
         let (sender, receiver) = mpsc::channel(INPUT_MESSAGES_MAX);
         let history = Rc::default();
         let main = match kind {
@@ -113,9 +114,8 @@ impl Hub {
             end_asked: Notify::new(),
         });
         tokio::task::spawn_local(write_all(pipes.input, receiver));
-        let task =
-            tokio::task::spawn_local(down::run(Rc::clone(&hub), child, pipes.output, patience));
-        Ok((hub, task))
+        let task = down::run(Rc::clone(&hub), server, pipes.output, patience);
+        (hub, task)
     }
 
     pub(super) fn is_ended(&self) -> bool {

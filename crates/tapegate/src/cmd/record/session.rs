@@ -5,21 +5,20 @@ use std::rc::Rc;
 use tapegate_store::writer::TapeWriter;
 use tapegate_wire::child::Child;
 use tapegate_wire::deck::Deck;
-use tapegate_wire::http::bridge_in::Bridge;
+use tapegate_wire::http::bridge_in::{Bridge, Servers};
 use tapegate_wire::http::proxy::Proxy;
-use tapegate_wire::http::{Station, bridge_out};
+use tapegate_wire::http::{self, Station, bridge_out};
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{self, Cause, Outcome, Patience};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-use super::http;
 use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use crate::talk;
 use crate::taping::SharedTape;
 use crate::upstream::Upstream;
-use crate::wiring::{client_ports, listen};
+use crate::wiring::{announce, client_ports, listen};
 
 fn deck(plan: &Plan, tape: &SharedTape) -> Deck {
     Deck::new(Box::new(tape.clone()), plan.clock, plan.wire.on_tape_error.into())
@@ -82,7 +81,9 @@ async fn run_proxy(
     let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
     let proxy = Proxy::new(Rc::clone(&station), upstream);
-    let outcome = http::serve(listener, proxy, &station, signals, plan.wire.quiet).await?;
+    announce(&listener, plan.wire.quiet)?;
+    let cause = http::serve(listener, proxy, &station, signals).await;
+    let outcome = Outcome { cause, status: None };
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
 }
 
@@ -96,8 +97,11 @@ async fn run_bridge_in(
     let listener = listen(address).await?;
     let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
-    let bridge = Bridge::new(Rc::clone(&station), argv.to_vec(), Patience::default());
-    let outcome = http::serve(listener, bridge, &station, signals, plan.wire.quiet).await?;
+    let servers = Servers::Processes(argv.to_vec());
+    let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
+    announce(&listener, plan.wire.quiet)?;
+    let cause = http::serve(listener, bridge, &station, signals).await;
+    let outcome = Outcome { cause, status: None };
     Ok(conclude(&mut station.deck(), &tape, outcome, plan.wire.quiet))
 }
 

@@ -1,0 +1,231 @@
+//! Lists of what a server has: pages are merged, items go by name and not by place.
+//!
+//! A live server may cut its list into other pages. A list that was recorded to its end is
+//! therefore fetched to its end, and only then compared.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::frame::array_items;
+use crate::json::{Hop, Place, member, string};
+
+use super::finding::{Became, List, What};
+use super::judge::{Judge, Verdict};
+use super::tools::Tools;
+
+/// How many pages of a live list are fetched beyond those of the tape.
+const PAGES_MORE_MAX: usize = 1000;
+
+/// The lists of a session that are not yet known to their end, by the slot of the first request.
+#[derive(Debug, Default)]
+pub(super) struct Listings {
+    open: BTreeMap<u32, Listing>,
+}
+
+/// One list, page after page.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) list: List,
+    /// The recorded pages, whole answers.
+    recorded: Vec<Vec<u8>>,
+    /// Where the recorded list goes on.
+    recorded_next: Option<String>,
+    /// The live pages, whole answers as the tape would have kept them.
+    live: Vec<Vec<u8>>,
+    /// Where the live list goes on, as JSON.
+    live_next: Option<Vec<u8>>,
+    /// Whether a live page could not be had.
+    live_failed: bool,
+    /// What the live pages say about tools.
+    tools: Tools,
+    /// How many pages were fetched that the tape has no request for.
+    fetched: usize,
+}
+
+/// What is to be done about a list after a page.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// More pages are on the tape.
+    Wait,
+    /// The live list goes on beyond the tape: fetch the page at this cursor, which is JSON.
+    Fetch(Vec<u8>),
+    /// Both lists are known as far as they will be.
+    Compare(Box<Listing>),
+}
+
+/// What was found when a list was compared.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    /// Changed items.
+    pub(super) items: Vec<What>,
+    /// What else is different about its pages.
+    pub(super) pages: Vec<Verdict>,
+    /// Whether the items that both have stand in another order.
+    pub(super) reordered: bool,
+}
+
+/// An item, and where it stands in its page and among all.
+struct Item<'a> {
+    name: String,
+    text: &'a [u8],
+    index: usize,
+    rank: usize,
+}
+
+impl Listings {
+    /// The list that a page at `cursor`, which is JSON, goes on with.
+    pub(super) fn follows(&self, list: List, cursor: &[u8]) -> Option<u32> {
+        let cursor = string(cursor)?;
+        let follows =
+            |open: &Listing| open.list == list && open.recorded_next.as_deref() == Some(&*cursor);
+        self.open.iter().rfind(|(_, open)| follows(open)).map(|(first, _)| *first)
+    }
+
+    /// Begins a list with the request in slot `first`.
+    pub(super) fn begin(&mut self, list: List, first: u32) {
+        self.open.insert(first, Listing::new(list));
+    }
+
+    /// Adds a recorded page.
+    pub(super) fn recorded(&mut self, first: u32, page: &[u8]) {
+        let Some(open) = self.open.get_mut(&first) else { return };
+        open.recorded_next = next_cursor(page).and_then(string).map(Cow::into_owned);
+        open.recorded.push(page.to_vec());
+    }
+
+    /// Adds a live page, as it is and as the tape would have kept it.
+    pub(super) fn live(&mut self, first: u32, page: &[u8], masked: &[u8]) {
+        let Some(open) = self.open.get_mut(&first) else { return };
+        let next = next_cursor(page).filter(|next| string(next).is_some()).map(<[u8]>::to_vec);
+        // A list that goes on where it has just gone on would never end.
+        open.live_failed |= next.is_some() && next == open.live_next;
+        open.live_next = next;
+        open.live.push(masked.to_vec());
+        open.tools.add(result(page).unwrap_or_default());
+    }
+
+    /// Notes that a live page could not be had.
+    pub(super) fn failed(&mut self, first: u32) {
+        if let Some(open) = self.open.get_mut(&first) {
+            open.live_failed = true;
+        }
+    }
+
+    /// What is to be done about a list after a page of it.
+    pub(super) fn next(&mut self, first: u32) -> Next {
+        let Some(open) = self.open.get_mut(&first) else { return Next::Wait };
+        match &open.live_next {
+            _ if open.recorded_next.is_some() => return Next::Wait,
+            Some(cursor) if !open.live_failed && open.fetched < PAGES_MORE_MAX => {
+                open.fetched += 1;
+                return Next::Fetch(cursor.clone());
+            }
+            _ => {}
+        }
+        self.open.remove(&first).map_or(Next::Wait, |listing| Next::Compare(Box::new(listing)))
+    }
+
+    /// The lists that were recorded in part only, at the end of a session.
+    pub(super) fn rest(&mut self) -> impl Iterator<Item = (u32, Listing)> + use<> {
+        std::mem::take(&mut self.open).into_iter()
+    }
+}
+
+impl Listing {
+    fn new(list: List) -> Self {
+        let (recorded, live, tools) = (Vec::new(), Vec::new(), Tools::default());
+        let (recorded_next, live_next, live_failed, fetched) = (None, None, false, 0);
+        Self { list, recorded, recorded_next, live, live_next, live_failed, tools, fetched }
+    }
+
+    /// What the live server says about its tools, if all of it is known.
+    pub(super) fn tools(&mut self) -> Option<Tools> {
+        let known = self.list == List::Tools && self.live_ended();
+        known.then(|| std::mem::take(&mut self.tools))
+    }
+
+    fn live_ended(&self) -> bool {
+        self.live_next.is_none() && !self.live_failed && !self.live.is_empty()
+    }
+
+    /// Compares what was recorded with what the live server has.
+    pub(super) fn compare(&self, judge: &Judge) -> Compared {
+        let mut found = Compared::default();
+        for (recorded, live) in self.recorded.iter().zip(&self.live) {
+            let verdict = judge.page(self.list, recorded, live);
+            if verdict != Verdict::default() {
+                found.pages.push(verdict);
+            }
+        }
+        if !judge.compares_items(self.list) {
+            return found;
+        }
+        let (recorded, live) = (items(self.list, &self.recorded), items(self.list, &self.live));
+        let there: HashMap<&str, &Item<'_>> =
+            live.iter().map(|item| (item.name.as_str(), item)).collect();
+        let mut ranks = Vec::new();
+        for item in recorded.iter().filter(|item| !judge.is_ignored(&self.place(item.index))) {
+            let became = match there.get(item.name.as_str()) {
+                Some(new) => {
+                    ranks.push(new.rank);
+                    let changes = judge.item(self.place(new.index), item.text, new.text);
+                    (!changes.is_empty()).then_some(Became::Changed(changes))
+                }
+                None => self.live_ended().then(|| Became::Removed(item.text.to_vec())),
+            };
+            found.items.extend(became.map(|became| self.what(item, became)));
+        }
+        found.reordered = !ranks.is_sorted();
+        if self.recorded_next.is_none() {
+            let before: HashSet<&str> = recorded.iter().map(|item| item.name.as_str()).collect();
+            let is_new = |item: &&Item<'_>| {
+                !before.contains(item.name.as_str()) && !judge.is_ignored(&self.place(item.index))
+            };
+            let new = live.iter().filter(is_new);
+            let added = new.map(|item| self.what(item, Became::Added(item.text.to_vec())));
+            found.items.extend(added);
+        }
+        found
+    }
+
+    fn what(&self, item: &Item<'_>, became: Became) -> What {
+        What::Item { list: self.list, name: item.name.clone(), became }
+    }
+
+    fn place(&self, index: usize) -> Place {
+        let steps = vec![
+            Hop::Key("result".to_owned()),
+            Hop::Key(self.list.member().to_owned()),
+            Hop::Index(index),
+        ];
+        Place { steps }
+    }
+}
+
+/// The items of all pages. One without a name goes by its number, and of those with one name the
+/// second goes by `name (2)`.
+fn items(list: List, pages: &[Vec<u8>]) -> Vec<Item<'_>> {
+    let mut items = Vec::new();
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for page in pages {
+        let texts = result(page).and_then(|result| member(result, list.member()));
+        for (index, text) in texts.map(array_items).unwrap_or_default().into_iter().enumerate() {
+            let name = member(text, list.key()).and_then(string);
+            let rank = items.len();
+            let name = name.map_or_else(|| format!("#{rank}"), Cow::into_owned);
+            let times = seen.entry(name.clone()).or_default();
+            *times += 1;
+            let name = if *times > 1 { format!("{name} ({times})") } else { name };
+            items.push(Item { name, text, index, rank });
+        }
+    }
+    items
+}
+
+fn result(answer: &[u8]) -> Option<&[u8]> {
+    member(answer, "result")
+}
+
+fn next_cursor(answer: &[u8]) -> Option<&[u8]> {
+    result(answer).and_then(|result| member(result, "nextCursor"))
+}

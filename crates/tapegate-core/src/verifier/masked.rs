@@ -1,0 +1,93 @@
+//! Whether a recorded message can be sent as it is, or secrets of it stand masked on the tape.
+
+use memchr::memmem;
+
+use crate::frame::Envelope;
+use crate::json::member;
+
+const OPEN: &[u8] = b"[REDACTED:";
+const DIGITS: usize = 12;
+const KIND_BYTES_MAX: usize = 40;
+
+/// What of a message is masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Masked {
+    /// Nothing.
+    Nothing,
+    /// Only what does not change what is asked for: `_meta`.
+    Aside,
+    /// What is asked for.
+    Asked,
+}
+
+impl Masked {
+    /// What of a client's message is masked.
+    pub(super) fn of(said: &Envelope<'_>) -> Self {
+        let body = said.params.or(said.result).or(said.error).unwrap_or_default();
+        let all = count(body);
+        let aside = if all > 0 { member(body, "_meta").map_or(0, count) } else { 0 };
+        match (all, aside) {
+            (0, _) => Self::Nothing,
+            // Every client introduces itself with its own name.
+            _ if all == aside || said.is_method("initialize") => Self::Aside,
+            _ => Self::Asked,
+        }
+    }
+}
+
+/// How many placeholders `text` has: `[REDACTED:<kind>:<12 hex digits>]`.
+fn count(text: &[u8]) -> usize {
+    memmem::find_iter(text, OPEN).filter(|at| is_placeholder(&text[at + OPEN.len()..])).count()
+}
+
+/// Whether a placeholder goes on with `text` after its start.
+fn is_placeholder(text: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', &text[..text.len().min(KIND_BYTES_MAX + 1)]) else {
+        return false;
+    };
+    let kind = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let digits = text.get(colon + 1..colon + 1 + DIGITS).unwrap_or_default();
+    colon > 0
+        && text[..colon].iter().all(kind)
+        && digits.len() == DIGITS
+        && digits.iter().all(u8::is_ascii_hexdigit)
+        && text.get(colon + 1 + DIGITS) == Some(&b']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frame;
+
+    fn of(text: &str) -> Masked {
+        let text = text.replace("SECRET", "[REDACTED:github:0123456789ab]");
+        Masked::of(Frame::read(text.as_bytes()).envelope().unwrap())
+    }
+
+    #[test]
+    fn masked_params_are_seen_and_masked_meta_does_not_matter() {
+        let call =
+            |params: &str| of(&format!(r#"{{"id":1,"method":"tools/call","params":{params}}}"#));
+        assert_eq!(call(r#"{"arguments":{"a":"x SECRET y"}}"#), Masked::Asked);
+        assert_eq!(call(r#"{"arguments":{"SECRET":1},"_meta":{"a":"SECRET"}}"#), Masked::Asked);
+        assert_eq!(call(r#"{"arguments":{},"_meta":{"a":"SECRET"}}"#), Masked::Aside);
+        assert_eq!(call(r#"{"arguments":{}}"#), Masked::Nothing);
+        assert_eq!(
+            of(r#"{"id":1,"method":"initialize","params":{"clientInfo":{"name":"SECRET"}}}"#),
+            Masked::Aside
+        );
+        assert_eq!(of(r#"{"id":1,"result":{"text":"SECRET"}}"#), Masked::Asked);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_placeholder_is_none() {
+        for text in [
+            "[REDACTED:]",
+            "[REDACTED:path:0123]",
+            "[REDACTED:a b:0123456789ab]",
+            "[REDACTED:path:0123456789abc]",
+        ] {
+            assert_eq!(of(&format!(r#"{{"id":1,"params":"{text}"}}"#)), Masked::Nothing, "{text}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What a server says of its own accord: notifications, recorded and live, side by side.
+//!
+//! They are compared method by method, and apart for each request that they belong to, in order.
+//! Where they came among other messages does not count.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::io;
+
+use crate::align::{Row, WEIGHT_MAX, align};
+
+use super::finding::{Became, What};
+use super::judge::Judge;
+use super::tape::Tape;
+
+/// How many live notifications that fit nothing are kept, and how many of their bytes.
+const HEARD_MAX: usize = 10_000;
+const HEARD_BYTES_MAX: usize = 64 << 20;
+/// How many pairs are looked at to find out which of them belong together.
+const ALIGN_BUDGET: usize = 1 << 16;
+
+/// The notifications of a session that do not have their counterpart yet.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    groups: BTreeMap<Group, Sides>,
+    heard_count: usize,
+    heard_bytes: usize,
+    /// Methods of which something did not come: nothing waits for them any more.
+    given_up: HashSet<String>,
+    /// How many were compared.
+    pub(super) compared: u64,
+    /// How many were heard and not kept.
+    pub(super) dropped: u64,
+}
+
+/// Notifications that are compared with each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Group {
+    pub(super) method: String,
+    pub(super) owner: Owner,
+}
+
+/// What a notification belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Owner {
+    /// Nothing but the session.
+    Nobody,
+    /// The request in this slot.
+    Request(u32),
+}
+
+/// What was recorded of a group and what was heard.
+#[derive(Debug, Default)]
+struct Sides {
+    expected: VecDeque<Expected>,
+    heard: VecDeque<Vec<u8>>,
+    /// The text of the first that is expected.
+    front: Option<Vec<u8>>,
+    /// How many of those that are expected must come.
+    required: usize,
+    /// Whether no more can come in time: what they belong to is over.
+    closed: bool,
+}
+
+/// A recorded notification.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    pub(super) slot: u32,
+    /// Whether it must come. It need not if something was left out that may have caused it.
+    pub(super) required: bool,
+    /// How long it is worth waiting for, in nanoseconds.
+    pub(super) patience_ns: u64,
+    /// Whether it comes too late already, because what it belongs to is over.
+    pub(super) late: bool,
+}
+
+/// What came of a group.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// The slot of the recorded notification, if there is one.
+    pub(super) slot: Option<u32>,
+    pub(super) group: Group,
+    pub(super) what: What,
+}
+
+impl Notices {
+    /// Takes the next recorded notification of a group.
+    pub(super) fn expect(
+        &mut self,
+        tape: &mut Tape<'_>,
+        judge: &Judge,
+        group: Group,
+        expected: Expected,
+    ) -> io::Result<()> {
+        let sides = self.groups.entry(group.clone()).or_default();
+        sides.closed |= expected.late;
+        sides.required += usize::from(expected.required);
+        sides.expected.push_back(expected);
+        self.settle(tape, judge, &group)
+    }
+
+    /// Takes a live notification, as the tape would have kept it.
+    pub(super) fn hear(
+        &mut self,
+        tape: &mut Tape<'_>,
+        judge: &Judge,
+        group: Group,
+        text: &[u8],
+    ) -> io::Result<()> {
+        if self.heard_count < HEARD_MAX && self.heard_bytes + text.len() <= HEARD_BYTES_MAX {
+            self.heard_count += 1;
+            self.heard_bytes += text.len();
+            self.groups.entry(group.clone()).or_default().heard.push_back(text.to_vec());
+        } else {
+            self.dropped += 1;
+        }
+        self.settle(tape, judge, &group)
+    }
+
+    /// Takes away what is the same on both sides.
+    fn settle(&mut self, tape: &mut Tape<'_>, judge: &Judge, group: &Group) -> io::Result<()> {
+        let Some(sides) = self.groups.get_mut(group) else { return Ok(()) };
+        while let (Some(expected), Some(heard)) = (sides.expected.front(), sides.heard.front()) {
+            if sides.front.is_none() {
+                sides.front = Some(tape.text(expected.slot)?);
+            }
+            let recorded = sides.front.as_deref().unwrap_or_default();
+            if !judge.own_accord(&group.method, recorded, heard).is_empty() {
+                return Ok(());
+            }
+            self.heard_count -= 1;
+            self.heard_bytes -= heard.len();
+            self.compared += 1;
+            sides.required -= usize::from(expected.required);
+            sides.expected.pop_front();
+            sides.heard.pop_front();
+            sides.front = None;
+        }
+        if sides.expected.is_empty() && sides.heard.is_empty() {
+            self.groups.remove(group);
+        }
+        Ok(())
+    }
+
+    /// Notes that the request in `slot` is answered, so that no progress on it is to come.
+    pub(super) fn close(&mut self, slot: u32) {
+        let method = "notifications/progress".to_owned();
+        let group = Group { method, owner: Owner::Request(slot) };
+        if let Some(sides) = self.groups.get_mut(&group) {
+            sides.closed = true;
+        }
+    }
+
+    /// Until when it is worth waiting for something that is to come after `base_ns`, if for
+    /// anything; at the end of a session, also for what seems too late.
+    pub(super) fn wanted_until(&self, now_ns: u64, base_ns: u64, at_end: bool) -> Option<u64> {
+        let open = self.groups.iter().filter(|(group, sides)| {
+            let worth = sides.required > 0 && (at_end || !sides.closed);
+            worth && !self.given_up.contains(&group.method)
+        });
+        let wanted = open.flat_map(|(_, sides)| &sides.expected).filter(|one| one.required);
+        let until = wanted.map(|one| base_ns + one.patience_ns);
+        until.filter(|until_ns| *until_ns > now_ns).min()
+    }
+
+    /// Gives up the methods of which something has not come by now.
+    pub(super) fn give_up(&mut self, now_ns: u64, base_ns: u64) {
+        for (group, sides) in self.groups.iter().filter(|(_, sides)| sides.required > 0) {
+            let late = |one: &Expected| one.required && base_ns + one.patience_ns <= now_ns;
+            if !sides.closed && sides.expected.iter().any(late) {
+                self.given_up.insert(group.method.clone());
+            }
+        }
+    }
+
+    /// What is missing, new or different, at the end of a session; nothing is missing if a server
+    /// that has gone could not say it.
+    pub(super) fn finish(
+        &mut self,
+        tape: &mut Tape<'_>,
+        judge: &Judge,
+        was_there: bool,
+    ) -> io::Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        for (group, sides) in std::mem::take(&mut self.groups) {
+            let Sides { expected, heard, .. } = sides;
+            let recorded = expected.iter().map(|one| {
+                let text = tape.text(one.slot)?;
+                Ok(Recorded { slot: one.slot, required: one.required && was_there, text })
+            });
+            let recorded: Vec<Recorded> = recorded.collect::<io::Result<_>>()?;
+            let found = pair(judge, &group.method, &recorded, &Vec::from(heard));
+            self.compared += found.iter().filter(|(_, what)| is_changed(what)).count() as u64;
+            outcomes.extend(found.into_iter().map(|(slot, what)| {
+                let group = group.clone();
+                Outcome { slot, group, what }
+            }));
+        }
+        Ok(outcomes)
+    }
+}
+
+/// A recorded notification with its text.
+struct Recorded {
+    slot: u32,
+    required: bool,
+    text: Vec<u8>,
+}
+
+/// Pairs what was recorded with what was heard, and says what is different.
+fn pair(
+    judge: &Judge,
+    method: &str,
+    recorded: &[Recorded],
+    heard: &[Vec<u8>],
+) -> Vec<(Option<u32>, What)> {
+    let changes =
+        |one: usize, two: usize| judge.own_accord(method, &recorded[one].text, &heard[two]);
+    let weight = |one: usize, two: usize| match changes(one, two).is_empty() {
+        true => WEIGHT_MAX,
+        false => u32::from(recorded[one].required),
+    };
+    let mut budget = ALIGN_BUDGET;
+    let rows = align(recorded.len(), heard.len(), weight, &mut budget);
+    let is_new = |row: &Row| if let Row::New(two) = row { Some(*two) } else { None };
+    let mut new: Vec<usize> = rows.iter().filter_map(is_new).collect();
+    let mut found = Vec::new();
+    for row in &rows {
+        let (one, what) = match *row {
+            Row::Both(one, two) => {
+                let changes = changes(one, two);
+                (one, (!changes.is_empty()).then_some(What::Notice(Became::Changed(changes))))
+            }
+            Row::Old(one) => match new.iter().position(|two| changes(one, *two).is_empty()) {
+                Some(at) => (one, Some(What::Moved { live: heard[new.remove(at)].clone() })),
+                None => {
+                    let Recorded { text, required, .. } = &recorded[one];
+                    (one, required.then(|| What::Notice(Became::Removed(text.clone()))))
+                }
+            },
+            Row::New(_) => continue,
+        };
+        found.extend(what.map(|what| (Some(recorded[one].slot), what)));
+    }
+    found.extend(new.iter().map(|two| (None, What::Notice(Became::Added(heard[*two].clone())))));
+    found
+}
+
+fn is_changed(what: &What) -> bool {
+    matches!(what, What::Notice(Became::Changed(_)) | What::Moved { .. })
+}

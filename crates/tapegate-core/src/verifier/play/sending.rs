@@ -1,0 +1,371 @@
+//! What goes out: whether a recorded message may be sent, when, and with which ids.
+
+use std::io;
+
+use crate::frame::{Envelope, Frame, Kind};
+use crate::json::{Cursor, Edits, Fault, member, write_str};
+use crate::pending::IdKey;
+use crate::tape::index::{NONE, Slot};
+
+use super::super::Act;
+use super::super::calls::{Calls, Effect};
+use super::super::finding::{List, NoteSort, Why};
+use super::super::masked::Masked;
+use super::super::minted::{Fate, Token};
+use super::super::tools::Hint;
+use super::{Asked, Kit, Play, Purpose, Waiting};
+
+/// What is to be done with a client's message.
+enum Decision {
+    Send,
+    /// Nothing: it is about a request that was not sent, or is answered already.
+    Drop,
+    Skip(Why),
+    /// Nothing yet.
+    Wait,
+}
+
+impl Play {
+    /// Says what a client said, or leaves it out; false if it is not its turn yet.
+    pub(super) fn speak(
+        &mut self,
+        kit: &mut Kit<'_, '_>,
+        slot: u32,
+        there: &Slot,
+    ) -> io::Result<bool> {
+        let text = kit.tape.text(slot)?;
+        let frame = Frame::read(&text);
+        let Some(said) = frame.envelope() else { return Ok(true) };
+        let decision = match refusal(kit.calls, said) {
+            Some(why) => Decision::Skip(why),
+            None if self.is_held(kit, said, there) => Decision::Wait,
+            None => self.decide(kit, said)?,
+        };
+        let sent = match decision {
+            Decision::Wait => return Ok(false),
+            Decision::Drop => Ok(()),
+            Decision::Skip(why) => Err(why),
+            Decision::Send if said.kind() == Kind::Request => {
+                self.send_request(kit, slot, there, &text, said).map_err(Why::NotMinted)
+            }
+            Decision::Send => self.send_notification(kit, &text, said).map_err(Why::NotMinted),
+        };
+        if let Err(why) = sent {
+            self.skip(kit, slot, said, why)?;
+        }
+        self.base_us = there.at_us;
+        Ok(true)
+    }
+
+    /// Why the message in `slot` is never sent, if that can be told from it alone.
+    pub(super) fn refusal(&self, kit: &mut Kit<'_, '_>, slot: u32) -> io::Result<Option<Why>> {
+        let text = kit.tape.text(slot)?;
+        Ok(Frame::read(&text).envelope().and_then(|said| refusal(kit.calls, said)))
+    }
+
+    /// Whether something that stands before it on the tape is still to come.
+    fn is_held(&mut self, kit: &Kit<'_, '_>, said: &Envelope<'_>, there: &Slot) -> bool {
+        if self.owed > 0 || self.own > 0 {
+            return true;
+        }
+        let now_ns = kit.now_ns;
+        let notices = self.notices.wanted_until(now_ns, self.base_ns, false);
+        let questions = self.questions.wanted_until(now_ns, self.base_ns);
+        // Whoever polls does so at the pace of the tape, or would only see how fast we are.
+        let pace_us = there.at_us.saturating_sub(self.passed_us);
+        let pace_ns = self.base_ns + (pace_us * 1000).min(kit.timeout_ns);
+        let pace = (said.is_method("tasks/get") && pace_ns > now_ns).then_some(pace_ns);
+        self.held_until = [notices, questions, pace].into_iter().flatten().min();
+        if self.held_until.is_none() {
+            self.notices.give_up(now_ns, self.base_ns);
+        }
+        self.held_until.is_some()
+    }
+
+    /// What is to be done with a message that may be sent as far as can be told from it alone.
+    fn decide(&mut self, kit: &mut Kit<'_, '_>, said: &Envelope<'_>) -> io::Result<Decision> {
+        let all = kit.calls == Calls::All;
+        Ok(match effect(said) {
+            Effect::CallsTool if !all => return self.decide_tool(kit, said),
+            Effect::FollowsTask if !all => match self.minted.task(said) {
+                Fate::Live(_) => Decision::Send,
+                _ => Decision::Skip(Why::NotAskedFor),
+            },
+            Effect::TakesBack => match self.taken_back(said) {
+                Some(_) => Decision::Send,
+                None => Decision::Drop,
+            },
+            _ => Decision::Send,
+        })
+    }
+
+    /// Whether a tool only reads, by the tape and by the live server.
+    fn decide_tool(&mut self, kit: &mut Kit<'_, '_>, said: &Envelope<'_>) -> io::Result<Decision> {
+        // Where readers may disagree on the name, nothing is known about the tool.
+        let Some(name) = said.name.filter(|_| !said.repeated) else {
+            return Ok(Decision::Skip(Why::NotAskedFor));
+        };
+        let name = name.decode();
+        let recorded = kit.tape.tools()?;
+        if recorded.is_some_and(|tools| tools.hint(&name) != Some(Hint::ReadOnly)) {
+            return Ok(Decision::Skip(Why::NotReadOnlyOnTape));
+        }
+        let Some(live) = &self.tools else {
+            let meta = said.params.and_then(own_meta);
+            self.ask_for_tools(kit, meta);
+            return Ok(Decision::Wait);
+        };
+        Ok(match live.hint(&name) {
+            Some(Hint::ReadOnly) => Decision::Send,
+            _ => Decision::Skip(Why::NotReadOnlyLive),
+        })
+    }
+
+    fn skip(
+        &mut self,
+        kit: &mut Kit<'_, '_>,
+        slot: u32,
+        said: &Envelope<'_>,
+        why: Why,
+    ) -> io::Result<()> {
+        kit.report.skip(kit.tape.about(slot)?, why);
+        self.left_out |= effect(said) != Effect::Discovers;
+        if said.kind() == Kind::Request {
+            self.owners.note(said, slot);
+            self.open_skipped.insert(slot);
+        }
+        let answer = kit.tape.slot(slot).pair;
+        if answer == NONE {
+            return Ok(());
+        }
+        let method = said.method.map(|method| method.decode()).unwrap_or_default();
+        self.unanswered(kit, &method, said, answer)
+    }
+
+    /// Notes that the live server does not give the answer in slot `answer`.
+    pub(super) fn unanswered(
+        &mut self,
+        kit: &mut Kit<'_, '_>,
+        method: &str,
+        said: &Envelope<'_>,
+        answer: u32,
+    ) -> io::Result<()> {
+        let text = kit.tape.text(answer)?;
+        let result = Frame::read(&text).envelope().and_then(|said| said.result);
+        self.minted.learn(method, result.unwrap_or_default(), None);
+        let cursor = said.params.and_then(|params| member(params, "cursor"));
+        let list = List::of_method(method).zip(cursor);
+        if let Some(first) = list.and_then(|(list, cursor)| self.listings.follows(list, cursor)) {
+            // The live list may have ended earlier; what was on this page still counts.
+            let gone = matches!(list, Some((_, cursor)) if self.minted.fate(Token::Cursor, method, cursor) == Fate::Lost);
+            self.listings.recorded(first, &text);
+            if !gone {
+                self.listings.failed(first);
+            }
+            self.list_next(kit, first)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a request; the error is what it hands back that the live server has not minted.
+    fn send_request(
+        &mut self,
+        kit: &mut Kit<'_, '_>,
+        slot: u32,
+        there: &Slot,
+        text: &[u8],
+        said: &Envelope<'_>,
+    ) -> Result<(), Token> {
+        let method = said.method.map(|method| method.decode()).unwrap_or_default();
+        let mut edits = Edits::new(text);
+        self.minted.edit(&method, said, &mut edits)?;
+        let recorded_id = said.id.unwrap_or(b"null");
+        let id = self.free_id(recorded_id);
+        if id != recorded_id {
+            edits.replace(recorded_id, &id);
+        }
+        let token = said.progress_token.map(|token| {
+            let live = if self.is_token_used(token) { self.new_id() } else { token.to_vec() };
+            edits.replace(token, &live);
+            live
+        });
+        self.owners.note(said, slot);
+        self.owners.note_live(said, slot, &id, token.as_deref());
+        let answer = (there.pair != NONE && !there.cancelled).then(|| kit.tape.slot(there.pair));
+        let deadline_ns = answer.filter(|answer| !answer.ours).map(|answer| {
+            let took_ns = answer.latency_us.unwrap_or(0).saturating_mul(2000);
+            kit.now_ns.saturating_add(kit.timeout_ns.max(took_ns))
+        });
+        if there.pair != NONE {
+            self.open_sent.insert(slot);
+        }
+        let key = self.wait(kit, &id, Purpose::Recorded(slot), deadline_ns);
+        self.asked.insert(slot, Asked { key, id, owed: false });
+        if Masked::of(said) != Masked::Nothing {
+            let about = super::super::tape::about(text);
+            kit.report
+                .note(super::About { session: self.number, ..about }, NoteSort::PlaceholderSent);
+        }
+        kit.report.requests += 1;
+        (kit.act)(Act::Say(&edits.finish()));
+        Ok(())
+    }
+
+    fn send_notification(
+        &mut self,
+        kit: &mut Kit<'_, '_>,
+        text: &[u8],
+        said: &Envelope<'_>,
+    ) -> Result<(), Token> {
+        let mut edits = Edits::new(text);
+        self.minted.edit("", said, &mut edits)?;
+        if let (Some(slot), Some(id)) = (self.taken_back(said), said.request_id) {
+            if let Some(asked) = self.asked.remove(&slot) {
+                edits.replace(id, &asked.id);
+                self.forget(&asked.key);
+                self.notices.close(slot);
+            }
+        }
+        self.base_ns = kit.now_ns;
+        (kit.act)(Act::Say(&edits.finish()));
+        Ok(())
+    }
+
+    /// The request that a cancellation takes back, if it was sent and is not answered.
+    fn taken_back(&self, said: &Envelope<'_>) -> Option<u32> {
+        let id = said.request_id.filter(|_| said.is_method("notifications/cancelled"))?;
+        let slot = self.owners.by_id.get(&IdKey::new(id))?;
+        self.asked.contains_key(slot).then_some(*slot)
+    }
+
+    /// Whoever answers the request is not listened to any more.
+    pub(super) fn forget(&mut self, key: &IdKey) -> Option<Waiting> {
+        let waiting = self.waiting.get_mut(key)?;
+        let late = Waiting { purpose: Purpose::Late, deadline: None, sent_ns: waiting.sent_ns };
+        let before = std::mem::replace(waiting, late);
+        if let Some(deadline) = before.deadline {
+            self.deadlines.remove(&deadline);
+        }
+        Some(before)
+    }
+
+    fn ask_for_tools(&mut self, kit: &mut Kit<'_, '_>, meta: Option<Vec<u8>>) {
+        let purpose = Purpose::Tools(super::Tools::default(), meta.clone());
+        self.ask(kit, "tools/list", None, meta.as_deref(), purpose);
+    }
+
+    /// Asks for a page of a list that the tape has no request for.
+    pub(super) fn ask(
+        &mut self,
+        kit: &mut Kit<'_, '_>,
+        method: &str,
+        cursor: Option<&[u8]>,
+        meta: Option<&[u8]>,
+        purpose: Purpose,
+    ) {
+        let id = self.new_id();
+        let mut text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_slice(), b",\"method\":"].concat();
+        write_str(&mut text, method);
+        let members = [("cursor", cursor), ("_meta", meta)];
+        let members = members.iter().filter_map(|(key, value)| Some((*key, (*value)?)));
+        for (index, (key, value)) in members.enumerate() {
+            text.extend_from_slice(if index == 0 { b",\"params\":{" } else { b"," });
+            write_str(&mut text, key);
+            text.push(b':');
+            text.extend_from_slice(value);
+        }
+        let closing: &[u8] = if cursor.or(meta).is_some() { b"}}" } else { b"}" };
+        text.extend_from_slice(closing);
+        self.own += 1;
+        self.wait(kit, &id, purpose, Some(kit.now_ns.saturating_add(kit.timeout_ns)));
+        (kit.act)(Act::Say(&text));
+    }
+
+    fn wait(
+        &mut self,
+        kit: &Kit<'_, '_>,
+        id: &[u8],
+        purpose: Purpose,
+        deadline_ns: Option<u64>,
+    ) -> IdKey {
+        let key = IdKey::new(id);
+        self.tickets += 1;
+        let deadline = deadline_ns.map(|deadline_ns| (deadline_ns, self.tickets));
+        if let Some(deadline) = deadline {
+            self.deadlines.insert(deadline, key.clone());
+        }
+        let waiting = Waiting { purpose, deadline, sent_ns: kit.now_ns };
+        self.waiting.insert(key.clone(), waiting);
+        self.base_ns = kit.now_ns;
+        key
+    }
+
+    /// The id that was recorded, or another one if it is in use, or stands for a subscription.
+    fn free_id(&mut self, recorded: &[u8]) -> Vec<u8> {
+        let key = IdKey::new(recorded);
+        if !self.waiting.contains_key(&key) && !self.owners.live.contains_key(&(true, key)) {
+            return recorded.to_vec();
+        }
+        self.new_id()
+    }
+
+    fn new_id(&mut self) -> Vec<u8> {
+        loop {
+            self.ids += 1;
+            let id = format!("\"tapegate-{}\"", self.ids).into_bytes();
+            if !self.waiting.contains_key(&IdKey::new(&id)) {
+                return id;
+            }
+        }
+    }
+
+    /// Whether a request had the progress token already: what is said about that one may be late.
+    fn is_token_used(&self, token: &[u8]) -> bool {
+        self.owners.live.contains_key(&(false, IdKey::new(token)))
+    }
+}
+
+/// Why a message is never sent, if that can be told from it alone.
+fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
+    let needed = match effect(said) {
+        Effect::Discovers | Effect::TakesBack => Calls::List,
+        // Whoever may not call has no task to ask about, which is told when its turn comes.
+        Effect::Reads | Effect::CallsTool | Effect::FollowsTask => Calls::ReadOnly,
+        Effect::Unknown => Calls::All,
+    };
+    if calls < needed {
+        return Some(Why::NotAskedFor);
+    }
+    (Masked::of(said) == Masked::Asked).then_some(Why::Masked)
+}
+
+fn effect(said: &Envelope<'_>) -> Effect {
+    let method = said.method.map(|method| method.decode()).unwrap_or_default();
+    match said.kind() {
+        Kind::Request => Effect::of_request(&method),
+        _ => Effect::of_notification(&method),
+    }
+}
+
+/// `_meta` of params without what is one request's alone, for a request of our own.
+pub(super) fn own_meta(params: &[u8]) -> Option<Vec<u8>> {
+    let meta = member(params, "_meta")?;
+    without(meta, "progressToken").ok()
+}
+
+/// The object `text` without the member `name`.
+fn without(text: &[u8], name: &str) -> Result<Vec<u8>, Fault> {
+    let mut cursor = Cursor::new(text)?;
+    let (mut out, mut first) = (vec![b'{'], true);
+    cursor.open()?;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if key.is(name) {
+            continue;
+        }
+        out.extend((out.len() > 1).then_some(b','));
+        out.extend([b"\"", key.raw, b"\":", value].concat());
+    }
+    out.push(b'}');
+    Ok(out)
+}

@@ -1,0 +1,116 @@
+//! What a server asks its client, and what was answered when the tape was made.
+//!
+//! A live question is given the answer of a recorded one with the same method: of the one that
+//! asks the same, or else of the next in order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use crate::frame::Kind;
+use crate::side::Side;
+
+use super::finding::Changes;
+use super::judge::Judge;
+use super::tape::Tape;
+
+/// How many recorded questions are looked at for one that asks the same.
+const LOOK_MAX: usize = 64;
+/// Asked as often as the asker likes, so that their number means nothing.
+const REPEATED: [&str; 2] = ["ping", "tasks/get"];
+
+/// The questions of a session.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    by_method: HashMap<String, Asked>,
+    /// Slots of questions that must still be asked, and how long each is worth waiting for.
+    wanted: BTreeMap<u32, u64>,
+}
+
+/// The recorded questions of one method, in tape order.
+#[derive(Debug, Default)]
+struct Asked {
+    slots: Vec<u32>,
+    /// Which of them have been asked live.
+    taken: Vec<bool>,
+    /// All before this one have been.
+    open_from: usize,
+}
+
+/// The recorded question that a live one is.
+#[derive(Debug)]
+pub(super) struct Match {
+    pub(super) slot: u32,
+    /// How they differ.
+    pub(super) changes: Changes,
+}
+
+impl Questions {
+    /// The questions among the slots of a session.
+    pub(super) fn read(tape: &mut Tape<'_>, slots: &[u32]) -> io::Result<Self> {
+        let mut by_method: HashMap<String, Asked> = HashMap::new();
+        for &slot in slots {
+            let there = tape.slot(slot);
+            if there.from == Side::Server && there.kind == Kind::Request {
+                let asked = by_method.entry(tape.about(slot)?.method).or_default();
+                asked.slots.push(slot);
+                asked.taken.push(false);
+            }
+        }
+        Ok(Self { by_method, wanted: BTreeMap::new() })
+    }
+
+    /// Notes that the question in `slot` must be asked, and how long it is worth waiting for it.
+    pub(super) fn expect(&mut self, slot: u32, method: &str, patience_ns: u64) {
+        let Some(asked) = self.by_method.get(method) else { return };
+        let Ok(at) = asked.slots.binary_search(&slot) else { return };
+        if !asked.taken[at] && !REPEATED.contains(&method) {
+            self.wanted.insert(slot, patience_ns);
+        }
+    }
+
+    /// Finds the recorded question that a live one is, and takes it.
+    pub(super) fn take(
+        &mut self,
+        tape: &mut Tape<'_>,
+        judge: &Judge,
+        method: &str,
+        live: &[u8],
+    ) -> io::Result<Option<Match>> {
+        let Some(asked) = self.by_method.get_mut(method) else { return Ok(None) };
+        let mut found = None;
+        let open = (asked.open_from..asked.slots.len()).filter(|at| !asked.taken[*at]);
+        for at in open.take(LOOK_MAX) {
+            let changes = judge.own_accord(method, &tape.text(asked.slots[at])?, live);
+            let same = changes.is_empty();
+            if same || found.is_none() {
+                found = Some((at, changes));
+            }
+            if same {
+                break;
+            }
+        }
+        let Some((at, changes)) = found else {
+            // Whoever polls gets the last answer again.
+            let last = asked.slots.last().filter(|_| REPEATED.contains(&method));
+            return Ok(last.map(|slot| Match { slot: *slot, changes: Changes::default() }));
+        };
+        asked.taken[at] = true;
+        while asked.taken.get(asked.open_from) == Some(&true) {
+            asked.open_from += 1;
+        }
+        let slot = asked.slots[at];
+        self.wanted.remove(&slot);
+        Ok(Some(Match { slot, changes }))
+    }
+
+    /// Until when it is worth waiting for a question that is to come after `base_ns`, if for any.
+    pub(super) fn wanted_until(&self, now_ns: u64, base_ns: u64) -> Option<u64> {
+        let until = self.wanted.values().map(|patience_ns| base_ns + patience_ns);
+        until.filter(|until_ns| *until_ns > now_ns).min()
+    }
+
+    /// The slots of the questions that must have been asked and were not.
+    pub(super) fn missing(&self) -> Vec<u32> {
+        self.wanted.keys().copied().collect()
+    }
+}

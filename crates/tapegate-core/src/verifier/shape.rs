@@ -1,0 +1,222 @@
+//! The shape of a value: which sorts of values stand where, and not what they are.
+//!
+//! The elements of an array share one shape, the union of theirs. Of an array without elements
+//! nothing is known, so it goes with any other.
+
+use std::collections::BTreeMap;
+
+use crate::json::path::Path;
+use crate::json::{Cursor, Fault, Hop, Kind, Place, write_str};
+
+use super::finding::{Change, Changes};
+
+/// What lies deeper has no shape.
+const DEPTH_MAX: usize = 64;
+/// The names of sorts, in the order of their bits.
+const SORTS: [&str; 6] = ["object", "array", "string", "number", "boolean", "null"];
+
+/// The shape of one value, or the union of several.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shape {
+    /// Which sorts occur, as bits.
+    sorts: u8,
+    members: BTreeMap<String, Shape>,
+    elements: Option<Box<Shape>>,
+}
+
+/// The differences between the shapes of two texts.
+pub(super) fn changes(
+    recorded: &[u8],
+    live: &[u8],
+    ignored: &[Path],
+    listed_max: usize,
+) -> Result<Changes, Fault> {
+    let (recorded, live) = (Shape::of(recorded)?, Shape::of(live)?);
+    let place = Place::default();
+    let mut walk = Walk { ignored, listed_max, place, found: Changes::default() };
+    walk.compare(&recorded, &live);
+    Ok(walk.found)
+}
+
+impl Shape {
+    fn of(text: &[u8]) -> Result<Self, Fault> {
+        let mut shape = Self::default();
+        shape.add(&mut Cursor::new(text)?, DEPTH_MAX)?;
+        Ok(shape)
+    }
+
+    /// Takes in the value at the cursor and moves over it.
+    fn add(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Fault> {
+        let kind = cursor.kind()?;
+        let mut first = true;
+        self.sorts |= 1 << sort(kind);
+        match kind {
+            Kind::Object if depth > 0 => {
+                cursor.open()?;
+                while let Some(key) = cursor.key(&mut first)? {
+                    let member = self.members.entry(key.decode().into_owned()).or_default();
+                    member.add(cursor, depth - 1)?;
+                }
+            }
+            Kind::Array if depth > 0 => {
+                cursor.open()?;
+                while cursor.element(&mut first)? {
+                    self.elements.get_or_insert_default().add(cursor, depth - 1)?;
+                }
+            }
+            _ => drop(cursor.value()?),
+        }
+        Ok(())
+    }
+
+    /// Appends the shape as JSON: sorts by their names, objects and arrays as what they hold.
+    fn write(&self, out: &mut Vec<u8>) {
+        match self.sorts {
+            1 => {
+                out.push(b'{');
+                for (index, (key, member)) in self.members.iter().enumerate() {
+                    out.extend((index > 0).then_some(b','));
+                    write_str(out, key);
+                    out.push(b':');
+                    member.write(out);
+                }
+                out.push(b'}');
+            }
+            2 => {
+                out.push(b'[');
+                self.elements.iter().for_each(|elements| elements.write(out));
+                out.push(b']');
+            }
+            _ => write_str(out, &self.names()),
+        }
+    }
+
+    /// The names of the sorts that occur.
+    fn names(&self) -> String {
+        let names = SORTS.iter().enumerate().filter(|(bit, _)| self.sorts & 1 << bit != 0);
+        names.map(|(_, name)| *name).collect::<Vec<_>>().join(" or ")
+    }
+
+    fn written(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        out
+    }
+}
+
+struct Walk<'p> {
+    ignored: &'p [Path],
+    listed_max: usize,
+    place: Place,
+    found: Changes,
+}
+
+impl Walk<'_> {
+    fn compare(&mut self, recorded: &Shape, live: &Shape) {
+        if self.is_ignored() {
+            return;
+        }
+        if recorded.sorts != live.sorts {
+            return self.note(Some(recorded.written()), Some(live.written()));
+        }
+        for (key, member) in &recorded.members {
+            self.at(Hop::Key(key.clone()), |walk| match live.members.get(key) {
+                Some(there) => walk.compare(member, there),
+                None => walk.alone(Some(member), None),
+            });
+        }
+        for (key, member) in &live.members {
+            if !recorded.members.contains_key(key) {
+                self.at(Hop::Key(key.clone()), |walk| walk.alone(None, Some(member)));
+            }
+        }
+        if let (Some(recorded), Some(live)) = (&recorded.elements, &live.elements) {
+            self.at(Hop::Index(0), |walk| walk.compare(recorded, live));
+        }
+    }
+
+    fn at(&mut self, hop: Hop, then: impl FnOnce(&mut Self)) {
+        self.place.steps.push(hop);
+        then(self);
+        self.place.steps.pop();
+    }
+
+    fn alone(&mut self, recorded: Option<&Shape>, live: Option<&Shape>) {
+        if !self.is_ignored() {
+            self.note(recorded.map(Shape::written), live.map(Shape::written));
+        }
+    }
+
+    fn is_ignored(&self) -> bool {
+        self.ignored.iter().any(|path| self.place.is_at(path))
+    }
+
+    fn note(&mut self, recorded: Option<Vec<u8>>, live: Option<Vec<u8>>) {
+        if self.found.listed.len() < self.listed_max {
+            self.found.listed.push(Change { place: self.place.clone(), recorded, live });
+        } else {
+            self.found.more += 1;
+        }
+    }
+}
+
+fn sort(kind: Kind) -> u8 {
+    match kind {
+        Kind::Object => 0,
+        Kind::Array => 1,
+        Kind::String => 2,
+        Kind::Number => 3,
+        Kind::Bool => 4,
+        Kind::Null => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(recorded: &str, live: &str) -> String {
+        let ignored = [Path::read("..ignored").unwrap()];
+        let found = changes(recorded.as_bytes(), live.as_bytes(), &ignored, 3).unwrap();
+        let text = |json: &Option<Vec<u8>>| match json {
+            Some(json) => String::from_utf8(json.clone()).unwrap(),
+            None => String::new(),
+        };
+        let line = |c: &Change| format!("{}: {} > {}", c.place, text(&c.recorded), text(&c.live));
+        let mut lines: Vec<String> = found.listed.iter().map(line).collect();
+        lines.extend((found.more > 0).then(|| format!("{} more", found.more)));
+        lines.join("\n")
+    }
+
+    #[test]
+    fn values_do_not_count() {
+        for (recorded, live) in [
+            (r#"{"a":1,"b":"x"}"#, r#"{"b":"","a":-2.5e9}"#),
+            (r#"{"a":[1,2,3]}"#, r#"{"a":[4]}"#),
+            (r#"{"a":[]}"#, r#"{"a":[{"b":1}]}"#),
+            (r#"[{"a":1},{"b":2}]"#, r#"[{"a":1,"b":2}]"#),
+            (r#"[1,"x",null]"#, r#"["y",null,2,2]"#),
+            (r#"{"ignored":1}"#, r#"{"a":{"ignored":"x"}}"#.replace("a", "ignored").as_str()),
+            ("true", "false"),
+        ] {
+            assert_eq!(shown(recorded, live), "", "{recorded} {live}");
+        }
+    }
+
+    #[test]
+    fn sorts_and_keys_do() {
+        assert_eq!(shown(r#"{"a":1}"#, r#"{"a":"1"}"#), "a: \"number\" > \"string\"");
+        assert_eq!(shown(r#"{"a":{"b":1}}"#, r#"{"a":{}}"#), "a.b: \"number\" > ");
+        assert_eq!(shown("{}", r#"{"a":[{"x":null}]}"#), r#"a:  > [{"x":"null"}]"#);
+        assert_eq!(shown("[1]", r#"[1,"x"]"#), r#"[0]: "number" > "string or number""#);
+        assert_eq!(shown("[[1]]", "[[true]]"), r#"[0][0]: "number" > "boolean""#);
+        let wide = r#"{"a":1,"b":1,"c":1,"d":1,"e":1}"#;
+        assert!(shown(wide, "{}").ends_with("c: \"number\" > \n2 more"));
+    }
+
+    #[test]
+    fn a_million_levels_need_no_stack() {
+        let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        assert_eq!(shown(&deep, &deep), "");
+    }
+}

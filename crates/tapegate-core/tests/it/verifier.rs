@@ -1,0 +1,289 @@
+//! The verifier against servers that say what the tape says, or something else.
+
+mod drill;
+mod echoes;
+mod words;
+
+use drill::{Done, Drill};
+use serde_json::Value;
+use tapegate_core::verifier::{Calls, NoteSort, Why};
+use words::shown;
+
+const SESSION: &str = r#"
+> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+< {"jsonrpc":"2.0","id":0,"result":{"serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{}}}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","description":"Reads.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"rm","annotations":{"destructiveHint":true}},{"name":"plain"}]}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"a":1},"_meta":{"progressToken":2}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":2}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"one"}]}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"rm","arguments":{}}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"removed"}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"plain"}}
+< {"jsonrpc":"2.0","id":4,"error":{"code":-1,"message":"no"}}
+> {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"x:y"}}
+< {"jsonrpc":"2.0","id":5,"result":{"contents":[]}}
+> {"jsonrpc":"2.0","id":6,"method":"strange/method"}
+< {"jsonrpc":"2.0","id":6,"result":{}}
+"#;
+
+fn methods(done: &Done) -> Vec<String> {
+    let name = |line: &String| {
+        let msg: Value = serde_json::from_str(line).unwrap();
+        let method = msg["method"].as_str().unwrap_or("answer").to_owned();
+        msg["params"]["name"].as_str().map_or(method.clone(), |name| format!("{method} {name}"))
+    };
+    done.sent.iter().map(name).collect()
+}
+
+/// What is said in place of a text that is replaced wherever it occurs.
+fn replacing<'a>(old: &'a str, new: &'a str) -> impl FnMut(&str) -> Vec<String> + 'a {
+    move |said| vec![said.replace(old, new)]
+}
+
+#[test]
+fn a_server_that_has_not_changed_gives_nothing_to_report() {
+    for calls in [Calls::List, Calls::ReadOnly, Calls::All] {
+        let done = Drill::new(SESSION).calls(calls).echo();
+        assert_eq!(shown(&done), "", "{calls:?}");
+        assert!(!done.report.has_findings());
+        assert!(done.ms < 1000, "{}", done.ms);
+    }
+}
+
+#[test]
+fn nothing_is_called_unless_it_was_asked_for() {
+    let sent = |calls| methods(&Drill::new(SESSION).calls(calls).echo());
+    let list = ["initialize", "notifications/initialized", "tools/list"];
+    assert_eq!(sent(Calls::List), list);
+    let read_only = [&list[..], &["tools/call read", "resources/read"]].concat();
+    assert_eq!(sent(Calls::ReadOnly), read_only);
+    assert_eq!(sent(Calls::All).len(), 8);
+    let skipped = Drill::new(SESSION).calls(Calls::ReadOnly).echo().report.skipped;
+    let why: Vec<_> = skipped.iter().map(|skipped| (skipped.about.number, skipped.why)).collect();
+    let expected = [
+        (Some(10), Why::NotReadOnlyOnTape),
+        (Some(13), Why::NotReadOnlyOnTape),
+        (Some(17), Why::NotAskedFor),
+    ];
+    assert_eq!(why, expected);
+}
+
+#[test]
+fn changes_are_told_field_by_field() {
+    let drill = Drill::new(SESSION);
+    for (old, new, found) in [
+        (
+            "Reads.",
+            "Reads everything.",
+            r#"#5 tools/list: Tools read description: "Reads." > "Reads everything.""#,
+        ),
+        (
+            r#""type":"object""#,
+            r#""type":"string""#,
+            r#"#5 tools/list: Tools read inputSchema.type: "object" > "string""#,
+        ),
+        (r#""version":"1""#, r#""version":"2""#, r#"#2 initialize: version "1" > "2""#),
+        (
+            r#""capabilities":{"tools":{}}"#,
+            r#""capabilities":{}"#,
+            "#2 initialize: server result.capabilities.tools: {} > ",
+        ),
+        (
+            r#""text":"one""#,
+            r#""text":"two""#,
+            r#"#9 tools/call: result.content[0].text: "one" > "two""#,
+        ),
+        (
+            r#""destructiveHint":true"#,
+            "",
+            r"#5 tools/list: Tools rm annotations.destructiveHint: true > ",
+        ),
+        (
+            r#"{"name":"plain"}"#,
+            r#"{"name":"new"}"#,
+            "#5 tools/list: Tools plain removed {\"name\":\"plain\"}\n#5 tools/list: Tools new added {\"name\":\"new\"}",
+        ),
+    ] {
+        let done = drill.altered(&mut replacing(old, new));
+        assert_eq!(shown(&done), found, "{new}");
+    }
+}
+
+#[test]
+fn an_error_is_no_result_and_a_result_no_error() {
+    let drill = Drill::new(SESSION);
+    let done = drill.altered(&mut |said| match said.contains(r#""text":"one""#) {
+        true => vec![r#"{"id":2,"error":{"code":-32000,"message":"broken"}}"#.to_owned()],
+        false => vec![said.to_owned()],
+    });
+    let error = r#"#9 tools/call: error {"id":2,"error":{"code":-32000,"message":"broken"}}"#;
+    assert_eq!(shown(&done), error);
+    let done = drill.altered(&mut |said| match said.contains(r#""message":"no""#) {
+        true => vec![r#"{"id":4,"result":{}}"#.to_owned()],
+        false => vec![said.to_owned()],
+    });
+    assert_eq!(shown(&done), r#"#14 tools/call: result {"id":4,"result":{}}"#);
+}
+
+#[test]
+fn what_is_ignored_is_not_compared_and_shapes_can_be_all_that_is() {
+    let mut other = replacing(r#""text":"one""#, r#""text":"two""#);
+    let drill = Drill::new(SESSION).ignore("result.content[*].text");
+    assert_eq!(shown(&drill.altered(&mut other)), "");
+    let drill = Drill::new(SESSION).shape_only();
+    assert_eq!(shown(&drill.altered(&mut other)), "");
+    let done = drill.altered(&mut replacing(r#""text":"one""#, r#""text":1"#));
+    assert_eq!(shown(&done), r#"#9 tools/call: result.content[0].text: "string" > "number""#);
+    // What a tool says of itself is compared all the same.
+    let done = drill.altered(&mut replacing("Reads.", "Writes."));
+    assert_eq!(shown(&done), r#"#5 tools/list: Tools read description: "Reads." > "Writes.""#);
+    let drill = Drill::new(SESSION).ignore("result.tools");
+    assert_eq!(shown(&drill.altered(&mut replacing("plain", "new"))), "");
+}
+
+#[test]
+fn notifications_are_missed_and_noticed() {
+    let drill = Drill::new(SESSION);
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":2}}"#;
+    let without = drill.altered(&mut |said| match said.contains(r#""progress":1"#) {
+        true => Vec::new(),
+        false => vec![said.to_owned()],
+    });
+    let missing =
+        progress.replace(r#""progress":1,"progressToken":2"#, r#""progressToken":2,"progress":1"#);
+    assert_eq!(shown(&without), format!("#7 notifications/progress: notice removed {missing}"));
+    let twice = drill.altered(&mut |said| match said.contains(r#""progress":1"#) {
+        true => vec![said.to_owned(), said.to_owned()],
+        false => vec![said.to_owned()],
+    });
+    assert_eq!(shown(&twice), format!("notifications/progress: notice added {progress}"));
+    let other = drill.altered(&mut replacing(r#""progress":2"#, r#""progress":3"#));
+    assert_eq!(shown(&other), "#8 notifications/progress: notice params.progress: 2 > 3");
+    let log = drill.altered(&mut |said| match said.contains("removed") {
+        true => Vec::new(),
+        false => vec![said.to_owned()],
+    });
+    assert!(shown(&log).starts_with("#12 notifications/message: notice removed"));
+    assert!((500..2000).contains(&log.ms), "{}", log.ms);
+}
+
+#[test]
+fn a_server_that_hangs_is_waited_for_and_then_given_up() {
+    let mute = |method: &'static str| {
+        move |said: &str| match said.contains(method) {
+            true => Vec::new(),
+            false => vec![said.to_owned()],
+        }
+    };
+    let done = Drill::new(SESSION).altered(&mut mute(r#""text":"one""#));
+    assert_eq!(shown(&done), "#9 tools/call: silence of 30000 ms");
+    assert!(done.sent.iter().any(|line| line.contains(r#""requestId":2"#)), "{:?}", done.sent);
+    let done = Drill::new(SESSION).altered(&mut mute("serverInfo"));
+    let gone = "#2 initialize: silence of 30000 ms\n: ended: it does not answer any more";
+    assert_eq!((shown(&done), done.sent.len()), (gone.to_owned(), 1));
+    assert!(done.report.skipped.iter().all(|skipped| skipped.why == Why::ServerGone));
+    let done = Drill::new(SESSION).altered(&mut mute("id"));
+    assert_eq!(done.ms, 30_000);
+    let mut said = 0;
+    let done = Drill::new(SESSION).altered(&mut |line| {
+        said += 1;
+        if said < 3 { vec![line.to_owned()] } else { Vec::new() }
+    });
+    assert_eq!((done.report.findings.len(), done.ms), (4, 90_000));
+}
+
+#[test]
+fn a_server_that_ends_too_early_is_told() {
+    let ends_at = |text: &'static str| {
+        move |said: &str| match said.contains(text) {
+            true => vec!["gone".to_owned()],
+            false => vec![said.to_owned()],
+        }
+    };
+    let done = Drill::new(SESSION).altered(&mut ends_at(r#""text":"one""#));
+    assert_eq!(shown(&done), ": ended: it fell over");
+    let gone = |skipped: &&tapegate_core::verifier::Skipped| skipped.why == Why::ServerGone;
+    assert_eq!(done.report.skipped.iter().filter(gone).count(), 4);
+    // Nothing was wanted of it any more.
+    let done =
+        Drill::new(SESSION).calls(Calls::List).altered(&mut |said| match said.contains("plain") {
+            true => vec![said.to_owned(), "gone".to_owned()],
+            false => vec![said.to_owned()],
+        });
+    assert_eq!(shown(&done), "");
+}
+
+#[test]
+fn what_the_live_server_mints_is_handed_back() {
+    let tape = r#"
+        > {"id":1,"method":"prompts/list"}
+        < {"id":1,"result":{"prompts":[{"name":"a"}],"nextCursor":"p2"}}
+        > {"id":2,"method":"prompts/list","params":{"cursor":"p2"}}
+        < {"id":2,"result":{"prompts":[{"name":"b"}]}}
+        > {"id":3,"method":"tools/call","params":{"name":"t"}}
+        < {"id":3,"result":{"resultType":"input_required","requestState":"s","inputRequests":{}}}
+        > {"id":4,"method":"tools/call","params":{"name":"t","requestState":"s","inputResponses":{}}}
+        < {"id":4,"result":{"task":{"taskId":"t1","status":"working"}}}
+        > {"id":5,"method":"tasks/result","params":{"taskId":"t1"}}
+        < {"id":5,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}},"content":[]}}
+    "#;
+    let mut mint = |said: &str| {
+        vec![said.replace("p2", "q2").replace(r#":"s""#, r#":"live""#).replace("t1", "u1")]
+    };
+    // The echo knows only what is on the tape, so it is told the recorded values again.
+    let done = Drill::new(tape).altered(&mut mint);
+    let sent = done.sent.join("\n");
+    for live in [r#""cursor":"q2""#, r#""requestState":"live""#] {
+        assert!(sent.contains(live), "{live}: {sent}");
+    }
+}
+
+#[test]
+fn lists_that_are_cut_into_other_pages_are_the_same_lists() {
+    let whole = r#"
+        > {"id":1,"method":"tools/list","params":{"_meta":{"progressToken":9,"v":1}}}
+        < {"id":1,"result":{"tools":[{"name":"a"},{"name":"b"},{"name":"c"}]}}
+    "#;
+    let mut pages = |said: &str| {
+        vec![match said {
+            _ if said.contains(r#""id":1"#) => r#"{"id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"x"}}"#,
+            _ if said.contains("tapegate-1") => r#"{"id":"tapegate-1","result":{"tools":[{"name":"c"},{"name":"b"}],"nextCursor":"y"}}"#,
+            _ => r#"{"id":"tapegate-2","result":{"tools":[{"name":"d"}]}}"#,
+        }.to_owned()]
+    };
+    let done = Drill::new(whole).altered(&mut pages);
+    assert_eq!(shown(&done), r#"#2 tools/list: Tools d added {"name":"d"}"#);
+    assert!(matches!(done.report.notes[0].sort, NoteSort::Reordered(_)));
+    let page = r#"{"jsonrpc":"2.0","id":"tapegate-1","method":"tools/list","params":{"cursor":"x","_meta":{"v":1}}}"#;
+    assert_eq!(done.sent[1], page);
+    let cut = r#"
+        > {"id":1,"method":"tools/list"}
+        < {"id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"x"}}
+        > {"id":2,"method":"tools/list","params":{"cursor":"x"}}
+        < {"id":2,"result":{"tools":[{"name":"b"}],"nextCursor":"y"}}
+        > {"id":3,"method":"tools/list","params":{"cursor":"y"}}
+        < {"id":3,"result":{"tools":[{"name":"c"}]}}
+    "#;
+    let mut joined =
+        |_: &str| vec![r#"{"id":1,"result":{"tools":[{"name":"a"},{"name":"c"}]}}"#.to_owned()];
+    let done = Drill::new(cut).altered(&mut joined);
+    assert_eq!(shown(&done), r#"#2 tools/list: Tools b removed {"name":"b"}"#);
+    assert_eq!((done.sent.len(), done.report.skipped.len()), (1, 2));
+}
+
+#[test]
+fn what_every_session_finds_is_told_once() {
+    let tape: String = ["a", "b", "c"]
+        .iter()
+        .map(|session| {
+            SESSION.trim().lines().map(|line| format!("#{session} {line}\n")).collect::<String>()
+        })
+        .collect();
+    let done = Drill::new(&tape).altered(&mut replacing("Reads.", "Kills."));
+    assert_eq!(shown(&done), r#"#5 tools/list: Tools read description: "Reads." > "Kills." ×3"#);
+    assert_eq!(done.report.sessions, 3);
+}

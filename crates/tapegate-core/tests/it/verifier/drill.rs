@@ -1,0 +1,378 @@
+//! A tape, a server that repeats it, and what the verifier makes of them, in virtual time.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::time::Duration;
+
+use serde_json::Value;
+use tapegate_core::frame::Kind;
+use tapegate_core::json::path::Path;
+use tapegate_core::side::Side;
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::Reader;
+use tapegate_core::tape::index::{Bodies, Index, Indexer, NONE};
+use tapegate_core::time::At;
+use tapegate_core::verifier::{Act, Calls, Cue, Options, Report, Verifier};
+
+/// Nothing that is tested takes more steps.
+const STEPS_MAX: usize = 100_000;
+
+/// A tape to verify, and how.
+pub(super) struct Drill {
+    /// Lines of the tape: `>` from the client, `<` from the server, then the message.
+    lines: Vec<String>,
+    calls: Calls,
+    ignored: Vec<Path>,
+    shape_only: bool,
+}
+
+/// What came of it.
+pub(super) struct Done {
+    pub(super) report: Report,
+    /// What the server got, in all sessions.
+    pub(super) sent: Vec<String>,
+    /// How much time went by.
+    pub(super) ms: u64,
+}
+
+/// What a live server says in place of a recorded message: any number of messages.
+pub(super) type Alter<'a> = &'a mut dyn FnMut(&str) -> Vec<String>;
+
+/// Where a notification says which subscription it is for.
+const SUBSCRIPTION: &str = "/params/_meta/io.modelcontextprotocol~1subscriptionId";
+
+struct Text(Vec<u8>);
+
+impl Bodies for Text {
+    fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]> {
+        Ok(&self.0[offset as usize..][..length as usize])
+    }
+}
+
+impl Drill {
+    pub(super) fn new(tape: &str) -> Self {
+        let lines = tape.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines = lines.map(str::to_owned).collect();
+        Self { lines, calls: Calls::All, ignored: Vec::new(), shape_only: false }
+    }
+
+    pub(super) fn calls(mut self, calls: Calls) -> Self {
+        self.calls = calls;
+        self
+    }
+
+    pub(super) fn ignore(mut self, path: &str) -> Self {
+        self.ignored.push(Path::read(path).unwrap());
+        self
+    }
+
+    pub(super) fn shape_only(mut self) -> Self {
+        self.shape_only = true;
+        self
+    }
+
+    /// Verifies the tape against a server that repeats it.
+    pub(super) fn echo(&self) -> Done {
+        self.altered(&mut |said| vec![said.to_owned()])
+    }
+
+    /// Verifies the tape against a server that says something else in places.
+    pub(super) fn altered(&self, alter: Alter<'_>) -> Done {
+        let tape = self.written();
+        let index = indexed(&tape);
+        let options = Options {
+            calls: self.calls,
+            ignored: self.ignored.clone(),
+            shape_only: self.shape_only,
+            timeout: Duration::from_secs(30),
+            mask: None,
+            signer: Signer::default(),
+        };
+        let mut verifier = Verifier::new(&index, Box::new(Text(tape.clone())), options);
+        let mut run = Run { now_ns: 0, sent: Vec::new(), steps: 0 };
+        while let Some(session) = verifier.session() {
+            let mut echo = Echo::new(&index, &tape, session - 1);
+            run.session(&mut verifier, &mut echo, alter);
+        }
+        let (sent, ms) = (run.sent, run.now_ns / 1_000_000);
+        Done { report: verifier.finish(), sent, ms }
+    }
+
+    /// The tape as a file. A line may begin with `@MS`, the moment it was recorded, and `#N`, its session.
+    fn written(&self) -> Vec<u8> {
+        let mut out = String::new();
+        let mut ms = 0;
+        for (at, line) in self.lines.iter().enumerate() {
+            let mut rest = line.as_str();
+            let mut session = String::new();
+            while let Some((word, more)) = rest.split_once(' ').filter(|(word, _)| word.len() > 1) {
+                match word.split_at(1) {
+                    ("@", number) => ms = number.parse().unwrap(),
+                    ("#", name) => session = format!(",\"session\":\"{name}\""),
+                    _ => panic!("{line}"),
+                }
+                rest = more;
+            }
+            let (side, msg) = rest.split_once(' ').unwrap();
+            let dir = if side == ">" { "c2s" } else { "s2c" };
+            let (seq, second, rest) = (at + 1, ms / 1000, ms % 1000);
+            out += &format!(
+                "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-01-01T00:00:{second:02}.{rest:03}Z\",\
+                 \"dir\":\"{dir}\",\"msg\":{msg}{session}}}\n"
+            );
+        }
+        out.into_bytes()
+    }
+}
+
+struct Run {
+    now_ns: u64,
+    sent: Vec<String>,
+    steps: usize,
+}
+
+impl Run {
+    fn session(&mut self, verifier: &mut Verifier<'_>, echo: &mut Echo, alter: Alter<'_>) {
+        let mut said: VecDeque<String> = VecDeque::new();
+        let mut over = self.cue(verifier, Cue::Opened, echo, &mut said, alter);
+        said.extend(echo.start(alter));
+        while !over {
+            self.steps += 1;
+            assert!(self.steps < STEPS_MAX, "the verifier does not come to an end");
+            while said.is_empty() && echo.next_owed().is_some() {
+                said.extend(echo.past_silence(alter));
+            }
+            let line = said.pop_front();
+            let cue = match &line {
+                Some(line) if line == "gone" => Cue::Gone { why: "it fell over" },
+                Some(line) => Cue::Said(line.as_bytes()),
+                None => {
+                    let due = verifier.due().expect("it waits for something");
+                    self.now_ns = self.now_ns.max(due);
+                    Cue::Due
+                }
+            };
+            over = self.cue(verifier, cue, echo, &mut said, alter);
+        }
+    }
+
+    fn cue(
+        &mut self,
+        verifier: &mut Verifier<'_>,
+        cue: Cue<'_>,
+        echo: &mut Echo,
+        said: &mut VecDeque<String>,
+        alter: Alter<'_>,
+    ) -> bool {
+        let at = At { wall_us: 0, mono_ns: self.now_ns };
+        let (mut sent, mut over) = (Vec::new(), false);
+        let mut act = |act: Act<'_>| match act {
+            Act::Say(text) => sent.push(String::from_utf8(text.to_vec()).unwrap()),
+            Act::Over => over = true,
+        };
+        verifier.handle(at, cue, &mut act).unwrap();
+        for line in sent {
+            assert!(!line.contains('\n'));
+            said.extend(echo.hear(&line, alter));
+            self.sent.push(line);
+        }
+        over
+    }
+}
+
+/// A server that says what the tape says, when its turn comes.
+struct Echo {
+    script: Vec<Line>,
+    /// Where each request of the client stands that has been heard, and its live id and token.
+    heard: HashMap<usize, (Value, Option<Value>)>,
+    /// Everything before was said or left out.
+    at: usize,
+    /// What the client says stands behind.
+    heard_to: usize,
+    /// The last list of tools that the tape has.
+    tools: Option<Value>,
+}
+
+struct Line {
+    from: Side,
+    kind: Kind,
+    msg: Value,
+    text: String,
+    /// Of an answer, which line it answers.
+    pair: Option<usize>,
+    /// Whether it was said before its turn.
+    said: bool,
+}
+
+impl Echo {
+    fn new(index: &Index, tape: &[u8], session: u32) -> Self {
+        let slots: Vec<u32> =
+            (0..index.len() as u32).filter(|slot| index.slot(*slot).session == session).collect();
+        let place = |slot: u32| slots.iter().position(|one| *one == slot);
+        let line = |slot: &u32| {
+            let there = index.slot(*slot);
+            let bytes = &tape[there.offset as usize..][..there.length as usize];
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            let pair = (there.pair != NONE).then(|| place(there.pair).unwrap());
+            let msg = serde_json::from_str(&text).unwrap();
+            Line { from: there.from, kind: there.kind, msg, text, pair, said: false }
+        };
+        let script: Vec<Line> = slots.iter().map(line).collect();
+        let tools = script.iter().rev().find_map(|line| line.msg["result"].get("tools")).cloned();
+        Self { script, heard: HashMap::new(), at: 0, heard_to: 0, tools }
+    }
+
+    /// What is said before the client says anything.
+    fn start(&mut self, alter: Alter<'_>) -> Vec<String> {
+        self.go_on(alter)
+    }
+
+    /// What is said to a client's message.
+    fn hear(&mut self, text: &str, alter: Alter<'_>) -> Vec<String> {
+        let live: Value = serde_json::from_str(text).unwrap();
+        if live.get("method").is_none() {
+            return Vec::new();
+        }
+        let asks = |line: &Line| {
+            let begins = matches!(line.kind, Kind::Request | Kind::Notification);
+            line.from == Side::Client && begins && same(&line.msg, &live)
+        };
+        let Some(place) = (self.heard_to..self.script.len()).find(|at| asks(&self.script[*at]))
+        else {
+            return self.own(&live, alter);
+        };
+        let token = live["params"]["_meta"].get("progressToken").cloned();
+        self.heard.insert(place, (live["id"].clone(), token));
+        self.heard_to = place + 1;
+        self.go_on(alter)
+    }
+
+    /// What is next said to a request that was heard, or asked because of it, when the client
+    /// leaves out what stands before.
+    fn past_silence(&mut self, alter: Alter<'_>) -> Vec<String> {
+        let Some(owed) = self.next_owed() else { return Vec::new() };
+        let asks = |at: &usize| {
+            let line = &self.script[*at];
+            line.from == Side::Server && line.kind == Kind::Request && !line.said
+        };
+        let next = (self.at..owed).find(asks).unwrap_or(owed);
+        self.script[next].said = true;
+        self.spoken(next).map(|text| alter(&text)).unwrap_or_default()
+    }
+
+    fn next_owed(&self) -> Option<usize> {
+        let heard = |at: &usize| {
+            let owner = self.owner(*at);
+            !self.script[*at].said && owner.is_some_and(|owner| self.heard.contains_key(&owner))
+        };
+        (self.at..self.script.len()).find(heard)
+    }
+
+    /// The request that a line of the server belongs to.
+    fn owner(&self, at: usize) -> Option<usize> {
+        let line = &self.script[at];
+        match (line.from, line.kind) {
+            (Side::Server, Kind::Response | Kind::Error) => line.pair,
+            (Side::Server, Kind::Notification) => {
+                let progress = line.msg["method"] == "notifications/progress";
+                let token = line.msg["params"].get("progressToken").filter(|_| progress);
+                let subscription = line.msg.pointer(SUBSCRIPTION);
+                let asks = |wanted: &dyn Fn(&Value) -> bool| {
+                    self.script[..at].iter().rposition(|line| {
+                        let asks = line.from == Side::Client && line.kind == Kind::Request;
+                        asks && wanted(&line.msg)
+                    })
+                };
+                let by_token = token.and_then(|token| {
+                    asks(&|msg| msg["params"]["_meta"].get("progressToken") == Some(token))
+                });
+                by_token.or_else(|| {
+                    let id = subscription?;
+                    asks(&|msg| msg["method"] == "subscriptions/listen" && msg["id"] == *id)
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The answer to a request that is not on the tape.
+    fn own(&self, live: &Value, alter: Alter<'_>) -> Vec<String> {
+        let Some(id) = live.get("id") else { return Vec::new() };
+        let answer = match &self.tools {
+            Some(tools) if live["method"] == "tools/list" => {
+                serde_json::json!({"jsonrpc":"2.0","id":id,"result":{"tools":tools}})
+            }
+            _ => serde_json::json!({"jsonrpc":"2.0","id":id,"error":{"code":-32601,"message":"?"}}),
+        };
+        alter(&answer.to_string())
+    }
+
+    /// Says everything up to the client's next turn.
+    fn go_on(&mut self, alter: Alter<'_>) -> Vec<String> {
+        let mut out = Vec::new();
+        while let Some(line) = self.script.get(self.at) {
+            let begins = matches!(line.kind, Kind::Request | Kind::Notification);
+            // What is taken back twice, or too late, need not be taken back.
+            let begins = begins && line.msg["method"] != "notifications/cancelled";
+            if line.from == Side::Client && begins && self.at >= self.heard_to {
+                break;
+            }
+            // What was caused by something that the client has left out is not said.
+            let caused = self.at + 1 < self.heard_to
+                && line.kind == Kind::Notification
+                && self.owner(self.at).is_none();
+            if line.from == Side::Server && !line.said && !caused {
+                out.extend(self.spoken(self.at).map(|text| alter(&text)).unwrap_or_default());
+            }
+            self.at += 1;
+        }
+        out
+    }
+
+    /// A line of the server as it is said live: with live ids, or not at all.
+    fn spoken(&self, at: usize) -> Option<String> {
+        let line = &self.script[at];
+        let Some(owner) = self.owner(at) else { return Some(line.text.clone()) };
+        let (id, token) = self.heard.get(&owner)?;
+        let mut msg = line.msg.clone();
+        match line.kind {
+            Kind::Notification => {
+                if let Some(token) = token {
+                    msg["params"]["progressToken"] = token.clone();
+                }
+                if let Some(subscription) = msg.pointer_mut(SUBSCRIPTION) {
+                    *subscription = id.clone();
+                }
+            }
+            _ => msg["id"] = id.clone(),
+        }
+        Some(msg.to_string())
+    }
+}
+
+/// Whether a live message is this recorded one, ids and tokens aside.
+fn same(recorded: &Value, live: &Value) -> bool {
+    let bare = |msg: &Value| {
+        let mut msg = msg.clone();
+        if let Some(members) = msg.as_object_mut() {
+            members.remove("id");
+        }
+        if let Some(meta) = msg.pointer_mut("/params/_meta").and_then(Value::as_object_mut) {
+            meta.remove("progressToken");
+        }
+        if msg["method"] == "notifications/cancelled" {
+            msg["params"]["requestId"] = Value::Null;
+        }
+        msg
+    };
+    bare(recorded) == bare(live)
+}
+
+fn indexed(tape: &[u8]) -> Index {
+    let mut reader = Reader::new(tape);
+    let mut indexer = Indexer::new(Signer::default());
+    while let Some(next) = reader.next() {
+        indexer.push(&next.unwrap());
+    }
+    indexer.finish().0
+}

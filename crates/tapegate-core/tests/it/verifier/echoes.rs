@@ -1,0 +1,199 @@
+//! Whatever the tape: a server that repeats it gives nothing to report.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use tapegate_core::verifier::Calls;
+
+use super::drill::Drill;
+use super::words::shown;
+
+/// Something that happens on a tape. Numbers are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Ask { id: usize, method: usize, variant: usize, token: Option<usize> },
+    Notify { method: usize },
+    Cancel { which: usize },
+    Answer { which: usize, value: usize },
+    Stray { id: usize },
+    Progress { which: usize, value: usize },
+    Say { method: usize, value: usize },
+    Tell { which: usize, value: usize },
+    Question { id: usize, method: usize, value: usize },
+    Reply { which: usize },
+}
+
+const IDS: &[&str] = &["1", "2", "\"1\"", "\"a\\u0062\"", "null", "1.5"];
+const REQUESTS: &[&str] = &[
+    "initialize",
+    "ping",
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "tools/call",
+    "resources/read",
+    "subscriptions/listen",
+    "tasks/get",
+    "logging/setLevel",
+    "x/y",
+];
+const NOTIFICATIONS: &[&str] =
+    &["notifications/initialized", "notifications/roots/list_changed", "x/z"];
+const PARAMS: &[&str] = &[
+    r#"{"name":"a"}"#,
+    r#"{"name":"b","arguments":{"n":1.0}}"#,
+    r#"{"cursor":"c1"}"#,
+    r#"{"cursor":"c2"}"#,
+    r#"{"requestState":"s1"}"#,
+    r#"{"taskId":"t1"}"#,
+    "{}",
+    "[]",
+    r#"{"uri":"\u00e9"}"#,
+];
+const ANSWERS: &[&str] = &[
+    r#""result":{}"#,
+    r#""result":{"tools":[{"name":"a","annotations":{"readOnlyHint":true}},{"name":"b"},{"name":"b"},7]}"#,
+    r#""result":{"tools":[{"name":"c"}],"nextCursor":"c1","ttlMs":1}"#,
+    r#""result":{"prompts":[],"nextCursor":"c2"}"#,
+    r#""result":{"resources":"none","nextCursor":"c1"}"#,
+    r#""result":{"requestState":"s1","resultType":"input_required"}"#,
+    r#""result":{"task":{"taskId":"t1","status":"working"}}"#,
+    r#""result":{"taskId":"t1","status":"completed","createdAt":"x"}"#,
+    r#""result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}"#,
+    r#""result":{"serverInfo":{"version":"1"}}"#,
+    r#""result":null"#,
+    r#""error":{"code":-32601,"message":"no"}"#,
+    r#""error":7,"result":1"#,
+];
+const SAID: &[&str] =
+    &["notifications/message", "notifications/tools/list_changed", "notifications/progress", "m"];
+const VALUES: &[&str] = &[
+    "{}",
+    r#"{"data":1}"#,
+    r#"{"data":2}"#,
+    r#"{"progressToken":9}"#,
+    "null",
+    r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}"#,
+];
+const QUESTIONS: &[&str] = &["ping", "roots/list", "sampling/createMessage", "tasks/get"];
+
+fn step() -> impl Strategy<Value = Step> {
+    let any = || any::<prop::sample::Index>().prop_map(|index| index.index(1 << 16));
+    prop_oneof![
+        8 => (any(), any(), any(), prop::option::of(0usize..3))
+            .prop_map(|(id, method, variant, token)| Step::Ask { id, method, variant, token }),
+        2 => any().prop_map(|method| Step::Notify { method }),
+        1 => any().prop_map(|which| Step::Cancel { which }),
+        8 => (any(), any()).prop_map(|(which, value)| Step::Answer { which, value }),
+        1 => any().prop_map(|id| Step::Stray { id }),
+        3 => (any(), any()).prop_map(|(which, value)| Step::Progress { which, value }),
+        3 => (any(), any()).prop_map(|(method, value)| Step::Say { method, value }),
+        2 => (any(), any()).prop_map(|(which, value)| Step::Tell { which, value }),
+        2 => (any(), any(), any()).prop_map(|(id, method, value)| Step::Question { id, method, value }),
+        2 => any().prop_map(|which| Step::Reply { which }),
+    ]
+}
+
+fn pick<'a>(from: &[&'a str], at: usize) -> &'a str {
+    from[at % from.len()]
+}
+
+/// The tape that the steps make, with answers only to what was asked.
+fn tape(steps: &[Step]) -> String {
+    let mut lines = Vec::new();
+    let (mut asked, mut tokens, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    let mut subscriptions = Vec::new();
+    for (n, step) in steps.iter().enumerate() {
+        let line = match step {
+            Step::Ask { id, method, variant, token } => {
+                let (id, method) = (pick(IDS, *id), pick(REQUESTS, *method));
+                // Whatever else it asks, each request is told from every other.
+                let mut params = pick(PARAMS, *variant).to_owned();
+                let meta =
+                    token.map_or(String::new(), |token| format!(",\"progressToken\":{token}"));
+                if params.starts_with('{') {
+                    let comma = if params.len() > 2 { "," } else { "" };
+                    params.truncate(params.len() - 1);
+                    params += &format!("{comma}\"_meta\":{{\"n\":{n}{meta}}}}}");
+                    tokens.extend(*token);
+                }
+                asked.push(id);
+                subscriptions.extend((method == "subscriptions/listen").then_some(id));
+                format!(
+                    "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}"
+                )
+            }
+            Step::Notify { method } => {
+                format!(
+                    "> {{\"method\":\"{}\",\"params\":{{\"n\":{n}}}}}",
+                    pick(NOTIFICATIONS, *method)
+                )
+            }
+            Step::Cancel { which } if !asked.is_empty() => {
+                let id = pick(&asked, *which);
+                format!(
+                    "> {{\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}"
+                )
+            }
+            Step::Answer { which, value } if !asked.is_empty() => {
+                let id = asked.remove(which % asked.len());
+                format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},{}}}", pick(ANSWERS, *value))
+            }
+            Step::Stray { id } => {
+                format!("< {{\"id\":\"stray-{}\",\"result\":{{}}}}", id % 3)
+            }
+            Step::Progress { which, value } if !tokens.is_empty() => {
+                let (token, value) = (tokens[which % tokens.len()], value % 3);
+                format!(
+                    "< {{\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":{token},\"progress\":{value}}}}}"
+                )
+            }
+            Step::Say { method, value } => {
+                format!(
+                    "< {{\"method\":\"{}\",\"params\":{}}}",
+                    pick(SAID, *method),
+                    pick(VALUES, *value)
+                )
+            }
+            Step::Tell { which, value } if !subscriptions.is_empty() => {
+                let (id, value) = (pick(&subscriptions, *which), value % 3);
+                let meta = format!("{{\"io.modelcontextprotocol/subscriptionId\":{id}}}");
+                format!("< {{\"method\":\"n\",\"params\":{{\"v\":{value},\"_meta\":{meta}}}}}")
+            }
+            Step::Question { id, method, value } => {
+                let id = pick(IDS, *id);
+                open.push(id);
+                format!(
+                    "< {{\"id\":{id},\"method\":\"{}\",\"params\":{}}}",
+                    pick(QUESTIONS, *method),
+                    pick(VALUES, *value)
+                )
+            }
+            Step::Reply { which } if !open.is_empty() => {
+                let id = open.remove(which % open.len());
+                format!("> {{\"id\":{id},\"result\":{{\"n\":{n}}}}}")
+            }
+            _ => continue,
+        };
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a_tape_against_its_echo_gives_nothing_to_report(
+        steps in prop::collection::vec(step(), 0..40),
+        calls in select(vec![Calls::List, Calls::ReadOnly, Calls::All]),
+        shape_only in any::<bool>(),
+    ) {
+        let tape = tape(&steps);
+        let drill = Drill::new(&tape).calls(calls);
+        let drill = if shape_only { drill.shape_only() } else { drill };
+        let done = drill.echo();
+        prop_assert_eq!(shown(&done), "", "{:?}\n{}\nsent:\n{}", calls, tape, done.sent.join("\n"));
+    }
+}

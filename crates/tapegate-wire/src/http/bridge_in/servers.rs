@@ -1,0 +1,110 @@
+//! How a bridge comes by the servers for its clients, and how one of them ends.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tapegate_core::lines::Lines;
+
+use super::hub::Kind;
+use crate::child::{Child, Pipes, SpawnError};
+use crate::stage::{Sitting, Stage};
+use crate::stdio::{EXIT_NEWS, Patience, server_ended};
+
+/// How many processes there may be at once.
+const PROCESSES_MAX: usize = 64;
+/// How many seats of a stage there may be at once. Each costs some memory, and that is all.
+const SEATS_MAX: usize = 1024;
+
+/// Where the servers of a bridge come from.
+pub enum Servers {
+    /// Each is a process that is started by these words.
+    Processes(Vec<String>),
+    /// Each is a seat of this stage.
+    Stage(Rc<Stage>),
+}
+
+/// A server that runs.
+pub(super) enum Server {
+    Process(Child),
+    Seat(Sitting),
+}
+
+impl Servers {
+    /// Starts a server for one client, or for all that have no session.
+    pub(super) fn start(&self, kind: Kind) -> Result<(Server, Pipes), SpawnError> {
+        Ok(match self {
+            Self::Processes(argv) => {
+                let (child, pipes) = Child::spawn(argv)?;
+                (Server::Process(child), pipes)
+            }
+            Self::Stage(stage) => {
+                let (sitting, pipes) = stage.seat(kind == Kind::Shared);
+                (Server::Seat(sitting), pipes)
+            }
+        })
+    }
+
+    /// How many sessions there may be at once.
+    pub(super) fn sessions_max(&self) -> usize {
+        match self {
+            Self::Processes(_) => PROCESSES_MAX,
+            Self::Stage(_) => SEATS_MAX,
+        }
+    }
+
+    /// What clients are told, if the servers end of their own accord.
+    pub(super) fn farewell(&self) -> Option<&str> {
+        match self {
+            Self::Stage(stage) if stage.is_stopping() => Some(stage.farewell()),
+            Self::Stage(_) | Self::Processes(_) => None,
+        }
+    }
+
+    /// Waits until the servers end of their own accord.
+    pub(super) async fn stopped(&self) {
+        match self {
+            Self::Stage(stage) => stage.stopped().await,
+            Self::Processes(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Server {
+    /// What cuts its output into lines.
+    pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
+        match self {
+            Self::Process(_) => Lines::new(line_bytes_max),
+            Self::Seat(_) => Lines::sparing(line_bytes_max),
+        }
+    }
+
+    /// Waits until the server has ended, if that may be before its output does.
+    pub(super) async fn exited(&mut self) {
+        match self {
+            // Nothing more can be learnt about a process that cannot be waited for.
+            Self::Process(child) => drop(child.exited().await),
+            Self::Seat(_) => std::future::pending().await,
+        }
+    }
+
+    /// What clients are told whose requests are not answered because the output has ended.
+    pub(super) async fn farewell(&mut self) -> String {
+        match self {
+            Self::Process(child) => {
+                // An exit that came with the end of the output makes a better reason than the end alone.
+                drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
+                server_ended(child.status())
+            }
+            Self::Seat(sitting) => sitting.farewell(),
+        }
+    }
+
+    /// Ends the server, which has `grace` to do so by itself. Its input must be closed.
+    pub(super) async fn end(&mut self, grace: Duration, patience: Patience) {
+        match self {
+            // Nothing more can be done about a process that cannot be waited for.
+            Self::Process(child) => drop(child.end(grace, patience.after_term).await),
+            Self::Seat(sitting) => sitting.end(grace).await,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Serving clients by HTTP until there is a reason to end.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::LocalSet;
+
+use super::Station;
+use super::listen::{Handler, Listener};
+use crate::signals::Signals;
+use crate::stdio::Cause;
+
+/// How long clients are waited for that do not read their last reply.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Serves clients until a signal comes, the tape fails or the handler has come to its end.
+pub async fn serve(
+    listener: Listener,
+    handler: Rc<impl Handler + 'static>,
+    station: &Station,
+    mut signals: Signals,
+) -> Cause {
+    let session = async {
+        let cause = tokio::select! {
+            number = signals.next() => Cause::Signal(number),
+            error = station.failed() => Cause::Tape(error),
+            () = handler.over() => Cause::Actor,
+            never = listener.serve(Rc::clone(&handler)) => match never {},
+        };
+        let why = cause.words();
+        let end = async {
+            handler.shutdown(&why).await;
+            listener.drain(LAST_WORDS).await;
+        };
+        tokio::select! {
+            () = end => {}
+            // Who signals twice has no patience left.
+            _ = signals.next() => {}
+        }
+        cause
+    };
+    LocalSet::new().run_until(session).await
+}

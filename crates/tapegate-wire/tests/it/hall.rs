@@ -1,0 +1,109 @@
+//! A stage on a thread of its own, with clients that come by HTTP.
+
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tapegate_wire::clock::Clock;
+use tapegate_wire::deck::Deck;
+use tapegate_wire::http::bridge_in::{Bridge, Servers};
+use tapegate_wire::http::listen::Listener;
+use tapegate_wire::http::{Station, serve};
+use tapegate_wire::link::Upstream;
+use tapegate_wire::signals::Signals;
+use tapegate_wire::stage::Stage;
+use tapegate_wire::stdio::Patience;
+
+use crate::cast::Log;
+use crate::clerk::Clerk;
+use crate::house::{MESSAGE_BYTES_MAX, options};
+use crate::web::{self, Seen};
+
+/// What every POST says of itself.
+const PLAIN: &[&str] =
+    &["content-type: application/json", "accept: application/json, text/event-stream"];
+
+/// A clerk that clients reach by HTTP.
+pub(crate) struct Hall {
+    pub(crate) port: u16,
+    pub(crate) log: Log,
+    thread: JoinHandle<String>,
+}
+
+impl Hall {
+    pub(crate) fn open() -> Self {
+        Self::open_with(None, Deck::silent)
+    }
+
+    /// Opens with a server behind.
+    pub(crate) fn open_before(behind: Upstream) -> Self {
+        Self::open_with(Some(behind), Deck::silent)
+    }
+
+    /// Opens with a deck.
+    pub(crate) fn open_recorded(deck: impl FnOnce(Clock) -> Deck + Send + 'static) -> Self {
+        Self::open_with(None, deck)
+    }
+
+    fn open_with(
+        behind: Option<Upstream>,
+        deck: impl FnOnce(Clock) -> Deck + Send + 'static,
+    ) -> Self {
+        let (told, port) = mpsc::channel();
+        let log = Log::default();
+        let heard = log.clone();
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let clock = Clock::start();
+                let listener = Listener::bind("127.0.0.1:0").await.unwrap();
+                told.send(listener.address().unwrap().port()).unwrap();
+                let stage = Stage::new(Clerk::new(&heard), clock, options(behind));
+                let station = Station::new(deck(clock), MESSAGE_BYTES_MAX);
+                let (servers, patience) = (Servers::Stage(stage), Patience::default());
+                let bridge = Bridge::new(Rc::clone(&station), servers, patience);
+                let cause = serve(listener, bridge, &station, Signals::never()).await;
+                format!("{cause:?}")
+            })
+        });
+        Self { port: port.recv().unwrap(), log, thread }
+    }
+
+    /// Posts a message with more header lines, and reads the reply.
+    pub(crate) fn post(&self, headers: &[&str], body: &str) -> Seen {
+        let headers = [PLAIN, headers].concat();
+        web::reply(&mut web::send(self.port, "POST /mcp", &headers, body))
+    }
+
+    /// Posts a request with nothing but a method, in a session, and reads the reply.
+    pub(crate) fn ask(&self, session: &str, id: u32, method: &str) -> Seen {
+        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}");
+        self.post(&[session], &body)
+    }
+
+    /// Opens a session, and returns the header line that names it.
+    pub(crate) fn session(&self) -> String {
+        let opened = self.post(&[], r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
+        let id = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}"));
+        format!("mcp-session-id: {id}")
+    }
+
+    /// Waits until the actor was told this.
+    pub(crate) fn wait(&self, told: &str) {
+        let begin = Instant::now();
+        while !self.log.lock().unwrap().iter().any(|line| line == told) {
+            let told_so_far = self.log.lock().unwrap().clone();
+            assert!(begin.elapsed() < Duration::from_secs(30), "not {told:?}: {told_so_far:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits for the end, and returns its cause and what the actor was told.
+    pub(crate) fn end(self) -> (String, Vec<String>) {
+        let cause = self.thread.join().unwrap();
+        let told = self.log.lock().unwrap().clone();
+        (cause, told)
+    }
+}
