@@ -223,6 +223,8 @@ pub enum NoteSort {
         /// The start of it.
         start: String,
     },
+    /// The client's introduction is not on the tape, and was made up.
+    Introduced,
     /// The live list of tools could not be had, so no tool is known to read only.
     ToolsUnknown,
 }

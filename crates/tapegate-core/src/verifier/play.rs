@@ -116,6 +116,8 @@ enum Purpose {
     Tools(Tools, Option<Vec<u8>>),
     /// To know a list to its end, which began in this slot.
     Page(u32),
+    /// To introduce a client whose introduction is not on the tape.
+    Introduction,
     /// Nobody wants to know any more.
     Late,
 }
@@ -178,7 +180,12 @@ impl Play {
     /// Takes what happened; true when the session is over.
     pub(super) fn handle(&mut self, kit: &mut Kit<'_, '_>, cue: Cue<'_>) -> io::Result<bool> {
         match cue {
-            Cue::Opened => self.base_ns = kit.now_ns,
+            Cue::Opened => {
+                self.base_ns = kit.now_ns;
+                if !is_introduced(kit.tape, &self.slots)? {
+                    self.introduce(kit);
+                }
+            }
             Cue::Said(line) => self.said(kit, line)?,
             Cue::TooLarge { message, bytes_max } => self.too_large(kit, &message, bytes_max)?,
             Cue::Gone { why } => self.gone = Some(why.to_owned()),
@@ -436,6 +443,27 @@ impl Owners {
             self.live.insert((true, IdKey::new(id)), slot);
         }
     }
+}
+
+/// Whether the client says on the tape who it is, in the way of either era.
+fn is_introduced(tape: &mut Tape<'_>, slots: &[u32]) -> io::Result<bool> {
+    /// Clients introduce themselves early.
+    const REQUESTS_MAX: usize = 100;
+    let asks = |slot: &u32| {
+        let there = tape.index.slot(*slot);
+        there.from == Side::Client && there.kind == Kind::Request
+    };
+    let early: Vec<u32> = slots.iter().copied().filter(asks).take(REQUESTS_MAX).collect();
+    for slot in early {
+        let text = tape.text(slot)?;
+        let frame = Frame::read(&text);
+        let Some(said) = frame.envelope() else { continue };
+        let introduces = said.is_method("initialize") || said.is_method("server/discover");
+        if introduces || said.protocol_version.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The group that a notification belongs to, and the request if it belongs to one.

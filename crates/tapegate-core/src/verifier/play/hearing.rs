@@ -11,7 +11,7 @@ use crate::tape::index::NONE;
 use super::super::Act;
 use super::super::finding::{About, Became, List, NoteSort, What};
 use super::super::judge::Verdict;
-use super::super::listing::{Listing, Next};
+use super::super::listing::{Listing, Next, PAGES_MORE_MAX};
 use super::super::masked::Masked;
 use super::super::tape;
 use super::super::tools::Tools;
@@ -20,6 +20,9 @@ use super::{Kit, Play, Purpose, SILENCES_MAX, Waiting, group};
 
 /// The error code for a method that nobody knows.
 const CODE_UNKNOWN_METHOD: i32 = -32601;
+
+/// What a client says when it was introduced.
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl Play {
     /// Takes an answer.
@@ -61,6 +64,13 @@ impl Play {
             Purpose::Tools(tools, meta) => {
                 self.own -= 1;
                 self.tools_page(kit, tools, meta, said.result);
+                Ok(())
+            }
+            Purpose::Introduction => {
+                self.own -= 1;
+                if said.kind() == Kind::Response {
+                    (kit.act)(Act::Say(INITIALIZED));
+                }
                 Ok(())
             }
         }
@@ -186,7 +196,9 @@ impl Play {
         };
         let before = tools.len();
         tools.add(result);
-        match member(result, "nextCursor").filter(|_| tools.len() > before) {
+        // A list that says nothing new, or never ends, is known well enough.
+        let goes_on = tools.len() > before && tools.pages() < PAGES_MORE_MAX;
+        match member(result, "nextCursor").filter(|_| goes_on) {
             Some(cursor) => {
                 let purpose = Purpose::Tools(tools, meta.clone());
                 self.ask(kit, "tools/list", Some(cursor), meta.as_deref(), purpose);
@@ -216,6 +228,10 @@ impl Play {
         let slot = match purpose {
             Purpose::Recorded(slot) => slot,
             Purpose::Late => return Ok(()),
+            Purpose::Introduction => {
+                self.own -= 1;
+                return Ok(());
+            }
             Purpose::Tools(..) => {
                 self.own -= 1;
                 self.tools_page(kit, Tools::default(), None, None);
@@ -277,6 +293,7 @@ impl Play {
                 self.own -= 1;
                 self.tools_page(kit, Tools::default(), None, None);
             }
+            Some(Purpose::Introduction) => self.own -= 1,
             Some(Purpose::Late) | None => {}
         }
         kit.report.find(about, what);

@@ -15,6 +15,9 @@ use super::super::minted::{Fate, Token};
 use super::super::tools::Hint;
 use super::{Asked, Kit, Play, Purpose, Waiting};
 
+/// The revision that a client is introduced with whose introduction is not on the tape.
+const INTRODUCED_VERSION: &str = "2025-06-18";
+
 /// What is to be done with a client's message.
 enum Decision {
     Send,
@@ -263,19 +266,49 @@ impl Play {
         meta: Option<&[u8]>,
         purpose: Purpose,
     ) {
+        let mut params = Vec::new();
+        for (key, value) in [("cursor", cursor), ("_meta", meta)] {
+            let Some(value) = value else { continue };
+            params.push(if params.is_empty() { b'{' } else { b',' });
+            write_str(&mut params, key);
+            params.push(b':');
+            params.extend_from_slice(value);
+        }
+        if !params.is_empty() {
+            params.push(b'}');
+        }
+        self.ask_own(kit, method, &params, purpose);
+    }
+
+    /// Introduces a client whose introduction is not on the tape.
+    pub(super) fn introduce(&mut self, kit: &mut Kit<'_, '_>) {
+        let able = [
+            ("roots/list", "roots"),
+            ("sampling/createMessage", "sampling"),
+            ("elicitation/create", "elicitation"),
+        ];
+        let able = able.iter().filter(|(method, _)| self.questions.has(method));
+        let able: Vec<String> = able.map(|(_, name)| format!("\"{name}\":{{}}")).collect();
+        let params = format!(
+            "{{\"protocolVersion\":\"{INTRODUCED_VERSION}\",\"capabilities\":{{{}}},\
+             \"clientInfo\":{{\"name\":\"tapegate\",\"version\":\"{}\"}}}}",
+            able.join(","),
+            env!("CARGO_PKG_VERSION"),
+        );
+        kit.report.note(self.about(), NoteSort::Introduced);
+        self.ask_own(kit, "initialize", params.as_bytes(), Purpose::Introduction);
+    }
+
+    /// Sends a request that is not on the tape; without params if they are empty.
+    fn ask_own(&mut self, kit: &mut Kit<'_, '_>, method: &str, params: &[u8], purpose: Purpose) {
         let id = self.new_id();
         let mut text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_slice(), b",\"method\":"].concat();
         write_str(&mut text, method);
-        let members = [("cursor", cursor), ("_meta", meta)];
-        let members = members.iter().filter_map(|(key, value)| Some((*key, (*value)?)));
-        for (index, (key, value)) in members.enumerate() {
-            text.extend_from_slice(if index == 0 { b",\"params\":{" } else { b"," });
-            write_str(&mut text, key);
-            text.push(b':');
-            text.extend_from_slice(value);
+        if !params.is_empty() {
+            text.extend_from_slice(b",\"params\":");
+            text.extend_from_slice(params);
         }
-        let closing: &[u8] = if cursor.or(meta).is_some() { b"}}" } else { b"}" };
-        text.extend_from_slice(closing);
+        text.push(b'}');
         self.own += 1;
         self.wait(kit, &id, purpose, Some(kit.now_ns.saturating_add(kit.timeout_ns)));
         (kit.act)(Act::Say(&text));
