@@ -13,6 +13,8 @@ use tapegate_core::frame::Frame;
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::index::{Splicer, Stretch};
 use tapegate_core::tape::{Dialect, Line, Scribe, ScribeOptions};
 use tapegate_core::time::At;
 
@@ -43,6 +45,61 @@ fn main() {
         r#"{{"type":"message","seq":7,"ts":"2026-01-01T00:00:00.000000Z","dir":"c2s","msg":{CALL}}}"#
     );
     measure("read a tape line", 1, || drop(black_box(Line::read(black_box(line.as_bytes())))));
+    read_stretch();
+}
+
+/// Calls and answers as they stand on a tape, in lines of some 300 bytes.
+fn tape_text(calls: u32) -> String {
+    let text = "The quick brown fox jumps over the lazy dog. ".repeat(2);
+    let line = |seq: u32, dir: &str, msg: &str, more: &str| {
+        format!(
+            r#"{{"type":"message","seq":{seq},"ts":"2026-01-01T00:00:00.{seq:06}Z","dir":"{dir}","msg":{msg}{more}}}"#
+        ) + "\n"
+    };
+    let pair = |n: u32| {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":{n},"method":"tools/call","params":{{"name":"write_file","arguments":{{"path":"/srv/data/{n}.txt","mode":420,"append":false,"text":"{}"}}}}}}"#,
+            &text[..60]
+        );
+        let answer = format!(
+            r#"{{"jsonrpc":"2.0","id":{n},"result":{{"content":[{{"type":"text","text":"{}"}}],"isError":false}}}}"#,
+            &text[..90]
+        );
+        line(2 * n, "c2s", &call, "") + &line(2 * n + 1, "s2c", &answer, ",\"latency_ms\":0")
+    };
+    (0..calls).map(pair).collect()
+}
+
+fn read_stretch() {
+    const CALLS: u32 = 400;
+    let text = tape_text(CALLS);
+    let signer = Signer::default();
+    let mut stretch = Stretch::default();
+    stretch.read(text.as_bytes(), true, &signer);
+    measure("read a tape line into a stretch, 300 bytes", 2 * CALLS, || {
+        stretch.read(black_box(text.as_bytes()), true, &signer);
+    });
+    let lines: Vec<_> = text.lines().step_by(2).collect();
+    let calls: Vec<_> = lines
+        .iter()
+        .map(|line| &line[line.find("{\"jsonrpc").unwrap_or(0)..line.len() - 1])
+        .collect();
+    let frames: Vec<_> = calls.iter().map(|call| Frame::read(call.as_bytes())).collect();
+    measure("sign a call of a tape", CALLS, || {
+        for frame in &frames {
+            black_box(frame.envelope().map(|said| signer.sign(frame.bytes(), said)));
+        }
+    });
+    measure("scan a call of a tape", CALLS, || {
+        for call in &calls {
+            black_box(Frame::read(call.as_bytes()));
+        }
+    });
+    measure("splice a message of a stretch", 2 * CALLS, || {
+        let mut splicer = Splicer::new(signer.clone());
+        splicer.add(&mut stretch, text.as_bytes()).ok();
+        black_box(splicer.finish().ok());
+    });
 }
 
 /// A call and its answer, as they arrive.

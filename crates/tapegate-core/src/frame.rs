@@ -9,6 +9,7 @@ mod skim;
 
 use crate::json::{self, Cursor, Fault, Kind as JsonKind};
 
+pub(crate) use envelope::Along;
 pub use envelope::{Envelope, Kind};
 pub use skim::{Skim, Skimmed};
 
@@ -82,7 +83,7 @@ fn scan<'a>(bytes: &'a [u8], body: &mut Body<'a>) -> Result<(), Fault> {
         JsonKind::Object => {
             *body = Body::Message(Envelope::default());
             if let Body::Message(envelope) = body {
-                envelope.scan(&mut cursor)?;
+                envelope.scan(&mut cursor, &mut ())?;
             }
         }
         JsonKind::Array => {

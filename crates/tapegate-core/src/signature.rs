@@ -8,6 +8,7 @@
 
 mod canonical;
 mod digest;
+mod seed;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -16,9 +17,11 @@ use std::borrow::Cow;
 
 use crate::frame::{Envelope, Frame};
 use crate::json::path::Path;
-use crate::json::{Fault, Number, Str};
-use digest::{Seed, Tag};
+use crate::json::{Cursor, Fault, Number, Str};
+use seed::{Lanes, Seed, Tag};
 use walk::{Event, Walk};
+
+pub(crate) use digest::Digest;
 
 /// What a request asks for.
 ///
@@ -47,8 +50,32 @@ impl Signer {
 
     /// What a request asks for. `text` is the whole message.
     pub fn sign(&self, text: &[u8], said: &Envelope<'_>) -> Signature {
+        let _ = text;
+        // Text that was read as a message is JSON, so none of this fails.
+        let params = if !self.ignored.is_empty() {
+            self.walk(said).and_then(|walk| digest::of_walk(&self.seed, walk)).unwrap_or_default()
+        } else {
+            let mut digest = Digest::new(self.seed);
+            let mut cursor = Cursor::trusted(said.params.unwrap_or(b"{}"), 0);
+            digest.params(&mut cursor).unwrap_or_default();
+            digest.finish()
+        };
+        self.signature(said, params)
+    }
+
+    /// What hashes params while a message is scanned, if that is all there is to do.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        self.ignored.is_empty().then(|| Digest::new(self.seed))
+    }
+
+    /// What a request asks for that was scanned along with `digest`.
+    pub(crate) fn signed(&self, said: &Envelope<'_>, digest: &Digest) -> Signature {
+        self.signature(said, digest.finish())
+    }
+
+    fn signature(&self, said: &Envelope<'_>, params: Lanes) -> Signature {
         let mut decoded = Vec::new();
-        let method = said.method.unwrap_or(Str { raw: text, escaped: false });
+        let method = said.method.unwrap_or(Str { raw: b"", escaped: false });
         let named = self.seed.string(Tag::Method, method, &mut decoded);
         let like = match subject(said) {
             Some(subject) => {
@@ -56,8 +83,7 @@ impl Signer {
             }
             None => named,
         };
-        // Text that was read as a message is JSON, so this does not fail.
-        let params = self.walk(said).and_then(|walk| self.seed.params(walk)).unwrap_or_default();
+        let params = if method.is("initialize") { Lanes::default() } else { params };
         Signature { hash: self.seed.mix(named, params).wide(), like: like.narrow() }
     }
 

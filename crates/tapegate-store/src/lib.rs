@@ -21,5 +21,6 @@ mod beside;
 mod file;
 mod flusher;
 mod gzip;
+mod stretches;
 
 pub use file::OpenError;

@@ -1,23 +1,22 @@
 //! A tape that is ready to be played: its index, and a reel of its bodies.
 //!
 //! A plain file is read where it lies. What has no offsets, a compressed tape or a pipe, is copied
-//! to a file without a name while it is indexed. A tape that cannot be relied on is an error;
-//! what was coped with is a finding.
+//! to a file without a name first. A tape that cannot be relied on is an error; what was coped
+//! with is a finding.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Seek};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::index::{Index, Indexer};
-use tapegate_core::tape::{
-    Finding, Line, LineFault, Numbered, Outline, Problem, Severity, TORN_TAIL, Version,
-};
+use tapegate_core::tape::index::{Index, Refusal};
+use tapegate_core::tape::{Finding, Severity};
 
 use crate::reel::Reel;
-use crate::source::{Source, Watch};
+use crate::source::{Plain, Watch};
+use crate::stretches;
 
 /// A tape that is ready to be played.
 #[derive(Debug)]
@@ -41,33 +40,13 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
-    /// It has nothing of a tape.
-    #[error("`{}` is no tape: {why}", path.display())]
-    NoTape {
-        /// The file.
-        path: PathBuf,
-        /// What it has instead.
-        why: String,
-    },
-    /// Its format is another one.
-    #[error("cannot read `{}`: line {line}: {words}", path.display())]
-    Version {
+    /// It cannot be relied on.
+    #[error("`{}` {refusal}", path.display())]
+    Refused {
         /// The tape.
         path: PathBuf,
-        /// The line of the header.
-        line: u64,
-        /// Which format it has, and which ones are read.
-        words: String,
-    },
-    /// A line is no entry.
-    #[error("`{}` is damaged: line {line}: {fault}", path.display())]
-    Line {
-        /// The tape.
-        path: PathBuf,
-        /// The line.
-        line: u64,
-        /// What is wrong with it.
-        fault: LineFault,
+        /// Why.
+        refusal: Refusal,
     },
 }
 
@@ -75,114 +54,37 @@ impl LoadError {
     /// The way out, where there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Line { .. } => {
+            Self::Refused { refusal: Refusal::Damage { .. }, .. } => {
                 Some("`tapegate check` lists everything that is wrong with a tape")
             }
-            Self::Io { .. } | Self::NoTape { .. } | Self::Version { .. } => None,
+            Self::Io { .. } | Self::Refused { .. } => None,
         }
     }
-}
-
-/// What is known while a tape is loaded.
-struct Load<'p> {
-    path: &'p Path,
-    indexer: Indexer,
-    outline: Outline,
-    /// A line that is damage, unless the next one says that a crash did it.
-    broken: Option<(u64, LineFault)>,
 }
 
 impl Loaded {
     /// Loads the tape at `path`, or from standard input if that is `-`. Requests are signed with
     /// `signer`, and `watch` is told how far reading has come.
-    pub fn open(path: &Path, signer: Signer, watch: Watch) -> Result<Self, LoadError> {
+    pub fn open(path: &Path, signer: Signer, mut watch: Watch) -> Result<Self, LoadError> {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
-        let file = open(path).map_err(io)?;
-        let plain = file.metadata().map_err(io)?.is_file();
-        let mut kept = file.try_clone().map_err(io)?;
-        let copy = |compressed: bool| {
-            if !compressed && plain {
-                return Ok(None);
-            }
-            kept = nameless()?;
-            kept.try_clone().map(Some)
-        };
-        let mut source = Source::of(file, watch, copy).map_err(io)?;
-        let (index, mut findings) = Load::new(path, signer).run(&mut source)?;
-        if source.is_cut_off() {
+        let mut file = open(path).map_err(io)?;
+        let mut cut_off = false;
+        if !is_plain(&mut file).map_err(io)? {
+            (file, cut_off) = copy(file, watch).map_err(io)?;
+            watch = Box::new(|_, _| ());
+        }
+        let reel = Reel::new(file.try_clone().map_err(io)?).map_err(io)?;
+        let (index, mut findings) = stretches::index(&file, reel.bytes(), &signer, &mut watch)
+            .map_err(|refusal| match refusal {
+                Refusal::Io { source, .. } => io(source),
+                refusal => LoadError::Refused { path: path.to_owned(), refusal },
+            })?;
+        if cut_off {
             let words = "the compressed tape was cut off; everything up to its last flush was read";
             let words = words.to_owned();
             findings.push(Finding { line: 0, severity: Severity::Warning, words });
         }
-        let reel = Reel::new(kept).map_err(io)?;
         Ok(Self { index, findings, reel })
-    }
-}
-
-impl<'p> Load<'p> {
-    fn new(path: &'p Path, signer: Signer) -> Self {
-        let (indexer, outline) = (Indexer::new(signer), Outline::default());
-        Self { path, indexer, outline, broken: None }
-    }
-
-    fn run(mut self, source: &mut Source) -> Result<(Index, Vec<Finding>), LoadError> {
-        while let Some(next) = source.reader.next() {
-            self.outline.line(&next);
-            match next {
-                Ok(numbered) => self.entry(&numbered)?,
-                Err(Problem::Torn { .. }) => self.damaged()?,
-                Err(Problem::Line { line, fault }) => {
-                    self.damaged()?;
-                    self.broken = Some((line, fault));
-                }
-                Err(Problem::Io { source, .. }) => {
-                    return Err(LoadError::Io { path: self.path.to_owned(), source });
-                }
-            }
-        }
-        self.damaged()?;
-        if !self.outline.has_entries() {
-            return Err(self.no_tape("it holds no entry".to_owned()));
-        }
-        let (index, oddities) = self.indexer.finish();
-        for oddity in oddities {
-            self.outline.say(oddity.line, Severity::Warning, oddity.words);
-        }
-        let mut findings = self.outline.finish();
-        for finding in &mut findings {
-            // What is wrong in the outline does not keep a tape from being played.
-            finding.severity = finding.severity.min(Severity::Warning);
-        }
-        Ok((index, findings))
-    }
-
-    fn entry(&mut self, numbered: &Numbered<'_>) -> Result<(), LoadError> {
-        match &numbered.entry {
-            Line::Bad(bad) if bad.reason == TORN_TAIL => self.broken = None,
-            Line::Header(header) => {
-                self.damaged()?;
-                if let Version::Other(words) = header.format() {
-                    let (path, line) = (self.path.to_owned(), numbered.line);
-                    return Err(LoadError::Version { path, line, words });
-                }
-            }
-            _ => self.damaged()?,
-        }
-        self.indexer.push(numbered);
-        Ok(())
-    }
-
-    /// Fails if the line before was damage.
-    fn damaged(&mut self) -> Result<(), LoadError> {
-        let Some((line, fault)) = self.broken.take() else { return Ok(()) };
-        if !self.outline.has_entries() {
-            return Err(self.no_tape(format!("line {line} is no entry: {fault}")));
-        }
-        Err(LoadError::Line { path: self.path.to_owned(), line, fault })
-    }
-
-    fn no_tape(&self, why: String) -> LoadError {
-        LoadError::NoTape { path: self.path.to_owned(), why }
     }
 }
 
@@ -191,6 +93,22 @@ fn open(path: &Path) -> io::Result<File> {
         true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
         false => File::open(path),
     }
+}
+
+/// Whether a file can be read at any offset, and is what it seems to be.
+fn is_plain(file: &mut File) -> io::Result<bool> {
+    let mut magic = [0; 2];
+    let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
+    Ok(at_start && (file.read_at(&mut magic, 0)? < 2 || magic != *b"\x1f\x8b"))
+}
+
+/// Copies what a file gives to one that can be read at any offset; tells whether it was a
+/// compressed tape that was cut off.
+fn copy(file: File, watch: Watch) -> io::Result<(File, bool)> {
+    let mut plain = Plain::read(file, watch)?;
+    let mut copy = nameless()?;
+    io::copy(&mut plain.text, &mut copy)?;
+    Ok((copy, plain.is_cut_off()))
 }
 
 /// A file that nobody else can reach and that is gone when we are.
@@ -328,7 +246,7 @@ mod tests {
         ] {
             let header = HEADER.replace("\"1.0\"", &format!("\"{version}\""));
             let error = load(&lines(&[&header, CALL])).unwrap_err();
-            assert_eq!(error, format!("cannot read `T`: line 1: {words}"));
+            assert_eq!(error, format!("`T` cannot be read: line 1: {words}"));
         }
     }
 

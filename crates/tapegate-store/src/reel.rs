@@ -43,6 +43,11 @@ impl Reel {
         Ok(Self { file, known, window: Vec::new(), start: 0 })
     }
 
+    /// How long the file was when it was indexed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.known.bytes
+    }
+
     /// Moves the window to `offset`, where at least `length` bytes must be.
     fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
         let now = Stat::of(&self.file.metadata()?);

@@ -1,7 +1,7 @@
-//! Reading tapes, plain or compressed, from files and from pipes.
+//! Reading tapes, plain or compressed.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +17,17 @@ const READ_BYTES: usize = 256 * 1024;
 pub struct Source {
     /// Its entries.
     pub reader: Reader<Box<dyn BufRead>>,
-    cut_off: Option<Arc<AtomicBool>>,
+    cut_off: CutOff,
 }
+
+/// The text of a tape, compressed or not.
+pub(crate) struct Plain {
+    pub(crate) text: Box<dyn BufRead>,
+    cut_off: CutOff,
+}
+
+/// Whether a compressed tape was found to be cut off.
+type CutOff = Option<Arc<AtomicBool>>;
 
 /// Is told how many bytes of how many have been read.
 pub type Watch = Box<dyn FnMut(u64, u64)>;
@@ -31,12 +40,6 @@ struct Watched {
     watch: Watch,
 }
 
-/// Keeps what is read in a file.
-struct Tee {
-    source: Box<dyn Read>,
-    copy: File,
-}
-
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
@@ -47,46 +50,39 @@ impl Read for Watched {
     }
 }
 
-impl Read for Tee {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.source.read(buffer)?;
-        self.copy.write_all(&buffer[..count])?;
-        Ok(count)
-    }
-}
-
 impl Source {
     /// Opens a tape; whether it is compressed is told from its first bytes, not from its name.
     pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
-        Self::of(File::open(path)?, watch, |_| Ok(None))
-    }
-
-    /// Reads a tape from `file`. `copy` is asked whether to keep what is read, and where, once it is
-    /// known whether the tape is compressed.
-    pub(crate) fn of(
-        file: File,
-        watch: Watch,
-        copy: impl FnOnce(bool) -> io::Result<Option<File>>,
-    ) -> io::Result<Self> {
-        let bytes_total = file.metadata()?.len();
-        let watched = Watched { file, bytes_read: 0, bytes_total, watch };
-        let mut file = BufReader::with_capacity(READ_BYTES, watched);
-        let compressed = file.fill_buf()?.starts_with(b"\x1f\x8b");
-        let (mut plain, cut_off): (Box<dyn BufRead>, _) = if compressed {
-            let (members, cut_off) = GzipReader::new(file);
-            (Box::new(BufReader::with_capacity(READ_BYTES, members)), Some(cut_off))
-        } else {
-            (Box::new(file), None)
-        };
-        if let Some(copy) = copy(compressed)? {
-            let tee = Tee { source: Box::new(plain), copy };
-            plain = Box::new(BufReader::with_capacity(READ_BYTES, tee));
-        }
-        Ok(Self { reader: Reader::new(plain), cut_off })
+        let Plain { text, cut_off } = Plain::read(File::open(path)?, watch)?;
+        Ok(Self { reader: Reader::new(text), cut_off })
     }
 
     /// Whether a compressed tape was found to be cut off, once it has been read to its end.
     pub fn is_cut_off(&self) -> bool {
-        self.cut_off.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+        is_set(&self.cut_off)
     }
+}
+
+impl Plain {
+    /// Reads a file; whether it is compressed is told from its first bytes.
+    pub(crate) fn read(file: File, watch: Watch) -> io::Result<Self> {
+        let bytes_total = file.metadata()?.len();
+        let watched = Watched { file, bytes_read: 0, bytes_total, watch };
+        let mut file = BufReader::with_capacity(READ_BYTES, watched);
+        if file.fill_buf()?.starts_with(b"\x1f\x8b") {
+            let (members, cut_off) = GzipReader::new(file);
+            let text = Box::new(BufReader::with_capacity(READ_BYTES, members));
+            return Ok(Self { text, cut_off: Some(cut_off) });
+        }
+        Ok(Self { text: Box::new(file), cut_off: None })
+    }
+
+    /// Whether a compressed tape was found to be cut off, once it has been read to its end.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        is_set(&self.cut_off)
+    }
+}
+
+fn is_set(flag: &CutOff) -> bool {
+    flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }

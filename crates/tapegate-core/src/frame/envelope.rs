@@ -48,9 +48,40 @@ pub struct Envelope<'a> {
     pub repeated: bool,
 }
 
+/// Goes along while the params of a message are scanned.
+pub(crate) trait Along<'a> {
+    /// Params begin; if they did before, those do not count.
+    fn begin(&mut self);
+    /// A member of params is this string.
+    fn string(&mut self, key: Str<'a>, value: Str<'a>);
+    /// Moves over the value of a member of params and returns its text.
+    fn member(&mut self, key: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault>;
+    /// Moves over params that are no object and returns their text.
+    fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault>;
+}
+
+/// Nobody goes along.
+impl<'a> Along<'a> for () {
+    fn begin(&mut self) {}
+
+    fn string(&mut self, _: Str<'a>, _: Str<'a>) {}
+
+    fn member(&mut self, _: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+        cursor.value()
+    }
+
+    fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+        cursor.value()
+    }
+}
+
 impl<'a> Envelope<'a> {
     /// Scans the object at the cursor and moves over it.
-    pub(super) fn scan(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+    pub(crate) fn scan(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        along: &mut impl Along<'a>,
+    ) -> Result<(), Fault> {
         let (mut jsonrpc, mut method) = (None, false);
         cursor.open()?;
         let mut first = true;
@@ -58,16 +89,18 @@ impl<'a> Envelope<'a> {
             let slot = match &*key.bytes() {
                 b"method" => {
                     self.repeated |= std::mem::replace(&mut method, true);
-                    self.method = self.string_or_skip(cursor, self.method)?;
+                    match cursor.kind()? {
+                        JsonKind::String => self.method = Some(cursor.string()?),
+                        _ => drop(cursor.value()?),
+                    }
                     continue;
                 }
-                b"params" if cursor.kind()? == JsonKind::Object => {
-                    let params = self.scan_params(cursor)?;
+                b"params" => {
+                    let params = self.scan_params(cursor, along)?;
                     self.repeated |= self.params.replace(params).is_some();
                     continue;
                 }
                 b"id" => &mut self.id,
-                b"params" => &mut self.params,
                 b"result" => &mut self.result,
                 b"error" => &mut self.error,
                 b"jsonrpc" => &mut jsonrpc,
@@ -82,20 +115,15 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// A member that counts only as a string: the string that follows, or else what was `before`.
-    fn string_or_skip(
-        &self,
+    fn scan_params(
+        &mut self,
         cursor: &mut Cursor<'a>,
-        before: Option<Str<'a>>,
-    ) -> Result<Option<Str<'a>>, Fault> {
-        if cursor.kind()? == JsonKind::String {
-            return cursor.string().map(Some);
+        along: &mut impl Along<'a>,
+    ) -> Result<&'a [u8], Fault> {
+        along.begin();
+        if cursor.kind()? != JsonKind::Object {
+            return along.whole(cursor);
         }
-        cursor.value()?;
-        Ok(before)
-    }
-
-    fn scan_params(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         let start = cursor.position();
         cursor.open()?;
         let (mut name, mut uri) = (false, false);
@@ -104,16 +132,19 @@ impl<'a> Envelope<'a> {
             match &*key.bytes() {
                 b"name" => {
                     self.repeated |= std::mem::replace(&mut name, true);
-                    self.name = self.string_or_skip(cursor, self.name)?;
+                    self.name = scan_string(key, cursor, along)?.or(self.name);
                 }
                 b"uri" => {
                     self.repeated |= std::mem::replace(&mut uri, true);
-                    self.uri = self.string_or_skip(cursor, self.uri)?;
+                    self.uri = scan_string(key, cursor, along)?.or(self.uri);
                 }
                 b"_meta" if cursor.kind()? == JsonKind::Object => self.scan_meta(cursor)?,
-                b"progressToken" => self.progress_token = Some(cursor.value()?),
-                b"requestId" => self.repeated |= self.request_id.replace(cursor.value()?).is_some(),
-                _ => drop(cursor.value()?),
+                b"progressToken" => self.progress_token = Some(along.member(key, cursor)?),
+                b"requestId" => {
+                    let id = along.member(key, cursor)?;
+                    self.repeated |= self.request_id.replace(id).is_some();
+                }
+                _ => drop(along.member(key, cursor)?),
             }
         }
         Ok(cursor.slice(start, cursor.position()))
@@ -149,6 +180,21 @@ impl<'a> Envelope<'a> {
     pub fn is_method(&self, name: &str) -> bool {
         self.method.is_some_and(|method| method.is(name))
     }
+}
+
+/// Moves over a member of params that counts only as a string.
+fn scan_string<'a>(
+    key: Str<'a>,
+    cursor: &mut Cursor<'a>,
+    along: &mut impl Along<'a>,
+) -> Result<Option<Str<'a>>, Fault> {
+    if cursor.kind()? != JsonKind::String {
+        along.member(key, cursor)?;
+        return Ok(None);
+    }
+    let value = cursor.string()?;
+    along.string(key, value);
+    Ok(Some(value))
 }
 
 #[cfg(test)]

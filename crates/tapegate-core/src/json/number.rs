@@ -62,6 +62,18 @@ impl<'a> Number<'a> {
         self.text.map_or(Ok(self.power), Err)
     }
 
+    /// The value, if it is a whole number from 0 and fits 64 bits with ease.
+    pub fn whole(&self) -> Option<u64> {
+        const DIGITS_MAX: usize = 18;
+        let power = usize::try_from(self.power().ok()?).ok()?;
+        let count = self.whole.len() + self.fraction.len();
+        if self.negative || count.checked_add(power)? > DIGITS_MAX {
+            return None;
+        }
+        let zeros = std::iter::repeat_n(b'0', power);
+        Some(self.digits().chain(zeros).fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+    }
+
     /// Appends the one way of writing the value that is ours: plain digits where they are few.
     pub fn write(&self, out: &mut Vec<u8>) {
         const PLAIN_DIGITS_MAX: i64 = 21;

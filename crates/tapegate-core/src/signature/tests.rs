@@ -21,6 +21,16 @@ fn same(signer: &Signer, one: &str, two: &str) -> bool {
     let equal = canonical(one) == canonical(two) && method(one) == method(two);
     assert_eq!(same, equal, "{one}\n{two}");
     assert_eq!(same, sign(signer, one).hash == sign(signer, two).hash, "{one}\n{two}");
+    for text in [one, two].map(str::as_bytes) {
+        // All ways to a hash lead to the same one.
+        let (mut said, mut along) = (Envelope::default(), Digest::new(signer.seed));
+        said.scan(&mut Cursor::trusted(text, 0), &mut along).unwrap();
+        let walked = digest::of_walk(&signer.seed, signer.walk(&said).unwrap()).unwrap();
+        assert_eq!(signer.sign(text, &said), signer.signature(&said, walked));
+        if signer.ignored.is_empty() {
+            assert_eq!(signer.sign(text, &said), signer.signed(&said, &along));
+        }
+    }
     same
 }
 

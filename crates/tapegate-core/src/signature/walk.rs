@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::json::path::{Child, Descent, Path};
 use crate::json::{Cursor, Depth, Fault, Kind, Str};
 
-/// Below this many levels a value counts by its text, so that depth costs no memory.
-const DEPTH_MAX: usize = 512;
+/// Below this many levels a value counts by its text, so that depth costs neither stack nor memory.
+pub(super) const DEPTH_MAX: usize = 128;
 
 /// What stands next in the params.
 #[derive(Debug, Clone, Copy)]

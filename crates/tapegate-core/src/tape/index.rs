@@ -11,9 +11,12 @@
 //! The index grows by 32 bytes a message and some 38 a request, whatever is in the bodies.
 
 mod build;
+mod glance;
 mod open;
 mod packed;
 mod scenes;
+mod splice;
+mod stretch;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,8 @@ use packed::{Asked, Packed};
 use table::Table;
 
 pub use build::Indexer;
+pub use splice::{Refusal, Splicer};
+pub use stretch::{Stretch, cut};
 
 /// No slot, or no ask.
 pub const NONE: u32 = u32::MAX;

@@ -173,6 +173,29 @@ impl<'a> Line<'a> {
     }
 }
 
+impl Line<'_> {
+    /// The line with texts of its own, but without the bytes of a frame that is no message.
+    pub(super) fn outline(&self) -> Line<'static> {
+        match self {
+            Self::Header(header) => Line::Header(header.to_static()),
+            Self::Footer(footer) => {
+                Line::Footer(Footer { extra: Cow::Owned(footer.extra.to_vec()), ..*footer })
+            }
+            Self::Bad(bad) => Line::Bad(Bad {
+                ts: Stamp::At(0),
+                from: bad.from,
+                raw: Cow::Borrowed(b""),
+                reason: Cow::Owned(bad.reason.clone().into_owned()),
+                bytes_total: None,
+                session: None,
+                extra: Vec::new(),
+            }),
+            Self::Message(_) => Line::Unknown("message".to_owned()),
+            Self::Unknown(kind) => Line::Unknown(kind.clone()),
+        }
+    }
+}
+
 impl<'a> Message<'a> {
     fn read(mut keys: Keys<'a>, dir: &'static str, msg: &'static str) -> Result<Self, LineFault> {
         keys.take("type");

@@ -76,6 +76,20 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// The same problem, of a reader that started `lines` and `bytes` further on.
+    pub(super) fn moved(mut self, lines: u64, bytes: u64) -> Self {
+        match &mut self {
+            Self::Torn { line, offset, .. } => {
+                *line += lines;
+                *offset += bytes;
+            }
+            Self::Line { line, .. } | Self::Io { line, .. } => *line += lines,
+        }
+        self
+    }
+}
+
 impl<R: BufRead> Reader<R> {
     /// A reader at the start of `source`.
     pub fn new(source: R) -> Self {
@@ -106,6 +120,16 @@ impl<R: BufRead> Reader<R> {
             Ok(entry) => Some(Ok(Numbered { line, offset, text, entry })),
             Err(fault) => Some(Err(Problem::Line { line, fault })),
         }
+    }
+
+    /// Whether all values of the lines that were read have been given out.
+    pub(super) fn is_drained(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// How many bytes have been read of the source: up to the start of a line.
+    pub(super) fn position(&self) -> u64 {
+        self.offset_next
     }
 
     /// Reads the next chunk that holds whole values; false at the end of the file.

@@ -1,7 +1,7 @@
 //! What has changed about a live server, in words: a headline, and the differences below it.
 
-use tapegate_core::json::diff::{self, Difference, Differences};
-use tapegate_core::json::{self, Cursor, Kind};
+use tapegate_core::json::diff::{self, Difference, Differences, Terms};
+use tapegate_core::json::{self, Cursor, Kind, Place};
 use tapegate_core::verifier::{About, Became, Changes, Finding, List, What, Why};
 
 use super::divergence::subject;
@@ -10,6 +10,8 @@ use super::{diff as diff_view, visible};
 
 /// What is shown of a value that is new or gone.
 const VALUE_CHARS_MAX: usize = 200;
+/// How many members of an item are shown.
+const MEMBERS_MAX: usize = 50;
 const NAME_CHARS_MAX: usize = 80;
 const WHY_CHARS_MAX: usize = 300;
 
@@ -78,6 +80,9 @@ pub(crate) fn details(finding: &Finding, palette: Palette, indent: &str) -> Stri
             format!("{}{}", gone(outcome(recorded)), come(outcome(live)))
         }
         What::Stray { live } | What::Moved { live } => come(live),
+        // Each member of a tool is shown by itself, so that no part of a long description hides.
+        What::Item { became: Became::Added(text), .. } => whole(b"{}", text, palette, indent),
+        What::Item { became: Became::Removed(text), .. } => whole(text, b"{}", palette, indent),
         What::Item { became, .. } | What::Notice(became) | What::Question(became) => match became {
             Became::Added(text) => come(text),
             Became::Removed(text) => gone(text),
@@ -102,6 +107,13 @@ pub(crate) fn differences(changes: &Changes) -> Differences<'_> {
         },
     });
     Differences { listed: listed.collect(), more: changes.more }
+}
+
+/// The members of something that is new, or gone.
+fn whole(old: &[u8], new: &[u8], palette: Palette, indent: &str) -> String {
+    let terms = Terms { root: Place::default(), ignored: &[], listed_max: MEMBERS_MAX };
+    let found = diff::diff(old, new, &terms).unwrap_or_default();
+    diff_view::render(&found, palette, indent)
 }
 
 /// Why something was not sent.

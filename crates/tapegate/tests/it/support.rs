@@ -5,6 +5,7 @@
 //! Waiting is always for something that must come; time limits only keep a broken build from
 //! hanging.
 
+mod dice;
 mod kept;
 
 use std::fs::{self, File};
@@ -21,6 +22,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tapegate_core::side::Side;
 use tempfile::TempDir;
 
+pub(crate) use dice::Dice;
 pub(crate) use kept::{Kept, beside, check, kept};
 
 /// How long anything may take before the test is given up.
@@ -54,6 +56,13 @@ pub(crate) fn tape(steps: &[&str]) -> Setup {
     Setup::new("tape", steps)
 }
 
+/// `tapegate replay` of a tape.
+pub(crate) fn replay(tape: impl AsRef<[u8]>) -> Setup {
+    let setup = Setup { server: Vec::new(), ..Setup::new("replay", &[]) };
+    fs::write(&setup.tape, tape).unwrap();
+    setup
+}
+
 impl Setup {
     fn new(command: &'static str, steps: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -70,6 +79,12 @@ impl Setup {
     pub(crate) fn sh(mut self, script: &str) -> Self {
         self.server = ["sh", "-c", script].map(str::to_owned).to_vec();
         self
+    }
+
+    /// A scripted server behind the tape that is played.
+    pub(crate) fn behind(mut self, steps: &[&str]) -> Self {
+        self.server = Self::new("", steps).server;
+        self.flags(&["--on-unmatched", "passthrough"])
     }
 
     /// More flags for the recorder.
@@ -116,8 +131,15 @@ impl Setup {
     pub(crate) fn start(self) -> Run {
         let mark = format!("TAPEGATE_RUN={}", self.folder.path().display());
         let mut command = Command::new(&self.program);
-        command.arg(self.command).arg(if self.command == "tape" { "--tape" } else { "-o" });
-        command.arg(&self.tape).args(&self.flags).arg("--").args(&self.server);
+        command.arg(self.command).arg(match self.command {
+            "tape" => "--tape",
+            "replay" => "-r",
+            _ => "-o",
+        });
+        command.arg(&self.tape).args(&self.flags);
+        if !self.server.is_empty() {
+            command.arg("--").args(&self.server);
+        }
         command.env("TAPEGATE_RUN", self.folder.path()).env("FAKE", fake_server());
         command.stdin(self.stdin.unwrap_or_else(Stdio::piped));
         command.stdout(self.stdout.unwrap_or_else(Stdio::piped)).stderr(Stdio::piped());
@@ -263,6 +285,12 @@ impl Run {
         let text = text.as_bytes();
         let enough = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
         self.output.wait(&String::from_utf8_lossy(text), enough);
+    }
+
+    /// Waits until standard error has `text`.
+    pub(crate) fn says(&self, text: &str) {
+        let enough = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        self.errors.wait(text, enough);
     }
 
     fn complaints(&self) -> String {
@@ -433,29 +461,6 @@ pub(crate) fn request<Id: std::fmt::Display>(id: Id) -> String {
 /// The scripted server's reply to it.
 pub(crate) fn reply(id: impl std::fmt::Display) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"for\":{id}}}}}\n")
-}
-
-/// Numbers that differ from run to run; the seed is printed when a test fails.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    #[expect(clippy::print_stdout, reason = "a failure can be had again by its seed")]
-    pub(crate) fn roll() -> Self {
-        use std::hash::{BuildHasher, Hasher};
-        let given = std::env::var("DICE").ok().and_then(|text| text.parse().ok());
-        let seed = given.unwrap_or_else(|| {
-            std::collections::hash_map::RandomState::new().build_hasher().finish() | 1
-        });
-        println!("DICE={seed}");
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
 }
 
 /// The processes that carry `mark` in their environment.

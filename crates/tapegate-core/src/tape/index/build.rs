@@ -5,14 +5,15 @@ use std::ops::Range;
 
 use super::packed::{Asked, Flag, OFFSET_MAX, Packed, SESSIONS_MAX};
 use super::scenes::{Scenes, Session};
+use super::stretch::{Other, Stretch};
 use super::table::Table;
 use super::told::Told;
 use super::{Index, NONE, Oddity};
-use crate::frame::{self, Body, Frame, Kind};
+use crate::frame::Kind;
 use crate::pending::IdKey;
 use crate::side::Side;
 use crate::signature::Signer;
-use crate::tape::line::{Header, Line, Message};
+use crate::tape::line::{Header, Line};
 use crate::tape::reader::Numbered;
 
 /// How many headers are kept; nobody joins more tapes than that on purpose.
@@ -31,6 +32,8 @@ pub struct Indexer {
     part: Part,
     session_count: u32,
     oddities: Vec<Oddity>,
+    /// For single lines.
+    stretch: Stretch,
 }
 
 /// One recording of a tape: what came since the last header.
@@ -54,16 +57,29 @@ impl Indexer {
             part: Part::default(),
             session_count: 0,
             oddities: Vec::new(),
+            stretch: Stretch::default(),
         }
     }
 
     /// Takes the next line of the tape.
     pub fn push(&mut self, line: &Numbered<'_>) {
-        match &line.entry {
-            Line::Header(header) => self.header(line.line, header),
-            Line::Message(message) => self.message(line, message),
-            Line::Bad(_) | Line::Footer(_) | Line::Unknown(_) => {}
+        let mut stretch = std::mem::take(&mut self.stretch);
+        stretch.one(line, &self.signer);
+        for told in &stretch.told {
+            self.add(told, line.text, line.offset, 0);
         }
+        for (_, other) in stretch.others.drain(..) {
+            match other {
+                Other::Entry(line, Line::Header(header)) => self.header(line, &header),
+                Other::Odd(line, words) => self.once(line, words),
+                Other::Entry(..) | Other::Bare { .. } | Other::Problem(_) => {}
+            }
+        }
+        self.stretch = stretch;
+    }
+
+    pub(super) fn signer(&self) -> &Signer {
+        &self.signer
     }
 
     /// The index, and what was odd.
@@ -78,7 +94,7 @@ impl Indexer {
     }
 
     /// A new recording begins: nothing of what was open goes on.
-    fn header(&mut self, line: u64, header: &Header<'_>) {
+    pub(super) fn header(&mut self, line: u64, header: &Header<'_>) {
         self.part = Part::default();
         self.scenes.part();
         if self.index.headers.len() < HEADERS_MAX {
@@ -88,57 +104,34 @@ impl Indexer {
         }
     }
 
-    fn message(&mut self, line: &Numbered<'_>, message: &Message<'_>) {
-        let frame = Frame::read(&message.msg);
-        match frame.body() {
-            Body::Message(_) => self.frame(line, message, &frame),
-            Body::Batch => {
-                for element in frame::elements(&message.msg) {
-                    self.frame(line, message, &element);
-                }
-            }
-            Body::Garbage(_) => {
-                self.once(
-                    line.line,
-                    "a message that is neither an object nor an array is left out",
-                );
-            }
+    /// Adds a message of a stretch with this `text`, before which the tape has `offset` bytes and
+    /// `lines` lines.
+    pub(super) fn add(&mut self, told: &Told, text: &[u8], offset: u64, lines: u64) {
+        let line = lines + u64::from(told.line);
+        let offset = offset.saturating_add(told.text.start.into());
+        if offset > OFFSET_MAX {
+            return self.once(line, "a message that is too far away is left out");
         }
-    }
-
-    fn frame(&mut self, line: &Numbered<'_>, message: &Message<'_>, frame: &Frame<'_>) {
-        let Some(offset) = offset_in(line, frame.bytes()) else {
-            return self.once(line.line, "a message that does not stand in its line is left out");
-        };
-        if let Some(told) = Told::read(line.line, offset, message, frame, &self.signer) {
-            self.add(&told);
-        }
-    }
-
-    fn add(&mut self, told: &Told<'_>) {
-        let (Ok(length), false) = (u32::try_from(told.length), told.offset > OFFSET_MAX) else {
-            return self.once(told.line, "a message that is too long or too far away is left out");
-        };
         if self.scenes.slots.len() >= SLOTS_MAX {
-            return self.once(told.line, "the tape has too many messages; the rest is left out");
+            return self.once(line, "the tape has too many messages; the rest is left out");
         }
-        let session = self.session(told);
-        let number = told.seq.unwrap_or(told.line);
-        let mut packed = Packed::new(told.offset, length, told.from, told.kind);
+        let session = self.session(told.session.map(|key| key.get(text)), line);
+        let number = told.seq.unwrap_or(line);
+        let mut packed = Packed::new(offset, told.text.length(), told.from, told.kind);
         packed.number = u32::try_from(number).unwrap_or_else(|_| {
-            self.once(told.line, "numbers over 4294967295 are cut to it");
+            self.once(line, "numbers over 4294967295 are cut to it");
             u32::MAX
         });
-        packed.place_in_time(self.part.sessions[session].number, self.at_us(told));
+        packed.place_in_time(self.part.sessions[session].number, self.at_us(told.wall_us, line));
         packed.set(Flag::Spread, told.spread);
         packed.set(Flag::Ours, told.ours);
         packed.set(Flag::Token, told.token.is_some() && told.kind == Kind::Request);
         let slot = self.scenes.slots.len() as u32;
         self.scenes.push(packed);
-        self.part.sessions[session].put(told, &mut self.scenes);
+        self.part.sessions[session].put(told, text, &mut self.scenes);
         self.latency(told, slot);
-        if let Some(signature) = told.signature {
-            self.index.asks.push(Asked::new(signature, slot));
+        if let Some(asked) = told.asked {
+            self.index.asks.push(Asked { slot, ..asked });
         }
         if let (Side::Client, Kind::Notification) = (told.from, told.kind) {
             self.index.client_notifications.push(slot);
@@ -146,9 +139,9 @@ impl Indexer {
     }
 
     /// The session of a message, which may be a new one.
-    fn session(&mut self, told: &Told<'_>) -> usize {
+    fn session(&mut self, key: Option<&[u8]>, line: u64) -> usize {
         let part = &mut self.part;
-        let place = match told.session {
+        let place = match key {
             None => part.unnamed.get_or_insert(part.sessions.len()),
             Some(key) => part.by_key.entry(IdKey::new(key)).or_insert(part.sessions.len()),
         };
@@ -158,15 +151,15 @@ impl Indexer {
             part.sessions.push(Session::new(number));
             self.session_count = number + 1;
             if number + 1 == SESSIONS_MAX {
-                self.once(told.line, "there are too many sessions; the last ones count as one");
+                self.once(line, "there are too many sessions; the last ones count as one");
             }
         }
         place
     }
 
-    fn at_us(&mut self, told: &Told<'_>) -> u64 {
-        let Some(wall_us) = told.wall_us else {
-            self.once(told.line, "`ts` is not an RFC 3339 time");
+    fn at_us(&mut self, wall_us: Option<i64>, line: u64) -> u64 {
+        let Some(wall_us) = wall_us else {
+            self.once(line, "`ts` is not an RFC 3339 time");
             return 0;
         };
         let started_us = *self.part.started_us.get_or_insert(wall_us);
@@ -174,37 +167,29 @@ impl Indexer {
     }
 
     /// Keeps the latency of an answer where `ts` does not tell it.
-    fn latency(&mut self, told: &Told<'_>, slot: u32) {
+    fn latency(&mut self, told: &Told, slot: u32) {
         let answers = matches!(told.kind, Kind::Response | Kind::Error);
         let Some(latency_ms) = told.latency_ms.filter(|_| answers) else { return };
         let slots = &mut self.scenes.slots;
         let answered_us = slots[slot as usize].at_us();
         let asked_us = slots.get(slots[slot as usize].pair as usize).map(Packed::at_us);
-        let told_us = latency_ms.saturating_mul(1000);
+        let told_us = u64::from(latency_ms) * 1000;
         let fits = |asked_us: u64| {
             answered_us >= asked_us
                 && (answered_us - asked_us).abs_diff(told_us) <= LATENCY_SLACK_US
         };
         if !asked_us.is_some_and(fits) {
             slots[slot as usize].set(Flag::TimedApart, true);
-            let latency_ms = u32::try_from(latency_ms).unwrap_or(u32::MAX);
             self.index.latencies.push((slot, latency_ms));
         }
     }
 
     /// Says what is odd, at the first line where it is.
-    fn once(&mut self, line: u64, words: &str) {
+    pub(super) fn once(&mut self, line: u64, words: &str) {
         if self.oddities.iter().all(|oddity| oddity.words != words) {
             self.oddities.push(Oddity { line, words: words.to_owned() });
         }
     }
-}
-
-/// Where a part of a line's text starts in the file.
-fn offset_in(line: &Numbered<'_>, part: &[u8]) -> Option<u64> {
-    let ahead = (part.as_ptr() as usize).checked_sub(line.text.as_ptr() as usize)?;
-    let inside = ahead.checked_add(part.len())? <= line.text.len();
-    inside.then(|| line.offset.saturating_add(ahead as u64))
 }
 
 /// Sorts asks by session and tells where each session's are.

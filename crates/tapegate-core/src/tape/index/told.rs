@@ -1,18 +1,25 @@
 //! What a line of a tape tells of a message, before it is known what the message belongs to.
 
+use std::num::NonZeroU32;
+
+use super::NONE;
+use super::packed::Asked;
 use crate::frame::{Envelope, Frame, Kind};
+use crate::pending::IdKey;
 use crate::side::Side;
 use crate::signature::{Signature, Signer};
 use crate::tape::line::{Message, Stamp};
 use crate::time::read_rfc3339;
 
-/// A message as its line tells of it.
-#[derive(Debug, Clone)]
-pub(super) struct Told<'a> {
-    pub(super) line: u64,
-    /// Where the text starts in the file.
-    pub(super) offset: u64,
-    pub(super) length: usize,
+/// A message as its line tells of it. Places are counted from the start of the stretch of the tape
+/// that was read with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Its line, from 1.
+    pub(super) line: u32,
+    /// Whether it is the first, or only, message of its line.
+    pub(super) first: bool,
+    pub(super) text: Span,
     pub(super) seq: Option<u64>,
     /// When it was recorded, by the wall clock, if that is a time.
     pub(super) wall_us: Option<i64>,
@@ -20,68 +27,139 @@ pub(super) struct Told<'a> {
     pub(super) kind: Kind,
     pub(super) spread: bool,
     pub(super) ours: bool,
-    pub(super) session: Option<&'a [u8]>,
+    pub(super) session: Option<Span>,
     pub(super) req: Option<u64>,
-    pub(super) latency_ms: Option<u64>,
-    pub(super) id: Option<&'a [u8]>,
+    /// At most as many as fit.
+    pub(super) latency_ms: Option<u32>,
+    pub(super) id: Option<IdKey>,
     /// Of a request its progress token, of a progress notification the one it is for.
-    pub(super) token: Option<&'a [u8]>,
+    pub(super) token: Option<Span>,
     /// Of a cancellation: what it cancels.
-    pub(super) cancels: Option<&'a [u8]>,
-    /// Of a client's request: what it asks for.
-    pub(super) signature: Option<Signature>,
+    pub(super) cancels: Option<Span>,
+    /// Of a client's request: what it asks for, with no slot yet.
+    pub(super) asked: Option<Asked>,
+    /// Whether it is a ping, which is answered without the tape.
+    pub(super) ping: bool,
 }
 
-impl<'a> Told<'a> {
-    /// What `message` tells of `frame`, which is its text or a part of it and starts at `offset`.
-    /// `None` if that is no object.
+/// A part of a stretch that is not empty. Stretches are far below 4 GiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    length: NonZeroU32,
+}
+
+impl Span {
+    /// Where `part` stands in `stretch`, if it is a part of it.
+    pub(super) fn of(part: &[u8], stretch: &[u8]) -> Option<Self> {
+        let start = (part.as_ptr() as usize).checked_sub(stretch.as_ptr() as usize)?;
+        if start.checked_add(part.len())? > stretch.len() {
+            return None;
+        }
+        let length = NonZeroU32::new(u32::try_from(part.len()).ok()?)?;
+        Some(Self { start: u32::try_from(start).ok()?, length })
+    }
+
+    pub(super) fn length(self) -> u32 {
+        self.length.get()
+    }
+
+    pub(super) fn get(self, stretch: &[u8]) -> &[u8] {
+        &stretch[self.start as usize..][..self.length.get() as usize]
+    }
+}
+
+/// A latency that fits.
+pub(super) fn latency(latency_ms: u64) -> u32 {
+    u32::try_from(latency_ms).unwrap_or(u32::MAX)
+}
+
+impl Told {
+    /// What a line tells of a message of which nothing is known but where it stands.
+    pub(super) fn new(line: u32, text: Span, from: Side) -> Self {
+        Self {
+            line,
+            first: true,
+            text,
+            seq: None,
+            wall_us: None,
+            from,
+            kind: Kind::Other,
+            spread: false,
+            ours: false,
+            session: None,
+            req: None,
+            latency_ms: None,
+            id: None,
+            token: None,
+            cancels: None,
+            asked: None,
+            ping: false,
+        }
+    }
+
+    /// What `message` tells of `frame`, which is its text or a part of it. `None` if that is no
+    /// object, or does not stand in `stretch`.
     pub(super) fn read(
-        line: u64,
-        offset: u64,
-        message: &'a Message<'a>,
-        frame: &Frame<'a>,
+        line: u32,
+        message: &Message<'_>,
+        frame: &Frame<'_>,
+        stretch: &[u8],
         signer: &Signer,
     ) -> Option<Self> {
         let said = frame.envelope()?;
         let text = frame.bytes();
         let mut told = Self {
-            line,
-            offset,
-            length: text.len(),
             seq: message.seq,
             wall_us: match message.ts {
                 Stamp::At(wall_us) => Some(wall_us),
                 Stamp::Text(text) => read_rfc3339(text),
             },
-            from: message.from,
-            kind: Kind::Other,
             spread: memchr::memchr2(b'\n', b'\r', text).is_some(),
             ours: message.ours,
-            session: message.session.as_deref(),
+            session: match &message.session {
+                Some(session) => Some(Span::of(session, stretch)?),
+                None => None,
+            },
             req: message.req,
-            latency_ms: message.latency_ms,
-            id: said.id,
-            token: None,
-            cancels: None,
-            signature: None,
+            latency_ms: message.latency_ms.map(latency),
+            ..Self::new(line, Span::of(text, stretch)?, message.from)
         };
-        told.hear(text, said, signer);
+        told.hear(said, stretch, || signer.sign(text, said));
         Some(told)
     }
 
+    /// Moves all places on by as many bytes.
+    pub(super) fn shift(&mut self, bytes: u32) {
+        self.text.start += bytes;
+        let spans = [&mut self.session, &mut self.token, &mut self.cancels];
+        spans.into_iter().flatten().for_each(|span| span.start += bytes);
+    }
+
     /// Takes what the message says about itself.
-    fn hear(&mut self, text: &[u8], said: &Envelope<'a>, signer: &Signer) {
+    pub(super) fn hear(
+        &mut self,
+        said: &Envelope<'_>,
+        stretch: &[u8],
+        sign: impl FnOnce() -> Signature,
+    ) {
+        let span = |part: Option<&[u8]>| part.and_then(|part| Span::of(part, stretch));
         self.kind = said.kind();
+        self.id = said.id.map(IdKey::new);
         match self.kind {
             Kind::Request => {
-                self.token = said.progress_token;
-                self.signature = (self.from == Side::Client).then(|| signer.sign(text, said));
+                self.token = span(said.progress_token);
+                self.ping = said.is_method("ping");
+                if self.from == Side::Client {
+                    self.asked = Some(Asked::new(sign(), NONE));
+                }
             }
             Kind::Notification => {
-                let progress = said.is_method("notifications/progress");
-                self.token = said.progress_token.filter(|_| progress);
-                let cancels = said.is_method("notifications/cancelled");
-                self.cancels = said.request_id.filter(|_| cancels);
+                if said.is_method("notifications/progress") {
+                    self.token = span(said.progress_token);
+                } else if said.is_method("notifications/cancelled") {
+                    self.cancels = span(said.request_id);
+                }
             }
             Kind::Response | Kind::Error | Kind::Other => {}
         }

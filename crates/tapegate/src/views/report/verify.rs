@@ -1,7 +1,6 @@
 //! The report of a verification: what has changed fails, what was not sent is skipped, and what is
 //! only worth knowing is a warning.
 
-use tapegate_core::json::{compact, member};
 use tapegate_core::verifier::{
     About, Became, Finding, List, Note, NoteSort, Report as Found, Skipped, What,
 };
@@ -9,7 +8,7 @@ use tapegate_core::verifier::{
 use super::{Case, Outcome, Place, Report, Rule, Suite};
 use crate::views::change::{about, details, differences, headline, reason};
 use crate::views::divergence::subject;
-use crate::views::json::{self, Writer};
+use crate::views::json;
 use crate::views::palette::Palette;
 use crate::views::verified::note_words;
 
@@ -234,13 +233,7 @@ fn sides(what: &What) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn listed(changes: &tapegate_core::verifier::Changes) -> Vec<(&'static str, Vec<u8>)> {
-    let written =
-        Writer::object(|json| json::differences(json, "differences", &differences(changes)));
-    let fact = |key: &'static str| {
-        let value = member(&written, key)?;
-        Some((key, compact(value).into_owned()))
-    };
-    ["differences", "differences_more"].into_iter().filter_map(fact).collect()
+    json::differences(&differences(changes))
 }
 
 fn skipped(skipped: &Skipped) -> Case {
@@ -282,3 +275,6 @@ fn facts(about: &About) -> Vec<(&'static str, Vec<u8>)> {
 fn place(about: &About) -> Place {
     Place { number: about.number, line: None }
 }
+
+#[cfg(test)]
+mod tests;

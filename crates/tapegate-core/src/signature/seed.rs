@@ -1,0 +1,200 @@
+//! How values are hashed: two lanes of 64 bits side by side.
+//!
+//! Folded multiplication mixes well and fast. It is no cryptography; whoever finds an ask by its
+//! hash compares before believing it.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+use crate::json::{Number, Str};
+
+/// What makes the hashes of this process differ from those of another, so that nobody can write a
+/// tape whose asks all fall together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seed([u64; 4]);
+
+/// A hash in two lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Lanes(u64, u64);
+
+/// What keeps values of different sorts apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tag {
+    Method = 1,
+    Name,
+    Key,
+    String,
+    Number,
+    Text,
+    Hidden,
+    Object,
+    Array,
+}
+
+/// The children of an object or array that is being hashed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Children {
+    sum: Lanes,
+    count: u64,
+}
+
+impl Default for Seed {
+    /// The seed of this process.
+    fn default() -> Self {
+        static SEED: OnceLock<[u64; 4]> = OnceLock::new();
+        Self(*SEED.get_or_init(|| {
+            let random = RandomState::new();
+            [1, 2, 3, 4].map(|lane: u64| random.hash_one(lane))
+        }))
+    }
+}
+
+impl Lanes {
+    pub(super) fn wide(self) -> u128 {
+        u128::from(self.0) << 64 | u128::from(self.1)
+    }
+
+    pub(super) fn narrow(self) -> u32 {
+        (self.0 ^ self.1) as u32
+    }
+}
+
+impl Seed {
+    /// The hash of a string's meaning. `decoded` is room to find it in.
+    #[inline]
+    pub(super) fn string(&self, tag: Tag, string: Str<'_>, decoded: &mut Vec<u8>) -> Lanes {
+        if string.escaped {
+            decoded.clear();
+            string.exact(decoded);
+            return self.bytes(tag, decoded);
+        }
+        self.bytes(tag, string.raw)
+    }
+
+    /// The hash of a number's value.
+    #[inline]
+    pub(super) fn number(&self, text: &[u8]) -> Lanes {
+        match small(text) {
+            Some(whole) => self.mix(Lanes(Tag::Number as u64, 0), Lanes(whole, whole)),
+            None => self.any_number(text),
+        }
+    }
+
+    /// The hash of any bytes.
+    #[inline]
+    pub(super) fn bytes(&self, tag: Tag, bytes: &[u8]) -> Lanes {
+        let Self([a, b, c, d]) = *self;
+        let (mut one, mut two) = (a ^ tag as u64, c ^ bytes.len() as u64);
+        let mut last = (0, 0);
+        let mut take = |low: u64, high: u64| {
+            one = fold(one ^ low, b ^ high);
+            two = fold(two ^ high, d ^ low);
+        };
+        let count = bytes.len();
+        if let Some(end) = bytes.last_chunk::<16>() {
+            let (pairs, _) = bytes[..count - 1].as_chunks::<16>();
+            for pair in pairs {
+                let (low, high) = halves(pair);
+                take(low, high);
+            }
+            // What is left, and some of what was taken already.
+            last = halves(end);
+        } else if let (Some(start), Some(end)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>())
+        {
+            last = (u64::from_le_bytes(*start), u64::from_le_bytes(*end));
+        } else if let (Some(start), Some(end)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>())
+        {
+            last = (u32::from_le_bytes(*start).into(), u32::from_le_bytes(*end).into());
+        } else if let [start, ..] = *bytes {
+            last = (start.into(), u64::from(bytes[count / 2]) << 8 | u64::from(bytes[count - 1]));
+        }
+        take(last.0, last.1);
+        Lanes(one, two)
+    }
+
+    /// One hash of two, whose order counts.
+    #[inline]
+    pub(super) fn mix(&self, one: Lanes, two: Lanes) -> Lanes {
+        let Self([a, b, c, d]) = *self;
+        Lanes(fold(one.0 ^ a, two.0 ^ b), fold(one.1 ^ c, two.1 ^ d))
+    }
+
+    /// Adds a member to the children of an object. They are added up, so their order does not
+    /// count.
+    #[inline]
+    pub(super) fn member(&self, children: &mut Children, key: Lanes, value: Lanes) {
+        let member = self.mix(key, value);
+        children.sum.0 = children.sum.0.wrapping_add(member.0);
+        children.sum.1 = children.sum.1.wrapping_add(member.1);
+        children.count += 1;
+    }
+
+    /// Adds an element to the children of an array.
+    #[inline]
+    pub(super) fn element(&self, children: &mut Children, value: Lanes) {
+        children.sum = self.mix(children.sum, value);
+        children.count += 1;
+    }
+
+    /// The hash of an object or array.
+    #[inline]
+    pub(super) fn close(&self, object: bool, children: Children) -> Lanes {
+        let tag = if object { Tag::Object } else { Tag::Array };
+        self.mix(children.sum, Lanes(tag as u64, children.count))
+    }
+
+    fn any_number(&self, text: &[u8]) -> Lanes {
+        let number = Number::read(text);
+        let power = match number.power() {
+            Ok(power) => power,
+            Err(text) => return self.bytes(Tag::Number, text),
+        };
+        if let Some(whole) = number.whole() {
+            return self.mix(Lanes(Tag::Number as u64, 0), Lanes(whole, whole));
+        }
+        // As many digits as fit 64 bits are taken at once.
+        const DIGITS_MAX: u32 = 19;
+        let mut hash = Lanes(Tag::Number as u64, 1 + u64::from(number.is_negative()));
+        let (mut part, mut count) = (0u64, 0);
+        for digit in number.digits() {
+            part = part * 10 + u64::from(digit - b'0');
+            count += 1;
+            if count == DIGITS_MAX {
+                hash = self.mix(hash, Lanes(part, part));
+                (part, count) = (0, 0);
+            }
+        }
+        hash = self.mix(hash, Lanes(part, u64::from(count)));
+        self.mix(hash, Lanes(power as u64, power as u64))
+    }
+}
+
+/// The value of a whole number from 0 that is written plainly and has at most 18 digits.
+#[inline]
+fn small(text: &[u8]) -> Option<u64> {
+    const DIGITS_MAX: usize = 18;
+    if text.len() > DIGITS_MAX {
+        return None;
+    }
+    let mut whole = 0;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        whole = whole * 10 + u64::from(digit);
+    }
+    Some(whole)
+}
+
+fn halves(pair: &[u8; 16]) -> (u64, u64) {
+    let pair = u128::from_le_bytes(*pair);
+    (pair as u64, (pair >> 64) as u64)
+}
+
+/// Both halves of a product, one upon the other.
+#[inline]
+fn fold(one: u64, two: u64) -> u64 {
+    let product = u128::from(one) * u128::from(two);
+    product as u64 ^ (product >> 64) as u64
+}

@@ -1,0 +1,184 @@
+//! Puts a tape together, stretch by stretch or line by line, and refuses one that cannot be
+//! relied on.
+
+use super::stretch::{Other, Stretch};
+use super::{Index, Indexer};
+use crate::signature::Signer;
+use crate::tape::TORN_TAIL;
+use crate::tape::line::{Line, LineFault, Version};
+use crate::tape::outline::{Finding, Outline, Severity};
+use crate::tape::reader::{Numbered, Problem};
+
+/// Makes an index of a whole tape, and says what is unusual about it.
+#[derive(Debug)]
+pub struct Splicer {
+    indexer: Indexer,
+    outline: Outline,
+    /// A line that is damage, unless the next one says that a crash did it.
+    broken: Option<(u64, LineFault)>,
+    /// How many bytes and lines have come.
+    offset: u64,
+    lines: u64,
+    /// For single lines.
+    stretch: Stretch,
+}
+
+/// Why a tape cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It has nothing of a tape.
+    #[error("is no tape: {0}")]
+    NoTape(String),
+    /// Its format is another one.
+    #[error("cannot be read: line {line}: {words}")]
+    Version {
+        /// The line of the header.
+        line: u64,
+        /// Which format it has, and which ones are read.
+        words: String,
+    },
+    /// A line is no entry.
+    #[error("is damaged: line {line}: {fault}")]
+    Damage {
+        /// The line.
+        line: u64,
+        /// What is wrong with it.
+        fault: LineFault,
+    },
+    /// The file could not be read.
+    #[error("cannot be read on after line {line}: {source}")]
+    Io {
+        /// The last line that was read.
+        line: u64,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Splicer {
+    /// A splicer that signs requests with `signer`.
+    pub fn new(signer: Signer) -> Self {
+        Self {
+            indexer: Indexer::new(signer),
+            outline: Outline::default(),
+            broken: None,
+            offset: 0,
+            lines: 0,
+            stretch: Stretch::default(),
+        }
+    }
+
+    /// Takes the next stretch of the tape, and the text it was read from.
+    pub fn add(&mut self, stretch: &mut Stretch, text: &[u8]) -> Result<(), Refusal> {
+        let mut known = 0;
+        for (before, other) in stretch.others.drain(..) {
+            self.messages(&stretch.told[known..before], text)?;
+            known = before;
+            self.other(other)?;
+        }
+        self.messages(&stretch.told[known..], text)?;
+        self.offset += text.len() as u64;
+        self.lines += stretch.lines;
+        Ok(())
+    }
+
+    /// Takes the next line of the tape, or what is wrong with it.
+    pub fn line(&mut self, next: Result<Numbered<'_>, Problem>) -> Result<(), Refusal> {
+        match next {
+            Ok(numbered) => {
+                let mut stretch = std::mem::take(&mut self.stretch);
+                self.offset = numbered.offset;
+                self.lines = 0;
+                stretch.one(&numbered, self.indexer.signer());
+                let added = self.add(&mut stretch, numbered.text);
+                self.stretch = stretch;
+                added
+            }
+            Err(problem) => {
+                self.lines = 0;
+                self.other(Other::Problem(problem))
+            }
+        }
+    }
+
+    /// The index, and what is unusual about the tape: warnings and notes.
+    pub fn finish(mut self) -> Result<(Index, Vec<Finding>), Refusal> {
+        self.damaged()?;
+        if !self.outline.has_entries() {
+            return Err(Refusal::NoTape("it holds no entry".to_owned()));
+        }
+        let (index, oddities) = self.indexer.finish();
+        for oddity in oddities {
+            self.outline.say(oddity.line, Severity::Warning, oddity.words);
+        }
+        let mut findings = self.outline.finish();
+        for finding in &mut findings {
+            // What is wrong in the outline does not keep a tape from being played.
+            finding.severity = finding.severity.min(Severity::Warning);
+        }
+        Ok((index, findings))
+    }
+
+    fn messages(&mut self, told: &[super::told::Told], text: &[u8]) -> Result<(), Refusal> {
+        if !told.is_empty() {
+            self.damaged()?;
+        }
+        for told in told {
+            if told.first {
+                let line = self.lines + u64::from(told.line);
+                self.outline.message(line, told.from, told.seq.is_some());
+            }
+            self.indexer.add(told, text, self.offset, self.lines);
+        }
+        Ok(())
+    }
+
+    fn other(&mut self, other: Other) -> Result<(), Refusal> {
+        match other {
+            Other::Entry(line, entry) => {
+                let line = self.lines + line;
+                let marker = matches!(&entry, Line::Bad(bad) if bad.reason == TORN_TAIL);
+                let next = Ok(Numbered { line, offset: 0, text: b"", entry });
+                self.outline.line(&next);
+                if marker {
+                    self.broken = None;
+                }
+                self.damaged()?;
+                if let Ok(Numbered { entry: Line::Header(header), .. }) = &next {
+                    if let Version::Other(words) = header.format() {
+                        return Err(Refusal::Version { line, words });
+                    }
+                    self.indexer.header(line, header);
+                }
+            }
+            Other::Bare { line, from, numbered } => {
+                self.damaged()?;
+                self.outline.message(self.lines + line, from, numbered);
+            }
+            Other::Odd(line, words) => self.indexer.once(self.lines + line, words),
+            Other::Problem(problem) => self.problem(problem.moved(self.lines, self.offset))?,
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, problem: Problem) -> Result<(), Refusal> {
+        self.damaged()?;
+        let next = Err(problem);
+        self.outline.line(&next);
+        match next {
+            Err(Problem::Line { line, fault }) => self.broken = Some((line, fault)),
+            Err(Problem::Io { line, source }) => return Err(Refusal::Io { line, source }),
+            Err(Problem::Torn { .. }) | Ok(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Fails if the line before was damage.
+    fn damaged(&mut self) -> Result<(), Refusal> {
+        let Some((line, fault)) = self.broken.take() else { return Ok(()) };
+        if !self.outline.has_entries() {
+            return Err(Refusal::NoTape(format!("line {line} is no entry: {fault}")));
+        }
+        Err(Refusal::Damage { line, fault })
+    }
+}

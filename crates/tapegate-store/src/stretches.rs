@@ -1,0 +1,339 @@
+//! Reads a tape's file in stretches, several at a time, and puts them together in order.
+//!
+//! A file is divided into pieces of one size. The stretch of a piece begins where the first line
+//! of the piece does and ends where that of the next one begins, so that every worker finds its
+//! stretches without asking the others. Each worker has a queue of its own, and the queues are
+//! emptied in turn: that keeps the order, and bounds what lies in memory.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek};
+use std::ops::{Range, RangeInclusive};
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::index::{Index, Refusal, Splicer, Stretch, cut};
+use tapegate_core::tape::{Finding, Reader};
+
+use crate::source::Watch;
+
+/// How long a piece is at least and at most. What lies in memory is small beside the index, and
+/// what two workers read, the end of a piece's last line, is small beside the piece.
+const PIECE_BYTES: RangeInclusive<u64> = 128 * 1024..=512 * 1024;
+/// Into how many pieces a tape is divided, if they are of a good length.
+const PIECES: u64 = 1024;
+/// How much is read behind a piece at first, to find the end of its last line.
+const BEHIND_BYTES: usize = 4 * 1024;
+/// How many bytes may follow a piece before the next stretch begins, if there are lines in them.
+const LINES_BEHIND_MAX: usize = 8 * 1024 * 1024;
+/// How many bytes may follow a piece if they are one line: a little more than a reader takes.
+const LINE_BEHIND_MAX: usize = 260 * 1024 * 1024;
+/// How many stretches a worker may be ahead.
+const AHEAD_MAX: usize = 1;
+/// More workers than this would wait for the one who puts stretches together.
+const WORKERS_MAX: usize = 4;
+
+/// A file, as long as it was when it was opened, in pieces.
+#[derive(Clone, Copy)]
+struct Pieces<'a> {
+    file: &'a File,
+    bytes: u64,
+    /// How long a piece is.
+    piece: u64,
+    signer: &'a Signer,
+}
+
+/// A stretch and its text. Those that are done with are used again.
+#[derive(Default)]
+struct Sheet {
+    stretch: Stretch,
+    /// What was read, with room behind it.
+    bytes: Vec<u8>,
+    /// Which of the bytes are the stretch.
+    text: Range<usize>,
+}
+
+/// Why a piece has no stretch.
+enum Trouble {
+    Io(io::Error),
+    /// The stretch is too long to be kept, so the tape must be read line by line.
+    Endless,
+}
+
+/// Makes an index of the first `bytes` bytes of a file.
+pub(crate) fn index(
+    file: &File,
+    bytes: u64,
+    signer: &Signer,
+    watch: &mut Watch,
+) -> Result<(Index, Vec<Finding>), Refusal> {
+    let piece = (bytes / PIECES).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end());
+    let pieces = Pieces { file, bytes, piece, signer };
+    let mut splicer = Splicer::new(signer.clone());
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+    let whole = match pieces.count() {
+        0..=1 => pieces.alone(&mut splicer)?,
+        _ => pieces.together(workers, &mut splicer, watch)?,
+    };
+    if whole { splicer.finish() } else { one_by_one(file, signer, watch) }
+}
+
+/// Reads line by line what is too long to be read in stretches.
+fn one_by_one(
+    mut file: &File,
+    signer: &Signer,
+    watch: &mut Watch,
+) -> Result<(Index, Vec<Finding>), Refusal> {
+    let io = |source| Refusal::Io { line: 0, source };
+    let bytes = file.metadata().map_err(io)?.len();
+    file.rewind().map_err(io)?;
+    let mut reader = Reader::new(BufReader::with_capacity(*PIECE_BYTES.end() as usize, file));
+    let mut splicer = Splicer::new(signer.clone());
+    while let Some(next) = reader.next() {
+        if let Ok(numbered) = &next {
+            watch(numbered.offset, bytes);
+        }
+        splicer.line(next)?;
+    }
+    watch(bytes, bytes);
+    splicer.finish()
+}
+
+impl Pieces<'_> {
+    fn count(self) -> u64 {
+        self.bytes.div_ceil(self.piece)
+    }
+
+    /// Reads all pieces in this thread; false if that cannot be.
+    fn alone(self, splicer: &mut Splicer) -> Result<bool, Refusal> {
+        let mut sheet = Sheet::default();
+        for piece in 0..self.count() {
+            match self.read(piece, &mut sheet) {
+                Ok(()) => sheet.splice(splicer)?,
+                Err(trouble) => return trouble.refused(),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the pieces side by side; false if that cannot be.
+    fn together(
+        self,
+        workers: usize,
+        splicer: &mut Splicer,
+        watch: &mut Watch,
+    ) -> Result<bool, Refusal> {
+        thread::scope(|scope| {
+            let mut queues = Vec::new();
+            for worker in 0..workers {
+                let (done, queue) = sync_channel(AHEAD_MAX);
+                let (give_back, used) = channel();
+                let pieces = (worker as u64..self.count()).step_by(workers);
+                scope.spawn(move || self.work(pieces, &done, &used));
+                queues.push((queue, give_back));
+            }
+            for piece in 0..self.count() {
+                let (queue, give_back) = &queues[piece as usize % workers];
+                let Ok(read) = queue.recv() else { return Ok(false) };
+                let mut sheet = match read {
+                    Ok(sheet) => sheet,
+                    Err(trouble) => return Trouble::refused(trouble),
+                };
+                sheet.splice(splicer)?;
+                watch(self.bytes.min((piece + 1) * self.piece), self.bytes);
+                // A worker that has nothing left to do needs no sheet.
+                drop(give_back.send(sheet));
+            }
+            Ok(true)
+        })
+    }
+
+    fn work(
+        self,
+        pieces: impl Iterator<Item = u64>,
+        done: &SyncSender<Result<Sheet, Trouble>>,
+        used: &Receiver<Sheet>,
+    ) {
+        for piece in pieces {
+            let mut sheet = used.try_recv().unwrap_or_default();
+            let read = self.read(piece, &mut sheet).map(|()| sheet);
+            // Whoever puts the stretches together may have given up.
+            if done.send(read).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the stretch of a piece.
+    fn read(self, piece: u64, sheet: &mut Sheet) -> Result<(), Trouble> {
+        let start = piece * self.piece;
+        let end = self.bytes.min(start + self.piece);
+        // Whether a line begins with the piece is told by the byte before it.
+        let from = start.saturating_sub(1);
+        let length = (end - from) as usize;
+        sheet.bytes.truncate(length + BEHIND_BYTES);
+        sheet.bytes.shrink_to(2 * self.piece as usize);
+        let filled = self.fill(&mut sheet.bytes, 0, from, length + BEHIND_BYTES)?;
+        let first = if piece == 0 { Some(0) } else { cut(&sheet.bytes[..filled]) };
+        let (mut text, mut last) = (0..0, false);
+        if let Some(first) = first.filter(|first| *first < length) {
+            let (end, ends) = self.end(&mut sheet.bytes, filled, from, length)?;
+            (text, last) = (first..end, ends);
+        }
+        sheet.stretch.read(&sheet.bytes[text.clone()], last, self.signer);
+        sheet.text = text;
+        Ok(())
+    }
+
+    /// Where the first stretch begins behind the first `length` of some bytes that stand at `from`
+    /// and of which `filled` have been read; where the file ends, if none does, and whether that is so.
+    fn end(
+        self,
+        bytes: &mut Vec<u8>,
+        mut filled: usize,
+        from: u64,
+        length: usize,
+    ) -> Result<(usize, bool), Trouble> {
+        let mut more = BEHIND_BYTES;
+        loop {
+            let behind = &bytes[length - 1..filled];
+            if let Some(end) = cut(behind) {
+                return Ok((length - 1 + end, false));
+            }
+            if from + filled as u64 >= self.bytes {
+                return Ok((filled, true));
+            }
+            let lines = behind.len() > LINES_BEHIND_MAX && behind[1..].contains(&b'\n');
+            if lines || behind.len() > LINE_BEHIND_MAX {
+                return Err(Trouble::Endless);
+            }
+            // All that is behind is looked at again, so it grows by as much as it is.
+            more *= 2;
+            filled = self.fill(bytes, filled, from, more)?;
+        }
+    }
+
+    /// Reads up to `more` bytes behind those that are `filled`, of bytes that stand at `from`.
+    fn fill(
+        self,
+        bytes: &mut Vec<u8>,
+        filled: usize,
+        from: u64,
+        more: usize,
+    ) -> Result<usize, Trouble> {
+        let left = self.bytes - from - filled as u64;
+        let end = filled + more.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        let read = self.file.read_exact_at(&mut bytes[filled..end], from + filled as u64);
+        read.map_err(Trouble::Io)?;
+        Ok(end)
+    }
+}
+
+impl Sheet {
+    fn splice(&mut self, splicer: &mut Splicer) -> Result<(), Refusal> {
+        splicer.add(&mut self.stretch, &self.bytes[self.text.clone()])
+    }
+}
+
+impl Trouble {
+    fn refused(self) -> Result<bool, Refusal> {
+        match self {
+            Self::Io(source) => Err(Refusal::Io { line: 0, source }),
+            Self::Endless => Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// What is known of a tape that is read in stretches, and of one that is read line by line.
+    fn both(text: &[u8]) -> [String; 2] {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text).unwrap();
+        let signer = Signer::default();
+        let mut watch: Watch = Box::new(|done, total| assert!(done <= total));
+        let in_stretches = index(&file, text.len() as u64, &signer, &mut watch);
+        [in_stretches, one_by_one(&file, &signer, &mut watch)].map(|made| match made {
+            Ok((index, findings)) => {
+                let slots: Vec<_> = (0..index.len() as u32).map(|slot| index.slot(slot)).collect();
+                format!("{slots:?}\n{findings:?}")
+            }
+            Err(refusal) => refusal.to_string(),
+        })
+    }
+
+    fn line(seq: u64, text_bytes: usize) -> String {
+        let text = "x".repeat(text_bytes);
+        format!(
+            "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-01-01T00:00:00.000000Z\",\"dir\":\"c2s\",\
+             \"msg\":{{\"id\":{seq},\"method\":\"m\",\"params\":{{\"text\":\"{text}\"}}}}}}\n"
+        )
+    }
+
+    #[track_caller]
+    fn agree(text: &str, messages: usize) {
+        let [in_stretches, line_by_line] = both(text.as_bytes());
+        assert_eq!(in_stretches, line_by_line);
+        assert_eq!(in_stretches.matches("Slot {").count(), messages);
+    }
+
+    #[test]
+    fn lines_of_any_length_are_read_wherever_pieces_end() {
+        let piece = *PIECE_BYTES.start() as usize;
+        let lengths = [10, piece, 0, 3 * piece, 7, piece / 2, piece / 2, piece - 200, 1, 5 * piece];
+        let text: String = (0..60).map(|n| line(n, lengths[n as usize % lengths.len()])).collect();
+        agree(&text, 60);
+        // A line end exactly where a piece ends.
+        let first = line(1, 100);
+        let exact = line(2, 100 + piece - 2 * first.len());
+        assert_eq!(first.len() + exact.len(), piece);
+        agree(&(first.clone() + &exact + &first + &line(3, 2 * piece)), 4);
+        agree(&(exact.clone() + &first + &first), 3);
+    }
+
+    #[test]
+    fn values_that_jq_spread_over_lines_are_not_torn_apart() {
+        let spread = line(1, 50).replace(",\"", ",\n  \"").replace("}}", "}\n}");
+        agree(&spread.repeat(3000), 3000);
+    }
+
+    #[test]
+    fn a_tape_without_a_place_to_cut_is_read_line_by_line() {
+        let indented = format!(" {}", line(1, 2000));
+        agree(
+            &indented.repeat(LINES_BEHIND_MAX / indented.len() + 200),
+            LINES_BEHIND_MAX / indented.len() + 200,
+        );
+    }
+
+    #[test]
+    fn damage_is_found_in_whichever_stretch_it_is() {
+        let good = line(1, 1000).repeat(400);
+        let [in_stretches, line_by_line] = both(format!("{good}{{\n{good}").as_bytes());
+        assert_eq!(in_stretches, line_by_line);
+        assert!(in_stretches.starts_with("is damaged: line 401:"), "{in_stretches}");
+        let [in_stretches, line_by_line] = both(format!("{good}{{\"ty").as_bytes());
+        assert_eq!(in_stretches, line_by_line);
+        assert!(in_stretches.contains("line: 401, severity: Warning"), "{in_stretches}");
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_it_was_is_an_error() {
+        let file = tempfile::tempfile().unwrap();
+        let made = index(
+            &file,
+            10 * PIECE_BYTES.start(),
+            &Signer::default(),
+            &mut (Box::new(|_, _| ()) as Watch),
+        );
+        assert!(matches!(made, Err(Refusal::Io { .. })));
+    }
+}

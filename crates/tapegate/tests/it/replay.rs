@@ -1,0 +1,113 @@
+//! `tapegate replay`: a tape in the place of a server, asked by clients of every kind.
+//!
+//! A tape is a script: `> TEXT` is what the client said, `< TEXT` what the server said, `@MS` in
+//! front is when it was said.
+
+mod clients;
+mod edge_cases;
+mod endings;
+mod tapes;
+mod timing;
+mod usage;
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use tapegate_core::time::{SubSecond, write_rfc3339};
+
+/// The first line of a tape.
+const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"u","thoughtjack_version":"0"}"#;
+
+/// The ways to match, as they are named on the command line.
+const MODES: [&str; 3] = ["sequential", "by-request", "fuzzy"];
+
+/// What a script says: its moment, its direction, and what was said.
+fn said(script: &str) -> impl Iterator<Item = (String, bool, &str)> {
+    let mut at_ms = 0;
+    script.lines().map(str::trim).filter(|line| !line.is_empty()).map(move |line| {
+        let mut rest = line;
+        if let Some((ms, text)) = line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
+            (at_ms, rest) = (ms.parse().unwrap(), text);
+        }
+        let (dir, text) = rest.split_once(' ').unwrap();
+        assert!(matches!(dir, "<" | ">"), "{line}");
+        let mut ts = Vec::new();
+        write_rfc3339(&mut ts, 1_767_225_600_000_000 + at_ms * 1000, SubSecond::Micros);
+        (String::from_utf8(ts).unwrap(), dir == ">", text)
+    })
+}
+
+/// The messages of a script, without header and footer.
+fn messages(script: &str) -> String {
+    let lines = said(script).enumerate().map(|(place, (ts, client, text))| {
+        let (seq, dir) = (place + 1, if client { "c2s" } else { "s2c" });
+        format!(r#"{{"type":"message","seq":{seq},"ts":"{ts}","dir":"{dir}","msg":{text}}}"#) + "\n"
+    });
+    lines.collect()
+}
+
+/// A whole tape of the thoughtjack dialect.
+fn tape(script: &str) -> String {
+    let (total, client) = (said(script).count(), said(script).filter(|said| said.1).count());
+    let server = total - client;
+    let footer = format!(
+        r#"{{"type":"footer","total_messages":{total},"duration_ms":1,"client_messages":{client},"server_messages":{server}}}"#
+    );
+    format!("{HEADER}\n{}{footer}\n", messages(script))
+}
+
+/// A tape of the overwatch dialect.
+fn overwatch(script: &str) -> String {
+    let lines = said(script).map(|(ts, client, text)| {
+        let direction = if client { "client_to_server" } else { "server_to_client" };
+        format!(r#"{{"ts":"{ts}","direction":"{direction}","parsed":{text}}}"#) + "\n"
+    });
+    lines.collect()
+}
+
+/// What a program makes of `input`.
+fn piped(program: &str, args: &[&str], input: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut command = Command::new(program);
+    let mut child =
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut pipe, input) = (child.stdin.take().unwrap(), input.as_ref().to_vec());
+    let writer = std::thread::spawn(move || pipe.write_all(&input).unwrap());
+    let done = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(done.status.success(), "{program} {args:?}");
+    done.stdout
+}
+
+fn gzip(tape: impl AsRef<[u8]>) -> Vec<u8> {
+    piped("gzip", &["-c"], tape)
+}
+
+/// A request without params.
+fn ask(id: impl Display, method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
+}
+
+/// A call of a tool with one argument.
+fn call(id: impl Display, tool: &str, argument: impl Display) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"n":{argument}}}}}}}"#
+    )
+}
+
+/// The answer to it.
+fn answer(id: impl Display, text: impl Display) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+    )
+}
+
+/// The answer to what is not on the tape, up to where it says more than that.
+fn refusal(id: impl Display) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":""#)
+}
+
+/// Messages as a client sends and gets them.
+fn lines<Text: AsRef<str>>(texts: &[Text]) -> String {
+    texts.iter().map(|text| format!("{}\n", text.as_ref())).collect()
+}
