@@ -16,6 +16,7 @@ mod minted;
 mod notices;
 mod play;
 mod questions;
+mod report;
 mod shape;
 mod tape;
 mod tools;
@@ -36,9 +37,10 @@ use tape::Tape;
 
 pub use calls::Calls;
 pub use finding::{
-    About, Became, Change, Changes, Finding, List, Note, NoteSort, Report, Skipped, What, Why,
+    About, Became, Change, Changes, Finding, List, Note, NoteSort, Skipped, What, Why,
 };
 pub use minted::Token;
+pub use report::Report;
 
 /// How a tape is played, and what is compared.
 pub struct Options {

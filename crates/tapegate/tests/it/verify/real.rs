@@ -199,7 +199,7 @@ fn a_tape_is_verified_against_its_own_replay() {
 }
 
 #[test]
-fn many_sessions_of_one_tape_are_played_one_after_the_other() {
+fn clients_without_sessions_whose_ids_repeat_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("t.jsonl");
     let mut command = Command::new(peers::tapegate());
