@@ -13,8 +13,11 @@ use crate::frame::{Skim, Skimmed};
 const HEAD_BYTES_MAX: usize = 4096;
 /// The room there always is for the next read.
 const READ_BYTES: usize = 64 * 1024;
-/// What an empty buffer may keep, so that a run of large messages does not allocate each time.
-const KEPT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// The same, where there are many streams and most are idle.
+const READ_BYTES_SPARING: usize = 2 * 1024;
+/// How many times that room an empty buffer may keep, so that a run of large messages does not
+/// allocate each time.
+const KEPT_ROOMS_MAX: usize = 32;
 
 /// The lines of one direction of a stream.
 #[derive(Debug)]
@@ -27,6 +30,7 @@ pub struct Lines {
     /// Bytes from here on are free.
     end: usize,
     line_bytes_max: usize,
+    read_bytes: usize,
     drain: Option<Drain>,
 }
 
@@ -79,12 +83,18 @@ impl Drain {
 impl Lines {
     /// An empty stream whose lines may have at most `line_bytes_max` bytes.
     pub fn new(line_bytes_max: usize) -> Self {
-        Self { buffer: Vec::new(), cut: 0, searched: 0, end: 0, line_bytes_max, drain: None }
+        let (buffer, read_bytes) = (Vec::new(), READ_BYTES);
+        Self { buffer, cut: 0, searched: 0, end: 0, line_bytes_max, read_bytes, drain: None }
+    }
+
+    /// The same, for one stream among many, of which most are idle: it keeps little.
+    pub fn sparing(line_bytes_max: usize) -> Self {
+        Self { read_bytes: READ_BYTES_SPARING, ..Self::new(line_bytes_max) }
     }
 
     /// Room to read into; call [`Lines::filled`] with what was read.
     pub fn room(&mut self) -> &mut [u8] {
-        let wanted = self.end + READ_BYTES;
+        let wanted = self.end + self.read_bytes;
         if self.buffer.len() < wanted {
             let grown = (self.buffer.len() * 2).min(self.buffer.len() + 1024 * 1024);
             self.buffer.resize(wanted.max(grown), 0);
@@ -139,7 +149,7 @@ impl Lines {
     pub fn release(&mut self) {
         if self.cut == self.end {
             (self.cut, self.searched, self.end) = (0, 0, 0);
-            if self.buffer.len() > KEPT_BYTES_MAX {
+            if self.buffer.len() > KEPT_ROOMS_MAX * self.read_bytes {
                 self.buffer = Vec::new();
             }
         } else if self.cut > 0 {
@@ -172,7 +182,7 @@ mod tests {
 
     /// Everything that comes out of `stream` when it arrives in pieces of the given sizes.
     fn cut_all(stream: &[u8], sizes: &[usize], max: usize) -> Vec<String> {
-        let mut lines = Lines::new(max);
+        let mut lines = if max > 30 { Lines::new(max) } else { Lines::sparing(max) };
         let mut out = Vec::new();
         let mut rest = stream;
         let mut sizes = sizes.iter().copied().cycle();

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
+use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
@@ -17,8 +18,11 @@ use tapegate_core::tape::{Finding, Reader};
 
 use crate::source::Watch;
 
-/// How long a piece is.
-const PIECE_BYTES: u64 = 256 * 1024;
+/// How long a piece is at least and at most. What lies in memory is small beside the index, and
+/// what two workers read, the end of a piece's last line, is small beside the piece.
+const PIECE_BYTES: RangeInclusive<u64> = 128 * 1024..=512 * 1024;
+/// Into how many pieces a tape is divided, if they are of a good length.
+const PIECES: u64 = 1024;
 /// How much is read behind a piece at first, to find the end of its last line.
 const BEHIND_BYTES: usize = 4 * 1024;
 /// How many bytes may follow a piece before the next stretch begins, if there are lines in them.
@@ -26,7 +30,7 @@ const LINES_BEHIND_MAX: usize = 8 * 1024 * 1024;
 /// How many bytes may follow a piece if they are one line: a little more than a reader takes.
 const LINE_BEHIND_MAX: usize = 260 * 1024 * 1024;
 /// How many stretches a worker may be ahead.
-const AHEAD_MAX: usize = 2;
+const AHEAD_MAX: usize = 1;
 /// More workers than this would wait for the one who puts stretches together.
 const WORKERS_MAX: usize = 4;
 
@@ -35,16 +39,19 @@ const WORKERS_MAX: usize = 4;
 struct Pieces<'a> {
     file: &'a File,
     bytes: u64,
+    /// How long a piece is.
+    piece: u64,
     signer: &'a Signer,
 }
 
 /// A stretch and its text. Those that are done with are used again.
 #[derive(Default)]
 struct Sheet {
-    text: Vec<u8>,
-    /// Where the stretch begins in `text`.
-    start: usize,
     stretch: Stretch,
+    /// What was read, with room behind it.
+    bytes: Vec<u8>,
+    /// Which of the bytes are the stretch.
+    text: Range<usize>,
 }
 
 /// Why a piece has no stretch.
@@ -61,7 +68,8 @@ pub(crate) fn index(
     signer: &Signer,
     watch: &mut Watch,
 ) -> Result<(Index, Vec<Finding>), Refusal> {
-    let pieces = Pieces { file, bytes, signer };
+    let piece = (bytes / PIECES).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end());
+    let pieces = Pieces { file, bytes, piece, signer };
     let mut splicer = Splicer::new(signer.clone());
     let workers = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
     let whole = match pieces.count() {
@@ -80,7 +88,7 @@ fn one_by_one(
     let io = |source| Refusal::Io { line: 0, source };
     let bytes = file.metadata().map_err(io)?.len();
     file.rewind().map_err(io)?;
-    let mut reader = Reader::new(BufReader::with_capacity(PIECE_BYTES as usize, file));
+    let mut reader = Reader::new(BufReader::with_capacity(*PIECE_BYTES.end() as usize, file));
     let mut splicer = Splicer::new(signer.clone());
     while let Some(next) = reader.next() {
         if let Ok(numbered) = &next {
@@ -94,7 +102,7 @@ fn one_by_one(
 
 impl Pieces<'_> {
     fn count(self) -> u64 {
-        self.bytes.div_ceil(PIECE_BYTES)
+        self.bytes.div_ceil(self.piece)
     }
 
     /// Reads all pieces in this thread; false if that cannot be.
@@ -102,7 +110,7 @@ impl Pieces<'_> {
         let mut sheet = Sheet::default();
         for piece in 0..self.count() {
             match self.read(piece, &mut sheet) {
-                Ok(()) => splicer.add(&mut sheet.stretch, &sheet.text[sheet.start..])?,
+                Ok(()) => sheet.splice(splicer)?,
                 Err(trouble) => return trouble.refused(),
             }
         }
@@ -132,8 +140,8 @@ impl Pieces<'_> {
                     Ok(sheet) => sheet,
                     Err(trouble) => return Trouble::refused(trouble),
                 };
-                splicer.add(&mut sheet.stretch, &sheet.text[sheet.start..])?;
-                watch(self.bytes.min((piece + 1) * PIECE_BYTES), self.bytes);
+                sheet.splice(splicer)?;
+                watch(self.bytes.min((piece + 1) * self.piece), self.bytes);
                 // A worker that has nothing left to do needs no sheet.
                 drop(give_back.send(sheet));
             }
@@ -159,57 +167,75 @@ impl Pieces<'_> {
 
     /// Reads the stretch of a piece.
     fn read(self, piece: u64, sheet: &mut Sheet) -> Result<(), Trouble> {
-        let start = piece * PIECE_BYTES;
-        let end = self.bytes.min(start + PIECE_BYTES);
+        let start = piece * self.piece;
+        let end = self.bytes.min(start + self.piece);
         // Whether a line begins with the piece is told by the byte before it.
         let from = start.saturating_sub(1);
         let length = (end - from) as usize;
-        sheet.text.clear();
-        sheet.text.shrink_to(2 * PIECE_BYTES as usize);
-        self.append(&mut sheet.text, from, length + BEHIND_BYTES)?;
-        let first = if piece == 0 { Some(0) } else { cut(&sheet.text) };
-        let Some(first) = first.filter(|first| *first < length) else {
-            sheet.text.clear();
-            sheet.start = 0;
-            sheet.stretch.read(b"", false, self.signer);
-            return Ok(());
-        };
-        let last = self.extend(&mut sheet.text, from, length)?;
-        sheet.start = first;
-        sheet.stretch.read(&sheet.text[first..], last, self.signer);
+        sheet.bytes.truncate(length + BEHIND_BYTES);
+        sheet.bytes.shrink_to(2 * self.piece as usize);
+        let filled = self.fill(&mut sheet.bytes, 0, from, length + BEHIND_BYTES)?;
+        let first = if piece == 0 { Some(0) } else { cut(&sheet.bytes[..filled]) };
+        let (mut text, mut last) = (0..0, false);
+        if let Some(first) = first.filter(|first| *first < length) {
+            let (end, ends) = self.end(&mut sheet.bytes, filled, from, length)?;
+            (text, last) = (first..end, ends);
+        }
+        sheet.stretch.read(&sheet.bytes[text.clone()], last, self.signer);
+        sheet.text = text;
         Ok(())
     }
 
-    /// Extends or cuts `text`, which starts at `from`, to where the first stretch behind `length`
-    /// bytes begins; true if none does.
-    fn extend(self, text: &mut Vec<u8>, from: u64, length: usize) -> Result<bool, Trouble> {
+    /// Where the first stretch begins behind the first `length` of some bytes that stand at `from`
+    /// and of which `filled` have been read; where the file ends, if none does, and whether that is so.
+    fn end(
+        self,
+        bytes: &mut Vec<u8>,
+        mut filled: usize,
+        from: u64,
+        length: usize,
+    ) -> Result<(usize, bool), Trouble> {
         let mut more = BEHIND_BYTES;
         loop {
-            if let Some(behind) = text.get(length - 1..).and_then(cut) {
-                text.truncate(length - 1 + behind);
-                return Ok(false);
+            let behind = &bytes[length - 1..filled];
+            if let Some(end) = cut(behind) {
+                return Ok((length - 1 + end, false));
             }
-            if from + text.len() as u64 >= self.bytes {
-                return Ok(true);
+            if from + filled as u64 >= self.bytes {
+                return Ok((filled, true));
             }
-            let behind = &text[length..];
-            let lines = behind.len() > LINES_BEHIND_MAX && behind.contains(&b'\n');
+            let lines = behind.len() > LINES_BEHIND_MAX && behind[1..].contains(&b'\n');
             if lines || behind.len() > LINE_BEHIND_MAX {
                 return Err(Trouble::Endless);
             }
             // All that is behind is looked at again, so it grows by as much as it is.
             more *= 2;
-            let offset = from + text.len() as u64;
-            self.append(text, offset, more)?;
+            filled = self.fill(bytes, filled, from, more)?;
         }
     }
 
-    /// Appends up to `length` bytes that stand at `offset`; fewer only at the end.
-    fn append(self, text: &mut Vec<u8>, offset: u64, length: usize) -> Result<(), Trouble> {
-        let length = length.min(usize::try_from(self.bytes - offset).unwrap_or(usize::MAX));
-        let start = text.len();
-        text.resize(start + length, 0);
-        self.file.read_exact_at(&mut text[start..], offset).map_err(Trouble::Io)
+    /// Reads up to `more` bytes behind those that are `filled`, of bytes that stand at `from`.
+    fn fill(
+        self,
+        bytes: &mut Vec<u8>,
+        filled: usize,
+        from: u64,
+        more: usize,
+    ) -> Result<usize, Trouble> {
+        let left = self.bytes - from - filled as u64;
+        let end = filled + more.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        let read = self.file.read_exact_at(&mut bytes[filled..end], from + filled as u64);
+        read.map_err(Trouble::Io)?;
+        Ok(end)
+    }
+}
+
+impl Sheet {
+    fn splice(&mut self, splicer: &mut Splicer) -> Result<(), Refusal> {
+        splicer.add(&mut self.stretch, &self.bytes[self.text.clone()])
     }
 }
 
@@ -219,5 +245,95 @@ impl Trouble {
             Self::Io(source) => Err(Refusal::Io { line: 0, source }),
             Self::Endless => Ok(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// What is known of a tape that is read in stretches, and of one that is read line by line.
+    fn both(text: &[u8]) -> [String; 2] {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text).unwrap();
+        let signer = Signer::default();
+        let mut watch: Watch = Box::new(|done, total| assert!(done <= total));
+        let in_stretches = index(&file, text.len() as u64, &signer, &mut watch);
+        [in_stretches, one_by_one(&file, &signer, &mut watch)].map(|made| match made {
+            Ok((index, findings)) => {
+                let slots: Vec<_> = (0..index.len() as u32).map(|slot| index.slot(slot)).collect();
+                format!("{slots:?}\n{findings:?}")
+            }
+            Err(refusal) => refusal.to_string(),
+        })
+    }
+
+    fn line(seq: u64, text_bytes: usize) -> String {
+        let text = "x".repeat(text_bytes);
+        format!(
+            "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-01-01T00:00:00.000000Z\",\"dir\":\"c2s\",\
+             \"msg\":{{\"id\":{seq},\"method\":\"m\",\"params\":{{\"text\":\"{text}\"}}}}}}\n"
+        )
+    }
+
+    #[track_caller]
+    fn agree(text: &str, messages: usize) {
+        let [in_stretches, line_by_line] = both(text.as_bytes());
+        assert_eq!(in_stretches, line_by_line);
+        assert_eq!(in_stretches.matches("Slot {").count(), messages);
+    }
+
+    #[test]
+    fn lines_of_any_length_are_read_wherever_pieces_end() {
+        let piece = *PIECE_BYTES.start() as usize;
+        let lengths = [10, piece, 0, 3 * piece, 7, piece / 2, piece / 2, piece - 200, 1, 5 * piece];
+        let text: String = (0..60).map(|n| line(n, lengths[n as usize % lengths.len()])).collect();
+        agree(&text, 60);
+        // A line end exactly where a piece ends.
+        let first = line(1, 100);
+        let exact = line(2, 100 + piece - 2 * first.len());
+        assert_eq!(first.len() + exact.len(), piece);
+        agree(&(first.clone() + &exact + &first + &line(3, 2 * piece)), 4);
+        agree(&(exact.clone() + &first + &first), 3);
+    }
+
+    #[test]
+    fn values_that_jq_spread_over_lines_are_not_torn_apart() {
+        let spread = line(1, 50).replace(",\"", ",\n  \"").replace("}}", "}\n}");
+        agree(&spread.repeat(3000), 3000);
+    }
+
+    #[test]
+    fn a_tape_without_a_place_to_cut_is_read_line_by_line() {
+        let indented = format!(" {}", line(1, 2000));
+        agree(
+            &indented.repeat(LINES_BEHIND_MAX / indented.len() + 200),
+            LINES_BEHIND_MAX / indented.len() + 200,
+        );
+    }
+
+    #[test]
+    fn damage_is_found_in_whichever_stretch_it_is() {
+        let good = line(1, 1000).repeat(400);
+        let [in_stretches, line_by_line] = both(format!("{good}{{\n{good}").as_bytes());
+        assert_eq!(in_stretches, line_by_line);
+        assert!(in_stretches.starts_with("is damaged: line 401:"), "{in_stretches}");
+        let [in_stretches, line_by_line] = both(format!("{good}{{\"ty").as_bytes());
+        assert_eq!(in_stretches, line_by_line);
+        assert!(in_stretches.contains("line: 401, severity: Warning"), "{in_stretches}");
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_it_was_is_an_error() {
+        let file = tempfile::tempfile().unwrap();
+        let made = index(
+            &file,
+            10 * PIECE_BYTES.start(),
+            &Signer::default(),
+            &mut (Box::new(|_, _| ()) as Watch),
+        );
+        assert!(matches!(made, Err(Refusal::Io { .. })));
     }
 }

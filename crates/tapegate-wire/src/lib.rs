@@ -21,5 +21,7 @@ pub mod signals;
 pub mod stage;
 /// The driver loop between a client and a server on pipes.
 pub mod stdio;
+/// A verifier and the live servers it talks to.
+pub mod verifying;
 
 mod raw;

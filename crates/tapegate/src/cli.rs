@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cmd::{check, completions, demo, man, record, redact, replay};
+use crate::cmd::{check, completions, demo, man, record, redact, replay, verify};
 use crate::exit::{self, Exit};
 use crate::talk;
 
@@ -30,6 +30,7 @@ Examples:
   tapegate demo                                    see it work, nothing to install
   tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
   tapegate replay -r s.jsonl                       the tape in the server's place
+  tapegate verify -r s.jsonl -- node server.js     what has changed since
   tapegate check s.jsonl
 
 Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 6 not on the tape, 64 usage,
@@ -41,6 +42,7 @@ enum Command {
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Replay(replay::Args),
+    Verify(verify::Args),
     Check(check::Args),
     Redact(redact::Args),
     Completions(completions::Args),
@@ -69,6 +71,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Replay(args) => replay::run(args),
+        Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
         Command::Redact(args) => redact::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),

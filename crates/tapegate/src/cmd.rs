@@ -7,3 +7,4 @@ pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod replay;
+pub(crate) mod verify;

@@ -3,6 +3,7 @@
 mod cli;
 mod cmd;
 mod exit;
+mod loading;
 mod redaction;
 mod reporting;
 mod sizes;

@@ -1,6 +1,8 @@
-//! Sizes and durations as people write them.
+//! Sizes, durations and paths as people write them.
 
 use std::time::Duration;
+
+use tapegate_core::json::path::Path;
 
 /// `500ms`, `1s`, `2m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -33,4 +35,9 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     };
     let size = number.checked_mul(unit).filter(|size| (1024..=1 << 31).contains(size));
     size.ok_or("expected from 1 KB to 2 GB".to_owned())
+}
+
+/// A path into messages.
+pub(crate) fn path(text: &str) -> Result<Path, String> {
+    Path::read(text.trim()).map_err(|fault| format!("character {}: {}", fault.at + 1, fault.what))
 }

@@ -30,10 +30,19 @@ pub(crate) fn warn(words: &str) {
 
 /// Whether what is said may be in colour.
 pub(crate) fn palette() -> Palette {
+    palette_for(std::io::stderr().is_terminal())
+}
+
+/// Whether what is printed may be in colour.
+pub(crate) fn palette_of_output() -> Palette {
+    palette_for(std::io::stdout().is_terminal())
+}
+
+fn palette_for(terminal: bool) -> Palette {
     let read = |name: &str| std::env::var(name).ok();
     let (no_color, force, term) = (read("NO_COLOR"), read("CLICOLOR_FORCE"), read("TERM"));
     Palette::decide(Surroundings {
-        terminal: std::io::stderr().is_terminal(),
+        terminal,
         no_color: no_color.as_deref(),
         clicolor_force: force.as_deref(),
         term: term.as_deref(),

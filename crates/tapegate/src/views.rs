@@ -3,6 +3,8 @@
 //! A view turns data into text and does nothing else: it prints nothing, reads nothing, and what
 //! comes from a tape or a peer never reaches a terminal unseen.
 
+/// What has changed about a live server, in words.
+pub(crate) mod change;
 /// Differences between two texts, as lines.
 pub(crate) mod diff;
 /// A request that the tape has no answer to, in words.
@@ -19,6 +21,8 @@ pub(crate) mod report;
 pub(crate) mod sarif;
 /// What came of a replay, in words.
 pub(crate) mod summary;
+/// What came of a verification, in words.
+pub(crate) mod verified;
 /// Text that can be seen, and that does nothing to a terminal.
 pub(crate) mod visible;
 

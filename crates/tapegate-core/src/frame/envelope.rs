@@ -52,6 +52,8 @@ pub struct Envelope<'a> {
 pub(crate) trait Along<'a> {
     /// Params begin; if they did before, those do not count.
     fn begin(&mut self);
+    /// A member of params is this string.
+    fn string(&mut self, key: Str<'a>, value: Str<'a>);
     /// Moves over the value of a member of params and returns its text.
     fn member(&mut self, key: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault>;
     /// Moves over params that are no object and returns their text.
@@ -62,20 +64,14 @@ pub(crate) trait Along<'a> {
 impl<'a> Along<'a> for () {
     fn begin(&mut self) {}
 
+    fn string(&mut self, _: Str<'a>, _: Str<'a>) {}
+
     fn member(&mut self, _: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         cursor.value()
     }
 
     fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         cursor.value()
-    }
-}
-
-/// A value that counts only as a string.
-fn as_string(value: &[u8]) -> Option<Str<'_>> {
-    match value {
-        [b'"', raw @ .., b'"'] => Some(Str { raw, escaped: memchr::memchr(b'\\', raw).is_some() }),
-        _ => None,
     }
 }
 
@@ -93,7 +89,10 @@ impl<'a> Envelope<'a> {
             let slot = match &*key.bytes() {
                 b"method" => {
                     self.repeated |= std::mem::replace(&mut method, true);
-                    self.method = as_string(cursor.value()?).or(self.method);
+                    match cursor.kind()? {
+                        JsonKind::String => self.method = Some(cursor.string()?),
+                        _ => drop(cursor.value()?),
+                    }
                     continue;
                 }
                 b"params" => {
@@ -133,11 +132,11 @@ impl<'a> Envelope<'a> {
             match &*key.bytes() {
                 b"name" => {
                     self.repeated |= std::mem::replace(&mut name, true);
-                    self.name = as_string(along.member(key, cursor)?).or(self.name);
+                    self.name = scan_string(key, cursor, along)?.or(self.name);
                 }
                 b"uri" => {
                     self.repeated |= std::mem::replace(&mut uri, true);
-                    self.uri = as_string(along.member(key, cursor)?).or(self.uri);
+                    self.uri = scan_string(key, cursor, along)?.or(self.uri);
                 }
                 b"_meta" if cursor.kind()? == JsonKind::Object => self.scan_meta(cursor)?,
                 b"progressToken" => self.progress_token = Some(along.member(key, cursor)?),
@@ -181,6 +180,21 @@ impl<'a> Envelope<'a> {
     pub fn is_method(&self, name: &str) -> bool {
         self.method.is_some_and(|method| method.is(name))
     }
+}
+
+/// Moves over a member of params that counts only as a string.
+fn scan_string<'a>(
+    key: Str<'a>,
+    cursor: &mut Cursor<'a>,
+    along: &mut impl Along<'a>,
+) -> Result<Option<Str<'a>>, Fault> {
+    if cursor.kind()? != JsonKind::String {
+        along.member(key, cursor)?;
+        return Ok(None);
+    }
+    let value = cursor.string()?;
+    along.string(key, value);
+    Ok(Some(value))
 }
 
 #[cfg(test)]

@@ -80,12 +80,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over one whole value and returns its text.
+    #[inline(always)]
     pub fn value(&mut self) -> Result<&'a [u8], Fault> {
         self.space();
         let start = self.at;
         match self.byte() {
+            b'"' => drop(self.quoted()?),
             b'{' | b'[' => self.nested()?,
-            _ => self.scalar()?,
+            _ => self.plain()?,
         }
         Ok(&self.text[start..self.at])
     }
@@ -102,7 +104,7 @@ impl<'a> Cursor<'a> {
 
     /// The next key of the object the cursor is in, or `None` at its end. `first` must be true
     /// before the first key and is cleared.
-    #[inline]
+    #[inline(always)]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Str<'a>>, Fault> {
         self.space();
         match self.byte() {
@@ -141,6 +143,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a string and returns it.
+    #[inline(always)]
     pub fn string(&mut self) -> Result<Str<'a>, Fault> {
         self.space();
         if self.byte() != b'"' {
@@ -157,7 +160,14 @@ impl<'a> Cursor<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(self.fault(super::TRAILING)) }
     }
 
+    /// Moves over a number or a word.
+    #[inline(never)]
+    fn plain(&mut self) -> Result<(), Fault> {
+        self.scalar()
+    }
+
     /// Moves over an object or array, however deep.
+    #[inline(never)]
     fn nested(&mut self) -> Result<(), Fault> {
         let mut depth = Depth::default();
         loop {

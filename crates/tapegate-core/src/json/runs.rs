@@ -1,15 +1,29 @@
 //! The two things a scan spends its time on: moving over plain text, and counting brackets.
 
+/// How many bytes are tested as one number.
+const WORD: usize = 8;
+
 /// How many bytes from the start need no look at all: no quote, backslash or control character.
 ///
-/// Eight bytes are tested as one number, which suits the short strings that messages are full of;
-/// once a string proves long, blocks are tested as a whole, so that the compiler can use vector
-/// instructions.
+/// Eight bytes are tested as one number, which suits the short strings that messages are full of.
 #[inline(always)]
 pub(super) fn plain_run(text: &[u8]) -> usize {
-    const WORD: usize = 8;
+    if let Some(word) = text.first_chunk() {
+        let marks = special_bytes(u64::from_le_bytes(*word));
+        if marks != 0 {
+            return marks.trailing_zeros() as usize / 8;
+        }
+        return long_run(text, WORD);
+    }
+    long_run(text, 0)
+}
+
+/// The same behind `at` bytes that were looked at, for strings that are longer than a word or stand
+/// at the end of the text. Once a string proves long, blocks are tested as a whole, so that the compiler can use vector
+/// instructions.
+#[inline(never)]
+fn long_run(text: &[u8], mut at: usize) -> usize {
     const SHORT: usize = 64;
-    let mut at = 0;
     while let Some(word) = text.get(at..at + WORD).and_then(|word| word.try_into().ok()) {
         let marks = special_bytes(u64::from_le_bytes(word));
         if marks != 0 {
@@ -25,6 +39,7 @@ pub(super) fn plain_run(text: &[u8]) -> usize {
 }
 
 /// The length of the whole blocks at the start that hold nothing special.
+#[inline(never)]
 fn plain_blocks(text: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);

@@ -65,7 +65,7 @@ impl Run {
             let ask = tape.in_order(self.part, self.place)?;
             match self.ahead.iter().position(|taken| *taken == ask) {
                 Some(place) => drop(self.ahead.swap_remove(place)),
-                None if tape.is_ping(ask) => {}
+                None if tape.is_unordered(ask) => {}
                 None => return Some(ask),
             }
             self.place += 1;
@@ -95,7 +95,7 @@ impl Run {
             if number > answered || asks.len() >= SIDE_BY_SIDE_MAX {
                 break;
             }
-            if !self.ahead.contains(&ask) && !tape.is_ping(ask) {
+            if !self.ahead.contains(&ask) && !tape.is_unordered(ask) {
                 answered = answered.min(tape.index.slot(number).pair);
                 asks.push(ask);
             }

@@ -11,6 +11,10 @@ use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
 use crate::tape::index::{Bodies, Index, NONE, Slot};
 
+/// What asks after tasks. Clients do so by a timer, so when they do is chance.
+const TASKS: [&str; 5] =
+    ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
+
 /// The tape that is played.
 pub(super) struct Tape {
     pub(super) index: Index,
@@ -21,6 +25,8 @@ pub(super) struct Tape {
     whole: Vec<u32>,
     ping: Signature,
     discover: Signature,
+    /// What asks after tasks, by what it is like.
+    tasks: [u32; TASKS.len()],
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
 }
@@ -49,7 +55,11 @@ impl Tape {
         whole.sort_by_key(|ask| index.ask(*ask).slot);
         let ping = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
         let discover = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#);
-        Self { index, bodies, signer, mask, whole, ping, discover, notes: None }
+        let tasks = TASKS.map(|method| {
+            let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
+            sign(&signer, text.as_bytes()).like
+        });
+        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes: None }
     }
 
     /// How many requests clients made.
@@ -71,6 +81,16 @@ impl Tape {
     /// Whether a request is a ping, which is answered without the tape.
     pub(super) fn is_ping(&self, ask: u32) -> bool {
         self.index.ask(ask).signature.hash == self.ping.hash
+    }
+
+    /// Whether a request asks after a task, which has no place in an order.
+    pub(super) fn is_of_tasks(&self, signature: Signature) -> bool {
+        self.tasks.contains(&signature.like)
+    }
+
+    /// Whether a request has no place in the order of the others.
+    pub(super) fn is_unordered(&self, ask: u32) -> bool {
+        self.is_ping(ask) || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
     /// Whether a request was a probe for a later revision than the server knew. Clients that know

@@ -95,6 +95,12 @@ impl<'a> Along<'a> for Digest {
         (self.children, self.whole) = (Children::default(), None);
     }
 
+    fn string(&mut self, key: Str<'a>, value: Str<'a>) {
+        let key = self.seed.string(Tag::Key, key, &mut self.decoded);
+        let value = self.seed.string(Tag::String, value, &mut self.decoded);
+        self.seed.member(&mut self.children, key, value);
+    }
+
     fn member(&mut self, key: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         let kind = cursor.kind()?;
         let start = cursor.position();

@@ -43,6 +43,8 @@ pub struct Finding {
     pub what: What,
     /// How often exactly this was found.
     pub times: u32,
+    /// Whether something before it was not sent, which may be why.
+    pub after_skipped: bool,
 }
 
 /// Which message something is about.
@@ -243,9 +245,18 @@ impl Report {
             }
         }
         if self.findings.len() < FINDINGS_MAX {
-            self.findings.push(Finding { about, what, times: 1 });
+            self.findings.push(Finding { about, what, times: 1, after_skipped: false });
         } else {
             self.findings_more += 1;
+        }
+    }
+
+    /// Adds a finding that may have its reason in what was not sent, if something was not.
+    pub(super) fn find_after(&mut self, left_out: bool, about: About, what: What) {
+        let before = self.findings.len();
+        self.find(about, what);
+        for new in &mut self.findings[before..] {
+            new.after_skipped = left_out;
         }
     }
 

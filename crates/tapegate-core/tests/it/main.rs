@@ -7,5 +7,6 @@ mod player;
 mod relay;
 mod replays;
 mod streams;
+mod stretches;
 mod tapes;
 mod verifier;

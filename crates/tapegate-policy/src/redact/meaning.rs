@@ -3,7 +3,7 @@
 //! A client that sends the same arguments again may order keys, escape strings or spell numbers
 //! in another way. Replay must still see the same placeholder, so none of that counts here.
 
-use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::json::{Cursor, Fault, Kind, Number};
 
 use super::placeholder::Key;
 
@@ -62,22 +62,15 @@ fn members(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<Vec<Membe
 /// A number as sign, digits without zeros at the ends, and a power of ten: `1.50` and `15e-1`
 /// are both `15e-1`.
 fn number(text: &[u8]) -> String {
-    let text = std::str::from_utf8(text).unwrap_or_default();
-    let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
-    let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    // A power that does not fit is beyond any comparison but that of the texts.
-    let Ok(power) = power.parse::<i64>() else { return format!("{sign}{text}") };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    let kept = digits.trim_end_matches('0');
-    let zeros = (digits.len() - kept.len()) as i64;
-    match kept.trim_start_matches('0') {
-        "" => "0".to_owned(),
-        kept => {
-            let power = power.saturating_add(zeros).saturating_sub(fraction.len() as i64);
-            format!("{sign}{kept}e{power}")
-        }
-    }
+    let number = Number::read(text);
+    let power = match number.power() {
+        Ok(power) => power,
+        // A power that does not fit is beyond any comparison but that of the texts.
+        Err(text) => return String::from_utf8_lossy(text).into_owned(),
+    };
+    let sign = if number.is_negative() { "-" } else { "" };
+    let digits: String = number.digits().map(char::from).collect();
+    if digits.is_empty() { "0".to_owned() } else { format!("{sign}{digits}e{power}") }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Lines that wait to be written.
 
 /// What an empty outbox may keep, so that a run of large messages does not allocate each time.
-const KEPT_BYTES_MAX: usize = 1024 * 1024;
+const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 /// Lines that wait to be written, the first of which may be.
 #[derive(Default)]

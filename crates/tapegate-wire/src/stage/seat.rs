@@ -59,7 +59,7 @@ impl<'d> Seat<'d> {
     /// For a client inside the process: it has measured its messages, and tells by `nobody` that
     /// nobody hears what is said any more.
     pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>) -> Self {
-        self.lines = Lines::new(usize::MAX);
+        self.lines = Lines::sparing(usize::MAX);
         Self { nobody, ..self }
     }
 

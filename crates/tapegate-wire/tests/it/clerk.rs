@@ -12,8 +12,8 @@ use tapegate_core::time::At;
 use crate::cast::Log;
 
 /// Answers requests: `late` after a while, `never` not at all, `progress` with a notification
-/// first, `ask` with a question first, `news` with a notification for nobody in particular, `stop`
-/// as the last, and all others at once.
+/// first, `ask` with a question first, `news` with a notification for nobody in particular,
+/// `behind` with what the server behind says, `stop` as the last, and all others at once.
 #[derive(Default)]
 pub(crate) struct Clerk {
     log: Log,
@@ -52,6 +52,8 @@ impl Clerk {
             answer(seat, id, act);
             let text = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
             act(Act::Say(&[text]));
+        } else if said.is_method("behind") {
+            act(Act::Ask(&[line]));
         } else if said.is_method("stop") {
             answer(seat, id, act);
             act(Act::Stop);
@@ -80,6 +82,7 @@ impl Actor for Clerk {
         self.log.lock().unwrap().push(format!("{} {shown}", seat.0));
         match cue {
             Cue::Said(line) => self.hear(at, seat, line, act),
+            Cue::Behind(line) => act(Act::Say(&[line])),
             Cue::Due => {
                 let due = self.next(seat).unwrap();
                 let id = self.late.remove(&(seat, due)).unwrap();

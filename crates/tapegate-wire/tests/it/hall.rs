@@ -10,6 +10,7 @@ use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::{Bridge, Servers};
 use tapegate_wire::http::listen::Listener;
 use tapegate_wire::http::{Station, serve};
+use tapegate_wire::link::Upstream;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stage::Stage;
 use tapegate_wire::stdio::Patience;
@@ -32,11 +33,23 @@ pub(crate) struct Hall {
 
 impl Hall {
     pub(crate) fn open() -> Self {
-        Self::open_recorded(Deck::silent)
+        Self::open_with(None, Deck::silent)
+    }
+
+    /// Opens with a server behind.
+    pub(crate) fn open_before(behind: Upstream) -> Self {
+        Self::open_with(Some(behind), Deck::silent)
     }
 
     /// Opens with a deck.
     pub(crate) fn open_recorded(deck: impl FnOnce(Clock) -> Deck + Send + 'static) -> Self {
+        Self::open_with(None, deck)
+    }
+
+    fn open_with(
+        behind: Option<Upstream>,
+        deck: impl FnOnce(Clock) -> Deck + Send + 'static,
+    ) -> Self {
         let (told, port) = mpsc::channel();
         let log = Log::default();
         let heard = log.clone();
@@ -47,7 +60,7 @@ impl Hall {
                 let clock = Clock::start();
                 let listener = Listener::bind("127.0.0.1:0").await.unwrap();
                 told.send(listener.address().unwrap().port()).unwrap();
-                let stage = Stage::new(Clerk::new(&heard), clock, options(None));
+                let stage = Stage::new(Clerk::new(&heard), clock, options(behind));
                 let station = Station::new(deck(clock), MESSAGE_BYTES_MAX);
                 let (servers, patience) = (Servers::Stage(stage), Patience::default());
                 let bridge = Bridge::new(Rc::clone(&station), servers, patience);

@@ -1,10 +1,12 @@
 //! A stage by HTTP: every transport and revision works for an actor as for a process.
 
 use std::io::Write;
+use std::path::Path;
 
 use tapegate_core::tape::{Entry, RecordError, Recorder};
 use tapegate_core::time::At;
 use tapegate_wire::deck::{Deck, OnTapeError};
+use tapegate_wire::link::Upstream;
 
 use crate::hall::Hall;
 use crate::web;
@@ -170,6 +172,27 @@ fn a_stop_ends_the_server_once_what_was_begun_is_answered() {
     assert_eq!(cause, "Actor");
     assert_eq!(told.iter().filter(|line| line.ends_with(" Empty")).count(), 3);
     assert!(!told.iter().any(|line| line.ends_with(" Left")), "{told:?}");
+}
+
+#[test]
+fn each_session_has_its_own_server_behind_and_none_outlives_its_session() {
+    let script = "exec sed -u 's/\"method\":\"behind\"/\"result\":{\"pid\":'$$'}/'";
+    let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
+    let hall = Hall::open_before(Upstream::Command(argv));
+    let process = |session: &str| {
+        let answer = hall.ask(session, 1, "behind").body;
+        let pid = answer.split("\"pid\":").nth(1).unwrap_or_else(|| panic!("{answer}"));
+        Path::new("/proc").join(pid.trim_end_matches('}'))
+    };
+    let (one, two) = (hall.session(), hall.session());
+    let (first, second) = (process(&one), process(&two));
+    assert!(first != second && first == process(&one) && first.exists());
+    delete(&hall, &one);
+    hall.wait("1 Empty");
+    assert!(!first.exists() && second.exists());
+    hall.ask(&two, 9, "stop");
+    assert_eq!(hall.end().0, "Actor");
+    assert!(!second.exists());
 }
 
 /// Writes entries into a pipe.

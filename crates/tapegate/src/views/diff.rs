@@ -1,18 +1,21 @@
 //! Differences between two texts, as lines that look like those of a unified diff.
 //!
-//! `-` is what was, `+` what is. Long strings are cut around the first difference, texts of several
-//! lines are shown line by line, and nothing hidden stays hidden.
+//! `-` is what was, `+` what is. Long strings are cut around what has changed in them, texts of
+//! several lines are shown line by line, and nothing hidden stays hidden.
 
+use tapegate_core::json::Str;
 use tapegate_core::json::diff::{Change, Difference, Differences};
 
 use super::lines;
 use super::palette::Palette;
 use super::visible::{self, Window};
 
-/// More of a value than this is not shown on a line.
-pub(super) const CHARS_MAX: usize = 100;
-/// What is shown of a long value before its first difference.
-const BEFORE: usize = 30;
+/// What is not longer than this is shown whole.
+pub(super) const CHARS_MAX: usize = 200;
+/// More of a value than this is not shown, whatever has changed in it.
+pub(super) const CHANGED_CHARS_MAX: usize = 800;
+/// What is shown of a long value around what has changed in it.
+const AROUND: usize = 40;
 const PLACE_CHARS_MAX: usize = 200;
 
 /// The differences, each line with `indent` in front, the last with its end.
@@ -33,36 +36,47 @@ pub(crate) fn render(differences: &Differences<'_>, palette: Palette, indent: &s
     out
 }
 
-/// The stretch of `one` to be shown: all of it, or what lies around its first difference from `two`.
-pub(super) fn window(
-    one: impl Iterator<Item = u32> + Clone,
-    two: impl Iterator<Item = u32> + Clone,
-) -> Window {
-    let long = |text: &mut dyn Iterator<Item = u32>| text.nth(CHARS_MAX).is_some();
-    if !long(&mut one.clone()) && !long(&mut two.clone()) {
-        return Window { from: 0, length: CHARS_MAX };
+/// The stretches of two texts to be shown: all of them, or what lies around their differences.
+pub(super) fn windows(one: &[u32], two: &[u32]) -> [Window; 2] {
+    if one.len().max(two.len()) <= CHARS_MAX {
+        return [Window { from: 0, length: CHARS_MAX }; 2];
     }
-    let same = one.zip(two).take_while(|(one, two)| one == two).count();
-    Window { from: same.saturating_sub(BEFORE), length: CHARS_MAX - BEFORE }
+    let same = |pair: &(&u32, &u32)| pair.0 == pair.1;
+    let head = one.iter().zip(two).take_while(same).count();
+    let (one, two) = (&one[head..], &two[head..]);
+    let tail = one.iter().rev().zip(two.iter().rev()).take_while(same).count();
+    let before = head.min(AROUND);
+    [one, two].map(|rest| {
+        let length = before + rest.len() - tail + AROUND;
+        Window { from: head - before, length: length.min(CHANGED_CHARS_MAX) }
+    })
 }
 
 fn lines_of(difference: &Difference<'_>, palette: Palette) -> Vec<String> {
     let place = visible::inline(&difference.place.to_string(), PLACE_CHARS_MAX);
     let gone = |text: &str| palette.red(&format!("- {place}: {text}"));
     let come = |text: &str| palette.green(&format!("+ {place}: {text}"));
+    let titled = |lines: Vec<String>| std::iter::once(format!("  {place}:")).chain(lines).collect();
     let (old, new) = match difference.change {
-        Change::Added(new) => return vec![come(&alone(new))],
-        Change::Removed(old) => return vec![gone(&alone(old))],
+        Change::Added(new) => match lines::alone(new, "+", |line| palette.green(line)) {
+            Some(lines) => return titled(lines),
+            None => return vec![come(&alone(new))],
+        },
+        Change::Removed(old) => match lines::alone(old, "-", |line| palette.red(line)) {
+            Some(lines) => return titled(lines),
+            None => return vec![gone(&alone(old))],
+        },
         Change::Value { old, new } | Change::Kind { old, new } => (old, new),
     };
     match (visible::as_string(old), visible::as_string(new)) {
         (Some(one), Some(two)) => {
             let by_line = lines::has_lines(one) || lines::has_lines(two);
             if let Some(lines) = by_line.then(|| lines::diff(one, two, palette)).flatten() {
-                return std::iter::once(format!("  {place}:")).chain(lines).collect();
+                return titled(lines);
             }
-            let window = window(one.scalars(), two.scalars());
-            vec![gone(&visible::string(one, window)), come(&visible::string(two, window))]
+            let codes = |string: Str<'_>| string.scalars().collect::<Vec<u32>>();
+            let [before, after] = windows(&codes(one), &codes(two));
+            vec![gone(&visible::string(one, before)), come(&visible::string(two, after))]
         }
         _ => {
             let (one, two) = around(old, new);
@@ -74,7 +88,7 @@ fn lines_of(difference: &Difference<'_>, palette: Palette) -> Vec<String> {
 /// A value that has nothing to be compared with.
 fn alone(raw: &[u8]) -> String {
     match visible::as_string(raw) {
-        Some(string) => visible::string(string, Window { from: 0, length: CHARS_MAX }),
+        Some(string) => visible::string(string, Window { from: 0, length: CHANGED_CHARS_MAX }),
         None => visible::value(raw, CHARS_MAX),
     }
 }
@@ -84,8 +98,9 @@ fn around(old: &[u8], new: &[u8]) -> (String, String) {
     /// What lies deeper than we compare may be long, and only its start is looked at.
     const LOOKED_AT_MAX: usize = 10_000;
     let (one, two) = (visible::value(old, LOOKED_AT_MAX), visible::value(new, LOOKED_AT_MAX));
-    let window = window(one.chars().map(u32::from), two.chars().map(u32::from));
-    (cut(&one, window), cut(&two, window))
+    let codes = |text: &str| text.chars().map(u32::from).collect::<Vec<u32>>();
+    let [before, after] = windows(&codes(&one), &codes(&two));
+    (cut(&one, before), cut(&two, after))
 }
 
 fn cut(text: &str, window: Window) -> String {

@@ -142,9 +142,9 @@ pub(crate) fn write(report: &Report) -> Vec<u8> {
     out
 }
 
-/// The differences as a list, for the facts of a case.
-pub(crate) fn differences(json: &mut Writer, key: &str, differences: &Differences<'_>) {
-    json.list(key, &differences.listed, |json, difference| {
+/// The differences, for the facts of a case: keys, and JSON.
+pub(crate) fn differences(differences: &Differences<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    let list = Writer::line_of(&differences.listed, |json, difference| {
         json.text("path", &difference.place.to_string());
         let (kind, old, new) = match difference.change {
             Change::Added(new) => ("added", None, Some(new)),
@@ -156,9 +156,9 @@ pub(crate) fn differences(json: &mut Writer, key: &str, differences: &Difference
         old.into_iter().for_each(|old| json.raw("old", old));
         new.into_iter().for_each(|new| json.raw("new", new));
     });
-    if differences.more > 0 {
-        json.number(&format!("{key}_more"), differences.more as u64);
-    }
+    let more = (differences.more > 0).then(|| differences.more.to_string().into_bytes());
+    let more = more.map(|more| ("differences_more", more));
+    std::iter::once(("differences", list)).chain(more).collect()
 }
 
 fn write_case(json: &mut Writer, suite: &str, case: &Case) {

@@ -3,7 +3,7 @@
 use tapegate_core::align::{Row, WEIGHT_MAX, align};
 use tapegate_core::json::Str;
 
-use super::diff::{CHARS_MAX, window};
+use super::diff::{CHANGED_CHARS_MAX, CHARS_MAX, windows};
 use super::palette::Palette;
 use super::visible::{self, Window};
 
@@ -46,6 +46,19 @@ pub(super) fn diff(old: Str<'_>, new: Str<'_>, palette: Palette) -> Option<Vec<S
     Some(out)
 }
 
+/// The lines of a text that has nothing to be compared with, if it is a string of several lines.
+pub(super) fn alone(raw: &[u8], sign: &str, paint: impl Fn(&str) -> String) -> Option<Vec<String>> {
+    let text = visible::as_string(raw).filter(|text| has_lines(*text))?;
+    let lines = split(text);
+    let shown = lines.iter().take(SHOWN_MAX);
+    let mut out: Vec<String> =
+        shown.map(|line| paint(&format!("{sign}   {}", shown_line(line, changed())))).collect();
+    if lines.len() > SHOWN_MAX {
+        out.push(format!("    … and {} more lines", lines.len() - SHOWN_MAX));
+    }
+    Some(out)
+}
+
 /// The lines of a text, as code points.
 fn split(text: Str<'_>) -> Vec<Vec<u32>> {
     let codes: Vec<u32> = text.scalars().collect();
@@ -76,7 +89,7 @@ fn unchanged(
             continue;
         }
         if let Row::Both(one, _) = row {
-            out.push(format!("    {}", shown(&old[*one], whole())));
+            out.push(format!("    {}", shown_line(&old[*one], whole())));
         }
     }
 }
@@ -98,24 +111,28 @@ fn change(
         Row::Old(_) => None,
     });
     let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
-    // Long lines are cut where they begin to differ from what stands in their place.
-    let cut = |line: &[u32], other: Option<&&Vec<u32>>| match other {
-        Some(other) => window(line.iter().copied(), other.iter().copied()),
-        None => whole(),
+    // A long line is cut around what differs from the one in whose place it stands.
+    let cut = |at: usize, side: usize| match (gone.get(at), come.get(at)) {
+        (Some(one), Some(two)) => windows(one, two)[side],
+        _ => changed(),
     };
     for (at, line) in gone.iter().enumerate() {
-        out.push(palette.red(&format!("-   {}", shown(line, cut(line, come.get(at))))));
+        out.push(palette.red(&format!("-   {}", shown_line(line, cut(at, 0)))));
     }
     for (at, line) in come.iter().enumerate() {
-        out.push(palette.green(&format!("+   {}", shown(line, cut(line, gone.get(at))))));
+        out.push(palette.green(&format!("+   {}", shown_line(line, cut(at, 1)))));
     }
+}
+
+fn changed() -> Window {
+    Window { from: 0, length: CHANGED_CHARS_MAX }
 }
 
 fn whole() -> Window {
     Window { from: 0, length: CHARS_MAX }
 }
 
-fn shown(line: &[u32], window: Window) -> String {
+fn shown_line(line: &[u32], window: Window) -> String {
     let mut out = String::from(if window.from > 0 { "…" } else { "" });
     let part = line.get(window.from..).unwrap_or_default();
     for (at, code) in part.iter().enumerate().take(window.length) {

@@ -6,6 +6,8 @@
 
 /// The report of a replay.
 pub(crate) mod replay;
+/// The report of a verification.
+pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,12 @@
 //! A tape is a script: `> TEXT` is what the client said, `< TEXT` what the server said, `@MS` in
 //! front is when it was said.
 
+mod clients;
 mod edge_cases;
+mod endings;
+mod tapes;
+mod timing;
+mod usage;
 
 use std::fmt::Display;
 use std::io::Write;

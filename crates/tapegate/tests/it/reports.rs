@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::peers::{peer, tools};
 
-const GOLDENS: [&str; 2] = ["replay", "hostile"];
+const GOLDENS: [&str; 3] = ["replay", "verify", "hostile"];
 
 #[test]
 fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
@@ -21,6 +21,8 @@ fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
     assert_eq!(seen[1][1], "tools/call read_file");
     assert!(seen[1][3].as_str().unwrap().contains("+ params.arguments.path: \"/tmp/b\""));
     assert!(assert_junit(&golden("report-none.xml")).is_empty());
+    let seen = assert_junit(&golden("report-verify.xml"));
+    assert_eq!((&seen[0][0], &seen[0][1]), (&"verify.tools".into(), &"tool read_file".into()));
 }
 
 #[test]

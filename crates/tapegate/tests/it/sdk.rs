@@ -12,15 +12,16 @@ use std::thread;
 
 use crate::peers::{self, Client, Link, Running, Server};
 
-const TS1: Client = Client { python: None, script: &["ts1.mjs"] };
-const TS2: Client = Client { python: None, script: &["ts2.mjs", "legacy"] };
-const TS2_AUTO: Client = Client { python: None, script: &["ts2.mjs", "auto"] };
-const TS2_MODERN: Client = Client { python: None, script: &["ts2.mjs", "modern"] };
-const PY1: Client = Client { python: Some("py1"), script: &["py1.py"] };
-const PY2: Client = Client { python: Some("py2"), script: &["py2.py", "legacy"] };
-const PY2_AUTO: Client = Client { python: Some("py2"), script: &["py2.py", "auto"] };
-const PY2_MODERN: Client = Client { python: Some("py2"), script: &["py2.py", "modern"] };
-const PY2_SERVERS: Client = Client { python: Some("py2"), script: &["py2.py", "servers"] };
+pub(crate) const TS1: Client = Client { python: None, script: &["ts1.mjs"] };
+pub(crate) const TS2: Client = Client { python: None, script: &["ts2.mjs", "legacy"] };
+pub(crate) const TS2_AUTO: Client = Client { python: None, script: &["ts2.mjs", "auto"] };
+pub(crate) const TS2_MODERN: Client = Client { python: None, script: &["ts2.mjs", "modern"] };
+pub(crate) const PY1: Client = Client { python: Some("py1"), script: &["py1.py"] };
+pub(crate) const PY2: Client = Client { python: Some("py2"), script: &["py2.py", "legacy"] };
+pub(crate) const PY2_AUTO: Client = Client { python: Some("py2"), script: &["py2.py", "auto"] };
+pub(crate) const PY2_MODERN: Client = Client { python: Some("py2"), script: &["py2.py", "modern"] };
+pub(crate) const PY2_SERVERS: Client =
+    Client { python: Some("py2"), script: &["py2.py", "servers"] };
 
 /// One test a line: client, server, and the links from client to proxy and from proxy to server.
 macro_rules! same_through_record {

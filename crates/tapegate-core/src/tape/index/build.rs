@@ -107,17 +107,17 @@ impl Indexer {
     /// Adds a message of a stretch with this `text`, before which the tape has `offset` bytes and
     /// `lines` lines.
     pub(super) fn add(&mut self, told: &Told, text: &[u8], offset: u64, lines: u64) {
-        let line = lines + told.line;
-        let offset = offset.saturating_add(told.text.start as u64);
-        let (Ok(length), false) = (u32::try_from(told.text.length), offset > OFFSET_MAX) else {
-            return self.once(line, "a message that is too long or too far away is left out");
-        };
+        let line = lines + u64::from(told.line);
+        let offset = offset.saturating_add(told.text.start.into());
+        if offset > OFFSET_MAX {
+            return self.once(line, "a message that is too far away is left out");
+        }
         if self.scenes.slots.len() >= SLOTS_MAX {
             return self.once(line, "the tape has too many messages; the rest is left out");
         }
         let session = self.session(told.session.map(|key| key.get(text)), line);
         let number = told.seq.unwrap_or(line);
-        let mut packed = Packed::new(offset, length, told.from, told.kind);
+        let mut packed = Packed::new(offset, told.text.length(), told.from, told.kind);
         packed.number = u32::try_from(number).unwrap_or_else(|_| {
             self.once(line, "numbers over 4294967295 are cut to it");
             u32::MAX
@@ -131,8 +131,8 @@ impl Indexer {
         self.scenes.push(packed);
         self.part.sessions[session].put(told, text, &mut self.scenes);
         self.latency(told, slot);
-        if let Some(signature) = told.signature {
-            self.index.asks.push(Asked::new(signature, slot));
+        if let Some(asked) = told.asked {
+            self.index.asks.push(Asked { slot, ..asked });
         }
         if let (Side::Client, Kind::Notification) = (told.from, told.kind) {
             self.index.client_notifications.push(slot);
@@ -174,14 +174,13 @@ impl Indexer {
         let slots = &mut self.scenes.slots;
         let answered_us = slots[slot as usize].at_us();
         let asked_us = slots.get(slots[slot as usize].pair as usize).map(Packed::at_us);
-        let told_us = latency_ms.saturating_mul(1000);
+        let told_us = u64::from(latency_ms) * 1000;
         let fits = |asked_us: u64| {
             answered_us >= asked_us
                 && (answered_us - asked_us).abs_diff(told_us) <= LATENCY_SLACK_US
         };
         if !asked_us.is_some_and(fits) {
             slots[slot as usize].set(Flag::TimedApart, true);
-            let latency_ms = u32::try_from(latency_ms).unwrap_or(u32::MAX);
             self.index.latencies.push((slot, latency_ms));
         }
     }

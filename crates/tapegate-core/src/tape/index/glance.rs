@@ -3,7 +3,7 @@
 //! A line that is written in any other way is none of ours here: `None`, and the general reader
 //! looks at it. What is read is what the general reader would have read.
 
-use super::told::{Span, Told};
+use super::told::{Span, Told, latency};
 use crate::frame::Envelope;
 use crate::json::Cursor;
 use crate::side::Side;
@@ -42,7 +42,7 @@ impl<'a> Glance<'a> {
     }
 
     /// Reads the line numbered `number`, line end not included.
-    pub(super) fn read(&mut self, number: u64, line: &'a [u8]) -> Option<Told> {
+    pub(super) fn read(&mut self, number: u32, line: &'a [u8]) -> Option<Told> {
         let mut place = Place { line, at: 0 };
         let mut seq = None;
         let numbered = place.takes(b"{\"type\":\"message\",\"seq\":");
@@ -52,7 +52,7 @@ impl<'a> Glance<'a> {
         } else {
             place.must(b"{\"ts\":\"")?;
         }
-        let wall_us = self.minute.moment(place.until_quote()?);
+        let wall_us = self.minute.moment(&mut place)?;
         let from = place.side(numbered)?;
         let start = place.at;
         if place.line.get(start) != Some(&b'{') {
@@ -86,9 +86,13 @@ impl<'a> Glance<'a> {
             place.value()?;
         }
         if place.takes(b",\"latency_ms\":") {
-            told.latency_ms = Some(place.number()?);
+            told.latency_ms = Some(latency(place.number()?));
         }
-        if place.takes(if numbered { b",\"session\":" } else { b",\"session_id\":" }) {
+        let session = match numbered {
+            true => place.takes(b",\"session\":"),
+            false => place.takes(b",\"session_id\":"),
+        };
+        if session {
             told.session = Some(Span::of(place.value()?, self.stretch)?);
         }
         if place.takes(b",\"req\":") {
@@ -107,17 +111,26 @@ impl<'a> Glance<'a> {
 }
 
 impl Minute {
-    /// The moment that a `ts` tells.
-    fn moment(&mut self, ts: &[u8]) -> Option<i64> {
-        if let Some((minute, rest)) = ts.split_first_chunk()
-            && *minute == self.text
-            && let Some(micros) = within_minute(rest)
+    /// Moves over a `ts` and its closing quote; the moment it tells, if it is one.
+    #[inline]
+    fn moment(&mut self, place: &mut Place<'_>) -> Option<Option<i64>> {
+        const MICROS: usize = MINUTE + 10;
+        let rest = &place.line[place.at..];
+        if let Some((ts, _)) = rest.split_first_chunk::<{ MICROS + 1 }>()
+            && ts[MICROS] == b'"'
+            && ts[..MINUTE] == self.text
+            && let Some(micros) = within_minute(&ts[MINUTE..MICROS])
         {
-            return Some(self.wall_us + micros);
+            place.at += ts.len();
+            return Some(Some(self.wall_us + micros));
         }
-        let text = std::str::from_utf8(ts).ok()?;
-        let wall_us = read_rfc3339(text)?;
-        if let Some((minute, rest)) = ts.split_first_chunk()
+        self.other(place.until_quote()?)
+    }
+
+    /// The moment of a `ts` of another minute or another form.
+    fn other(&mut self, ts: &[u8]) -> Option<Option<i64>> {
+        let wall_us = std::str::from_utf8(ts).ok().and_then(read_rfc3339);
+        if let (Some(wall_us), Some((minute, rest))) = (wall_us, ts.split_first_chunk())
             && let Some(micros) = within_minute(rest)
         {
             (self.text, self.wall_us) = (*minute, wall_us - micros);
@@ -127,31 +140,38 @@ impl Minute {
 }
 
 /// The microseconds of `00.000000Z` or `00.000Z`.
+#[inline]
 fn within_minute(text: &[u8]) -> Option<i64> {
-    let (digits, scale): (&[u8], i64) = match text {
-        [_, _, b'.', fraction @ .., b'Z'] if fraction.len() == 6 => (fraction, 1),
-        [_, _, b'.', fraction @ .., b'Z'] if fraction.len() == 3 => (fraction, 1000),
+    let (seconds, digits, scale) = match text {
+        [a, b, b'.', digits @ .., b'Z'] if digits.len() == 6 => ([*a, *b], digits, 1),
+        [a, b, b'.', digits @ .., b'Z'] if digits.len() == 3 => ([*a, *b], digits, 1000),
         _ => return None,
     };
-    let seconds = decimal(&text[..2])?;
+    let seconds = decimal(&seconds)?;
     (seconds <= 60).then_some(seconds * 1_000_000 + decimal(digits)? * scale)
 }
 
+#[inline]
 fn decimal(digits: &[u8]) -> Option<i64> {
-    let valid = digits.iter().all(u8::is_ascii_digit);
-    valid.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+    let (mut sum, mut valid) = (0, true);
+    for digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        valid &= value < 10;
+        sum = sum * 10 + i64::from(value);
+    }
+    valid.then_some(sum)
 }
 
 impl<'a> Place<'a> {
     #[inline]
-    fn takes(&mut self, text: &[u8]) -> bool {
-        let takes = self.line[self.at..].starts_with(text);
-        self.at += if takes { text.len() } else { 0 };
+    fn takes<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+        let takes = self.line[self.at..].first_chunk() == Some(text);
+        self.at += if takes { N } else { 0 };
         takes
     }
 
     #[inline]
-    fn must(&mut self, text: &[u8]) -> Option<()> {
+    fn must<const N: usize>(&mut self, text: &[u8; N]) -> Option<()> {
         self.takes(text).then_some(())
     }
 

@@ -1,16 +1,25 @@
 //! The requests of one side of a session that have no answer yet.
+//!
+//! Nearly always there are a few, and a row that is looked through is the fastest way to keep
+//! them. When there are many, they are kept by id.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::pending::IdKey;
 
+/// How many requests are a few.
+const FEW: usize = 16;
 /// How many requests with one id are looked at in vain before an answer counts as nobody's.
 const TRIES_MAX: usize = 1000;
 
-/// Requests without an answer, by id and by progress token.
+/// Requests without an answer.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    waiting: HashMap<IdKey, VecDeque<Request>, foldhash::fast::RandomState>,
+    /// A few, in the order in which they were made.
+    few: Vec<(IdKey, Request)>,
+    /// Many; then there are no few.
+    many: HashMap<IdKey, VecDeque<Request>, foldhash::fast::RandomState>,
+    /// Those of the many that have a progress token.
     tokens: HashMap<IdKey, u32, foldhash::fast::RandomState>,
 }
 
@@ -21,49 +30,49 @@ pub(super) struct Request {
     pub(super) seq: Option<u64>,
     /// The scene it stands in; its own, if it begins one.
     pub(super) scene: u32,
-    token: Option<IdKey>,
+    pub(super) token: Option<IdKey>,
 }
 
 impl Open {
-    pub(super) fn ask(
-        &mut self,
-        id: &IdKey,
-        token: Option<IdKey>,
-        slot: u32,
-        seq: Option<u64>,
-        scene: u32,
-    ) {
-        if let Some(token) = &token {
-            self.tokens.insert(token.clone(), slot);
+    pub(super) fn ask(&mut self, id: &IdKey, request: Request) {
+        if self.many.is_empty() && self.few.len() < FEW {
+            return self.few.push((id.clone(), request));
         }
-        let requests = self.waiting.entry(id.clone()).or_default();
-        requests.push_back(Request { slot, seq, scene, token });
+        for (id, request) in std::mem::take(&mut self.few) {
+            self.keep(id, request);
+        }
+        self.keep(id.clone(), request);
     }
 
     /// Takes the request that an answer is for: the one it names, else the oldest with its id.
-    /// `done` tells of those that have an answer; they are forgotten when they are the oldest.
+    /// `done` tells of those that have an answer already.
     pub(super) fn answer(
         &mut self,
         id: &IdKey,
         req: Option<u64>,
         done: impl Fn(u32) -> bool,
     ) -> Option<Request> {
-        let requests = self.waiting.get_mut(id)?;
+        if self.many.is_empty() {
+            let fits = |(known, request): &(IdKey, Request)| {
+                known == id && (req.is_none() || request.seq == req)
+            };
+            let place = self.few.iter().position(fits)?;
+            let request = self.few.remove(place).1;
+            // One that was answered without its id makes room for the next.
+            return if done(request.slot) { self.answer(id, req, done) } else { Some(request) };
+        }
+        let requests = self.many.get_mut(id)?;
         while requests.front().is_some_and(|request| done(request.slot)) {
             requests.pop_front();
         }
-        let place = match req {
-            Some(_) => position(requests, req),
-            None => Some(0),
-        };
-        let request = match place {
+        let request = match req.map_or(Some(0), |_| position(requests, req)) {
             Some(0) => requests.pop_front(),
             // Taking it out would cost time with each of very many; it is done now.
             Some(place) => requests.get(place).filter(|request| !done(request.slot)).cloned(),
             None => None,
         };
         if requests.is_empty() {
-            self.waiting.remove(id);
+            self.many.remove(id);
         }
         if let Some(Request { slot, token: Some(token), .. }) = &request
             && self.tokens.get(token) == Some(slot)
@@ -75,13 +84,23 @@ impl Open {
 
     /// The request whose progress is told under `token`.
     pub(super) fn with_token(&self, token: &IdKey) -> Option<u32> {
-        self.tokens.get(token).copied()
+        let latest =
+            self.few.iter().rev().find(|(_, request)| request.token.as_ref() == Some(token));
+        latest.map(|(_, request)| request.slot).or_else(|| self.tokens.get(token).copied())
     }
 
     /// The requests with this id, latest first.
     pub(super) fn with_id(&self, id: &IdKey) -> impl Iterator<Item = u32> {
-        let requests = self.waiting.get(id);
-        requests.into_iter().flatten().rev().map(|request| request.slot)
+        let few = self.few.iter().rev().filter(move |(known, _)| known == id);
+        let many = self.many.get(id).into_iter().flatten().rev();
+        few.map(|(_, request)| request.slot).chain(many.map(|request| request.slot))
+    }
+
+    fn keep(&mut self, id: IdKey, request: Request) {
+        if let Some(token) = &request.token {
+            self.tokens.insert(token.clone(), request.slot);
+        }
+        self.many.entry(id).or_default().push_back(request);
     }
 }
 

@@ -47,7 +47,7 @@ const KINDS: [Kind; 5] =
     [Kind::Request, Kind::Notification, Kind::Response, Kind::Error, Kind::Other];
 
 /// An ask, with what chains it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) hash: [u64; 2],
     pub(super) like: u32,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::NONE;
-use super::open::Open;
+use super::open::{Open, Request};
 use super::packed::{Flag, Packed};
 use super::told::Told;
 use crate::frame::Kind;
@@ -88,16 +88,18 @@ impl Session {
                 Side::Client => {
                     let token = token.clone();
                     self.latest = Some(Latest { slot, token });
-                    (&mut self.of_client, slot)
+                    (&mut self.of_client, if told.ping { NONE } else { slot })
                 }
                 Side::Server => (&mut self.of_server, self.current),
             };
-            asker.ask(id, token, slot, told.seq, scene);
+            asker.ask(id, Request { slot, seq: told.seq, scene, token });
         }
     }
 
     fn place(&mut self, told: &Told, text: &[u8], slot: u32, scenes: &mut Scenes) -> Place {
         match (told.from, told.kind) {
+            // Nothing may hang on a ping: it is never played.
+            (Side::Client, Kind::Request) if told.ping => Place::Nowhere,
             (Side::Client, Kind::Request) => Place::First,
             (Side::Client, Kind::Notification) => {
                 if let Some(id) = told.cancels {
@@ -135,7 +137,8 @@ impl Session {
         };
         scenes.slots[asked as usize].pair = slot;
         scenes.slots[slot as usize].pair = asked;
-        Place::In(scene)
+        // Only a ping of the client stands in no scene.
+        if told.from == Side::Server && scene == NONE { Place::Nowhere } else { Place::In(scene) }
     }
 
     /// The client's request whose progress a notification of the server tells. What comes on a

@@ -125,7 +125,7 @@ impl Splicer {
         }
         for told in told {
             if told.first {
-                let line = self.lines + told.line;
+                let line = self.lines + u64::from(told.line);
                 self.outline.message(line, told.from, told.seq.is_some());
             }
             self.indexer.add(told, text, self.offset, self.lines);

@@ -55,7 +55,8 @@ impl Stretch {
         let mut at = 0;
         while at < text.len() {
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
-            let told = if plain { glance.read(self.lines + 1, &text[at..end]) } else { None };
+            let told =
+                if plain { glance.read(self.lines as u32 + 1, &text[at..end]) } else { None };
             if let Some(told) = told {
                 self.told.push(told);
                 self.lines += u64::from(end < text.len());
@@ -96,7 +97,7 @@ impl Stretch {
                     numbered.line += self.lines;
                     let start = at + numbered.offset as usize;
                     self.take(&numbered, signer);
-                    self.told[known..].iter_mut().for_each(|told| told.shift(start));
+                    self.told[known..].iter_mut().for_each(|told| told.shift(start as u32));
                 }
                 Err(problem) => {
                     self.other(Other::Problem(problem.moved(self.lines, at as u64)));
@@ -146,7 +147,9 @@ impl Stretch {
         if frame.envelope().is_none() {
             return;
         }
-        match Told::read(line, message, frame, text, signer) {
+        // A single line of a tape may be far down; a stretch never has that many.
+        let place = u32::try_from(line).unwrap_or(u32::MAX);
+        match Told::read(place, message, frame, text, signer) {
             Some(told) => self.told.push(Told { first: false, ..told }),
             None => self
                 .other(Other::Odd(line, "a message that does not stand in its line is left out")),

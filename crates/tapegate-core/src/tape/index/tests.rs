@@ -148,11 +148,11 @@ fn an_answer_belongs_to_the_request_it_names() {
 
 #[test]
 fn both_sides_ask_and_ids_of_sessions_and_sides_do_not_mix() {
-    let ping = r#"{"id":1,"method":"ping"}"#;
+    let ask = r#"{"id":1,"method":"m"}"#;
     let (index, _) = index(&tape(&[
-        ("c", ping, ""),
-        ("s", ping, ""),
-        ("c", ping, r#","session":"s2""#),
+        ("c", ask, ""),
+        ("s", ask, ""),
+        ("c", ask, r#","session":"s2""#),
         ("c", &answer("1"), ""),
         ("s", &answer("1"), r#","session":"s\u0032""#),
         ("s", &answer("1"), ""),
@@ -270,6 +270,25 @@ fn what_the_server_says_stands_in_the_scene_it_came_with() {
     assert_eq!(index.client_notifications(), [14]);
     assert_eq!(index.slot(7).pair, 5);
     assert!(index.slot(0).token && !index.slot(2).token && index.slot(5).token);
+}
+
+#[test]
+fn nothing_hangs_on_a_ping() {
+    let ping = |id: u32| format!(r#"{{"id":{id},"method":"ping"}}"#);
+    let note = r#"{"method":"notifications/message"}"#;
+    let (index, _) = index(&tape(&[
+        ("c", &ping(1), ""),
+        ("s", &answer("1"), ""),
+        ("s", note, ""),
+        ("c", &call("2"), ""),
+        ("s", &answer("2"), ""),
+        ("c", &ping(3), ""),
+        ("s", note, ""),
+        ("s", &answer("3"), ""),
+        ("s", note, ""),
+    ]));
+    assert_eq!(scenes(&index), [vec![1], vec![4, 3, 5, 7, 9], vec![6]]);
+    assert_eq!(pairs(&index), [(1, 2), (4, 5), (6, 8)]);
 }
 
 #[test]

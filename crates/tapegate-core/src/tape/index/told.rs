@@ -1,5 +1,9 @@
 //! What a line of a tape tells of a message, before it is known what the message belongs to.
 
+use std::num::NonZeroU32;
+
+use super::NONE;
+use super::packed::Asked;
 use crate::frame::{Envelope, Frame, Kind};
 use crate::pending::IdKey;
 use crate::side::Side;
@@ -12,7 +16,7 @@ use crate::time::read_rfc3339;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     /// Its line, from 1.
-    pub(super) line: u64,
+    pub(super) line: u32,
     /// Whether it is the first, or only, message of its line.
     pub(super) first: bool,
     pub(super) text: Span,
@@ -27,39 +31,54 @@ pub(super) struct Told {
     pub(super) repeated: bool,
     pub(super) session: Option<Span>,
     pub(super) req: Option<u64>,
-    pub(super) latency_ms: Option<u64>,
+    /// At most as many as fit.
+    pub(super) latency_ms: Option<u32>,
     pub(super) id: Option<IdKey>,
     /// Of a request its progress token, of a progress notification the one it is for.
     pub(super) token: Option<Span>,
     /// Of a cancellation: what it cancels.
     pub(super) cancels: Option<Span>,
-    /// Of a client's request: what it asks for.
-    pub(super) signature: Option<Signature>,
+    /// Of a client's request: what it asks for, with no slot yet.
+    pub(super) asked: Option<Asked>,
+    /// Whether it is a ping, which is answered without the tape.
+    pub(super) ping: bool,
 }
 
-/// A part of a stretch.
+/// A part of a stretch that is not empty. Stretches are far below 4 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) length: usize,
+    pub(super) start: u32,
+    length: NonZeroU32,
 }
 
 impl Span {
     /// Where `part` stands in `stretch`, if it is a part of it.
     pub(super) fn of(part: &[u8], stretch: &[u8]) -> Option<Self> {
         let start = (part.as_ptr() as usize).checked_sub(stretch.as_ptr() as usize)?;
-        let length = part.len();
-        (start.checked_add(length)? <= stretch.len()).then_some(Self { start, length })
+        if start.checked_add(part.len())? > stretch.len() {
+            return None;
+        }
+        let length = NonZeroU32::new(u32::try_from(part.len()).ok()?)?;
+        Some(Self { start: u32::try_from(start).ok()?, length })
+    }
+
+    pub(super) fn length(self) -> u32 {
+        self.length.get()
     }
 
     pub(super) fn get(self, stretch: &[u8]) -> &[u8] {
-        &stretch[self.start..self.start + self.length]
+        &stretch[self.start as usize..][..self.length.get() as usize]
     }
+}
+
+/// A latency that fits.
+pub(super) fn latency(latency_ms: u64) -> u32 {
+    u32::try_from(latency_ms).unwrap_or(u32::MAX)
 }
 
 impl Told {
     /// What a line tells of a message of which nothing is known but where it stands.
-    pub(super) fn new(line: u64, text: Span, from: Side) -> Self {
+    pub(super) fn new(line: u32, text: Span, from: Side) -> Self {
         Self {
             line,
             first: true,
@@ -77,14 +96,15 @@ impl Told {
             id: None,
             token: None,
             cancels: None,
-            signature: None,
+            asked: None,
+            ping: false,
         }
     }
 
     /// What `message` tells of `frame`, which is its text or a part of it. `None` if that is no
     /// object, or does not stand in `stretch`.
     pub(super) fn read(
-        line: u64,
+        line: u32,
         message: &Message<'_>,
         frame: &Frame<'_>,
         stretch: &[u8],
@@ -105,7 +125,7 @@ impl Told {
                 None => None,
             },
             req: message.req,
-            latency_ms: message.latency_ms,
+            latency_ms: message.latency_ms.map(latency),
             ..Self::new(line, Span::of(text, stretch)?, message.from)
         };
         told.hear(said, stretch, || signer.sign(text, said));
@@ -113,7 +133,7 @@ impl Told {
     }
 
     /// Moves all places on by as many bytes.
-    pub(super) fn shift(&mut self, bytes: usize) {
+    pub(super) fn shift(&mut self, bytes: u32) {
         self.text.start += bytes;
         let spans = [&mut self.session, &mut self.token, &mut self.cancels];
         spans.into_iter().flatten().for_each(|span| span.start += bytes);
@@ -133,8 +153,9 @@ impl Told {
         match self.kind {
             Kind::Request => {
                 self.token = span(said.progress_token);
+                self.ping = said.is_method("ping");
                 if self.from == Side::Client {
-                    self.signature = Some(sign());
+                    self.asked = Some(Asked::new(sign(), NONE));
                 }
             }
             Kind::Notification => {

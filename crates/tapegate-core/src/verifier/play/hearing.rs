@@ -104,12 +104,12 @@ impl Play {
                     self.listings.recorded(first, &recorded);
                     self.listings.failed(first);
                 }
-                kit.report.find(about, What::Error { recorded, live });
+                kit.report.find_after(self.left_out, about, What::Error { recorded, live });
                 return Ok(());
             }
             (Kind::Error, Kind::Response) => {
                 let live = live.into_owned();
-                kit.report.find(about, What::Result { recorded, live });
+                kit.report.find_after(self.left_out, about, What::Result { recorded, live });
                 return Ok(());
             }
             _ => {}
@@ -204,13 +204,14 @@ impl Play {
         if !changes.is_empty() {
             let introduces = matches!(about.method.as_str(), "initialize" | "server/discover");
             let what = if introduces { What::Server(changes) } else { What::Answer(changes) };
-            kit.report.find(about, what);
+            kit.report.find_after(self.left_out, about, what);
         }
     }
 
     /// Takes note that something was not answered in time.
     pub(super) fn silent(&mut self, kit: &mut Kit<'_, '_>, key: &IdKey) -> io::Result<()> {
-        let Some(Waiting { purpose, sent_ns, .. }) = self.forget(key) else { return Ok(()) };
+        let Some(waiting) = self.forget(key) else { return Ok(()) };
+        let Waiting { purpose, sent_ns, deadline } = waiting;
         self.silences += 1;
         let slot = match purpose {
             Purpose::Recorded(slot) => slot,
@@ -230,7 +231,8 @@ impl Play {
         let about = kit.tape.about(kit.tape.slot(slot).pair)?;
         let frame = Frame::read(&request);
         let Some(said) = frame.envelope() else { return Ok(()) };
-        let waited_ms = kit.now_ns.saturating_sub(sent_ns) / 1_000_000;
+        let until_ns = deadline.map_or(kit.now_ns, |(until_ns, _)| until_ns);
+        let waited_ms = until_ns.saturating_sub(sent_ns) / 1_000_000;
         let introduces = about.method == "initialize";
         if let Some(asked) = self.asked.get(&slot).filter(|_| !introduces) {
             let note = [

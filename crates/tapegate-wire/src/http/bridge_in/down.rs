@@ -29,7 +29,7 @@ const LAG: Duration = Duration::from_millis(500);
 
 /// Reads a server until it ends or is to end, then ends it and leaves nothing of it behind.
 pub(super) async fn run(hub: Rc<Hub>, mut server: Server, output: Port, patience: Patience) {
-    let mut lines = Lines::new(hub.station.message_bytes_max());
+    let mut lines = server.lines(hub.station.message_bytes_max());
     let read = tokio::select! {
         read = read(&hub, &mut server, &output, &mut lines) => read.map_err(|stopped| End {
             why: stopped.to_string(),

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use tapegate_core::lines::Lines;
+
 use super::hub::Kind;
 use crate::child::{Child, Pipes, SpawnError};
 use crate::stage::{Sitting, Stage};
@@ -68,6 +70,14 @@ impl Servers {
 }
 
 impl Server {
+    /// What cuts its output into lines.
+    pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
+        match self {
+            Self::Process(_) => Lines::new(line_bytes_max),
+            Self::Seat(_) => Lines::sparing(line_bytes_max),
+        }
+    }
+
     /// Waits until the server has ended, if that may be before its output does.
     pub(super) async fn exited(&mut self) {
         match self {

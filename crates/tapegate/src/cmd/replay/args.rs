@@ -41,7 +41,7 @@ pub(crate) struct Args {
     pub(super) server_messages: ServerMessagesWord,
     /// What does not count when requests are compared, such as `params.arguments.now` or
     /// `..timestamp`; repeatable, or separated by commas
-    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = path)]
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = crate::sizes::path)]
     pub(super) ignore: Vec<Path>,
     /// With sequential, take a call with other params for a request that is not on the tape,
     /// instead of warning about them
@@ -189,10 +189,6 @@ fn pace(text: &str) -> Result<f64, String> {
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
     share.ok_or("expected a number from 0 to 1".to_owned())
-}
-
-fn path(text: &str) -> Result<Path, String> {
-    Path::read(text.trim()).map_err(|fault| format!("character {}: {}", fault.at + 1, fault.what))
 }
 
 const EXAMPLES: &str = "\

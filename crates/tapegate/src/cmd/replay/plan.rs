@@ -4,15 +4,13 @@ use std::path::Path;
 
 use tapegate_core::player::Options;
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::index::Index;
-use tapegate_core::tape::{Mask, Severity};
+use tapegate_core::tape::Mask;
 use tapegate_policy::redact::Redactor;
-use tapegate_store::loaded::{LoadError, Loaded};
+use tapegate_store::loaded::Loaded;
 
 use super::args::{Args, OnUnmatchedWord};
 use crate::exit::{Exit, Failure};
-use crate::redaction::RedactArgs;
-use crate::talk;
+use crate::loading::{load, redactor};
 use crate::upstream::Upstream;
 
 /// What is to be played, and how.
@@ -48,7 +46,7 @@ impl Plan {
         }
         let signer = Signer::new(args.ignore.clone());
         let tape = load(&args.recording, &signer, args.quiet)?;
-        let redactor = redactor(&tape.index, &args)?;
+        let redactor = redactor(&tape.index, args.redact_key_file.clone())?;
         Ok(Self { args, tape, redactor, upstream, signer })
     }
 
@@ -66,44 +64,4 @@ impl Plan {
             signer: self.signer.clone(),
         }
     }
-}
-
-/// Loads a tape and says what is unusual about it.
-fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
-    let loaded = Loaded::open(path, signer.clone(), talk::progress(path)).map_err(|error| {
-        let exit = if matches!(error, LoadError::Io { .. }) { Exit::Io } else { Exit::Invalid };
-        let failure = Failure::new(exit, &error);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
-    let name = path.display();
-    for finding in loaded.findings.iter().filter(|_| !quiet) {
-        let place = match finding.line {
-            0 => format!("{name}: "),
-            line => format!("{name}:{line}: "),
-        };
-        match finding.severity {
-            Severity::Note => talk::say(&format!("{place}{}", finding.words)),
-            _ => talk::warn(&format!("{place}{}", finding.words)),
-        }
-    }
-    Ok(loaded)
-}
-
-/// What the tape was redacted with, so that what is asked can be compared with it.
-fn redactor(index: &Index, args: &Args) -> anyhow::Result<Option<Redactor>> {
-    let key_file = args.redact_key_file.clone();
-    let own = RedactArgs { redact: Vec::new(), redact_key_file: key_file }.own_key()?;
-    for header in index.headers() {
-        let redactor = Redactor::from_header(&header.extra, own.as_ref()).map_err(|error| {
-            Failure::new(Exit::Invalid, &error)
-                .hint("name the file with the key by --redact-key-file FILE")
-        })?;
-        if redactor.is_some() {
-            return Ok(redactor);
-        }
-    }
-    Ok(None)
 }

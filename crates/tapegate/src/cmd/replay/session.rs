@@ -8,6 +8,8 @@ use tapegate_core::player::{Notice, Options, Player, Summary};
 use tapegate_store::loaded::Loaded;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
+use tapegate_wire::http::bridge_in::{Bridge, Servers};
+use tapegate_wire::http::{self, Station};
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stage::{self, Stage, StageOptions};
 use tapegate_wire::stdio::{Cause, Patience};
@@ -19,11 +21,12 @@ use super::telling::Teller;
 use crate::exit::{Exit, Failure};
 use crate::reporting;
 use crate::talk;
+use crate::taping::SharedTape;
 use crate::upstream::Upstream;
 use crate::views::report::Report;
 use crate::views::report::replay::fill;
 use crate::views::summary;
-use crate::wiring::client_ports;
+use crate::wiring::{announce, client_ports, listen};
 
 /// Plays the tape until the client has gone, a signal comes, or something is not on it.
 pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
@@ -37,12 +40,60 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let player = Rc::new(RefCell::new(player(&args, tape, options)));
     let actor: Rc<RefCell<dyn Actor>> = player.clone();
     let stage = Stage::new(actor, clock, stage_options(&args, upstream));
-    let mut deck = copy.as_ref().map(|copy| copy::deck(copy, clock));
-    let cause = runtime.block_on(stage::run_stdio(&stage, client_ports()?, deck.as_mut(), signals));
-    let player = &mut player.borrow_mut();
-    let exit = conclude(&args, player, deck.as_mut(), &cause, clock)?;
+    let show =
+        Show { stage, copy: copy.as_ref(), clock, message_bytes_max: args.max_message_bytes };
+    let end = |cause: &Cause, deck: Option<&mut Deck>| {
+        conclude(&args, &mut player.borrow_mut(), deck, cause, clock)
+    };
+    let exit = match &args.http {
+        Some(address) => runtime.block_on(show.by_http(address, signals, args.quiet, end))?,
+        None => runtime.block_on(show.on_stdio(signals, end))?,
+    };
     copy.iter().filter(|_| !args.quiet).for_each(copy::say);
     Ok(exit)
+}
+
+/// A player in front of its clients.
+struct Show<'a> {
+    stage: Rc<Stage>,
+    copy: Option<&'a SharedTape>,
+    clock: Clock,
+    message_bytes_max: usize,
+}
+
+impl Show<'_> {
+    /// Serves one client, and then ends by `end`.
+    async fn on_stdio(
+        self,
+        signals: Signals,
+        end: impl FnOnce(&Cause, Option<&mut Deck>) -> anyhow::Result<Exit>,
+    ) -> anyhow::Result<Exit> {
+        let mut deck = self.copy.map(|copy| copy::deck(copy, self.clock));
+        // The client's session is the first one of the new tape.
+        deck.iter_mut().for_each(|deck| _ = deck.open_session());
+        let cause = stage::run_stdio(&self.stage, client_ports()?, deck.as_mut(), signals).await;
+        end(&cause, deck.as_mut())
+    }
+
+    /// Serves whoever comes, and then ends by `end`.
+    async fn by_http(
+        self,
+        address: &str,
+        signals: Signals,
+        quiet: bool,
+        end: impl FnOnce(&Cause, Option<&mut Deck>) -> anyhow::Result<Exit>,
+    ) -> anyhow::Result<Exit> {
+        let listener = listen(address).await?;
+        let deck = self.copy.map(|copy| copy::deck(copy, self.clock));
+        let recorded = deck.is_some();
+        let deck = deck.unwrap_or_else(|| Deck::silent(self.clock));
+        let station = Station::new(deck, self.message_bytes_max);
+        let servers = Servers::Stage(self.stage);
+        let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
+        announce(&listener, quiet)?;
+        let cause = http::serve(listener, bridge, &station, signals).await;
+        end(&cause, recorded.then_some(&mut *station.deck()))
+    }
 }
 
 fn stage_options(args: &Args, upstream: Option<Upstream>) -> StageOptions {

@@ -30,20 +30,27 @@ fn differences_look_as_the_golden_has_them() {
 }
 
 #[test]
-fn a_long_string_is_cut_around_its_first_difference() {
+fn a_long_string_is_cut_around_what_has_changed() {
     let long = |middle: &str| format!("\"{}{middle}{}\"", "a".repeat(500), "z".repeat(500));
+    let (a, z) = ("a".repeat(40), "z".repeat(40));
     assert_eq!(
-        shown(&long("1"), &long("2")),
+        shown(&long("1"), &long("")),
         format!(
-            "- result: …\"{a}1{z}\"… (1001 characters)\n+ result: …\"{a}2{z}\"… (1001 characters)\n",
-            a = "a".repeat(30),
-            z = "z".repeat(39)
+            "- result: …\"{a}1{z}\"… (1001 characters)\n+ result: …\"{a}{z}\"… (1000 characters)\n"
         )
     );
+    let added = "x".repeat(600);
+    let whole = shown(&long(""), &long(&added));
+    assert!(
+        whole.contains(&format!("+ result: …\"{a}{added}{z}\"… (1600 characters)\n")),
+        "{whole}"
+    );
+    let cut = shown("\"\"", &long(&added));
+    assert!(cut.lines().all(|line| line.chars().count() < 900), "{cut}");
     let array = |middle: &str| format!("[{}{middle}]", "0,".repeat(300));
     let nested = |text: &str| format!("{}{text}{}", "[".repeat(70), "]".repeat(70));
     let cut = shown(&nested(&array("1")), &nested(&array("2")));
-    assert!(cut.lines().all(|line| line.chars().count() < 320), "{cut}");
+    assert!(cut.lines().all(|line| line.chars().count() < 420), "{cut}");
     assert!(cut.contains(",0,1]") && cut.contains(",0,2]"), "{cut}");
 }
 

@@ -85,7 +85,7 @@ fn diverged(divergence: &Divergence, teller: &Teller<'_>) -> Case {
         json.raw("score", format!("{:.3}", near.score).as_bytes());
         let (old, new) = teller.params(divergence, near);
         let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
-        json::differences(json, "differences", &found);
+        json::differences(&found).iter().for_each(|(key, fact)| json.raw(key, fact));
     });
     let facts = vec![
         ("session", divergence.session.to_string().into_bytes()),

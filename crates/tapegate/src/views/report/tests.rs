@@ -69,7 +69,8 @@ fn hostile() -> Report {
     let old = r#"{"a":"\ud800","b":[1,2],"c":1e999,"d":1}"#;
     let new = r#"{"a":"\udc00","b":{},"e":"\u001b"}"#;
     let found = diff(old.as_bytes(), new.as_bytes(), &terms).unwrap();
-    let facts = json::Writer::line_of([()], |json, ()| json::differences(json, "found", &found));
+    let mut facts = json::differences(&found);
+    facts.push(("raw", b"no JSON \xff".to_vec()));
     let case = |outcome: Outcome| Case {
         name: HOSTILE.to_owned(),
         outcome,
@@ -78,10 +79,10 @@ fn hostile() -> Report {
         details: format!("{HOSTILE}\n{HOSTILE}\n"),
         place: Place { number: Some(3), line: Some(4) },
         duration_ms: Some(61_005),
-        facts: vec![("changes", facts.clone()), ("raw", b"no JSON \xff".to_vec())],
+        facts: facts.clone(),
     };
     let all = [Outcome::Passed, Outcome::Failed, Outcome::Warning, Outcome::Skipped];
-    let mut report = shell("verify", "/tmp/t\u{e9} %&<\u{1}>.jsonl");
+    let mut report = shell("serve", "/tmp/t\u{e9} %&<\u{1}>.jsonl");
     report.counts = vec![("compared", 4), ("changed", 1)];
     let cases = all.map(case).into_iter().collect();
     report.suites.push(Suite { name: HOSTILE.to_owned(), cases });

@@ -1,0 +1,245 @@
+//! A verifier and the live servers it talks to, one for each session of its tape.
+//!
+//! A session is one connection: it is opened, everything the verifier wants said is said, and it
+//! is closed; nothing of its server is left when the next one begins. A server that does not read
+//! is not read from either.
+
+use std::io;
+
+use tapegate_core::lines::{Cut, Lines};
+use tapegate_core::verifier::{Act, Cue, Verifier};
+use tokio::time::{Instant, sleep_until};
+
+use crate::child::Pipes;
+use crate::clock::Clock;
+use crate::link::{Link, LinkError, LinkOptions, Upstream};
+use crate::port::Port;
+use crate::signals::Signals;
+use crate::stdio::LINGER;
+
+/// While more than this waits to be written, nothing is read.
+const UNWRITTEN_BYTES_MAX: usize = 4 << 20;
+
+/// Where a verifier finds its servers.
+pub struct Terms<'a> {
+    /// The server, started or connected to for each session.
+    pub upstream: &'a Upstream,
+    /// How a link is kept.
+    pub link: LinkOptions,
+    /// What the verifier is told the time by.
+    pub clock: Clock,
+    /// Is told how many messages of how many are done with.
+    pub watch: &'a mut dyn FnMut(u64, u64),
+}
+
+/// How a verification has ended.
+#[derive(Debug)]
+pub enum End {
+    /// Every session was played.
+    Played,
+    /// A signal asked us to end.
+    Signal(i32),
+    /// No server was ever heard, for this reason.
+    Unheard(String),
+}
+
+/// Why a verification could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// A server could not be started.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The tape could not be read.
+    #[error("cannot read on in the tape: {0}")]
+    Tape(#[from] io::Error),
+}
+
+/// Plays every session of the verifier's tape. It needs a `LocalSet`.
+pub async fn run(
+    verifier: &mut Verifier<'_>,
+    mut terms: Terms<'_>,
+    signals: &mut Signals,
+) -> Result<End, VerifyError> {
+    let mut heard = false;
+    while verifier.session().is_some() {
+        let mut session = Session::open(verifier, &mut terms)?;
+        let ended = tokio::select! {
+            signal = signals.next() => Err(signal),
+            played = session.play() => Ok(played?),
+        };
+        heard |= session.heard;
+        let (link, said_last) = session.close();
+        let patience = terms.link.patience;
+        let grace = if ended.is_ok() { patience.grace } else { patience.grace_on_signal };
+        let farewell = link.end(grace).await;
+        if let Err(signal) = ended {
+            return Ok(End::Signal(signal));
+        }
+        // A bridge answers for a server that it never reached.
+        if let Some(why) = farewell.unreachable.or(said_last.filter(|_| !heard)) {
+            return Ok(End::Unheard(why));
+        }
+    }
+    Ok(End::Played)
+}
+
+/// One connection to a live server.
+struct Session<'s, 't, 'a> {
+    verifier: &'s mut Verifier<'t>,
+    terms: &'s mut Terms<'a>,
+    link: Link,
+    /// What the server reads, unless it reads no more.
+    input: Option<Port>,
+    output: Port,
+    lines: Lines,
+    unwritten: Vec<u8>,
+    /// When the server is not listened to any more, because it has exited or reads no more.
+    deadline: Option<Instant>,
+    over: bool,
+    /// Whether the server has said anything.
+    heard: bool,
+    /// Why the server has said no more.
+    said_last: Option<String>,
+}
+
+/// What has happened on a connection.
+enum Turn {
+    /// The server has said this much; nothing means the end.
+    Read(usize),
+    /// The server has taken this much.
+    Wrote(usize),
+    /// The server reads no more.
+    Deaf,
+    /// The server's process has ended.
+    Exited,
+    /// It is time for something.
+    Due,
+}
+
+impl<'s, 't, 'a> Session<'s, 't, 'a> {
+    fn open(verifier: &'s mut Verifier<'t>, terms: &'s mut Terms<'a>) -> Result<Self, LinkError> {
+        let (link, Pipes { input, output }) = Link::open(terms.upstream, &terms.link)?;
+        let lines = Lines::new(terms.link.message_bytes_max);
+        Ok(Self {
+            verifier,
+            terms,
+            link,
+            input: Some(input),
+            output,
+            lines,
+            unwritten: Vec::new(),
+            deadline: None,
+            over: false,
+            heard: false,
+            said_last: None,
+        })
+    }
+
+    /// Closes the pipes; the link, and why the server has said no more.
+    fn close(self) -> (Link, Option<String>) {
+        (self.link, self.said_last)
+    }
+
+    /// Plays the session to its end.
+    async fn play(&mut self) -> io::Result<()> {
+        self.feed(Cue::Opened)?;
+        while !self.over {
+            match self.turn().await {
+                Turn::Read(0) => {
+                    self.rest()?;
+                    let why = self.link.farewell().await;
+                    self.feed(Cue::Gone { why: &why })?;
+                    self.said_last = Some(why);
+                }
+                Turn::Read(count) => {
+                    self.lines.filled(count);
+                    self.hear()?;
+                }
+                Turn::Wrote(count) => drop(self.unwritten.drain(..count)),
+                Turn::Deaf => {
+                    self.input = None;
+                    self.unwritten.clear();
+                    self.linger();
+                }
+                Turn::Exited => self.linger(),
+                Turn::Due => self.feed(Cue::Due)?,
+            }
+            let (done, total) = self.verifier.progress();
+            (self.terms.watch)(done, total);
+        }
+        Ok(())
+    }
+
+    async fn turn(&mut self) -> Turn {
+        let due = self.verifier.due().map(|due_ns| self.terms.clock.moment(due_ns).into());
+        let Self { link, input, output, lines, unwritten, deadline, .. } = self;
+        let reads = unwritten.len() < UNWRITTEN_BYTES_MAX;
+        let write = async {
+            match input {
+                Some(input) => input.write(unwritten).await,
+                None => std::future::pending().await,
+            }
+        };
+        let until = |moment: Option<Instant>| sleep_until(moment.unwrap_or_else(Instant::now));
+        tokio::select! {
+            // What was said comes before what should have been.
+            biased;
+            count = async { output.read(lines.room()).await }, if reads => {
+                Turn::Read(count.unwrap_or(0))
+            }
+            written = write, if !unwritten.is_empty() => written.map_or(Turn::Deaf, Turn::Wrote),
+            () = link.exited(), if deadline.is_none() => Turn::Exited,
+            () = until(*deadline), if deadline.is_some() => Turn::Read(0),
+            () = until(due), if due.is_some() => Turn::Due,
+        }
+    }
+
+    /// Tells the verifier what the server has said.
+    fn hear(&mut self) -> io::Result<()> {
+        while !self.over
+            && let Some(cut) = self.lines.cut()
+        {
+            self.tell(cut)?;
+        }
+        self.lines.release();
+        Ok(())
+    }
+
+    /// Tells the verifier what was left when the server ended.
+    fn rest(&mut self) -> io::Result<()> {
+        match self.lines.finish() {
+            Some(cut) if !self.over => self.tell(cut),
+            _ => Ok(()),
+        }
+    }
+
+    fn tell(&mut self, cut: Cut) -> io::Result<()> {
+        self.heard = true;
+        let bytes_max = self.terms.link.message_bytes_max;
+        match cut {
+            Cut::Line(range) | Cut::Unterminated(range) => {
+                let line = self.lines.bytes(range).to_vec();
+                self.feed(Cue::Said(&line))
+            }
+            Cut::Oversize(message) => self.feed(Cue::TooLarge { message, bytes_max }),
+        }
+    }
+
+    fn feed(&mut self, cue: Cue<'_>) -> io::Result<()> {
+        let Self { verifier, terms, input, unwritten, over, .. } = self;
+        let mut act = |act: Act<'_>| match act {
+            // Nobody reads any more what a server that is deaf would be told.
+            Act::Say(line) if input.is_some() => {
+                unwritten.extend_from_slice(line);
+                unwritten.push(b'\n');
+            }
+            Act::Say(_) => {}
+            Act::Over => *over = true,
+        };
+        verifier.handle(terms.clock.now(), cue, &mut act)
+    }
+
+    fn linger(&mut self) {
+        self.deadline.get_or_insert_with(|| Instant::now() + LINGER);
+    }
+}

@@ -1,0 +1,95 @@
+//! What can be said on the command line of `verify`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tapegate_core::json::path::Path;
+use tapegate_core::verifier::Calls;
+
+use crate::upstream::UpstreamArgs;
+
+/// Say to a live server what was said on a tape, and report what has changed
+///
+/// Each session of the tape is played on a connection of its own: the client's messages go out in
+/// their order, the server's requests get the recorded answers, and every response and
+/// notification is compared with the tape. Nothing is called unless --calls says so.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The tape to verify, of any dialect, compressed or not; `-` for standard input
+    #[arg(short, long, value_name = "TAPE")]
+    pub(super) recording: PathBuf,
+    #[command(flatten)]
+    pub(super) upstream: UpstreamArgs,
+    /// What is sent
+    #[arg(long, value_enum, default_value = "list")]
+    pub(super) calls: CallsWord,
+    /// What is not compared, such as `result.content[*].text` or `..timestamp`; repeatable, or
+    /// separated by commas
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = crate::sizes::path)]
+    pub(super) ignore: Vec<Path>,
+    /// Compare which keys and sorts of values there are, and not the values; tools are compared by
+    /// what they say all the same
+    #[arg(long)]
+    pub(super) schema_only: bool,
+    /// How long an answer may take; one that took long on the tape may take twice as long as it did
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
+    pub(super) timeout: Duration,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+    /// Write the result to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
+    /// repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Vec<PathBuf>,
+    /// The file with the secret that the tape was redacted with, if it was your own
+    #[arg(long, value_name = "FILE")]
+    pub(super) redact_key_file: Option<PathBuf>,
+    /// The largest message that is taken, such as 10MB
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
+    pub(super) max_message_bytes: usize,
+    /// Print nothing but changes, and say nothing but errors
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum CallsWord {
+    /// What asks the server what it has: initialize, ping, discovery and lists
+    List,
+    /// Besides, resources, prompts, completions, subscriptions, and tools that only read, both by
+    /// the tape and by the live server
+    ReadOnly,
+    /// Everything, tools that destroy included
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+    Junit,
+    Sarif,
+}
+
+impl From<CallsWord> for Calls {
+    fn from(word: CallsWord) -> Self {
+        match word {
+            CallsWord::List => Self::List,
+            CallsWord::ReadOnly => Self::ReadOnly,
+            CallsWord::All => Self::All,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapegate verify -r session.jsonl -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  tapegate verify -r session.jsonl --calls read-only --upstream \"python server.py\"
+  tapegate verify -r session.jsonl --calls all --ignore result.content[*].text -- node server.js
+  tapegate verify -r session.jsonl --upstream-http https://mcp.example.com/mcp --report drift.sarif
+  tapegate verify -r session.jsonl --format json -- node server.js | jq .tool_changes
+
+Exit 0: nothing has changed; 1: something has; 2: the tape is broken; 3: a file could not be read or
+written; 4: the server could not be started or reached; 64: wrong usage; 130, 143: ended by a
+signal.";

@@ -1,0 +1,113 @@
+//! A verification, from its start to its exit code.
+
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tapegate_core::verifier::{Options, Report as Found, Verifier};
+use tapegate_store::loaded::Loaded;
+use tapegate_wire::clock::Clock;
+use tapegate_wire::link::{LinkError, LinkOptions, Upstream};
+use tapegate_wire::signals::Signals;
+use tapegate_wire::stdio::Patience;
+use tapegate_wire::verifying::{self, End, Terms, VerifyError};
+use tokio::task::LocalSet;
+
+use super::args::{Args, Format};
+use crate::exit::{Exit, Failure};
+use crate::views::report::Report;
+use crate::views::report::verify::fill;
+use crate::views::{json, junit, sarif, verified};
+use crate::{reporting, talk};
+
+/// How long a server has to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Verifies the tape and prints what was found.
+pub(super) fn run(
+    args: &Args,
+    upstream: &Upstream,
+    tape: Loaded,
+    options: Options,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    let mut signals = Signals::listen()?;
+    let clock = Clock::start();
+    let mut verifier = Verifier::new(&tape.index, Box::new(tape.reel), options);
+    let mut watch = talk::progress(&args.recording);
+    let terms = Terms { upstream, link: link(args), clock, watch: &mut *watch };
+    let played = verifying::run(&mut verifier, terms, &mut signals);
+    let ended = runtime.block_on(LocalSet::new().run_until(played));
+    // The line that shows how far it has come is rubbed out.
+    watch(1, 1);
+    match ended.map_err(refused)? {
+        End::Signal(number) => Ok(Exit::of_signal(number)),
+        End::Unheard(why) => Err(Failure::new(Exit::Transport, why).into()),
+        End::Played => conclude(args, &verifier.finish(), clock, out),
+    }
+}
+
+fn link(args: &Args) -> LinkOptions {
+    let notice: Rc<dyn Fn(&str)> = if args.quiet { Rc::new(|_| ()) } else { Rc::new(talk::warn) };
+    // Everything has been said, so nothing is lost by a server that is told to go.
+    let patience = Patience { grace: GRACE, ..Patience::default() };
+    LinkOptions { message_bytes_max: args.max_message_bytes, patience, notice }
+}
+
+/// Prints what was found, writes it down, and finds the exit code.
+fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let report = report(args, found, clock);
+    for path in &args.report {
+        reporting::write(&report, path)?;
+    }
+    match args.format {
+        Format::Text => print(args, found, out)?,
+        Format::Json => out.write_all(&json::write(&report))?,
+        Format::Junit => out.write_all(&junit::write(&report))?,
+        Format::Sarif => out.write_all(&sarif::write(&report))?,
+    }
+    out.flush()?;
+    Ok(if found.has_findings() { Exit::Findings } else { Exit::Ok })
+}
+
+fn print(args: &Args, found: &Found, out: &mut dyn Write) -> std::io::Result<()> {
+    let changes = verified::changes(found, talk::palette_of_output());
+    out.write_all(changes.as_bytes())?;
+    if args.quiet {
+        return Ok(());
+    }
+    let between = if changes.is_empty() { "" } else { "\n" };
+    write!(out, "{between}{}", verified::summary(found))
+}
+
+/// What was found, for machines.
+fn report(args: &Args, found: &Found, clock: Clock) -> Report {
+    // The monotonic reading counts from the start.
+    let now = clock.now();
+    let report = Report {
+        command: "verify",
+        tape: args.recording.clone(),
+        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
+        duration_ms: now.mono_ns / 1_000_000,
+        counts: Vec::new(),
+        suites: Vec::new(),
+    };
+    fill(found, report)
+}
+
+fn refused(error: VerifyError) -> Failure {
+    match error {
+        VerifyError::Link(error) => Failure::new(exit_of(&error), error),
+        VerifyError::Tape(_) => Failure::new(Exit::Io, error),
+    }
+}
+
+/// The code for a server that there is no link to.
+pub(super) fn exit_of(error: &LinkError) -> Exit {
+    match error {
+        LinkError::Spawn(_) => Exit::Transport,
+        LinkError::Upstream(_) => Exit::Usage,
+    }
+}

@@ -1,0 +1,55 @@
+//! Loading a tape to be played, for every command that plays one.
+
+use std::path::{Path, PathBuf};
+
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::Severity;
+use tapegate_core::tape::index::Index;
+use tapegate_policy::redact::Redactor;
+use tapegate_store::loaded::{LoadError, Loaded};
+
+use crate::exit::{Exit, Failure};
+use crate::redaction::RedactArgs;
+use crate::talk;
+
+/// Loads a tape and says what is unusual about it.
+pub(crate) fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
+    let loaded = Loaded::open(path, signer.clone(), talk::progress(path)).map_err(|error| {
+        let exit = if matches!(error, LoadError::Io { .. }) { Exit::Io } else { Exit::Invalid };
+        let failure = Failure::new(exit, &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let name = path.display();
+    for finding in loaded.findings.iter().filter(|_| !quiet) {
+        let place = match finding.line {
+            0 => format!("{name}: "),
+            line => format!("{name}:{line}: "),
+        };
+        match finding.severity {
+            Severity::Note => talk::say(&format!("{place}{}", finding.words)),
+            _ => talk::warn(&format!("{place}{}", finding.words)),
+        }
+    }
+    Ok(loaded)
+}
+
+/// What the tape was redacted with, so that what is said live can be compared with it.
+pub(crate) fn redactor(
+    index: &Index,
+    key_file: Option<PathBuf>,
+) -> anyhow::Result<Option<Redactor>> {
+    let own = RedactArgs { redact: Vec::new(), redact_key_file: key_file }.own_key()?;
+    for header in index.headers() {
+        let redactor = Redactor::from_header(&header.extra, own.as_ref()).map_err(|error| {
+            Failure::new(Exit::Invalid, &error)
+                .hint("name the file with the key by --redact-key-file FILE")
+        })?;
+        if redactor.is_some() {
+            return Ok(redactor);
+        }
+    }
+    Ok(None)
+}

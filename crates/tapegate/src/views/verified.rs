@@ -1,0 +1,123 @@
+//! What came of a verification, in words: the changes group by group, then what was not sent, and
+//! one line of numbers.
+
+use std::fmt::Write;
+
+use tapegate_core::verifier::{Finding, NoteSort, Report, Skipped, Why};
+
+use super::change::{about, details, headline, noun, reason};
+use super::palette::Palette;
+use super::report::verify::{GROUPS, Group, group_of};
+use super::visible;
+
+/// How many changes of a group are shown.
+const SHOWN_MAX: usize = 100;
+/// How many sorts of what was not sent are shown.
+const SORTS_MAX: usize = 8;
+const START_CHARS_MAX: usize = 80;
+
+/// The changes, group by group; nothing if there are none.
+pub(crate) fn changes(report: &Report, palette: Palette) -> String {
+    let mut out = String::new();
+    for group in GROUPS {
+        let of_group = |finding: &&Finding| group_of(&finding.what) == group;
+        let found: Vec<&Finding> = report.findings.iter().filter(of_group).collect();
+        if found.is_empty() {
+            continue;
+        }
+        out.extend((!out.is_empty()).then_some('\n'));
+        // Writing to a string cannot fail.
+        writeln!(out, "{}", palette.bold(heading(group))).ok();
+        for finding in found.iter().take(SHOWN_MAX) {
+            let whose = match group {
+                Group::Tools | Group::Lists => String::new(),
+                _ => format!("{}: ", about(&finding.about)),
+            };
+            writeln!(out, "  {whose}{}", headline(finding)).ok();
+            out.push_str(&details(finding, palette, "    "));
+        }
+        if found.len() > SHOWN_MAX {
+            let more = format!("  … and {} more", found.len() - SHOWN_MAX);
+            writeln!(out, "{}", palette.faint(&more)).ok();
+        }
+    }
+    out
+}
+
+/// What is worth knowing besides: notes, what was not sent, and the numbers on the last line.
+pub(crate) fn summary(report: &Report) -> String {
+    let mut out = String::new();
+    for note in &report.notes {
+        writeln!(out, "note: {}: {}", about(&note.about), note_words(&note.sort)).ok();
+    }
+    let mut sorts = sorts(&report.skipped);
+    let more = sorts.split_off(sorts.len().min(SORTS_MAX));
+    for (method, why, count) in &sorts {
+        let method = visible::inline(method, START_CHARS_MAX);
+        writeln!(out, "not sent: {count} × {method}: {}", reason(*why)).ok();
+    }
+    let more = more.iter().map(|(_, _, count)| count).sum::<u64>() + report.skipped_more;
+    if more > 0 {
+        writeln!(out, "not sent: {more} more").ok();
+    }
+    let changes = report.findings.len() as u64 + report.findings_more;
+    let changes = match changes {
+        0 => "nothing has changed".to_owned(),
+        1 => "1 change".to_owned(),
+        count => format!("{count} changes"),
+    };
+    let plural =
+        |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    writeln!(
+        out,
+        "{changes}: compared {} and {} in {}, {} not sent",
+        plural(report.answers, "answer"),
+        plural(report.notifications, "notification"),
+        plural(u64::from(report.sessions), "session"),
+        report.skipped.len() as u64 + report.skipped_more,
+    )
+    .ok();
+    out
+}
+
+/// What is worth knowing, in words.
+pub(crate) fn note_words(sort: &NoteSort) -> String {
+    match sort {
+        NoteSort::Reordered(list) => format!("the list has every {} in another order", noun(*list)),
+        NoteSort::Moved => "notifications came in another order".to_owned(),
+        NoteSort::PlaceholderSent => {
+            "secrets are masked on the tape, and their placeholders were sent".to_owned()
+        }
+        NoteSort::NoMessage { start } => {
+            let start = visible::inline(start, START_CHARS_MAX);
+            format!("the server wrote something that is no message: {start}")
+        }
+        NoteSort::ToolsUnknown => {
+            "the server did not list its tools, so none is known to only read".to_owned()
+        }
+    }
+}
+
+fn heading(group: Group) -> &'static str {
+    match group {
+        Group::Tools => "Tools are not what they were (a possible rug pull)",
+        Group::Server => "The server",
+        Group::Lists => "Prompts and resources",
+        Group::Answers => "Answers",
+        Group::Notifications => "Notifications",
+        Group::Questions => "Requests of the server",
+    }
+}
+
+/// What was not sent, counted by method and reason, in the order it came up.
+fn sorts(skipped: &[Skipped]) -> Vec<(&str, Why, u64)> {
+    let mut sorts: Vec<(&str, Why, u64)> = Vec::new();
+    for one in skipped {
+        let method = one.about.method.as_str();
+        match sorts.iter_mut().find(|sort| sort.0 == method && sort.1 == one.why) {
+            Some(sort) => sort.2 += 1,
+            None => sorts.push((method, one.why, 1)),
+        }
+    }
+    sorts
+}
