@@ -14,8 +14,10 @@ use tapegate_core::tape::index::Bodies;
 
 /// How much is read at a time at most, unless a body is longer.
 const WINDOW_BYTES_MAX: usize = 256 * 1024;
-/// How much is read out of order: mostly enough for a request and its answer.
-const WINDOW_BYTES_MIN: usize = 1024;
+/// How much is read out of order.
+const WINDOW_BYTES_MIN: usize = 512;
+/// How much is read at most because it is expected to be wanted.
+const EXPECTED_BYTES_MAX: u64 = 64 * 1024;
 /// How long the file is taken to be as it was; looking costs as much as reading a body.
 const TRUST: Duration = Duration::from_millis(1);
 
@@ -32,6 +34,8 @@ pub struct Reel {
     start: u64,
     /// How wide it was meant to be.
     width: usize,
+    /// Where what is expected to be wanted starts, and how long it is.
+    expected: (u64, usize),
 }
 
 /// What shows that a file has changed.
@@ -51,7 +55,8 @@ impl Reel {
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let known = Stat::of(&file.metadata()?);
         let (seen, window) = (None, Vec::new());
-        Ok(Self { file, known, seen, window, start: 0, width: WINDOW_BYTES_MIN })
+        let expected = (0, 0);
+        Ok(Self { file, known, seen, window, start: 0, width: WINDOW_BYTES_MIN, expected })
     }
 
     /// How long the file was when it was indexed.
@@ -63,7 +68,8 @@ impl Reel {
     fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
         self.look()?;
         self.width = self.width_at(offset);
-        let wanted = length.max(self.width);
+        let expected = if self.expected.0 == offset { self.expected.1 } else { 0 };
+        let wanted = length.max(self.width).max(expected);
         if self.window.capacity() > wanted.max(WINDOW_BYTES_MAX) {
             self.window = Vec::new();
         }
@@ -128,6 +134,11 @@ impl Bodies for Reel {
         }
         Ok(body)
     }
+
+    fn expect(&mut self, offset: u64, length: u64) {
+        let fits = length <= EXPECTED_BYTES_MAX;
+        self.expected = (offset, if fits { length as usize } else { 0 });
+    }
 }
 
 fn changed(how: &str) -> io::Error {
@@ -176,6 +187,22 @@ mod tests {
             reel.body(offset, 7).unwrap();
             assert_eq!((reel.start, reel.window.len()), (offset, WINDOW_BYTES_MIN));
         }
+    }
+
+    #[test]
+    fn what_is_expected_is_read_at_once_unless_it_is_much() {
+        let text = format!("{{\"a\":1}}\n{}{{\"b\":2}}\n", " ".repeat(20_000)).repeat(9);
+        let (_file, mut reel) = reel(text.as_bytes());
+        let pair = text.len() as u64 / 9;
+        for offset in [7, 2, 5].map(|nth| nth * pair) {
+            reel.expect(offset, pair);
+            assert_eq!(reel.body(offset, 7).unwrap(), b"{\"a\":1}");
+            assert_eq!(reel.body(offset + pair - 8, 7).unwrap(), b"{\"b\":2}");
+            assert_eq!((reel.start, reel.window.len() as u64), (offset, pair));
+        }
+        reel.expect(0, 4 * pair);
+        reel.body(0, 7).unwrap();
+        assert_eq!(reel.window.len(), WINDOW_BYTES_MIN);
     }
 
     #[test]
