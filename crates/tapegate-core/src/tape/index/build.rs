@@ -212,7 +212,8 @@ fn sort(asks: &mut Vec<Asked>, slots: &[Packed], session_count: u32) -> Vec<Rang
 
 /// Chains asks for the same, and asks for the same thing, in order.
 fn chain(asks: &mut [Asked]) -> (Table, Table) {
-    let (mut same, mut like) = (Table::with_room(asks.len()), Table::default());
+    let count = asks.len();
+    let (mut same, mut like) = (Table::with_room(count, count), Table::with_room(count, 0));
     // From the end, so that each chain is found by its first ask.
     for ask in (0..asks.len() as u32).rev() {
         let it = asks[ask as usize];
