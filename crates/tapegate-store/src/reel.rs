@@ -1,7 +1,8 @@
 //! The bodies of a tape, read from its file when they are wanted.
 //!
-//! One window of the file is kept, so that bodies that are wanted in the order of the tape cost
-//! almost no system calls. The file may be appended to while it is played. If it becomes shorter
+//! One window of the file is kept. It widens while bodies are wanted in the order of the tape, so
+//! that they cost almost no system calls, and is narrow where one is wanted out of order, so that
+//! little is read in vain. The file may be appended to while it is played. If it becomes shorter
 //! or is written anew in place, a body is an error, as far as that can be noticed.
 
 use std::fs::{File, Metadata};
@@ -10,8 +11,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use tapegate_core::tape::index::Bodies;
 
-/// How much is read at a time.
-const WINDOW_BYTES: usize = 256 * 1024;
+/// How much is read at a time at most, unless a body is longer.
+const WINDOW_BYTES_MAX: usize = 256 * 1024;
+/// How much is read out of order: mostly enough for a request and its answer.
+const WINDOW_BYTES_MIN: usize = 4 * 1024;
 
 /// A tape's file, for reading bodies.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub struct Reel {
     window: Vec<u8>,
     /// Where the window starts in the file.
     start: u64,
+    /// How wide it was meant to be.
+    width: usize,
 }
 
 /// What shows that a file has changed.
@@ -40,7 +45,7 @@ impl Stat {
 impl Reel {
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let known = Stat::of(&file.metadata()?);
-        Ok(Self { file, known, window: Vec::new(), start: 0 })
+        Ok(Self { file, known, window: Vec::new(), start: 0, width: WINDOW_BYTES_MIN })
     }
 
     /// How long the file was when it was indexed.
@@ -57,9 +62,11 @@ impl Reel {
         if now.bytes == self.known.bytes && now != self.known {
             return Err(changed("was written anew"));
         }
-        let wanted = length.max(WINDOW_BYTES);
-        self.window.clear();
-        self.window.shrink_to(wanted);
+        self.width = self.width_at(offset);
+        let wanted = length.max(self.width);
+        if self.window.capacity() > wanted.max(WINDOW_BYTES_MAX) {
+            self.window = Vec::new();
+        }
         self.window.resize(wanted, 0);
         let mut filled = 0;
         while filled < length {
@@ -76,6 +83,16 @@ impl Reel {
         self.window.truncate(filled);
         self.start = offset;
         if filled < length { Err(changed("has become shorter")) } else { Ok(()) }
+    }
+
+    /// How wide the window is to be at `offset`: wider if that is where it is about to end.
+    fn width_at(&self, offset: u64) -> usize {
+        let reach = self.start + (self.window.len() + self.width) as u64;
+        if (self.start..=reach).contains(&offset) {
+            (self.width * 2).min(WINDOW_BYTES_MAX)
+        } else {
+            WINDOW_BYTES_MIN
+        }
     }
 }
 
@@ -115,7 +132,7 @@ mod tests {
 
     #[test]
     fn bodies_are_read_in_any_order_and_large_ones_do_not_keep_their_memory() {
-        let large = format!("{{{}}}", " ".repeat(3 * WINDOW_BYTES));
+        let large = format!("{{{}}}", " ".repeat(3 * WINDOW_BYTES_MAX));
         let text = format!("{{\"a\":1}}\n{large}\n{{\"b\":2}}\n");
         let (_file, mut reel) = reel(text.as_bytes());
         let last = text.len() as u64 - 8;
@@ -123,7 +140,24 @@ mod tests {
             assert_eq!(reel.body(last, 7).unwrap(), b"{\"b\":2}");
             assert_eq!(reel.body(8, large.len() as u32).unwrap(), large.as_bytes());
             assert_eq!(reel.body(0, 7).unwrap(), b"{\"a\":1}");
-            assert!(reel.window.capacity() <= WINDOW_BYTES);
+            assert!(reel.window.capacity() <= WINDOW_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn the_window_widens_in_order_and_is_narrow_out_of_order() {
+        let text = "{\"a\":1}\n".repeat(200_000);
+        let (_file, mut reel) = reel(text.as_bytes());
+        let mut fills = 0;
+        for offset in (0..text.len() as u64).step_by(8) {
+            let start = reel.start;
+            reel.body(offset, 7).unwrap();
+            fills += u32::from(reel.start != start);
+        }
+        assert!(fills < 14, "{fills}");
+        for offset in [800_000, 80_000, 1_200_000, 160_000] {
+            reel.body(offset, 7).unwrap();
+            assert_eq!((reel.start, reel.window.len()), (offset, WINDOW_BYTES_MIN));
         }
     }
 

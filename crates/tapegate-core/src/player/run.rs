@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::tape::Tape;
+use crate::tape::index::NONE;
 
 /// How many requests are taken to have been made side by side.
 const SIDE_BY_SIDE_MAX: usize = 256;
@@ -132,22 +133,31 @@ impl Run {
     }
 
     /// Gives out `ask`, which has the same signature as `head`.
-    pub(super) fn take(&mut self, head: u32, ask: u32) {
+    pub(super) fn take(&mut self, tape: &Tape, head: u32, ask: u32) {
         self.taken += 1;
         self.used.set(ask);
-        self.last.insert(head, ask);
+        // What the tape has once needs no note of its own.
+        if !is_only_one(tape, head) {
+            self.last.insert(head, ask);
+        }
     }
 
     /// Which request with the signature of `head` was given out last.
-    pub(super) fn last(&self, head: u32) -> Option<u32> {
-        self.last.get(&head).copied()
+    pub(super) fn last(&self, tape: &Tape, head: u32) -> Option<u32> {
+        match is_only_one(tape, head) {
+            true => self.used.has(head).then_some(head),
+            false => self.last.get(&head).copied(),
+        }
     }
 
     /// The first unused request from where the last search ended: of its own session, or of any.
     pub(super) fn first_unused(&mut self, tape: &Tape, head: u32, own: bool) -> u32 {
-        let mut ask = self.search.get(&(head, own)).copied().unwrap_or(head);
         let foreign = |ask| own && Some(tape.session_of(ask)) != self.session();
-        while ask != crate::tape::index::NONE && (self.used.has(ask) || foreign(ask)) {
+        if is_only_one(tape, head) {
+            return if self.used.has(head) || foreign(head) { NONE } else { head };
+        }
+        let mut ask = self.search.get(&(head, own)).copied().unwrap_or(head);
+        while ask != NONE && (self.used.has(ask) || foreign(ask)) {
             ask = tape.index.next_same(ask);
         }
         self.search.insert((head, own), ask);
@@ -159,11 +169,16 @@ impl Run {
         self.search.remove(&(head, true));
         self.search.remove(&(head, false));
         let mut ask = head;
-        while ask != crate::tape::index::NONE {
+        while ask != NONE {
             self.used.clear(ask);
             ask = tape.index.next_same(ask);
         }
     }
+}
+
+/// Whether no other request has the signature of `head`, the first that has it.
+fn is_only_one(tape: &Tape, head: u32) -> bool {
+    tape.index.next_same(head) == NONE
 }
 
 /// A set of numbers, a bit each.

@@ -75,6 +75,8 @@ pub struct Slot {
     pub cancelled: bool,
     /// Of a request: whether it has a progress token.
     pub token: bool,
+    /// Whether a member that counts occurs twice in it.
+    pub repeated: bool,
     /// How long the answer took, in microseconds, by whichever of `ts` and `latency_ms` is to be
     /// trusted. Of answers only.
     pub latency_us: Option<u64>,

@@ -26,6 +26,8 @@ pub(super) struct Told {
     pub(super) kind: Kind,
     pub(super) spread: bool,
     pub(super) ours: bool,
+    /// Whether a member that counts occurs twice in it.
+    pub(super) repeated: bool,
     pub(super) session: Option<Key>,
     pub(super) req: Option<u64>,
     /// At most as many as fit.
@@ -82,6 +84,7 @@ impl Told {
             kind: Kind::Other,
             spread: false,
             ours: false,
+            repeated: false,
             session: None,
             req: None,
             latency_ms: None,
@@ -130,6 +133,7 @@ impl Told {
     ) {
         let key = |raw: Option<&[u8]>| raw.map(|raw| signer.key(raw));
         self.kind = said.kind();
+        self.repeated = said.repeated;
         self.id = key(said.id);
         match self.kind {
             Kind::Request => {
