@@ -9,6 +9,7 @@ use crate::tape::index::{NONE, Slot};
 
 use super::super::Act;
 use super::super::calls::{Calls, Effect};
+use super::super::doubt::is_doubtful;
 use super::super::finding::{About, List, NoteSort, Why};
 use super::super::masked::Masked;
 use super::super::minted::{Fate, Token};
@@ -38,7 +39,7 @@ impl Play {
         let text = kit.tape.text(slot)?;
         let frame = Frame::read(&text);
         let Some(said) = frame.envelope() else { return Ok(true) };
-        let decision = match refusal(kit.calls, said) {
+        let decision = match refusal(kit.calls, &text, said) {
             Some(why) => Decision::Skip(why),
             None if self.is_held(kit, said, there) => Decision::Wait,
             None => self.decide(kit, said)?,
@@ -62,7 +63,7 @@ impl Play {
     /// Why the message in `slot` is never sent, if that can be told from it alone.
     pub(super) fn refusal(&self, kit: &mut Kit<'_, '_>, slot: u32) -> io::Result<Option<Why>> {
         let text = kit.tape.text(slot)?;
-        Ok(Frame::read(&text).envelope().and_then(|said| refusal(kit.calls, said)))
+        Ok(Frame::read(&text).envelope().and_then(|said| refusal(kit.calls, &text, said)))
     }
 
     /// Whether something that stands before it on the tape is still to come.
@@ -75,7 +76,7 @@ impl Play {
         let questions = self.questions.wanted_until(now_ns, self.base_ns);
         // Whoever polls does so at the pace of the tape, or would only see how fast we are.
         let pace_us = there.at_us.saturating_sub(self.passed_us);
-        let pace_ns = self.base_ns + (pace_us * 1000).min(kit.timeout_ns);
+        let pace_ns = self.base_ns.saturating_add(pace_us.saturating_mul(1000).min(kit.timeout_ns));
         let pace = (said.is_method("tasks/get") && pace_ns > now_ns).then_some(pace_ns);
         self.held_until = [notices, questions, pace].into_iter().flatten().min();
         if self.held_until.is_none() {
@@ -241,7 +242,7 @@ impl Play {
 }
 
 /// Why a message is never sent, if that can be told from it alone.
-fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
+fn refusal(calls: Calls, text: &[u8], said: &Envelope<'_>) -> Option<Why> {
     let needed = match effect(said) {
         Effect::Discovers | Effect::TakesBack => Calls::List,
         // Whoever may not call has no task to ask about, which is told when its turn comes.
@@ -250,6 +251,9 @@ fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
     };
     if calls < needed {
         return Some(Why::NotAskedFor);
+    }
+    if calls < Calls::All && is_doubtful(text, said.params) {
+        return Some(Why::Doubtful);
     }
     (Masked::of(said) == Masked::Asked).then_some(Why::Masked)
 }
