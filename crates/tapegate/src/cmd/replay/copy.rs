@@ -1,7 +1,6 @@
 //! The new tape that a replay may write: what was played and passed through, and at its end what
 //! the old tape has besides. The old one is never touched.
 
-use std::fs;
 use std::time::Duration;
 
 use tapegate_core::player::Player;
@@ -15,7 +14,7 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use crate::talk;
-use crate::taping::{NewTape, SharedTape};
+use crate::taping::{NewTape, SharedTape, is_same_file};
 
 /// How often the new tape is synced.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -74,7 +73,10 @@ pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordE
     player.each_unused(&mut |from, at_us, bytes| {
         // Latencies are as they were; the moments are those of the copying.
         let since = at_us.saturating_sub(*first_us.get_or_insert(at_us));
-        let at = At { wall_us: now.wall_us + since as i64, mono_ns: now.mono_ns + since * 1000 };
+        let at = At {
+            wall_us: now.wall_us.saturating_add_unsigned(since),
+            mono_ns: now.mono_ns.saturating_add(since.saturating_mul(1000)),
+        };
         deck.feed(at, Event::Received { lane, from, bytes, terminated: true }, &mut |_| {});
         fed += 1;
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {
@@ -91,10 +93,4 @@ pub(super) fn say(tape: &SharedTape) {
     let tape = tape.0.borrow();
     let (client, server) = tape.messages();
     talk::say(&format!("wrote {} messages to {}", client + server, tape.path().display()));
-}
-
-fn is_same_file(one: &std::path::Path, two: &std::path::Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let id = |path| fs::metadata(path).map(|file: fs::Metadata| (file.dev(), file.ino()));
-    matches!((id(one), id(two)), (Ok(one), Ok(two)) if one == two)
 }

@@ -130,12 +130,13 @@ fn conclude(
     if !args.quiet {
         talk::say(summary::text(&summary).trim_end());
     }
+    // A report that cannot be written costs no tape.
+    if let Some(deck) = deck {
+        copy::finish(player, deck).map_err(|error| Failure::new(Exit::Io, error))?;
+    }
     let report = report(args, &summary, clock);
     for path in &args.report {
         reporting::write(&report, path)?;
-    }
-    if let Some(deck) = deck {
-        copy::finish(player, deck).map_err(|error| Failure::new(Exit::Io, error))?;
     }
     Ok(match cause {
         Cause::Signal(number) => Exit::of_signal(*number),

@@ -56,6 +56,14 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
              hint: add --on-unmatched passthrough\n",
         ),
         (
+            &["-r", "t.jsonl", "--report", "r.xml", "--report", "./t.jsonl"],
+            "error: --report `./t.jsonl` would overwrite the tape\n\nhint: name another file\n",
+        ),
+        (
+            &["-r", "t.jsonl", "--record-to", "new.jsonl", "--report", "new.jsonl"],
+            "error: --report `new.jsonl` would overwrite the tape\n\nhint: name another file\n",
+        ),
+        (
             &["-r", "-"],
             "error: standard input is the client's\n\n\
              hint: name a file, or serve clients by --http\n",
