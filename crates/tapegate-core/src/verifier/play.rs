@@ -31,6 +31,9 @@ use super::{Act, Cue};
 use own::is_introduced;
 use owners::Owners;
 
+/// After so much was said at once, the rest is said when there is room for it.
+const SAID_BYTES_MAX: usize = 1 << 20;
+
 /// What a session is played with.
 pub(super) struct Kit<'a, 't> {
     pub(super) tape: &'a mut Tape<'t>,
@@ -40,6 +43,16 @@ pub(super) struct Kit<'a, 't> {
     pub(super) report: &'a mut Report,
     pub(super) now_ns: u64,
     pub(super) act: &'a mut dyn FnMut(Act<'_>),
+    /// How many bytes were said at once.
+    pub(super) said_bytes: usize,
+}
+
+impl Kit<'_, '_> {
+    /// Says one line to the server.
+    fn say(&mut self, line: &[u8]) {
+        self.said_bytes += line.len();
+        (self.act)(Act::Say(line));
+    }
 }
 
 /// One session of the tape.
@@ -124,10 +137,10 @@ enum Purpose {
 }
 
 impl Play {
-    pub(super) fn new(tape: &mut Tape<'_>, session: usize) -> io::Result<Self> {
+    pub(super) fn new(tape: &mut Tape<'_>, session: usize, calls: Calls) -> io::Result<Self> {
         let slots = tape.session(session).to_vec();
         let number = slots.first().map_or(0, |slot| tape.slot(*slot).session + 1);
-        let questions = Questions::read(tape, &slots)?;
+        let questions = Questions::read(tape, &slots, calls == Calls::All)?;
         let stray = |slot: &&u32| {
             let there = tape.slot(**slot);
             let answers = matches!(there.kind, Kind::Response | Kind::Error);
@@ -260,6 +273,10 @@ impl Play {
     fn advance(&mut self, kit: &mut Kit<'_, '_>) -> io::Result<()> {
         self.held_until = None;
         while let Some(&slot) = self.slots.get(self.at) {
+            if kit.said_bytes > SAID_BYTES_MAX {
+                self.held_until = Some(kit.now_ns);
+                return Ok(());
+            }
             let there = kit.tape.slot(slot);
             match (there.from, there.kind) {
                 (Side::Server, _) => self.pass(kit, slot, &there)?,

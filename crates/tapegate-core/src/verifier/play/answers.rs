@@ -6,7 +6,6 @@ use crate::frame::{Envelope, Frame, Kind};
 use crate::lines::Oversize;
 use crate::pending::IdKey;
 
-use super::super::Act;
 use super::super::finding::{About, What};
 use super::super::judge::Verdict;
 use super::super::tools::Tools;
@@ -62,7 +61,7 @@ impl Play {
             Purpose::Introduction => {
                 self.own -= 1;
                 if said.kind() == Kind::Response {
-                    (kit.act)(Act::Say(INITIALIZED));
+                    kit.say(INITIALIZED);
                 }
                 Ok(())
             }
@@ -171,7 +170,7 @@ impl Play {
                 asked.id.as_slice(),
                 b",\"reason\":\"no answer in time\"}}",
             ];
-            (kit.act)(Act::Say(&note.concat()));
+            kit.say(&note.concat());
         }
         self.settle(slot);
         self.unanswered(kit, &about.method, said, kit.tape.slot(slot).pair)?;

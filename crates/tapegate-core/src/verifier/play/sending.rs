@@ -7,7 +7,6 @@ use crate::json::{Edits, member};
 use crate::pending::IdKey;
 use crate::tape::index::{NONE, Slot};
 
-use super::super::Act;
 use super::super::calls::{Calls, Effect};
 use super::super::finding::{About, List, NoteSort, Why};
 use super::super::masked::Masked;
@@ -75,7 +74,7 @@ impl Play {
         let questions = self.questions.wanted_until(now_ns, self.base_ns);
         // Whoever polls does so at the pace of the tape, or would only see how fast we are.
         let pace_us = there.at_us.saturating_sub(self.passed_us);
-        let pace_ns = self.base_ns + (pace_us * 1000).min(kit.timeout_ns);
+        let pace_ns = self.base_ns + pace_us.saturating_mul(1000).min(kit.timeout_ns);
         let pace = (said.is_method("tasks/get") && pace_ns > now_ns).then_some(pace_ns);
         self.held_until = [notices, questions, pace].into_iter().flatten().min();
         if self.held_until.is_none() {
@@ -103,10 +102,7 @@ impl Play {
 
     /// Whether a tool only reads, by the tape and by the live server.
     fn decide_tool(&mut self, kit: &mut Kit<'_, '_>, said: &Envelope<'_>) -> io::Result<Decision> {
-        // Where readers may disagree on the name, nothing is known about the tool.
-        let Some(name) = said.name.filter(|_| !said.repeated) else {
-            return Ok(Decision::Skip(Why::NotAskedFor));
-        };
+        let Some(name) = said.name else { return Ok(Decision::Skip(Why::NotAskedFor)) };
         let name = name.decode();
         let recorded = kit.tape.tools()?;
         if recorded.is_some_and(|tools| tools.hint(&name) != Some(Hint::ReadOnly)) {
@@ -208,7 +204,7 @@ impl Play {
             kit.report.note(About { session: self.number, ..about }, NoteSort::PlaceholderSent);
         }
         kit.report.requests += 1;
-        (kit.act)(Act::Say(&edits.finish()));
+        kit.say(&edits.finish());
         Ok(())
     }
 
@@ -228,7 +224,7 @@ impl Play {
             self.notices.close(slot);
         }
         self.base_ns = kit.now_ns;
-        (kit.act)(Act::Say(&edits.finish()));
+        kit.say(&edits.finish());
         Ok(())
     }
 
@@ -255,6 +251,10 @@ fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
 }
 
 fn effect(said: &Envelope<'_>) -> Effect {
+    // Where readers may disagree on the method or the name, it may be anything.
+    if said.repeated {
+        return Effect::Unknown;
+    }
     let method = said.method.map(|method| method.decode()).unwrap_or_default();
     match said.kind() {
         Kind::Request => Effect::of_request(&method),
