@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use crate::frame::{self, Body, Envelope, Frame, Kind};
+use crate::json::member;
 use crate::pending::IdKey;
 use crate::side::Side;
 use crate::tape::index::NONE;
@@ -90,7 +91,7 @@ pub(super) struct Play {
     left_out: bool,
     /// Requests that stand before the next message, sent and left out, whose answer stands behind.
     open_sent: HashSet<u32>,
-    open_skipped: HashSet<u32>,
+    open_skipped: HashMap<u32, Asking>,
     /// How many requests in a row were not answered, with nothing else said meanwhile.
     silences: u32,
     /// Why the server does not go on.
@@ -113,6 +114,21 @@ struct Asked {
     id: Vec<u8>,
     /// Whether its answer stands before the next message.
     owed: bool,
+}
+
+/// What a request that has no live answer asked for.
+struct Asking {
+    method: String,
+    /// Of a list, where its page starts, as JSON.
+    cursor: Option<Vec<u8>>,
+}
+
+impl Asking {
+    fn of(said: &Envelope<'_>) -> Self {
+        let method = said.method.map(|method| method.decode().into_owned()).unwrap_or_default();
+        let cursor = said.params.and_then(|params| member(params, "cursor"));
+        Self { method, cursor: cursor.map(<[u8]>::to_vec) }
+    }
 }
 
 /// What an answer is waited for with.
@@ -165,7 +181,7 @@ impl Play {
             quiet_until: None,
             left_out: false,
             open_sent: HashSet::new(),
-            open_skipped: HashSet::new(),
+            open_skipped: HashMap::new(),
             silences: 0,
             gone: None,
             owners: Owners::default(),

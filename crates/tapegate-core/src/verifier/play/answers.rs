@@ -9,7 +9,7 @@ use crate::pending::IdKey;
 use super::super::finding::{About, What};
 use super::super::judge::Verdict;
 use super::super::tools::Tools;
-use super::{Kit, Play, Purpose, Waiting};
+use super::{Asking, Kit, Play, Purpose, Waiting};
 
 /// After so many requests in a row that a silent server has not answered, it is given up.
 const SILENCES_MAX: u32 = 3;
@@ -173,7 +173,7 @@ impl Play {
             kit.say(&note.concat());
         }
         self.settle(slot);
-        self.unanswered(kit, &about.method, said, kit.tape.slot(slot).pair)?;
+        self.unanswered(kit, &Asking::of(said), kit.tape.slot(slot).pair)?;
         kit.report.find(about, What::NoAnswer { waited_ms });
         if introduces || self.silences >= SILENCES_MAX {
             self.gone = Some("it does not answer any more".to_owned());

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::frame::{Envelope, Frame, Kind};
-use crate::json::{Edits, member};
+use crate::json::Edits;
 use crate::pending::IdKey;
 use crate::tape::index::{NONE, Slot};
 
@@ -14,7 +14,7 @@ use super::super::minted::{Fate, Token};
 use super::super::tape;
 use super::super::tools::Hint;
 use super::own::own_meta;
-use super::{Asked, Kit, Play, Purpose};
+use super::{Asked, Asking, Kit, Play, Purpose};
 
 /// What is to be done with a client's message.
 enum Decision {
@@ -130,29 +130,28 @@ impl Play {
         self.left_out |= effect(said) != Effect::Discovers;
         if said.kind() == Kind::Request {
             self.owners.note(said, slot);
-            self.open_skipped.insert(slot);
+            self.open_skipped.insert(slot, Asking::of(said));
         }
-        let answer = kit.tape.slot(slot).pair;
-        if answer == NONE {
-            return Ok(());
-        }
-        let method = said.method.map(|method| method.decode()).unwrap_or_default();
-        self.unanswered(kit, &method, said, answer)
+        Ok(())
     }
 
     /// Notes that the live server does not give the answer in slot `answer`.
     pub(super) fn unanswered(
         &mut self,
         kit: &mut Kit<'_, '_>,
-        method: &str,
-        said: &Envelope<'_>,
+        asking: &Asking,
         answer: u32,
     ) -> io::Result<()> {
+        let method = asking.method.as_str();
+        let list = List::of_method(method);
+        // Who sends lists only hands back nothing but cursors.
+        if kit.calls == Calls::List && list.is_none() {
+            return Ok(());
+        }
         let text = kit.tape.text(answer)?;
         let result = Frame::read(&text).envelope().and_then(|said| said.result);
         self.minted.learn(method, result.unwrap_or_default(), None);
-        let cursor = said.params.and_then(|params| member(params, "cursor"));
-        let list = List::of_method(method).zip(cursor);
+        let list = list.zip(asking.cursor.as_deref());
         if let Some(first) = list.and_then(|(list, cursor)| self.listings.follows(list, cursor)) {
             // The live list may have ended earlier; what was on this page still counts.
             let gone = matches!(list, Some((_, cursor)) if self.minted.fate(Token::Cursor, method, cursor) == Fate::Lost);
