@@ -209,52 +209,66 @@ static inline bool put_reply(struct bytes *out, const char *line, size_t len) {
     return span_is(e.method, "\"tools/call\"");
 }
 
-// Ids have a fixed width, so that a message is a template with seven digits to fill in.
+// Ids have a fixed width, so that a message is a template with seven digits to fill in. A tape was
+// recorded by a client with other ids than those that the load generators use.
 #define ID_FIRST 1000000u
+#define ID_TAPE 5000000u
 #define ID_DIGITS 7
+#define CALLS_MAX 4000000u
 
 static inline void put_id(char *at, uint32_t id) {
     for (int i = ID_DIGITS - 1; i >= 0; i--, id /= 10) at[i] = (char)('0' + id % 10);
 }
 
+// A call or its answer, and where its id and its text stand.
 struct call {
     char *data;
-    size_t len, id_at;
+    size_t len, id_at, text_at;
 };
 
+static inline struct call call_at(char *data, size_t len) {
+    struct span id = read_envelope(data, data + len).id, text = call_text(data, len);
+    return (struct call){data, len, (size_t)(id.at - data), (size_t)(text.at - data)};
+}
+
 static inline struct call make_call(size_t text_len, const char *tail) {
-    static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":";
-    static const char middle[] = ",\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"";
     struct bytes b = {0};
-    bytes_text(&b, head);
-    bytes_text(&b, "0000000");
-    bytes_text(&b, middle);
+    bytes_text(&b, "{\"jsonrpc\":\"2.0\",\"id\":0000000,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"");
     memset(bytes_reserve(&b, text_len), 'x', text_len);
     b.end += text_len;
     bytes_text(&b, "\"}}}");
     bytes_text(&b, tail);
-    return (struct call){b.data, b.end, sizeof head - 1};
+    return call_at(b.data, b.end);
 }
+
+// Call n asks for a text that starts with its number, so that no two calls are the same.
+static inline void number_call(struct call *call, uint32_t n) { put_id(call->data + call->text_at, n); }
 
 #define INITIALIZE \
     "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"" PROTOCOL \
     "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"bench-load\",\"version\":\"1\"}}}"
 #define INITIALIZED "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"
 
-// What became of the calls: each must be answered once, with a result, with its text whole.
+// What became of the calls: each must be answered once, with a result, with its text whole. Where
+// they are numbered, the text must be that of the call.
 struct tally {
     uint8_t *seen;
     uint32_t sent, once, twice, unknown, failed;
+    bool numbered;
 };
 
-static inline void tally_reply(struct tally *t, const char *line, size_t len, size_t text_len) {
+// `most` ids are known, answered or not.
+static inline void tally_reply(struct tally *t, const char *line, size_t len, size_t text_len, uint32_t most) {
     struct envelope e = read_envelope(line, line + len);
     if (e.id.len == 0 || e.method.len > 0) return;
     uint32_t id = (uint32_t)strtoul(e.id.at, NULL, 10) - ID_FIRST;
-    if (e.id.len != ID_DIGITS || id >= t->sent) t->unknown++;
+    if (e.id.len != ID_DIGITS || id >= most) t->unknown++;
     else if (t->seen[id]++) t->twice++;
     else t->once++;
-    if (call_text(e.result.at, e.result.len).len != text_len) t->failed++;
+    struct span text = call_text(e.result.at, e.result.len);
+    char number[ID_DIGITS];
+    put_id(number, id);
+    if (text.len != text_len || (t->numbered && memcmp(text.at, number, ID_DIGITS) != 0)) t->failed++;
 }
 
 static inline void print_tally(const struct tally *t) {

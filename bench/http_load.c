@@ -112,7 +112,7 @@ static struct result run(struct lane *lanes, int ep, const struct options *o) {
             }
             struct span json = answer_json(h);
             uint32_t before = t->once;
-            tally_reply(t, json.at, json.len, o->text_len);
+            tally_reply(t, json.at, json.len, o->text_len, t->sent);
             if (t->once > before) r.ns[before] = last - l->begin;
             l->in.start += h.len;
             if (t->sent < o->count && last < deadline) send_next(l, o, &call, t);

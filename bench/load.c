@@ -5,7 +5,10 @@
 //   load latency  [options] -- CMD...   one call at a time: percentiles of the round trip
 //   load flood    [options] -- CMD...   --window calls outstanding: calls per second, losses
 //   load memory   [options] -- CMD...   resident memory at rest, at the peak and after large calls
-//   load start    [options] -- CMD...   time from fork to the first reply, --count runs
+//   load start    [options] -- CMD...   time from fork to the first reply, --count runs; memory then
+//
+// With --numbered 1 each call asks for its own text, as a tape written by `tape` has it; with
+// --shuffled 1 in another order.
 #include "proc.h"
 
 #define READ_BYTES (1024 * 1024)
@@ -15,6 +18,7 @@ struct options {
     const char *mode;
     uint32_t count, window;
     int core;
+    bool numbered, shuffled;
     size_t text_len;
     double seconds_max, stall_s;
     char **command;
@@ -121,6 +125,19 @@ static bool exchange(struct subject *s, struct bytes *out, double stall_s) {
     return !s->closed && wait_for(s, bytes_len(out) > 0, stall_s);
 }
 
+// The numbers below `count` in an order without rhyme, the same each time.
+static uint32_t *shuffle(uint32_t count) {
+    uint32_t *order = calloc(count, sizeof *order);
+    uint64_t state = 88172645463325252u;
+    for (uint32_t i = 0; i < count; i++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        uint32_t at = (uint32_t)(state % (i + 1));
+        order[i] = order[at];
+        order[at] = i;
+    }
+    return order;
+}
+
 struct flood {
     struct tally tally;
     double seconds, cpu_us;
@@ -130,25 +147,30 @@ struct flood {
 static struct flood run_flood(struct subject *s, const struct options *o, uint32_t count, uint32_t window) {
     struct call call = make_call(o->text_len, "\n");
     struct bytes out = {0};
-    struct flood f = {.tally.seen = calloc(count + 1, 1)};
+    struct flood f = {.tally = {.seen = calloc(count + 1, 1), .numbered = o->numbered}};
+    uint32_t *order = o->shuffled ? shuffle(count) : NULL;
     uint64_t cpu = cpu_ns(s->pid), begin = now_ns(), last = begin;
     uint64_t deadline = begin + (uint64_t)(o->seconds_max * 1e9);
     while (f.tally.once < count) {
         bool more = f.tally.sent < count && last < deadline;
         if (!more && f.tally.once == f.tally.sent) break;
         while (more && bytes_len(&out) < WRITE_BYTES && f.tally.sent < count && f.tally.sent - f.tally.once < window) {
-            put_id(call.data + call.id_at, ID_FIRST + f.tally.sent++);
+            uint32_t n = order ? order[f.tally.sent] : f.tally.sent;
+            put_id(call.data + call.id_at, ID_FIRST + n);
+            if (o->numbered) number_call(&call, n);
             bytes_put(&out, call.data, call.len);
+            f.tally.sent++;
         }
         if (!exchange(s, &out, o->stall_s)) break;
         struct span line;
-        while (next_line(s, &line)) tally_reply(&f.tally, line.at, line.len, o->text_len);
+        while (next_line(s, &line)) tally_reply(&f.tally, line.at, line.len, o->text_len, count);
         last = now_ns();
     }
     f.seconds = (double)(last - begin) / 1e9;
     f.cpu_us = (double)(cpu_ns(s->pid) - cpu) / 1e3;
     free(out.data);
     free(call.data);
+    free(order);
     free(f.tally.seen);
     f.tally.seen = NULL;
     return f;
@@ -165,19 +187,21 @@ static void flood(struct subject *s, const struct options *o) {
 static void latency(struct subject *s, const struct options *o) {
     struct call call = make_call(o->text_len, "\n");
     uint64_t *ns = calloc(o->count, sizeof *ns);
-    struct tally t = {.seen = calloc(o->count, 1)};
+    struct tally t = {.seen = calloc(o->count, 1), .numbered = o->numbered};
     struct span line;
     uint64_t cpu = cpu_ns(s->pid), deadline = now_ns() + (uint64_t)(o->seconds_max * 1e9);
     bool alive = true;
     while (alive && t.sent < o->count && now_ns() < deadline) {
-        put_id(call.data + call.id_at, ID_FIRST + t.sent++);
+        put_id(call.data + call.id_at, ID_FIRST + t.sent);
+        if (o->numbered) number_call(&call, t.sent);
+        t.sent++;
         uint64_t begin = now_ns();
         write_all(s->to, call.data, call.len);
         while (t.once < t.sent) {
             alive = !s->closed && wait_for(s, false, o->stall_s);
             if (!alive) break;
             take_more(s);
-            while (next_line(s, &line)) tally_reply(&t, line.at, line.len, o->text_len);
+            while (next_line(s, &line)) tally_reply(&t, line.at, line.len, o->text_len, t.sent);
         }
         if (alive) ns[t.sent - 1] = now_ns() - begin;
     }
@@ -206,23 +230,26 @@ static bool start(const struct options *o) {
     uint64_t *ns = calloc(o->count, sizeof *ns), *stop_ns = calloc(o->count, sizeof *ns);
     uint32_t done = 0;
     int code = 0;
+    long rss_kb = 0, peak_kb = 0;
     uint64_t deadline = now_ns() + (uint64_t)(o->seconds_max * 1e9);
     for (; done < o->count && now_ns() < deadline; done++) {
         uint64_t begin = now_ns();
         struct subject s = subject_start(o->command);
         bool ok = handshake(&s, o->stall_s);
         ns[done] = now_ns() - begin;
+        rss_kb = status_kb(s.pid, "VmRSS");
+        peak_kb = status_kb(s.pid, "VmHWM");
         stop_ns[done] = (uint64_t)(subject_stop(&s, &code) * 1e6);
         if (!ok) return false;
     }
-    printf("{\"mode\":\"start\",\"count\":%u,\"start_ms\":%.3f,\"stop_ms\":%.3f,\"code\":%d}\n", done,
-           percentile_us(ns, done, 0.5) / 1e3, percentile_us(stop_ns, done, 0.5) / 1e3, code);
+    printf("{\"mode\":\"start\",\"count\":%u,\"start_ms\":%.3f,\"stop_ms\":%.3f,\"rss_kb\":%ld,\"peak_kb\":%ld,\"code\":%d}\n",
+           done, percentile_us(ns, done, 0.5) / 1e3, percentile_us(stop_ns, done, 0.5) / 1e3, rss_kb, peak_kb, code);
     return true;
 }
 
 static struct options parse(int argc, char **argv) {
     static const char text[] = "load latency|flood|memory|start [--count N] [--window N] [--text BYTES] "
-                               "[--core N] [--seconds-max S] [--stall S] -- CMD...";
+                               "[--numbered 1] [--shuffled 1] [--core N] [--seconds-max S] [--stall S] -- CMD...";
     struct options o = {.count = 1000, .window = 1, .core = -1, .text_len = 16, .seconds_max = 60, .stall_s = 5};
     if (argc < 2) usage(text);
     o.mode = argv[1];
@@ -232,6 +259,8 @@ static struct options parse(int argc, char **argv) {
         if (strcmp(argv[i], "--count") == 0) o.count = (uint32_t)value;
         else if (strcmp(argv[i], "--window") == 0) o.window = (uint32_t)value;
         else if (strcmp(argv[i], "--core") == 0) o.core = (int)value;
+        else if (strcmp(argv[i], "--numbered") == 0) o.numbered = value != 0;
+        else if (strcmp(argv[i], "--shuffled") == 0) o.shuffled = value != 0;
         else if (strcmp(argv[i], "--text") == 0) o.text_len = (size_t)value;
         else if (strcmp(argv[i], "--seconds-max") == 0) o.seconds_max = value;
         else if (strcmp(argv[i], "--stall") == 0) o.stall_s = value;

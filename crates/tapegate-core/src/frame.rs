@@ -45,9 +45,14 @@ pub enum Garbage {
 impl<'a> Frame<'a> {
     /// Reads the bytes of one message, line ending not included. Never fails.
     pub fn read(bytes: &'a [u8]) -> Self {
+        Self::read_along(bytes, &mut ())
+    }
+
+    /// Reads the bytes of one message, while `along` goes along with its params.
+    pub(crate) fn read_along(bytes: &'a [u8], along: &mut impl Along<'a>) -> Self {
         let mut frame = Self { bytes, body: Body::Garbage(Garbage::Empty) };
         let empty = bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
-        if !empty && let Err(fault) = scan(bytes, &mut frame.body) {
+        if !empty && let Err(fault) = scan(bytes, &mut frame.body, along) {
             frame.body = Body::Garbage(Garbage::NotJson(fault));
         }
         frame
@@ -77,13 +82,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn scan<'a>(bytes: &'a [u8], body: &mut Body<'a>) -> Result<(), Fault> {
+fn scan<'a>(bytes: &'a [u8], body: &mut Body<'a>, along: &mut impl Along<'a>) -> Result<(), Fault> {
     let mut cursor = Cursor::new(bytes)?;
     match cursor.kind()? {
         JsonKind::Object => {
             *body = Body::Message(Envelope::default());
             if let Body::Message(envelope) = body {
-                envelope.scan(&mut cursor, &mut ())?;
+                envelope.scan(&mut cursor, along)?;
             }
         }
         JsonKind::Array => {

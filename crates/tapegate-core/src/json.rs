@@ -23,12 +23,12 @@ mod strings;
 
 pub use compact::compact;
 pub use cursor::{Cursor, Kind};
-pub use member::{member, string};
+pub use member::{first_member, member, string};
 pub use number::Number;
 pub use place::{Hop, Place};
 pub(crate) use runs::Depth;
 pub use scalars::Scalars;
-pub use splice::Edits;
+pub use splice::{Edits, place_of};
 pub use strings::{Str, write_exact, write_str};
 
 /// Where text stops being JSON, and why.

@@ -62,7 +62,7 @@ pub struct IdKey(Small);
 
 /// Up to 22 bytes without a heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Small {
+pub(crate) enum Small {
     Inline(u8, [u8; 22]),
     Heap(Box<[u8]>),
 }
@@ -91,22 +91,22 @@ impl Hash for Small {
 }
 
 impl Small {
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Inline(len, bytes) => &bytes[..usize::from(*len)],
             Self::Heap(bytes) => bytes,
         }
     }
 
-    fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut inline = [0; 22];
-        if bytes.len() > inline.len() {
-            return Self::Heap(bytes.into());
+        match inline.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Self::Inline(bytes.len() as u8, inline)
+            }
+            None => Self::Heap(bytes.into()),
         }
-        for (place, byte) in inline.iter_mut().zip(bytes) {
-            *place = *byte;
-        }
-        Self::Inline(bytes.len() as u8, inline)
     }
 }
 

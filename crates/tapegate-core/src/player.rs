@@ -126,7 +126,7 @@ pub struct Player {
     tape: Tape,
     options: Options,
     desk: Desk,
-    seats: HashMap<Seat, Live>,
+    seats: HashMap<Seat, Live, foldhash::fast::RandomState>,
     /// The one place on the tape, where all sessions share it.
     shared_run: Option<Run>,
     /// How often each session of the tape is being played or was.
@@ -157,7 +157,7 @@ impl Player {
             tape,
             options,
             desk: Desk::new(notice),
-            seats: HashMap::new(),
+            seats: HashMap::default(),
             shared_run: global.then(|| Run::new(0, Part::Whole)),
             played,
             sessions: 0,

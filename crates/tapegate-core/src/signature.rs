@@ -15,13 +15,14 @@ mod walk;
 
 use std::borrow::Cow;
 
-use crate::frame::{Envelope, Frame};
+use crate::frame::{Envelope, Frame, Kind};
 use crate::json::path::Path;
-use crate::json::{Cursor, Fault, Number, Str};
+use crate::json::{self, Cursor, Fault, Number, Str};
 use seed::{Lanes, Seed, Tag};
 use walk::{Event, Walk};
 
 pub(crate) use digest::Digest;
+pub(crate) use seed::Key;
 
 /// What a request asks for.
 ///
@@ -73,6 +74,11 @@ impl Signer {
         self.signature(said, digest.finish())
     }
 
+    /// What an id, a progress token or the name of a session means.
+    pub(crate) fn key(&self, raw: &[u8]) -> Key {
+        self.seed.key(raw)
+    }
+
     fn signature(&self, said: &Envelope<'_>, params: Lanes) -> Signature {
         let mut decoded = Vec::new();
         let method = said.method.unwrap_or(Str { raw: b"", escaped: false });
@@ -87,13 +93,36 @@ impl Signer {
         Signature { hash: self.seed.mix(named, params).wide(), like: like.narrow() }
     }
 
+    /// Reads a message, and finds what it asks for if it is a request.
+    pub(crate) fn read<'a>(&self, bytes: &'a [u8]) -> (Frame<'a>, Option<Signature>) {
+        let mut digest = self.digest();
+        let frame = match &mut digest {
+            Some(digest) => Frame::read_along(bytes, digest),
+            None => Frame::read(bytes),
+        };
+        let request = frame.envelope().filter(|said| said.kind() == Kind::Request);
+        let signature = request.map(|said| match &digest {
+            Some(digest) => self.signed(said, digest),
+            None => self.sign(bytes, said),
+        });
+        (frame, signature)
+    }
+
     /// Whether two requests with the same signature do ask for the same, and not only by chance.
     pub fn same(&self, one: &[u8], two: &[u8]) -> bool {
-        if one == two {
+        match Frame::read(two).envelope() {
+            Some(said) => self.same_as(one, two, said),
+            None => one == two,
+        }
+    }
+
+    /// The same where `said` tells what `two` says.
+    pub(crate) fn same_as(&self, one: &[u8], two: &[u8], said: &Envelope<'_>) -> bool {
+        if same_but_for_id(one, two, said) {
             return true;
         }
-        let (one, two) = (Frame::read(one), Frame::read(two));
-        let (Some(one), Some(two)) = (one.envelope(), two.envelope()) else { return false };
+        let (frame, two) = (Frame::read(one), said);
+        let Some(one) = frame.envelope() else { return false };
         if !same_method(one, two) {
             return false;
         }
@@ -139,6 +168,20 @@ fn subject<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
         b"resources/read" | b"resources/subscribe" | b"resources/unsubscribe" => said.uri,
         _ => None,
     }
+}
+
+/// Whether two texts are the same to the byte, but for an id without special characters. Most
+/// clients write a request again as they wrote it before.
+fn same_but_for_id(one: &[u8], two: &[u8], said: &Envelope<'_>) -> bool {
+    let Some(place) = said.id.and_then(|id| json::place_of(id, two)) else { return one == two };
+    let (before, after) = (&two[..place.start], &two[place.end..]);
+    let id = one.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    id.is_some_and(|id| match id {
+        [] => false,
+        [b'"', inner @ .., b'"'] => inner.iter().all(plain),
+        bare => bare.iter().all(plain),
+    })
 }
 
 fn same_method(one: &Envelope<'_>, two: &Envelope<'_>) -> bool {

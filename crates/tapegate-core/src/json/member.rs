@@ -9,6 +9,20 @@ pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     last_member(text, name).ok().flatten()
 }
 
+/// The raw text of the first member `name` of the object `text`. What follows it is not looked at.
+pub fn first_member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut cursor = Cursor::checked(text);
+    let mut first = true;
+    cursor.open().ok().filter(|kind| *kind == Kind::Object)?;
+    while let Some(key) = cursor.key(&mut first).ok()? {
+        let value = cursor.value().ok()?;
+        if key.is(name) {
+            return Some(value);
+        }
+    }
+    None
+}
+
 /// What the JSON string `text` means, or `None` if it is no string.
 pub fn string(text: &[u8]) -> Option<Cow<'_, str>> {
     let mut cursor = Cursor::new(text).ok()?;
@@ -48,5 +62,13 @@ mod tests {
         assert_eq!(member(b"[1]", "a"), None);
         assert_eq!(string(br#""x\n""#).as_deref(), Some("x\n"));
         assert_eq!(string(b"1"), None);
+    }
+
+    #[test]
+    fn the_first_of_several_members_is_found_without_looking_further() {
+        assert_eq!(first_member(br#" {"b":{"a":0},"\u0061": 1 ,"a":2}"#, "a"), Some(&b"1"[..]));
+        assert_eq!(first_member(br#"{"a":1,!"#, "a"), Some(&b"1"[..]));
+        assert_eq!(first_member(br#"{"b":1}"#, "a"), None);
+        assert_eq!(first_member(br#"["a",1]"#, "a"), None);
     }
 }

@@ -1,6 +1,14 @@
 //! Replacing a few values in a text and leaving every other byte alone.
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+/// Where `part` stands in `text`, if it is a slice of it.
+pub fn place_of(part: &[u8], text: &[u8]) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let end = start.checked_add(part.len())?;
+    (end <= text.len()).then_some(start..end)
+}
 
 /// A text, and what is to be replaced in it.
 pub struct Edits<'a> {
@@ -16,9 +24,7 @@ impl<'a> Edits<'a> {
 
     /// Replaces `part`, which must be a slice of the text, by `with`.
     pub fn replace(&mut self, part: &[u8], with: &[u8]) {
-        let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let end = start.wrapping_add(part.len());
-        if start <= end && end <= self.text.len() {
+        if let Some(Range { start, end }) = place_of(part, self.text) {
             self.parts.push((start, end, with.to_vec()));
         }
     }

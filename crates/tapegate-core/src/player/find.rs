@@ -17,6 +17,8 @@ const CURSORS_MAX: usize = 64;
 pub(super) enum Found {
     /// A request that asks for exactly the same.
     Same(u32),
+    /// A request that asks for exactly the same, though in order another one comes first.
+    Early(u32),
     /// A request for the same thing with other params.
     Differing(u32),
     /// A request that comes near enough.
@@ -39,7 +41,9 @@ pub(super) enum Found {
 impl Found {
     pub(super) fn ask(&self) -> Option<u32> {
         match self {
-            Self::Same(ask) | Self::Differing(ask) | Self::Near { ask, .. } => Some(*ask),
+            Self::Same(ask) | Self::Early(ask) | Self::Differing(ask) | Self::Near { ask, .. } => {
+                Some(*ask)
+            }
             Self::Nothing { .. } => None,
         }
     }
@@ -77,33 +81,39 @@ fn in_order(
     if tape.is_of_tasks(asked.signature) {
         return by_request(tape, options, run, asked);
     }
-    if run.peek(tape).is_none() {
+    let mut next = run.peek(tape);
+    if next.is_none() {
         match options.on_exhausted {
             OnExhausted::Cycle if run.has_begun() => run.rewind(),
             OnExhausted::Last => return last_like(tape, run, asked),
             _ => {}
         }
+        next = run.peek(tape);
     }
-    while let Some(ask) = run.peek(tape).filter(|ask| tape.is_failed_probe(*ask)) {
+    while let Some(ask) = next.filter(|ask| tape.is_failed_probe(*ask)) {
         if tape.is_like(ask, asked)? {
             break;
         }
         run.skip();
+        next = run.peek(tape);
     }
-    let Some(ask) = run.peek(tape) else {
+    let Some(ask) = next else {
         return Ok(Found::Nothing { reason: Reason::TapeEnded, expected: None });
     };
     let found = if tape.is_same(ask, asked)? {
         Found::Same(ask)
-    } else if let Some(ahead) = made_side_by_side(tape, run, asked)? {
-        run.take_ahead(ahead);
+    } else if let Some(ahead) = first_same(tape, asked, run.side_by_side(tape))? {
+        run.take_ahead(tape, ahead);
         return Ok(Found::Same(ahead));
+    } else if let Some(ahead) = first_same(tape, asked, run.row(tape, asked.signature))? {
+        run.take_ahead(tape, ahead);
+        return Ok(Found::Early(ahead));
     } else if !exact && tape.is_like(ask, asked)? && !is_recorded(tape, asked)? {
         Found::Differing(ask)
     } else {
         return Ok(Found::Nothing { reason: Reason::OutOfOrder, expected: Some(ask) });
     };
-    run.advance(ask);
+    run.advance(tape, ask);
     Ok(found)
 }
 
@@ -120,9 +130,9 @@ fn is_recorded(tape: &mut Tape, asked: &Asked<'_>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The same request among those whose order was chance.
-fn made_side_by_side(tape: &mut Tape, run: &Run, asked: &Asked<'_>) -> io::Result<Option<u32>> {
-    for ask in run.side_by_side(tape).into_iter().skip(1) {
+/// The first of these requests that is the same.
+fn first_same(tape: &mut Tape, asked: &Asked<'_>, among: Vec<u32>) -> io::Result<Option<u32>> {
+    for ask in among {
         if tape.is_same(ask, asked)? {
             return Ok(Some(ask));
         }
@@ -155,15 +165,15 @@ fn by_request(
         return Ok(Found::Nothing { reason: Reason::NotRecorded, expected: None });
     };
     if let Some(ask) = unused(tape, run, head, asked)? {
-        run.take(head, ask);
+        run.take(tape, head, ask);
         return Ok(Found::Same(ask));
     }
-    match (options.on_exhausted, run.last(head)) {
+    match (options.on_exhausted, run.last(tape, head)) {
         (OnExhausted::Last, Some(ask)) => Ok(Found::Same(ask)),
         (OnExhausted::Cycle, Some(_)) => {
             run.renew(tape, head);
             let again = unused(tape, run, head, asked)?;
-            again.iter().for_each(|ask| run.take(head, *ask));
+            again.iter().for_each(|ask| run.take(tape, head, *ask));
             let nothing = Found::Nothing { reason: Reason::Exhausted, expected: None };
             Ok(again.map_or(nothing, Found::Same))
         }
@@ -175,8 +185,6 @@ fn by_request(
 
 /// The first unused request that is the same; of the run's own session before any other.
 fn unused(tape: &mut Tape, run: &mut Run, head: u32, asked: &Asked<'_>) -> io::Result<Option<u32>> {
-    let params = asked.said.params;
-    let cursor = params.and_then(|params| json::member(params, "cursor"));
     let several = tape.index.sessions().len() > 1 && run.session().is_some();
     let passes: &[bool] = if several { &[true, false] } else { &[false] };
     for &own in passes {
@@ -184,7 +192,8 @@ fn unused(tape: &mut Tape, run: &mut Run, head: u32, asked: &Asked<'_>) -> io::R
         while ask != NONE && looked < CURSORS_MAX {
             let foreign = own && Some(tape.session_of(ask)) != run.session();
             if !foreign && !run.is_used(ask) && tape.is_same(ask, asked)? {
-                if cursor.is_none() || tape.has_cursor(ask, cursor)? {
+                let no_choice = first.is_none() && tape.index.next_same(ask) == NONE;
+                if no_choice || has_same_cursor(tape, ask, asked)? {
                     return Ok(Some(ask));
                 }
                 first.get_or_insert(ask);
@@ -197,6 +206,12 @@ fn unused(tape: &mut Tape, run: &mut Run, head: u32, asked: &Asked<'_>) -> io::R
         }
     }
     Ok(None)
+}
+
+/// Whether a recorded request has the same `cursor`, or none is asked for.
+fn has_same_cursor(tape: &mut Tape, ask: u32, asked: &Asked<'_>) -> io::Result<bool> {
+    let cursor = asked.said.params.and_then(|params| json::member(params, "cursor"));
+    Ok(cursor.is_none() || tape.has_cursor(ask, cursor)?)
 }
 
 fn by_likeness(
@@ -231,7 +246,7 @@ fn by_likeness(
     match best.filter(|(score, ..)| *score >= threshold) {
         Some((score, _, ask)) => {
             let head = tape.index.first_same(tape.index.ask(ask).signature).unwrap_or(ask);
-            run.take(head, ask);
+            run.take(tape, head, ask);
             let paths = fuzzy::differing(&tape.signer.canonical(asked.text), &tape.canonical(ask)?);
             Ok(Found::Near { ask, score, paths, ties })
         }

@@ -7,7 +7,7 @@ use super::behind::Behind;
 use super::run::Run;
 use super::scene::{Scene, Wait};
 use crate::actor::Act;
-use crate::frame::{Frame, same_id};
+use crate::frame::same_id;
 use crate::json::{self, Edits};
 use crate::pending::IdKey;
 
@@ -76,7 +76,7 @@ impl Live {
             self.waiting.push(Reverse((due, scene.number)));
         }
         if let (Some(id), false) = (&scene.id, scene.answered) {
-            let scenes = self.by_id.entry(IdKey::new(id)).or_default();
+            let scenes = self.by_id.entry(IdKey::new(id.bytes())).or_default();
             if !scenes.contains(&scene.number) {
                 scenes.push(scene.number);
             }
@@ -88,7 +88,7 @@ impl Live {
     pub(super) fn take(&mut self, number: u32) -> Option<Scene> {
         let scene = self.scenes.remove(&number)?;
         if let Some(id) = &scene.id {
-            let key = IdKey::new(id);
+            let key = IdKey::new(id.bytes());
             if let Some(scenes) = self.by_id.get_mut(&key) {
                 scenes.retain(|other| *other != number);
                 if scenes.is_empty() {
@@ -280,25 +280,24 @@ impl Live {
         }
     }
 
-    /// Gives an answer with the id of the live request, now or with its batch.
+    /// Gives an answer, in which `recorded` is the id, with the id of the live request, now or
+    /// with its batch.
     pub(super) fn answer(
         &mut self,
         line: &[u8],
+        recorded: Option<&[u8]>,
         id: Option<&[u8]>,
         batch: Option<u32>,
         act: &mut dyn FnMut(Act<'_>),
     ) {
-        let frame = Frame::read(line);
-        let recorded = frame.envelope().and_then(|said| said.id);
         let (Some(recorded), Some(id)) = (recorded, id) else { return };
         if batch.is_some() {
             let mut edits = Edits::new(line);
             edits.replace(recorded, id);
             return self.give(edits.finish().into_owned(), batch, act);
         }
-        let start = (recorded.as_ptr() as usize).wrapping_sub(line.as_ptr() as usize);
-        let (before, rest) = line.split_at(start.min(line.len()));
-        act(Act::Say(&[before, id, &rest[recorded.len().min(rest.len())..]]));
+        let Some(place) = json::place_of(recorded, line) else { return };
+        act(Act::Say(&[&line[..place.start], id, &line[place.end..]]));
     }
 
     /// Gives an answer as it is, now or with its batch.

@@ -12,8 +12,8 @@ use super::tape::Tape;
 use super::{Options, ServerMessages};
 use crate::actor::Act;
 use crate::frame::{Envelope, Frame, Kind, same_id};
-use crate::json::Edits;
-use crate::pending::IdKey;
+use crate::json::{self, Edits};
+use crate::pending::{IdKey, Small};
 use crate::side::Side;
 use crate::tape::index::{NONE, Slot};
 use crate::time::At;
@@ -33,7 +33,7 @@ pub(super) struct Scene {
     /// The next message to play.
     next: u32,
     /// The live request's id; a notification has none.
-    pub(super) id: Option<Box<[u8]>>,
+    pub(super) id: Option<Small>,
     /// Whether the answer goes into a batch, and which.
     pub(super) batch: Option<u32>,
     /// What the recorded request called itself.
@@ -95,7 +95,7 @@ impl Scene {
         batch: Option<u32>,
         tape: &mut Tape,
     ) -> io::Result<Self> {
-        self.id = said.id.map(Into::into);
+        self.id = said.id.map(Small::new);
         self.batch = batch;
         let slot = tape.index.slot(self.anchor);
         // Where only the answer follows, nothing of the request is repeated.
@@ -193,7 +193,9 @@ impl Scene {
             Kind::Response | Kind::Error if slot.pair == self.anchor => {
                 self.answered = true;
                 let line = context.tape.line(slot)?;
-                live.answer(&line, self.id.as_deref(), self.batch, act);
+                let last = slot.repeated.then(|| json::member(&line, "id"));
+                let recorded = last.unwrap_or_else(|| json::first_member(&line, "id"));
+                live.answer(&line, recorded, self.id.as_ref().map(Small::bytes), self.batch, act);
             }
             Kind::Notification if context.options.server_messages != ServerMessages::None => {
                 let line = context.tape.line(slot)?;

@@ -96,10 +96,11 @@ impl Tape {
     /// Whether a request was a probe for a later revision than the server knew. Clients that know
     /// one revision only do not probe.
     pub(super) fn is_failed_probe(&self, ask: u32) -> bool {
+        if self.index.ask(ask).signature.like != self.discover.like {
+            return false;
+        }
         let slot = self.slot_of(ask);
-        self.index.ask(ask).signature.like == self.discover.like
-            && slot.pair != NONE
-            && self.index.slot(slot.pair).kind == Kind::Error
+        slot.pair != NONE && self.index.slot(slot.pair).kind == Kind::Error
     }
 
     /// Whether the tape has a `server/discover`.
@@ -139,6 +140,15 @@ impl Tape {
         Ok(self.signer.canonical(self.bodies.body(slot.offset, slot.length)?))
     }
 
+    /// Reads what a client said. Where that is a request and the tape is not redacted, what it
+    /// asks for is found at once.
+    pub(super) fn read<'a>(&self, line: &'a [u8]) -> (Frame<'a>, Option<Signature>) {
+        match self.mask {
+            Some(_) => (Frame::read(line), None),
+            None => self.signer.read(line),
+        }
+    }
+
     /// Redacts what a client said as the tape is redacted.
     pub(super) fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         match &self.mask {
@@ -153,8 +163,14 @@ impl Tape {
             return Ok(false);
         }
         let slot = self.slot_of(ask);
+        if slot.pair != NONE {
+            // It will nearly always be the same, and its answer be given.
+            let answer = self.index.slot(slot.pair);
+            let end = answer.offset + u64::from(answer.length);
+            self.bodies.expect(slot.offset, end.saturating_sub(slot.offset));
+        }
         let text = self.bodies.body(slot.offset, slot.length)?;
-        Ok(self.signer.same(text, asked.text))
+        Ok(self.signer.same_as(text, asked.text, asked.said))
     }
 
     /// Whether a recorded request asks for the same thing, with other params perhaps.

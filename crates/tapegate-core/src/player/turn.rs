@@ -13,6 +13,7 @@ use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Frame, Kind, error_reply};
 use crate::json;
 use crate::lines::Oversize;
+use crate::signature::Signature;
 use crate::tape::index::NONE;
 use crate::time::At;
 
@@ -39,9 +40,9 @@ pub(super) struct Turn<'a, 'b> {
 impl Turn<'_, '_> {
     /// Takes a line of the client.
     pub(super) fn said(&mut self, line: &[u8]) -> io::Result<()> {
-        let frame = Frame::read(line);
+        let (frame, signature) = self.context.tape.read(line);
         match frame.body() {
-            Body::Message(said) => self.message(frame.text(), said, None)?,
+            Body::Message(said) => self.message(frame.text(), said, signature, None)?,
             Body::Batch => self.batch(line)?,
             Body::Garbage(frame::Garbage::Empty) => {}
             Body::Garbage(garbage) => {
@@ -65,7 +66,7 @@ impl Turn<'_, '_> {
         let batch = Some(self.live.open_batch());
         for part in &parts {
             match part.envelope() {
-                Some(said) => self.message(part.text(), said, batch)?,
+                Some(said) => self.message(part.text(), said, None, batch)?,
                 None => self.refuse(b"null", CODE_INVALID, "an element that is no object", batch),
             }
         }
@@ -73,9 +74,15 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    fn message(&mut self, text: &[u8], said: &Envelope<'_>, batch: Option<u32>) -> io::Result<()> {
+    fn message(
+        &mut self,
+        text: &[u8],
+        said: &Envelope<'_>,
+        signature: Option<Signature>,
+        batch: Option<u32>,
+    ) -> io::Result<()> {
         match said.kind() {
-            Kind::Request => self.request(text, said, batch),
+            Kind::Request => self.request(text, said, signature, batch),
             Kind::Notification => self.notification(text, said),
             Kind::Response | Kind::Error => self.reply(text, said),
             Kind::Other => {
@@ -86,7 +93,13 @@ impl Turn<'_, '_> {
         }
     }
 
-    fn request(&mut self, text: &[u8], said: &Envelope<'_>, batch: Option<u32>) -> io::Result<()> {
+    fn request(
+        &mut self,
+        text: &[u8],
+        said: &Envelope<'_>,
+        signature: Option<Signature>,
+        batch: Option<u32>,
+    ) -> io::Result<()> {
         let id = said.id.unwrap_or(b"null");
         if said.is_method("ping") {
             self.desk.courtesy();
@@ -96,23 +109,36 @@ impl Turn<'_, '_> {
         if said.is_method("initialize") {
             self.live.initialize = Some(said.params.unwrap_or(b"{}").to_vec());
         }
+        if let Some(signature) = signature {
+            return self.look_up(text, said, batch, &Asked { text, said, signature });
+        }
         let masked = self.context.tape.masked(text);
         let frame = Frame::read(&masked);
         let Some(meant) = frame.envelope() else { return Ok(()) };
         let signature = self.context.tape.signer.sign(&masked, meant);
-        let asked = Asked { text: &masked, said: meant, signature };
-        let found = self.find(&asked)?;
+        self.look_up(text, said, batch, &Asked { text: &masked, said: meant, signature })
+    }
+
+    /// Answers a request with what the tape has for it, if it has anything.
+    fn look_up(
+        &mut self,
+        text: &[u8],
+        said: &Envelope<'_>,
+        batch: Option<u32>,
+        asked: &Asked<'_>,
+    ) -> io::Result<()> {
+        let found = self.find(asked)?;
         let (reason, expected) = match &found {
             Found::Nothing { reason, expected } => (*reason, *expected),
             _ => match found.ask().filter(|ask| self.is_answered(*ask, said)) {
-                Some(ask) => return self.play(said, batch, &found, ask, &asked),
+                Some(ask) => return self.play(said, batch, &found, ask, asked),
                 None => (Reason::Unanswered, found.ask()),
             },
         };
-        if self.be_courteous(said, id, batch) {
+        if self.be_courteous(said, batch) {
             return Ok(());
         }
-        self.diverge(text, said, batch, &asked, (reason, expected))
+        self.diverge(text, said, batch, asked, (reason, expected))
     }
 
     /// Whether the tape has something for whoever asks this. What was taken back needs no answer,
@@ -206,6 +232,7 @@ impl Turn<'_, '_> {
             Found::Differing(_) if !said.is_method("initialize") => {
                 self.desk.differs(tape, ask, asked)?;
             }
+            Found::Early(_) => self.desk.early(slot.number, asked),
             Found::Near { score, paths, ties, .. } => {
                 self.desk.near(slot.number, *score, paths, *ties);
             }
@@ -257,7 +284,8 @@ impl Turn<'_, '_> {
 
     /// Answers what any server answers, and what must not end a replay: the level of logging, and
     /// a probe for a later revision than the tape is of.
-    fn be_courteous(&mut self, said: &Envelope<'_>, id: &[u8], batch: Option<u32>) -> bool {
+    fn be_courteous(&mut self, said: &Envelope<'_>, batch: Option<u32>) -> bool {
+        let id = said.id.unwrap_or(b"null");
         if said.is_method("logging/setLevel") {
             self.desk.debug("logging/setLevel is not on the tape, and is accepted".to_owned());
             self.result(id, b"{}", batch);

@@ -147,6 +147,18 @@ fn initialize_counts_by_its_method_alone() {
 }
 
 #[test]
+fn what_stands_in_the_place_of_an_id_must_be_one() {
+    let signer = Signer::default();
+    let asked = r#"{"id":1,"method":"m"}"#;
+    for id in ["2", "-2", "\"x-1\"", "\"\"", "1.5e3", "\"\\u0061\"", "null"] {
+        assert!(same(&signer, &format!(r#"{{"id":{id},"method":"m"}}"#), asked), "{id}");
+    }
+    for more in [r#"1,"params":{"a":1}"#, r#""","params":{"a":"b"}"#] {
+        assert!(!same(&signer, &format!(r#"{{"id":{more},"method":"m"}}"#), asked), "{more}");
+    }
+}
+
+#[test]
 fn what_is_ignored_does_not_count_at_any_depth() {
     let one =
         r#"{"name":"x","arguments":{"at":1,"list":[1,{"at":2,"k":3}],"deep":{"l":[{"at":9}]}}}"#;

@@ -43,6 +43,9 @@ pub const NONE: u32 = u32::MAX;
 pub trait Bodies {
     /// The text that stands at `offset`, as it is in the file.
     fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]>;
+
+    /// Says that, once the text at `offset` is wanted, so is what follows it for `length` bytes.
+    fn expect(&mut self, _offset: u64, _length: u64) {}
 }
 
 /// What the index keeps of one message, unpacked.
@@ -75,6 +78,8 @@ pub struct Slot {
     pub cancelled: bool,
     /// Of a request: whether it has a progress token.
     pub token: bool,
+    /// Whether a member that counts occurs twice in it.
+    pub repeated: bool,
     /// How long the answer took, in microseconds, by whichever of `ts` and `latency_ms` is to be
     /// trusted. Of answers only.
     pub latency_us: Option<u64>,

@@ -36,6 +36,7 @@ pub(super) enum Flag {
     Ours,
     Cancelled,
     Token,
+    Repeated,
     /// The latency stands in a table of its own.
     TimedApart,
 }
@@ -114,6 +115,7 @@ impl Packed {
             ours: self.has(Flag::Ours),
             cancelled: self.has(Flag::Cancelled),
             token: self.has(Flag::Token),
+            repeated: self.has(Flag::Repeated),
             latency_us: None,
         }
     }
@@ -137,7 +139,7 @@ impl Asked {
 
     /// Where it lies in a table of things.
     pub(super) fn like_place(&self) -> u64 {
-        u64::from(self.like) << 32
+        u64::from(self.like) << 32 | u64::from(self.like)
     }
 }
 
