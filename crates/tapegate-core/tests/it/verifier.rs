@@ -311,3 +311,59 @@ fn a_client_that_the_tape_does_not_introduce_is_introduced() {
     // A server that refuses is spoken to all the same.
     assert_eq!(Drill::new(tape).echo().sent.len(), 3);
 }
+
+#[test]
+fn an_answer_that_was_meant_for_a_call_is_not_given_away_without_it() {
+    let tape = format!(
+        "{SESSION}\n{}",
+        r#"
+        > {"id":9,"method":"tools/call","params":{"name":"rm","arguments":{}}}
+        < {"id":1,"method":"elicitation/create","params":{"message":"Your password?"}}
+        > {"id":1,"result":{"action":"accept","content":{"password":"secret"}}}
+        < {"id":9,"result":{"content":[]}}
+        > {"id":10,"method":"ping"}
+        < {"id":10,"result":{}}
+        "#
+    );
+    let ask = r#"{"id":"q","method":"elicitation/create","params":{"message":"Your password?"}}"#;
+    let mut asks = |said: &str| match said.contains("serverInfo") {
+        true => vec![said.to_owned(), ask.to_owned()],
+        false => vec![said.to_owned()],
+    };
+    for calls in [Calls::List, Calls::ReadOnly] {
+        let done = Drill::new(&tape).calls(calls).altered(&mut asks);
+        assert!(!done.sent.iter().any(|line| line.contains("secret")), "{:?}", done.sent);
+        assert_eq!(done.report.notes[0].sort, NoteSort::Withheld);
+    }
+    let done = Drill::new(&tape).echo();
+    assert!(done.sent.iter().any(|line| line.contains("secret")));
+    assert_eq!(shown(&done), "");
+}
+
+#[test]
+fn a_message_that_readers_may_disagree_on_is_a_call() {
+    let tape = r#"
+        > {"id":1,"method":"initialize"}
+        < {"id":1,"result":{}}
+        > {"id":2,"method":"tools/call","params":{"name":"rm"},"method":"tools/list"}
+        < {"id":2,"result":{"tools":[]}}
+        > {"id":3,"method":"tools/call","params":{"name":"rm","name":"read"}}
+        < {"id":3,"result":{"content":[]}}
+        > {"id":4,"method":"tools/list"}
+        < {"id":4,"result":{"tools":[{"name":"read","annotations":{"readOnlyHint":true}}]}}
+    "#;
+    for calls in [Calls::List, Calls::ReadOnly] {
+        let done = Drill::new(tape).calls(calls).echo();
+        assert_eq!(methods(&done), ["initialize", "tools/list"]);
+    }
+}
+
+#[test]
+fn a_long_run_of_messages_goes_out_in_parts() {
+    let long = "x".repeat(300_000);
+    let note = format!("> {{\"method\":\"notifications/x\",\"params\":{{\"long\":\"{long}\"}}}}\n");
+    let tape = format!("{SESSION}\n{}", note.repeat(10));
+    let done = Drill::new(&tape).echo();
+    assert_eq!((shown(&done).as_str(), done.sent.len()), ("", 18));
+    assert_eq!(done.steps, Drill::new(SESSION).echo().steps + 2);
+}
