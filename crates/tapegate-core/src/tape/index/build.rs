@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::packed::{Asked, Flag, OFFSET_MAX, Packed, SESSIONS_MAX};
 use super::scenes::{Scenes, Session};
 use super::stretch::{Other, Stretch};
-use super::table::{Filling, Table};
+use super::table::Table;
 use super::told::Told;
 use super::{Index, NONE, Oddity};
 use crate::frame::Kind;
@@ -210,15 +210,16 @@ fn sort(asks: &mut Vec<Asked>, slots: &[Packed], session_count: u32) -> Vec<Rang
 
 /// Chains asks for the same, and asks for the same thing, in order.
 fn chain(asks: &mut [Asked]) -> (Table, Table) {
-    let (mut same, mut like) = (Filling::with_room(asks.len()), Filling::default());
+    let count = asks.len();
+    let (mut same, mut like) = (Table::with_room(count, count), Table::with_room(count, 0));
     // From the end, so that each chain is found by its first ask.
     for ask in (0..asks.len() as u32).rev() {
         let it = asks[ask as usize];
         let at = |ask: u32| &asks[ask as usize];
-        let next_same = same.put(ask, it.same_place(), |ask| at(ask).hash == it.hash);
-        let next_like = like.put(ask, it.like_place(), |ask| at(ask).like == it.like);
+        let next_same = same.put(ask, |ask| at(ask).same_place(), |ask| at(ask).hash == it.hash);
+        let next_like = like.put(ask, |ask| at(ask).like_place(), |ask| at(ask).like == it.like);
         asks[ask as usize].next_same = next_same;
         asks[ask as usize].next_like = next_like;
     }
-    (same.finish(), like.finish())
+    (same, like)
 }

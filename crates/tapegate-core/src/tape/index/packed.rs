@@ -133,13 +133,13 @@ impl Asked {
     }
 
     /// Where it lies in a table of hashes.
-    pub(super) fn same_place(&self) -> u32 {
-        (self.hash[0] >> 32) as u32
+    pub(super) fn same_place(&self) -> u64 {
+        self.hash[0]
     }
 
     /// Where it lies in a table of things.
-    pub(super) fn like_place(&self) -> u32 {
-        self.like
+    pub(super) fn like_place(&self) -> u64 {
+        u64::from(self.like) << 32 | u64::from(self.like)
     }
 }
 
