@@ -103,17 +103,17 @@ fn in_order(
     let found = if tape.is_same(ask, asked)? {
         Found::Same(ask)
     } else if let Some(ahead) = first_same(tape, asked, run.side_by_side(tape))? {
-        run.take_ahead(ahead);
+        run.take_ahead(tape, ahead);
         return Ok(Found::Same(ahead));
     } else if let Some(ahead) = first_same(tape, asked, run.row(tape, asked.signature))? {
-        run.take_ahead(ahead);
+        run.take_ahead(tape, ahead);
         return Ok(Found::Early(ahead));
     } else if !exact && tape.is_like(ask, asked)? && !is_recorded(tape, asked)? {
         Found::Differing(ask)
     } else {
         return Ok(Found::Nothing { reason: Reason::OutOfOrder, expected: Some(ask) });
     };
-    run.advance(ask);
+    run.advance(tape, ask);
     Ok(found)
 }
 

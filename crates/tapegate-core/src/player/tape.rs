@@ -170,6 +170,12 @@ impl Tape {
             return Ok(false);
         }
         let slot = self.slot_of(ask);
+        if slot.pair != NONE {
+            // It will nearly always be the same, and its answer be given.
+            let answer = self.index.slot(slot.pair);
+            let end = answer.offset + u64::from(answer.length);
+            self.bodies.expect(slot.offset, end.saturating_sub(slot.offset));
+        }
         let text = self.bodies.body(slot.offset, slot.length)?;
         Ok(self.signer.same_as(text, asked.text, asked.said))
     }

@@ -59,6 +59,11 @@ impl Questions {
         Ok(Self { by_method, wanted: BTreeMap::new() })
     }
 
+    /// Whether there is one with this method.
+    pub(super) fn has(&self, method: &str) -> bool {
+        self.by_method.contains_key(method)
+    }
+
     /// Notes that the question in `slot` must be asked, and how long it is worth waiting for it.
     pub(super) fn expect(&mut self, slot: u32, method: &str, patience_ns: u64) {
         let Some(asked) = self.by_method.get(method) else { return };

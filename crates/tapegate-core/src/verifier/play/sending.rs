@@ -3,17 +3,19 @@
 use std::io;
 
 use crate::frame::{Envelope, Frame, Kind};
-use crate::json::{Cursor, Edits, Fault, member, write_str};
+use crate::json::{Edits, member};
 use crate::pending::IdKey;
 use crate::tape::index::{NONE, Slot};
 
 use super::super::Act;
 use super::super::calls::{Calls, Effect};
-use super::super::finding::{List, NoteSort, Why};
+use super::super::finding::{About, List, NoteSort, Why};
 use super::super::masked::Masked;
 use super::super::minted::{Fate, Token};
+use super::super::tape;
 use super::super::tools::Hint;
-use super::{Asked, Kit, Play, Purpose, Waiting};
+use super::own::own_meta;
+use super::{Asked, Kit, Play, Purpose};
 
 /// What is to be done with a client's message.
 enum Decision {
@@ -202,9 +204,8 @@ impl Play {
         let key = self.wait(kit, &id, Purpose::Recorded(slot), deadline_ns);
         self.asked.insert(slot, Asked { key, id, owed: false });
         if Masked::of(said) != Masked::Nothing {
-            let about = super::super::tape::about(text);
-            kit.report
-                .note(super::About { session: self.number, ..about }, NoteSort::PlaceholderSent);
+            let about = tape::about(text);
+            kit.report.note(About { session: self.number, ..about }, NoteSort::PlaceholderSent);
         }
         kit.report.requests += 1;
         (kit.act)(Act::Say(&edits.finish()));
@@ -219,12 +220,12 @@ impl Play {
     ) -> Result<(), Token> {
         let mut edits = Edits::new(text);
         self.minted.edit("", said, &mut edits)?;
-        if let (Some(slot), Some(id)) = (self.taken_back(said), said.request_id) {
-            if let Some(asked) = self.asked.remove(&slot) {
-                edits.replace(id, &asked.id);
-                self.forget(&asked.key);
-                self.notices.close(slot);
-            }
+        if let (Some(slot), Some(id)) = (self.taken_back(said), said.request_id)
+            && let Some(asked) = self.asked.remove(&slot)
+        {
+            edits.replace(id, &asked.id);
+            self.forget(&asked.key);
+            self.notices.close(slot);
         }
         self.base_ns = kit.now_ns;
         (kit.act)(Act::Say(&edits.finish()));
@@ -236,92 +237,6 @@ impl Play {
         let id = said.request_id.filter(|_| said.is_method("notifications/cancelled"))?;
         let slot = self.owners.by_id.get(&IdKey::new(id))?;
         self.asked.contains_key(slot).then_some(*slot)
-    }
-
-    /// Whoever answers the request is not listened to any more.
-    pub(super) fn forget(&mut self, key: &IdKey) -> Option<Waiting> {
-        let waiting = self.waiting.get_mut(key)?;
-        let late = Waiting { purpose: Purpose::Late, deadline: None, sent_ns: waiting.sent_ns };
-        let before = std::mem::replace(waiting, late);
-        if let Some(deadline) = before.deadline {
-            self.deadlines.remove(&deadline);
-        }
-        Some(before)
-    }
-
-    fn ask_for_tools(&mut self, kit: &mut Kit<'_, '_>, meta: Option<Vec<u8>>) {
-        let purpose = Purpose::Tools(super::Tools::default(), meta.clone());
-        self.ask(kit, "tools/list", None, meta.as_deref(), purpose);
-    }
-
-    /// Asks for a page of a list that the tape has no request for.
-    pub(super) fn ask(
-        &mut self,
-        kit: &mut Kit<'_, '_>,
-        method: &str,
-        cursor: Option<&[u8]>,
-        meta: Option<&[u8]>,
-        purpose: Purpose,
-    ) {
-        let id = self.new_id();
-        let mut text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_slice(), b",\"method\":"].concat();
-        write_str(&mut text, method);
-        let members = [("cursor", cursor), ("_meta", meta)];
-        let members = members.iter().filter_map(|(key, value)| Some((*key, (*value)?)));
-        for (index, (key, value)) in members.enumerate() {
-            text.extend_from_slice(if index == 0 { b",\"params\":{" } else { b"," });
-            write_str(&mut text, key);
-            text.push(b':');
-            text.extend_from_slice(value);
-        }
-        let closing: &[u8] = if cursor.or(meta).is_some() { b"}}" } else { b"}" };
-        text.extend_from_slice(closing);
-        self.own += 1;
-        self.wait(kit, &id, purpose, Some(kit.now_ns.saturating_add(kit.timeout_ns)));
-        (kit.act)(Act::Say(&text));
-    }
-
-    fn wait(
-        &mut self,
-        kit: &Kit<'_, '_>,
-        id: &[u8],
-        purpose: Purpose,
-        deadline_ns: Option<u64>,
-    ) -> IdKey {
-        let key = IdKey::new(id);
-        self.tickets += 1;
-        let deadline = deadline_ns.map(|deadline_ns| (deadline_ns, self.tickets));
-        if let Some(deadline) = deadline {
-            self.deadlines.insert(deadline, key.clone());
-        }
-        let waiting = Waiting { purpose, deadline, sent_ns: kit.now_ns };
-        self.waiting.insert(key.clone(), waiting);
-        self.base_ns = kit.now_ns;
-        key
-    }
-
-    /// The id that was recorded, or another one if it is in use, or stands for a subscription.
-    fn free_id(&mut self, recorded: &[u8]) -> Vec<u8> {
-        let key = IdKey::new(recorded);
-        if !self.waiting.contains_key(&key) && !self.owners.live.contains_key(&(true, key)) {
-            return recorded.to_vec();
-        }
-        self.new_id()
-    }
-
-    fn new_id(&mut self) -> Vec<u8> {
-        loop {
-            self.ids += 1;
-            let id = format!("\"tapegate-{}\"", self.ids).into_bytes();
-            if !self.waiting.contains_key(&IdKey::new(&id)) {
-                return id;
-            }
-        }
-    }
-
-    /// Whether a request had the progress token already: what is said about that one may be late.
-    fn is_token_used(&self, token: &[u8]) -> bool {
-        self.owners.live.contains_key(&(false, IdKey::new(token)))
     }
 }
 
@@ -345,27 +260,4 @@ fn effect(said: &Envelope<'_>) -> Effect {
         Kind::Request => Effect::of_request(&method),
         _ => Effect::of_notification(&method),
     }
-}
-
-/// `_meta` of params without what is one request's alone, for a request of our own.
-pub(super) fn own_meta(params: &[u8]) -> Option<Vec<u8>> {
-    let meta = member(params, "_meta")?;
-    without(meta, "progressToken").ok()
-}
-
-/// The object `text` without the member `name`.
-fn without(text: &[u8], name: &str) -> Result<Vec<u8>, Fault> {
-    let mut cursor = Cursor::new(text)?;
-    let (mut out, mut first) = (vec![b'{'], true);
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        if key.is(name) {
-            continue;
-        }
-        out.extend((out.len() > 1).then_some(b','));
-        out.extend([b"\"", key.raw, b"\":", value].concat());
-    }
-    out.push(b'}');
-    Ok(out)
 }
