@@ -232,6 +232,7 @@ impl Turn<'_, '_> {
             Found::Differing(_) if !said.is_method("initialize") => {
                 self.desk.differs(tape, ask, asked)?;
             }
+            Found::Early(_) => self.desk.early(slot.number, asked),
             Found::Near { score, paths, ties, .. } => {
                 self.desk.near(slot.number, *score, paths, *ties);
             }

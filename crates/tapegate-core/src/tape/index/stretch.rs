@@ -19,8 +19,9 @@ pub struct Stretch {
     pub(super) told: Vec<Told>,
     /// What else there is, and how many messages are before it.
     pub(super) others: Vec<(usize, Other)>,
-    /// How many lines it has.
+    /// How many lines and bytes it has.
     pub(super) lines: u64,
+    pub(super) bytes: u64,
 }
 
 /// Something that a stretch has besides messages.
@@ -49,7 +50,7 @@ impl Stretch {
     pub fn read(&mut self, text: &[u8], last: bool, signer: &Signer) {
         self.told.clear();
         self.others.clear();
-        self.lines = 0;
+        (self.lines, self.bytes) = (0, text.len() as u64);
         let plain = std::str::from_utf8(text).is_ok();
         let mut glance = Glance::new(text, signer);
         let mut at = 0;
@@ -71,7 +72,7 @@ impl Stretch {
     pub(super) fn one(&mut self, numbered: &Numbered<'_>, signer: &Signer) {
         self.told.clear();
         self.others.clear();
-        self.lines = 0;
+        (self.lines, self.bytes) = (0, 0);
         self.take(numbered, signer);
     }
 
@@ -97,7 +98,7 @@ impl Stretch {
                     numbered.line += self.lines;
                     let start = at + numbered.offset as usize;
                     self.take(&numbered, signer);
-                    self.told[known..].iter_mut().for_each(|told| told.shift(start as u32));
+                    self.told[known..].iter_mut().for_each(|told| told.text.start += start as u32);
                 }
                 Err(problem) => {
                     self.other(Other::Problem(problem.moved(self.lines, at as u64)));
