@@ -27,6 +27,8 @@ pub(super) struct Told {
     pub(super) kind: Kind,
     pub(super) spread: bool,
     pub(super) ours: bool,
+    /// Whether it came on a stream that was gone on with.
+    pub(super) resumed: bool,
     /// Whether a member that counts occurs twice in it.
     pub(super) repeated: bool,
     pub(super) session: Option<Span>,
@@ -89,6 +91,7 @@ impl Told {
             kind: Kind::Other,
             spread: false,
             ours: false,
+            resumed: false,
             repeated: false,
             session: None,
             req: None,
@@ -120,6 +123,7 @@ impl Told {
             },
             spread: memchr::memchr2(b'\n', b'\r', text).is_some(),
             ours: message.ours,
+            resumed: message.resumed,
             session: match &message.session {
                 Some(session) => Some(Span::of(session, stretch)?),
                 None => None,
