@@ -193,7 +193,7 @@ impl Exchange {
 
     /// Whether the client goes on with a stream that it has seen the beginning of.
     fn resumes(&self) -> bool {
-        self.headers.contains_key(LAST_EVENT_ID)
+        self.asked.is_none() && self.headers.contains_key(LAST_EVENT_ID)
     }
 
     /// Learns where a legacy client is told to post, and keeps that place at our origin.
