@@ -97,7 +97,7 @@ fn read_stretch() {
     });
     measure("splice a message of a stretch", 2 * CALLS, || {
         let mut splicer = Splicer::new(signer.clone());
-        splicer.add(&mut stretch, text.as_bytes()).ok();
+        splicer.add(&mut stretch).ok();
         black_box(splicer.finish().ok());
     });
 }

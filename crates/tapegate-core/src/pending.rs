@@ -100,13 +100,13 @@ impl Small {
 
     pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut inline = [0; 22];
-        if bytes.len() > inline.len() {
-            return Self::Heap(bytes.into());
+        match inline.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Self::Inline(bytes.len() as u8, inline)
+            }
+            None => Self::Heap(bytes.into()),
         }
-        for (place, byte) in inline.iter_mut().zip(bytes) {
-            *place = *byte;
-        }
-        Self::Inline(bytes.len() as u8, inline)
     }
 }
 

@@ -22,6 +22,7 @@ use seed::{Lanes, Seed, Tag};
 use walk::{Event, Walk};
 
 pub(crate) use digest::Digest;
+pub(crate) use seed::Key;
 
 /// What a request asks for.
 ///
@@ -71,6 +72,11 @@ impl Signer {
     /// What a request asks for that was scanned along with `digest`.
     pub(crate) fn signed(&self, said: &Envelope<'_>, digest: &Digest) -> Signature {
         self.signature(said, digest.finish())
+    }
+
+    /// What an id, a progress token or the name of a session means.
+    pub(crate) fn key(&self, raw: &[u8]) -> Key {
+        self.seed.key(raw)
     }
 
     fn signature(&self, said: &Envelope<'_>, params: Lanes) -> Signature {

@@ -16,6 +16,7 @@ mod minted;
 mod notices;
 mod play;
 mod questions;
+mod report;
 mod shape;
 mod tape;
 mod tools;
@@ -36,9 +37,10 @@ use tape::Tape;
 
 pub use calls::Calls;
 pub use finding::{
-    About, Became, Change, Changes, Finding, List, Note, NoteSort, Report, Skipped, What, Why,
+    About, Became, Change, Changes, Finding, List, Note, NoteSort, Skipped, What, Why,
 };
 pub use minted::Token;
+pub use report::Report;
 
 /// How a tape is played, and what is compared.
 pub struct Options {
@@ -99,6 +101,9 @@ pub struct Verifier<'t> {
     /// The session that is played, or is to be played next.
     session: usize,
     play: Option<Play>,
+    /// How many messages the sessions before have.
+    done: usize,
+    total: usize,
     report: Report,
 }
 
@@ -106,13 +111,17 @@ impl<'t> Verifier<'t> {
     /// A verifier of the tape that `index` was made of.
     pub fn new(index: &'t Index, bodies: Box<dyn Bodies + 't>, options: Options) -> Self {
         let Options { calls, ignored, shape_only, timeout, mask, signer } = options;
+        let tape = Tape::new(index, bodies, signer);
+        let total = tape.messages();
         Self {
-            tape: Tape::new(index, bodies, signer),
+            tape,
             judge: Judge::new(&ignored, shape_only, mask),
             calls,
             timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 4),
             session: 0,
             play: None,
+            done: 0,
+            total,
             report: Report::default(),
         }
     }
@@ -130,7 +139,7 @@ impl<'t> Verifier<'t> {
             if !matches!(cue, Cue::Opened) || self.session().is_none() {
                 return Ok(());
             }
-            self.play = Some(Play::new(&mut self.tape, self.session)?);
+            self.play = Some(Play::new(&mut self.tape, self.session, self.calls)?);
         }
         let Some(play) = &mut self.play else { return Ok(()) };
         let mut kit = Kit {
@@ -141,8 +150,10 @@ impl<'t> Verifier<'t> {
             report: &mut self.report,
             now_ns: at.mono_ns,
             act,
+            said_bytes: 0,
         };
         if play.handle(&mut kit, cue)? {
+            self.done += play.progress();
             self.play = None;
             self.session += 1;
             self.report.sessions += 1;
@@ -158,15 +169,8 @@ impl<'t> Verifier<'t> {
 
     /// How many messages of how many are done with.
     pub fn progress(&self) -> (u64, u64) {
-        let before: usize = (0..self.session).map(|at| self.tape.session(at).len()).sum();
-        let done = before + self.play.as_ref().map_or(0, Play::progress);
-        let total: usize = (0..self.tape.sessions()).map(|at| self.tape.session(at).len()).sum();
-        (done as u64, total as u64)
-    }
-
-    /// What has been found so far.
-    pub fn report(&self) -> &Report {
-        &self.report
+        let done = self.done + self.play.as_ref().map_or(0, Play::progress);
+        (done as u64, self.total as u64)
     }
 
     /// What was found.

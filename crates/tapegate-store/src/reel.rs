@@ -3,18 +3,23 @@
 //! One window of the file is kept. It widens while bodies are wanted in the order of the tape, so
 //! that they cost almost no system calls, and is narrow where one is wanted out of order, so that
 //! little is read in vain. The file may be appended to while it is played. If it becomes shorter
-//! or is written anew in place, a body is an error, as far as that can be noticed.
+//! or is written anew in place, a body is an error, as far as that can be noticed, soon after.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::{Duration, Instant};
 
 use tapegate_core::tape::index::Bodies;
 
 /// How much is read at a time at most, unless a body is longer.
 const WINDOW_BYTES_MAX: usize = 256 * 1024;
-/// How much is read out of order: mostly enough for a request and its answer.
-const WINDOW_BYTES_MIN: usize = 4 * 1024;
+/// How much is read out of order.
+const WINDOW_BYTES_MIN: usize = 512;
+/// How much is read at most because it is expected to be wanted.
+const EXPECTED_BYTES_MAX: u64 = 64 * 1024;
+/// How long the file is taken to be as it was; looking costs as much as reading a body.
+const TRUST: Duration = Duration::from_millis(1);
 
 /// A tape's file, for reading bodies.
 #[derive(Debug)]
@@ -22,11 +27,15 @@ pub struct Reel {
     file: File,
     /// What the file was like when it was indexed.
     known: Stat,
+    /// When it was last seen to be as it was.
+    seen: Option<Instant>,
     window: Vec<u8>,
     /// Where the window starts in the file.
     start: u64,
     /// How wide it was meant to be.
     width: usize,
+    /// Where what is expected to be wanted starts, and how long it is.
+    expected: (u64, usize),
 }
 
 /// What shows that a file has changed.
@@ -45,7 +54,9 @@ impl Stat {
 impl Reel {
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let known = Stat::of(&file.metadata()?);
-        Ok(Self { file, known, window: Vec::new(), start: 0, width: WINDOW_BYTES_MIN })
+        let (seen, window) = (None, Vec::new());
+        let expected = (0, 0);
+        Ok(Self { file, known, seen, window, start: 0, width: WINDOW_BYTES_MIN, expected })
     }
 
     /// How long the file was when it was indexed.
@@ -55,15 +66,10 @@ impl Reel {
 
     /// Moves the window to `offset`, where at least `length` bytes must be.
     fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
-        let now = Stat::of(&self.file.metadata()?);
-        if now.bytes < self.known.bytes {
-            return Err(changed("has become shorter"));
-        }
-        if now.bytes == self.known.bytes && now != self.known {
-            return Err(changed("was written anew"));
-        }
+        self.look()?;
         self.width = self.width_at(offset);
-        let wanted = length.max(self.width);
+        let expected = if self.expected.0 == offset { self.expected.1 } else { 0 };
+        let wanted = length.max(self.width).max(expected);
         if self.window.capacity() > wanted.max(WINDOW_BYTES_MAX) {
             self.window = Vec::new();
         }
@@ -83,6 +89,23 @@ impl Reel {
         self.window.truncate(filled);
         self.start = offset;
         if filled < length { Err(changed("has become shorter")) } else { Ok(()) }
+    }
+
+    /// Looks whether the file is still the one that was indexed.
+    fn look(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if self.seen.is_some_and(|seen| now.duration_since(seen) < TRUST) {
+            return Ok(());
+        }
+        let stat = Stat::of(&self.file.metadata()?);
+        if stat.bytes < self.known.bytes {
+            return Err(changed("has become shorter"));
+        }
+        if stat.bytes == self.known.bytes && stat != self.known {
+            return Err(changed("was written anew"));
+        }
+        self.seen = Some(now);
+        Ok(())
     }
 
     /// How wide the window is to be at `offset`: wider if that is where it is about to end.
@@ -110,6 +133,11 @@ impl Bodies for Reel {
             return Err(changed("was written anew"));
         }
         Ok(body)
+    }
+
+    fn expect(&mut self, offset: u64, length: u64) {
+        let fits = length <= EXPECTED_BYTES_MAX;
+        self.expected = (offset, if fits { length as usize } else { 0 });
     }
 }
 
@@ -162,13 +190,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_expected_is_read_at_once_unless_it_is_much() {
+        let text = format!("{{\"a\":1}}\n{}{{\"b\":2}}\n", " ".repeat(20_000)).repeat(9);
+        let (_file, mut reel) = reel(text.as_bytes());
+        let pair = text.len() as u64 / 9;
+        for offset in [7, 2, 5].map(|nth| nth * pair) {
+            reel.expect(offset, pair);
+            assert_eq!(reel.body(offset, 7).unwrap(), b"{\"a\":1}");
+            assert_eq!(reel.body(offset + pair - 8, 7).unwrap(), b"{\"b\":2}");
+            assert_eq!((reel.start, reel.window.len() as u64), (offset, pair));
+        }
+        reel.expect(0, 4 * pair);
+        reel.body(0, 7).unwrap();
+        assert_eq!(reel.window.len(), WINDOW_BYTES_MIN);
+    }
+
+    #[test]
     fn a_tape_that_grows_is_read_on_and_one_that_shrinks_is_an_error() {
         let (mut file, mut reel) = reel(b"{\"a\":1}\n{\"b\":2}\n");
         file.write_all(b"{\"c\":3}\n").unwrap();
         assert_eq!(reel.body(8, 7).unwrap(), b"{\"b\":2}");
         file.as_file().set_len(8).unwrap();
-        let error = reel.body(0, 7).unwrap_err().to_string();
-        assert_eq!(error, "the tape has become shorter while it was played");
+        // What is gone is noticed at the latest when it is read.
+        let error = [0, 8].into_iter().find_map(|offset| reel.body(offset, 7).err()).unwrap();
+        assert_eq!(error.to_string(), "the tape has become shorter while it was played");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
@@ -42,16 +42,6 @@ struct Pieces<'a> {
     /// How long a piece is.
     piece: u64,
     signer: &'a Signer,
-}
-
-/// A stretch and its text. Those that are done with are used again.
-#[derive(Default)]
-struct Sheet {
-    stretch: Stretch,
-    /// What was read, with room behind it.
-    bytes: Vec<u8>,
-    /// Which of the bytes are the stretch.
-    text: Range<usize>,
 }
 
 /// Why a piece has no stretch.
@@ -107,10 +97,10 @@ impl Pieces<'_> {
 
     /// Reads all pieces in this thread; false if that cannot be.
     fn alone(self, splicer: &mut Splicer) -> Result<bool, Refusal> {
-        let mut sheet = Sheet::default();
+        let (mut stretch, mut bytes) = (Stretch::default(), Vec::new());
         for piece in 0..self.count() {
-            match self.read(piece, &mut sheet) {
-                Ok(()) => sheet.splice(splicer)?,
+            match self.read(piece, &mut bytes, &mut stretch) {
+                Ok(()) => splicer.add(&mut stretch)?,
                 Err(trouble) => return trouble.refused(),
             }
         }
@@ -136,14 +126,14 @@ impl Pieces<'_> {
             for piece in 0..self.count() {
                 let (queue, give_back) = &queues[piece as usize % workers];
                 let Ok(read) = queue.recv() else { return Ok(false) };
-                let mut sheet = match read {
-                    Ok(sheet) => sheet,
+                let mut stretch = match read {
+                    Ok(stretch) => stretch,
                     Err(trouble) => return Trouble::refused(trouble),
                 };
-                sheet.splice(splicer)?;
+                splicer.add(&mut stretch)?;
                 watch(self.bytes.min((piece + 1) * self.piece), self.bytes);
-                // A worker that has nothing left to do needs no sheet.
-                drop(give_back.send(sheet));
+                // Its memory is used again, unless the worker has nothing left to do.
+                drop(give_back.send(stretch));
             }
             Ok(true)
         })
@@ -152,12 +142,13 @@ impl Pieces<'_> {
     fn work(
         self,
         pieces: impl Iterator<Item = u64>,
-        done: &SyncSender<Result<Sheet, Trouble>>,
-        used: &Receiver<Sheet>,
+        done: &SyncSender<Result<Stretch, Trouble>>,
+        used: &Receiver<Stretch>,
     ) {
+        let mut bytes = Vec::new();
         for piece in pieces {
-            let mut sheet = used.try_recv().unwrap_or_default();
-            let read = self.read(piece, &mut sheet).map(|()| sheet);
+            let mut stretch = used.try_recv().unwrap_or_default();
+            let read = self.read(piece, &mut bytes, &mut stretch).map(|()| stretch);
             // Whoever puts the stretches together may have given up.
             if done.send(read).is_err() {
                 return;
@@ -165,24 +156,23 @@ impl Pieces<'_> {
         }
     }
 
-    /// Reads the stretch of a piece.
-    fn read(self, piece: u64, sheet: &mut Sheet) -> Result<(), Trouble> {
+    /// Reads the stretch of a piece. `bytes` is room for its text.
+    fn read(self, piece: u64, bytes: &mut Vec<u8>, stretch: &mut Stretch) -> Result<(), Trouble> {
         let start = piece * self.piece;
         let end = self.bytes.min(start + self.piece);
         // Whether a line begins with the piece is told by the byte before it.
         let from = start.saturating_sub(1);
         let length = (end - from) as usize;
-        sheet.bytes.truncate(length + BEHIND_BYTES);
-        sheet.bytes.shrink_to(2 * self.piece as usize);
-        let filled = self.fill(&mut sheet.bytes, 0, from, length + BEHIND_BYTES)?;
-        let first = if piece == 0 { Some(0) } else { cut(&sheet.bytes[..filled]) };
+        bytes.truncate(length + BEHIND_BYTES);
+        bytes.shrink_to(2 * self.piece as usize);
+        let filled = self.fill(bytes, 0, from, length + BEHIND_BYTES)?;
+        let first = if piece == 0 { Some(0) } else { cut(&bytes[..filled]) };
         let (mut text, mut last) = (0..0, false);
         if let Some(first) = first.filter(|first| *first < length) {
-            let (end, ends) = self.end(&mut sheet.bytes, filled, from, length)?;
+            let (end, ends) = self.end(bytes, filled, from, length)?;
             (text, last) = (first..end, ends);
         }
-        sheet.stretch.read(&sheet.bytes[text.clone()], last, self.signer);
-        sheet.text = text;
+        stretch.read(&bytes[text], last, self.signer);
         Ok(())
     }
 
@@ -230,12 +220,6 @@ impl Pieces<'_> {
         let read = self.file.read_exact_at(&mut bytes[filled..end], from + filled as u64);
         read.map_err(Trouble::Io)?;
         Ok(end)
-    }
-}
-
-impl Sheet {
-    fn splice(&mut self, splicer: &mut Splicer) -> Result<(), Refusal> {
-        splicer.add(&mut self.stretch, &self.bytes[self.text.clone()])
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::tape::Tape;
+use crate::signature::Signature;
 use crate::tape::index::NONE;
 
 /// How many requests are taken to have been made side by side.
@@ -17,6 +18,8 @@ pub(super) struct Run {
     part: Part,
     /// How many requests of its part lie behind it.
     place: u32,
+    /// When the last answer to what was taken in order came: a slot.
+    busy_until: u32,
     /// Requests further on that were taken already.
     ahead: Vec<u32>,
     used: Bits,
@@ -43,6 +46,7 @@ impl Run {
             number,
             part,
             place: 0,
+            busy_until: 0,
             ahead: Vec::new(),
             used: Bits::default(),
             taken: 0,
@@ -84,27 +88,38 @@ impl Run {
         self.place > 0
     }
 
-    /// The requests that were made while the next one, and all those after it, had no answer yet:
-    /// their order was chance.
+    /// The requests from the next one on that were made before the client had all its answers: a
+    /// client that asks several things at once leaves their order to chance.
     pub(super) fn side_by_side(&self, tape: &Tape) -> Vec<u32> {
-        let mut answered = u32::MAX;
+        let mut busy_until = self.busy_until;
         let mut asks = Vec::new();
         for place in self.place.. {
             let Some(ask) = tape.in_order(self.part, place) else { break };
             let number = tape.index.ask(ask).slot;
-            if number > answered || asks.len() >= SIDE_BY_SIDE_MAX {
+            let quiet = number > busy_until && !asks.is_empty();
+            if quiet || asks.len() >= SIDE_BY_SIDE_MAX {
                 break;
             }
             if !self.ahead.contains(&ask) && !tape.is_unordered(ask) {
-                answered = answered.min(tape.index.slot(number).pair);
+                busy_until = busy_until.max(answered_at(tape, ask));
                 asks.push(ask);
             }
         }
         asks
     }
 
+    /// The next requests, as long as they ask for the same thing: many clients make such requests
+    /// all at once, and in which order they arrive is chance.
+    pub(super) fn row(&self, tape: &Tape, signature: Signature) -> Vec<u32> {
+        let asks = (self.place..).map_while(|place| tape.in_order(self.part, place));
+        let asks = asks.filter(|ask| !self.ahead.contains(ask) && !tape.is_unordered(*ask));
+        let row = asks.take_while(|ask| tape.index.ask(*ask).signature.like == signature.like);
+        row.take(SIDE_BY_SIDE_MAX).collect()
+    }
+
     /// Takes a request before those that come first in order.
-    pub(super) fn take_ahead(&mut self, ask: u32) {
+    pub(super) fn take_ahead(&mut self, tape: &Tape, ask: u32) {
+        self.busy_until = self.busy_until.max(answered_at(tape, ask));
         self.ahead.push(ask);
         self.taken += 1;
         self.used.set(ask);
@@ -116,7 +131,8 @@ impl Run {
     }
 
     /// Moves behind the request that [`Run::peek`] gave.
-    pub(super) fn advance(&mut self, ask: u32) {
+    pub(super) fn advance(&mut self, tape: &Tape, ask: u32) {
+        self.busy_until = self.busy_until.max(answered_at(tape, ask));
         self.place += 1;
         self.taken += 1;
         self.used.set(ask);
@@ -125,6 +141,7 @@ impl Run {
     /// Begins again.
     pub(super) fn rewind(&mut self) {
         self.place = 0;
+        self.busy_until = 0;
         self.ahead.clear();
     }
 
@@ -179,6 +196,14 @@ impl Run {
 /// Whether no other request has the signature of `head`, the first that has it.
 fn is_only_one(tape: &Tape, head: u32) -> bool {
     tape.index.next_same(head) == NONE
+}
+
+/// The slot of the answer to a request. What was never answered kept nobody waiting.
+fn answered_at(tape: &Tape, ask: u32) -> u32 {
+    match tape.slot_of(ask).pair {
+        NONE => 0,
+        slot => slot,
+    }
 }
 
 /// A set of numbers, a bit each.

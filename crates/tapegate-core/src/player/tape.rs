@@ -103,6 +103,13 @@ impl Tape {
         slot.pair != NONE && self.index.slot(slot.pair).kind == Kind::Error
     }
 
+    /// Whether a later request of the same session was answered.
+    pub(super) fn is_outlived(&self, ask: u32) -> bool {
+        let sessions = self.index.sessions();
+        let session = sessions.get(self.session_of(ask) as usize).cloned().unwrap_or_default();
+        (ask + 1..session.end).any(|later| self.slot_of(later).pair != NONE)
+    }
+
     /// Whether the tape has a `server/discover`.
     pub(super) fn has_discover(&self) -> bool {
         self.index.first_like(self.discover).is_some()
@@ -163,6 +170,12 @@ impl Tape {
             return Ok(false);
         }
         let slot = self.slot_of(ask);
+        if slot.pair != NONE {
+            // It will nearly always be the same, and its answer be given.
+            let answer = self.index.slot(slot.pair);
+            let end = answer.offset + u64::from(answer.length);
+            self.bodies.expect(slot.offset, end.saturating_sub(slot.offset));
+        }
         let text = self.bodies.body(slot.offset, slot.length)?;
         Ok(self.signer.same_as(text, asked.text, asked.said))
     }

@@ -43,6 +43,9 @@ pub const NONE: u32 = u32::MAX;
 pub trait Bodies {
     /// The text that stands at `offset`, as it is in the file.
     fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]>;
+
+    /// Says that, once the text at `offset` is wanted, so is what follows it for `length` bytes.
+    fn expect(&mut self, _offset: u64, _length: u64) {}
 }
 
 /// What the index keeps of one message, unpacked.

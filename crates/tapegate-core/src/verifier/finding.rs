@@ -4,36 +4,6 @@ use crate::json::Place;
 
 use super::minted::Token;
 
-/// How many findings are kept with their details; the rest is counted.
-const FINDINGS_MAX: usize = 10_000;
-/// The same for what was not sent.
-const SKIPPED_MAX: usize = 10_000;
-/// The same for what is only worth knowing.
-const NOTES_MAX: usize = 1_000;
-
-/// What came of a verification.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// What has changed, in the order it was found.
-    pub findings: Vec<Finding>,
-    /// How many more changes there are.
-    pub findings_more: u64,
-    /// What was not sent.
-    pub skipped: Vec<Skipped>,
-    /// How much more was not sent.
-    pub skipped_more: u64,
-    /// What is worth knowing and no change.
-    pub notes: Vec<Note>,
-    /// How many sessions were played.
-    pub sessions: u32,
-    /// How many requests of the tape were sent.
-    pub requests: u64,
-    /// How many answers were compared.
-    pub answers: u64,
-    /// How many notifications were compared.
-    pub notifications: u64,
-}
-
 /// Something that has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -223,59 +193,12 @@ pub enum NoteSort {
         /// The start of it.
         start: String,
     },
+    /// The server asked what it asked on the tape in a call that was not made, and got no answer.
+    Withheld,
+    /// The client's introduction is not on the tape, and was made up.
+    Introduced,
     /// The live list of tools could not be had, so no tool is known to read only.
     ToolsUnknown,
-}
-
-impl Report {
-    /// Whether something has changed.
-    pub fn has_findings(&self) -> bool {
-        !self.findings.is_empty() || self.findings_more > 0
-    }
-
-    /// Adds a finding. What is said of a list or of the server itself is told once, however many
-    /// sessions ask for it.
-    pub(super) fn find(&mut self, about: About, what: What) {
-        if what.is_of_server() {
-            let same =
-                |known: &&mut Finding| known.what == what && known.about.method == about.method;
-            if let Some(known) = self.findings.iter_mut().find(same) {
-                known.times += 1;
-                return;
-            }
-        }
-        if self.findings.len() < FINDINGS_MAX {
-            self.findings.push(Finding { about, what, times: 1, after_skipped: false });
-        } else {
-            self.findings_more += 1;
-        }
-    }
-
-    /// Adds a finding that may have its reason in what was not sent, if something was not.
-    pub(super) fn find_after(&mut self, left_out: bool, about: About, what: What) {
-        let before = self.findings.len();
-        self.find(about, what);
-        for new in &mut self.findings[before..] {
-            new.after_skipped = left_out;
-        }
-    }
-
-    /// Adds what was not sent.
-    pub(super) fn skip(&mut self, about: About, why: Why) {
-        if self.skipped.len() < SKIPPED_MAX {
-            self.skipped.push(Skipped { about, why });
-        } else {
-            self.skipped_more += 1;
-        }
-    }
-
-    /// Adds what is worth knowing, the same of a session once.
-    pub(super) fn note(&mut self, about: About, sort: NoteSort) {
-        let same = |known: &Note| known.sort == sort && known.about.method == about.method;
-        if self.notes.len() < NOTES_MAX && !self.notes.iter().any(same) {
-            self.notes.push(Note { about, sort });
-        }
-    }
 }
 
 impl What {
@@ -284,7 +207,7 @@ impl What {
         matches!(self, Self::Item { list: List::Tools, .. })
     }
 
-    fn is_of_server(&self) -> bool {
+    pub(super) fn is_of_server(&self) -> bool {
         matches!(self, Self::Item { .. } | Self::Server(_) | Self::Version { .. })
     }
 }

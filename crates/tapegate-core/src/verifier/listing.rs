@@ -13,8 +13,10 @@ use super::finding::{Became, List, What};
 use super::judge::{Judge, Verdict};
 use super::tools::Tools;
 
-/// How many pages of a live list are fetched beyond those of the tape.
-const PAGES_MORE_MAX: usize = 1000;
+/// How many pages of a live list are fetched beyond those of the tape, and how much of a live list
+/// is kept.
+pub(super) const PAGES_MORE_MAX: usize = 1000;
+const LIVE_BYTES_MAX: usize = 256 << 20;
 
 /// The lists of a session that are not yet known to their end, by the slot of the first request.
 #[derive(Debug, Default)]
@@ -36,6 +38,7 @@ pub(super) struct Listing {
     live_next: Option<Vec<u8>>,
     /// Whether a live page could not be had.
     live_failed: bool,
+    live_bytes: usize,
     /// What the live pages say about tools.
     tools: Tools,
     /// How many pages were fetched that the tape has no request for.
@@ -99,6 +102,8 @@ impl Listings {
         let next = next_cursor(page).filter(|next| string(next).is_some()).map(<[u8]>::to_vec);
         // A list that goes on where it has just gone on would never end.
         open.live_failed |= next.is_some() && next == open.live_next;
+        open.live_bytes += page.len();
+        open.live_failed |= open.live_bytes > LIVE_BYTES_MAX;
         open.live_next = next;
         open.live.push(masked.to_vec());
         open.tools.add(result(page).unwrap_or_default());
@@ -134,8 +139,19 @@ impl Listings {
 impl Listing {
     fn new(list: List) -> Self {
         let (recorded, live, tools) = (Vec::new(), Vec::new(), Tools::default());
-        let (recorded_next, live_next, live_failed, fetched) = (None, None, false, 0);
-        Self { list, recorded, recorded_next, live, live_next, live_failed, tools, fetched }
+        let (recorded_next, live_next) = (None, None);
+        let (live_failed, live_bytes, fetched) = (false, 0, 0);
+        Self {
+            list,
+            recorded,
+            recorded_next,
+            live,
+            live_next,
+            live_failed,
+            live_bytes,
+            tools,
+            fetched,
+        }
     }
 
     /// What the live server says about its tools, if all of it is known.

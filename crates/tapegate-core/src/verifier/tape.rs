@@ -28,32 +28,20 @@ pub(super) struct Tape<'t> {
 impl<'t> Tape<'t> {
     /// A tape whose index was signed with `signer`.
     pub(super) fn new(index: &'t Index, bodies: Box<dyn Bodies + 't>, signer: Signer) -> Self {
-        let count = index.len() as u32;
-        let mut slots: Vec<u32> = (0..count).collect();
-        slots.sort_by_key(|slot| index.slot(*slot).session);
-        let mut sessions = Vec::new();
-        let mut start = 0;
-        for end in 1..=slots.len() {
-            let session = |at: usize| slots.get(at).map(|slot| index.slot(*slot).session);
-            if session(end) != session(start) {
-                let says = |slot: &u32| {
-                    let slot = index.slot(*slot);
-                    slot.from == Side::Client
-                        && matches!(slot.kind, Kind::Request | Kind::Notification)
-                };
-                // Where no client says anything, there is nothing to play.
-                if slots[start..end].iter().any(says) {
-                    sessions.push(start..end);
-                }
-                start = end;
-            }
-        }
+        let (slots, all) = by_session(index);
+        let says = |slot: &u32| {
+            let slot = index.slot(*slot);
+            slot.from == Side::Client && matches!(slot.kind, Kind::Request | Kind::Notification)
+        };
+        // Where no client says anything, there is nothing to play.
+        let sessions = all.into_iter().filter(|range| slots[range.clone()].iter().any(says));
+        let sessions = sessions.collect();
         Self { index, bodies, signer, slots, sessions, tools: None }
     }
 
-    /// How many sessions can be played.
-    pub(super) fn sessions(&self) -> usize {
-        self.sessions.len()
+    /// How many messages can be played.
+    pub(super) fn messages(&self) -> usize {
+        self.sessions.iter().map(ExactSizeIterator::len).sum()
     }
 
     /// The slots of a session, in tape order.
@@ -110,6 +98,29 @@ impl<'t> Tape<'t> {
         }
         Ok(tools)
     }
+}
+
+/// The slots of all sessions, one session after the other and each in tape order, and where among
+/// them each session stands.
+fn by_session(index: &Index) -> (Vec<u32>, Vec<Range<usize>>) {
+    let count = index.len() as u32;
+    let session = |slot: u32| index.slot(slot).session as usize;
+    let mut ends = vec![0; (0..count).map(session).max().map_or(0, |last| last + 1)];
+    (0..count).for_each(|slot| ends[session(slot)] += 1);
+    let mut start = 0;
+    let mut ranges = Vec::with_capacity(ends.len());
+    for end in &mut ends {
+        ranges.push(start..start + *end);
+        start += *end;
+        *end = ranges[ranges.len() - 1].start;
+    }
+    let mut slots = vec![0; index.len()];
+    for slot in 0..count {
+        let next = &mut ends[session(slot)];
+        slots[*next] = slot;
+        *next += 1;
+    }
+    (slots, ranges)
 }
 
 /// What a message says it is about.

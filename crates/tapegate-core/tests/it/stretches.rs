@@ -46,7 +46,7 @@ fn in_stretches(text: &[u8], piece: usize, signer: &Signer) -> String {
         let behind = text.get(aim - 1..).and_then(cut);
         let end = behind.map_or(text.len(), |behind| aim - 1 + behind);
         stretch.read(&text[start..end], end == text.len(), signer);
-        if let Err(refusal) = splicer.add(&mut stretch, &text[start..end]) {
+        if let Err(refusal) = splicer.add(&mut stretch) {
             return refusal.to_string();
         }
         (start, aim) = (end, end + piece);

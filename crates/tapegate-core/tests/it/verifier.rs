@@ -220,6 +220,8 @@ fn a_server_that_ends_too_early_is_told() {
 #[test]
 fn what_the_live_server_mints_is_handed_back() {
     let tape = r#"
+        > {"id":0,"method":"server/discover"}
+        < {"id":0,"error":{}}
         > {"id":1,"method":"prompts/list"}
         < {"id":1,"result":{"prompts":[{"name":"a"}],"nextCursor":"p2"}}
         > {"id":2,"method":"prompts/list","params":{"cursor":"p2"}}
@@ -245,7 +247,7 @@ fn what_the_live_server_mints_is_handed_back() {
 #[test]
 fn lists_that_are_cut_into_other_pages_are_the_same_lists() {
     let whole = r#"
-        > {"id":1,"method":"tools/list","params":{"_meta":{"progressToken":9,"v":1}}}
+        > {"id":1,"method":"tools/list","params":{"_meta":{"progressToken":9,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
         < {"id":1,"result":{"tools":[{"name":"a"},{"name":"b"},{"name":"c"}]}}
     "#;
     let mut pages = |said: &str| {
@@ -258,10 +260,10 @@ fn lists_that_are_cut_into_other_pages_are_the_same_lists() {
     let done = Drill::new(whole).altered(&mut pages);
     assert_eq!(shown(&done), r#"#2 tools/list: Tools d added {"name":"d"}"#);
     assert!(matches!(done.report.notes[0].sort, NoteSort::Reordered(_)));
-    let page = r#"{"jsonrpc":"2.0","id":"tapegate-1","method":"tools/list","params":{"cursor":"x","_meta":{"v":1}}}"#;
+    let page = r#"{"jsonrpc":"2.0","id":"tapegate-1","method":"tools/list","params":{"cursor":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
     assert_eq!(done.sent[1], page);
     let cut = r#"
-        > {"id":1,"method":"tools/list"}
+        > {"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
         < {"id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"x"}}
         > {"id":2,"method":"tools/list","params":{"cursor":"x"}}
         < {"id":2,"result":{"tools":[{"name":"b"}],"nextCursor":"y"}}
@@ -286,4 +288,82 @@ fn what_every_session_finds_is_told_once() {
     let done = Drill::new(&tape).altered(&mut replacing("Reads.", "Kills."));
     assert_eq!(shown(&done), r#"#5 tools/list: Tools read description: "Reads." > "Kills." ×3"#);
     assert_eq!(done.report.sessions, 3);
+}
+
+#[test]
+fn a_client_that_the_tape_does_not_introduce_is_introduced() {
+    let tape = r#"
+        > {"id":7,"method":"tools/call","params":{"name":"t"}}
+        < {"id":1,"method":"roots/list"}
+        > {"id":1,"result":{"roots":[]}}
+        < {"id":7,"result":{}}
+    "#;
+    let mut welcome = |said: &str| match said.contains("-32601") {
+        true => vec![r#"{"id":"tapegate-1","result":{}}"#.to_owned()],
+        false => vec![said.to_owned()],
+    };
+    let done = Drill::new(tape).altered(&mut welcome);
+    assert_eq!(shown(&done), "");
+    let methods = methods(&done);
+    assert_eq!(methods, ["initialize", "notifications/initialized", "tools/call t", "answer"]);
+    assert!(done.sent[0].contains(r#""capabilities":{"roots":{}}"#), "{}", done.sent[0]);
+    assert_eq!(done.report.notes[0].sort, NoteSort::Introduced);
+    // A server that refuses is spoken to all the same.
+    assert_eq!(Drill::new(tape).echo().sent.len(), 3);
+}
+
+#[test]
+fn an_answer_that_was_meant_for_a_call_is_not_given_away_without_it() {
+    let tape = format!(
+        "{SESSION}\n{}",
+        r#"
+        > {"id":9,"method":"tools/call","params":{"name":"rm","arguments":{}}}
+        < {"id":1,"method":"elicitation/create","params":{"message":"Your password?"}}
+        > {"id":1,"result":{"action":"accept","content":{"password":"secret"}}}
+        < {"id":9,"result":{"content":[]}}
+        > {"id":10,"method":"ping"}
+        < {"id":10,"result":{}}
+        "#
+    );
+    let ask = r#"{"id":"q","method":"elicitation/create","params":{"message":"Your password?"}}"#;
+    let mut asks = |said: &str| match said.contains("serverInfo") {
+        true => vec![said.to_owned(), ask.to_owned()],
+        false => vec![said.to_owned()],
+    };
+    for calls in [Calls::List, Calls::ReadOnly] {
+        let done = Drill::new(&tape).calls(calls).altered(&mut asks);
+        assert!(!done.sent.iter().any(|line| line.contains("secret")), "{:?}", done.sent);
+        assert_eq!(done.report.notes[0].sort, NoteSort::Withheld);
+    }
+    let done = Drill::new(&tape).echo();
+    assert!(done.sent.iter().any(|line| line.contains("secret")));
+    assert_eq!(shown(&done), "");
+}
+
+#[test]
+fn a_message_that_readers_may_disagree_on_is_a_call() {
+    let tape = r#"
+        > {"id":1,"method":"initialize"}
+        < {"id":1,"result":{}}
+        > {"id":2,"method":"tools/call","params":{"name":"rm"},"method":"tools/list"}
+        < {"id":2,"result":{"tools":[]}}
+        > {"id":3,"method":"tools/call","params":{"name":"rm","name":"read"}}
+        < {"id":3,"result":{"content":[]}}
+        > {"id":4,"method":"tools/list"}
+        < {"id":4,"result":{"tools":[{"name":"read","annotations":{"readOnlyHint":true}}]}}
+    "#;
+    for calls in [Calls::List, Calls::ReadOnly] {
+        let done = Drill::new(tape).calls(calls).echo();
+        assert_eq!(methods(&done), ["initialize", "tools/list"]);
+    }
+}
+
+#[test]
+fn a_long_run_of_messages_goes_out_in_parts() {
+    let long = "x".repeat(300_000);
+    let note = format!("> {{\"method\":\"notifications/x\",\"params\":{{\"long\":\"{long}\"}}}}\n");
+    let tape = format!("{SESSION}\n{}", note.repeat(10));
+    let done = Drill::new(&tape).echo();
+    assert_eq!((shown(&done).as_str(), done.sent.len()), ("", 18));
+    assert_eq!(done.steps, Drill::new(SESSION).echo().steps + 2);
 }

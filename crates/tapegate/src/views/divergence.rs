@@ -86,8 +86,9 @@ impl Teller<'_> {
     /// The way out.
     pub(crate) fn hint(&self, divergence: &Divergence) -> String {
         let best = divergence.nearest.first();
+        let is_recorded = divergence.nearest.iter().any(|near| near.score >= 1.0);
         match (divergence.reason, best) {
-            (Reason::OutOfOrder, Some(near)) if is_like(divergence, near) => {
+            (Reason::OutOfOrder, Some(near)) if is_like(divergence, near) && !is_recorded => {
                 self.tolerate(divergence, near)
             }
             (Reason::OutOfOrder, _) => {

@@ -3,9 +3,14 @@
 //! A tape is a script: `> TEXT` is what the client said, `< TEXT` what the server said, `@MS` in
 //! front is when it was said.
 
+mod behind;
 mod clients;
+mod copies;
 mod edge_cases;
 mod endings;
+mod redacted;
+mod roundtrip;
+mod scenes;
 mod tapes;
 mod timing;
 mod usage;

@@ -10,9 +10,8 @@ use super::table::Table;
 use super::told::Told;
 use super::{Index, NONE, Oddity};
 use crate::frame::Kind;
-use crate::pending::IdKey;
 use crate::side::Side;
-use crate::signature::Signer;
+use crate::signature::{Key, Signer};
 use crate::tape::line::{Header, Line};
 use crate::tape::reader::Numbered;
 
@@ -40,7 +39,7 @@ pub struct Indexer {
 #[derive(Debug, Default)]
 struct Part {
     sessions: Vec<Session>,
-    by_key: HashMap<IdKey, usize, foldhash::fast::RandomState>,
+    by_key: HashMap<Key, usize, foldhash::fast::RandomState>,
     /// The session whose messages have no key.
     unnamed: Option<usize>,
     /// When the first message was recorded.
@@ -66,7 +65,7 @@ impl Indexer {
         let mut stretch = std::mem::take(&mut self.stretch);
         stretch.one(line, &self.signer);
         for told in &stretch.told {
-            self.add(told, line.text, line.offset, 0);
+            self.add(told, line.offset, 0);
         }
         for (_, other) in stretch.others.drain(..) {
             match other {
@@ -104,9 +103,8 @@ impl Indexer {
         }
     }
 
-    /// Adds a message of a stretch with this `text`, before which the tape has `offset` bytes and
-    /// `lines` lines.
-    pub(super) fn add(&mut self, told: &Told, text: &[u8], offset: u64, lines: u64) {
+    /// Adds a message of a stretch before which the tape has `offset` bytes and `lines` lines.
+    pub(super) fn add(&mut self, told: &Told, offset: u64, lines: u64) {
         let line = lines + u64::from(told.line);
         let offset = offset.saturating_add(told.text.start.into());
         if offset > OFFSET_MAX {
@@ -115,7 +113,7 @@ impl Indexer {
         if self.scenes.slots.len() >= SLOTS_MAX {
             return self.once(line, "the tape has too many messages; the rest is left out");
         }
-        let session = self.session(told.session.map(|key| key.get(text)), line);
+        let session = self.session(told.session, line);
         let number = told.seq.unwrap_or(line);
         let mut packed = Packed::new(offset, told.text.length(), told.from, told.kind);
         packed.number = u32::try_from(number).unwrap_or_else(|_| {
@@ -130,7 +128,7 @@ impl Indexer {
         packed.set(Flag::Token, told.token.is_some() && told.kind == Kind::Request);
         let slot = self.scenes.slots.len() as u32;
         self.scenes.push(packed);
-        self.part.sessions[session].put(told, text, &mut self.scenes);
+        self.part.sessions[session].put(told, &mut self.scenes);
         self.latency(told, slot);
         if let Some(asked) = told.asked {
             self.index.asks.push(Asked { slot, ..asked });
@@ -141,11 +139,11 @@ impl Indexer {
     }
 
     /// The session of a message, which may be a new one.
-    fn session(&mut self, key: Option<&[u8]>, line: u64) -> usize {
+    fn session(&mut self, key: Option<Key>, line: u64) -> usize {
         let part = &mut self.part;
         let place = match key {
             None => part.unnamed.get_or_insert(part.sessions.len()),
-            Some(key) => part.by_key.entry(IdKey::new(key)).or_insert(part.sessions.len()),
+            Some(key) => part.by_key.entry(key).or_insert(part.sessions.len()),
         };
         let place = *place;
         if place == part.sessions.len() {
@@ -213,7 +211,8 @@ fn sort(asks: &mut Vec<Asked>, slots: &[Packed], session_count: u32) -> Vec<Rang
 
 /// Chains asks for the same, and asks for the same thing, in order.
 fn chain(asks: &mut [Asked]) -> (Table, Table) {
-    let (mut same, mut like) = (Table::with_room(asks.len()), Table::default());
+    let count = asks.len();
+    let (mut same, mut like) = (Table::with_room(count, count), Table::with_room(count, 0));
     // From the end, so that each chain is found by its first ask.
     for ask in (0..asks.len() as u32).rev() {
         let it = asks[ask as usize];

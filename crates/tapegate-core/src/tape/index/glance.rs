@@ -66,17 +66,18 @@ impl<'a> Glance<'a> {
             None => said.scan(&mut cursor, &mut ()).ok()?,
         }
         place.at = cursor.position();
-        let text = Span::of(&line[start..place.at], self.stretch)?;
+        let message = &line[start..place.at];
+        let text = Span::of(message, self.stretch)?;
         let mut told = Told { seq, wall_us, ..Told::new(number, text, from) };
         if !place.ends() {
             self.rest(&mut place, numbered, &mut told)?;
         }
-        told.spread = self.returns && memchr::memchr(b'\r', text.get(self.stretch)).is_some();
+        told.spread = self.returns && memchr::memchr(b'\r', message).is_some();
         let sign = || match &digest {
             Some(digest) => self.signer.signed(&said, digest),
-            None => self.signer.sign(text.get(self.stretch), &said),
+            None => self.signer.sign(message, &said),
         };
-        told.hear(&said, self.stretch, sign);
+        told.hear(&said, self.signer, sign);
         Some(told)
     }
 
@@ -93,7 +94,7 @@ impl<'a> Glance<'a> {
             false => place.takes(b",\"session_id\":"),
         };
         if session {
-            told.session = Some(Span::of(place.value()?, self.stretch)?);
+            told.session = Some(self.signer.key(place.value()?));
         }
         if place.takes(b",\"req\":") {
             told.req = Some(place.number()?);

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::pending::IdKey;
+use crate::signature::Key;
 
 /// How many requests are a few.
 const FEW: usize = 16;
@@ -16,63 +16,63 @@ const TRIES_MAX: usize = 1000;
 #[derive(Debug, Default)]
 pub(super) struct Open {
     /// A few, in the order in which they were made.
-    few: Vec<(IdKey, Request)>,
+    few: Vec<(Key, Request)>,
     /// Many; then there are no few.
-    many: HashMap<IdKey, VecDeque<Request>, foldhash::fast::RandomState>,
+    many: HashMap<Key, VecDeque<Request>, foldhash::fast::RandomState>,
     /// Those of the many that have a progress token.
-    tokens: HashMap<IdKey, u32, foldhash::fast::RandomState>,
+    tokens: HashMap<Key, u32, foldhash::fast::RandomState>,
 }
 
 /// A request without an answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) slot: u32,
     pub(super) seq: Option<u64>,
     /// The scene it stands in; its own, if it begins one.
     pub(super) scene: u32,
-    pub(super) token: Option<IdKey>,
+    pub(super) token: Option<Key>,
 }
 
 impl Open {
-    pub(super) fn ask(&mut self, id: &IdKey, request: Request) {
+    pub(super) fn ask(&mut self, id: Key, request: Request) {
         if self.many.is_empty() && self.few.len() < FEW {
-            return self.few.push((id.clone(), request));
+            return self.few.push((id, request));
         }
         for (id, request) in std::mem::take(&mut self.few) {
             self.keep(id, request);
         }
-        self.keep(id.clone(), request);
+        self.keep(id, request);
     }
 
     /// Takes the request that an answer is for: the one it names, else the oldest with its id.
     /// `done` tells of those that have an answer already.
     pub(super) fn answer(
         &mut self,
-        id: &IdKey,
+        id: Key,
         req: Option<u64>,
         done: impl Fn(u32) -> bool,
     ) -> Option<Request> {
         if self.many.is_empty() {
-            let fits = |(known, request): &(IdKey, Request)| {
-                known == id && (req.is_none() || request.seq == req)
+            let fits = |(known, request): &(Key, Request)| {
+                *known == id && (req.is_none() || request.seq == req)
             };
             let place = self.few.iter().position(fits)?;
             let request = self.few.remove(place).1;
             // One that was answered without its id makes room for the next.
             return if done(request.slot) { self.answer(id, req, done) } else { Some(request) };
         }
-        let requests = self.many.get_mut(id)?;
+        let requests = self.many.get_mut(&id)?;
         while requests.front().is_some_and(|request| done(request.slot)) {
             requests.pop_front();
         }
         let request = match req.map_or(Some(0), |_| position(requests, req)) {
             Some(0) => requests.pop_front(),
             // Taking it out would cost time with each of very many; it is done now.
-            Some(place) => requests.get(place).filter(|request| !done(request.slot)).cloned(),
+            Some(place) => requests.get(place).filter(|request| !done(request.slot)).copied(),
             None => None,
         };
         if requests.is_empty() {
-            self.many.remove(id);
+            self.many.remove(&id);
         }
         if let Some(Request { slot, token: Some(token), .. }) = &request
             && self.tokens.get(token) == Some(slot)
@@ -83,22 +83,21 @@ impl Open {
     }
 
     /// The request whose progress is told under `token`.
-    pub(super) fn with_token(&self, token: &IdKey) -> Option<u32> {
-        let latest =
-            self.few.iter().rev().find(|(_, request)| request.token.as_ref() == Some(token));
-        latest.map(|(_, request)| request.slot).or_else(|| self.tokens.get(token).copied())
+    pub(super) fn with_token(&self, token: Key) -> Option<u32> {
+        let latest = self.few.iter().rev().find(|(_, request)| request.token == Some(token));
+        latest.map(|(_, request)| request.slot).or_else(|| self.tokens.get(&token).copied())
     }
 
     /// The requests with this id, latest first.
-    pub(super) fn with_id(&self, id: &IdKey) -> impl Iterator<Item = u32> {
-        let few = self.few.iter().rev().filter(move |(known, _)| known == id);
-        let many = self.many.get(id).into_iter().flatten().rev();
+    pub(super) fn with_id(&self, id: Key) -> impl Iterator<Item = u32> {
+        let few = self.few.iter().rev().filter(move |(known, _)| *known == id);
+        let many = self.many.get(&id).into_iter().flatten().rev();
         few.map(|(_, request)| request.slot).chain(many.map(|request| request.slot))
     }
 
-    fn keep(&mut self, id: IdKey, request: Request) {
-        if let Some(token) = &request.token {
-            self.tokens.insert(token.clone(), request.slot);
+    fn keep(&mut self, id: Key, request: Request) {
+        if let Some(token) = request.token {
+            self.tokens.insert(token, request.slot);
         }
         self.many.entry(id).or_default().push_back(request);
     }

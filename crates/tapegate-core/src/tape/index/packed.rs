@@ -141,7 +141,7 @@ impl Asked {
 
     /// Where it lies in a table of things.
     pub(super) fn like_place(&self) -> u64 {
-        u64::from(self.like) << 32
+        u64::from(self.like) << 32 | u64::from(self.like)
     }
 }
 

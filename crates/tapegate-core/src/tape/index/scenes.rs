@@ -7,8 +7,8 @@ use super::open::{Open, Request};
 use super::packed::{Flag, Packed};
 use super::told::Told;
 use crate::frame::Kind;
-use crate::pending::IdKey;
 use crate::side::Side;
+use crate::signature::Key;
 
 /// A session while its messages are put together.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Session {
 #[derive(Debug)]
 struct Latest {
     slot: u32,
-    token: Option<IdKey>,
+    token: Option<Key>,
 }
 
 /// All slots so far, and how scenes end.
@@ -69,9 +69,9 @@ impl Session {
     }
 
     /// Puts the message that was pushed last where it belongs, and pairs it.
-    pub(super) fn put(&mut self, told: &Told, text: &[u8], scenes: &mut Scenes) {
+    pub(super) fn put(&mut self, told: &Told, scenes: &mut Scenes) {
         let slot = scenes.slots.len() as u32 - 1;
-        let place = self.place(told, text, slot, scenes);
+        let place = self.place(told, slot, scenes);
         match place {
             Place::First => self.begin(slot, scenes),
             Place::In(NONE) if self.first == NONE => self.wait(slot, scenes),
@@ -82,11 +82,10 @@ impl Session {
             }
             Place::Nowhere => {}
         }
-        if let (Kind::Request, Some(id)) = (told.kind, &told.id) {
-            let token = told.token.map(|token| IdKey::new(token.get(text)));
+        if let (Kind::Request, Some(id)) = (told.kind, told.id) {
+            let token = told.token;
             let (asker, scene) = match told.from {
                 Side::Client => {
-                    let token = token.clone();
                     self.latest = Some(Latest { slot, token });
                     (&mut self.of_client, if told.ping { NONE } else { slot })
                 }
@@ -96,22 +95,21 @@ impl Session {
         }
     }
 
-    fn place(&mut self, told: &Told, text: &[u8], slot: u32, scenes: &mut Scenes) -> Place {
+    fn place(&mut self, told: &Told, slot: u32, scenes: &mut Scenes) -> Place {
         match (told.from, told.kind) {
             // Nothing may hang on a ping: it is never played.
             (Side::Client, Kind::Request) if told.ping => Place::Nowhere,
             (Side::Client, Kind::Request) => Place::First,
             (Side::Client, Kind::Notification) => {
                 if let Some(id) = told.cancels {
-                    let id = IdKey::new(id.get(text));
-                    scenes.cancel(self.of_client.with_id(&id));
+                    scenes.cancel(self.of_client.with_id(id));
                 }
                 Place::First
             }
             (_, Kind::Response | Kind::Error) => self.answer(told, slot, scenes),
             (Side::Client, Kind::Other) => Place::Nowhere,
             (Side::Server, Kind::Notification) => {
-                Place::In(self.request_of(told, text).unwrap_or(self.current))
+                Place::In(self.request_of(told).unwrap_or(self.current))
             }
             (Side::Server, Kind::Request | Kind::Other) => Place::In(self.current),
         }
@@ -124,7 +122,7 @@ impl Session {
             Side::Server => &mut self.of_client,
         };
         let done = |slot: u32| scenes.slots[slot as usize].pair != NONE;
-        let asked = told.id.as_ref().and_then(|id| asker.answer(id, told.req, done));
+        let asked = told.id.and_then(|id| asker.answer(id, told.req, done));
         let (asked, scene) = match (asked, told.req) {
             (Some(asked), _) => (asked.slot, asked.scene),
             // An answer may name a request whose id was edited away.
@@ -143,10 +141,10 @@ impl Session {
 
     /// The client's request whose progress a notification of the server tells. What comes on a
     /// subscription has its place by what came before it, which is what it is news of.
-    fn request_of(&self, told: &Told, text: &[u8]) -> Option<u32> {
-        let token = IdKey::new(told.token?.get(text));
-        let latest = self.latest.as_ref().filter(|latest| latest.token.as_ref() == Some(&token));
-        self.of_client.with_token(&token).or_else(|| latest.map(|latest| latest.slot))
+    fn request_of(&self, told: &Told) -> Option<u32> {
+        let token = told.token?;
+        let latest = self.latest.as_ref().filter(|latest| latest.token == Some(token));
+        self.of_client.with_token(token).or_else(|| latest.map(|latest| latest.slot))
     }
 
     fn begin(&mut self, slot: u32, scenes: &mut Scenes) {

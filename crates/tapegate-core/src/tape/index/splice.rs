@@ -2,6 +2,7 @@
 //! relied on.
 
 use super::stretch::{Other, Stretch};
+use super::told::Told;
 use super::{Index, Indexer};
 use crate::signature::Signer;
 use crate::tape::TORN_TAIL;
@@ -68,16 +69,16 @@ impl Splicer {
         }
     }
 
-    /// Takes the next stretch of the tape, and the text it was read from.
-    pub fn add(&mut self, stretch: &mut Stretch, text: &[u8]) -> Result<(), Refusal> {
+    /// Takes the next stretch of the tape, and leaves it empty.
+    pub fn add(&mut self, stretch: &mut Stretch) -> Result<(), Refusal> {
         let mut known = 0;
         for (before, other) in stretch.others.drain(..) {
-            self.messages(&stretch.told[known..before], text)?;
+            self.messages(&stretch.told[known..before])?;
             known = before;
             self.other(other)?;
         }
-        self.messages(&stretch.told[known..], text)?;
-        self.offset += text.len() as u64;
+        self.messages(&stretch.told[known..])?;
+        self.offset += stretch.bytes;
         self.lines += stretch.lines;
         Ok(())
     }
@@ -90,7 +91,7 @@ impl Splicer {
                 self.offset = numbered.offset;
                 self.lines = 0;
                 stretch.one(&numbered, self.indexer.signer());
-                let added = self.add(&mut stretch, numbered.text);
+                let added = self.add(&mut stretch);
                 self.stretch = stretch;
                 added
             }
@@ -119,7 +120,7 @@ impl Splicer {
         Ok((index, findings))
     }
 
-    fn messages(&mut self, told: &[super::told::Told], text: &[u8]) -> Result<(), Refusal> {
+    fn messages(&mut self, told: &[Told]) -> Result<(), Refusal> {
         if !told.is_empty() {
             self.damaged()?;
         }
@@ -128,7 +129,7 @@ impl Splicer {
                 let line = self.lines + u64::from(told.line);
                 self.outline.message(line, told.from, told.seq.is_some());
             }
-            self.indexer.add(told, text, self.offset, self.lines);
+            self.indexer.add(told, self.offset, self.lines);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! the tape. Nothing depends on where a tape is cut, as long as it is cut where [`cut`] says.
 
 use std::io::Read;
+use std::ops::Range;
 
 use super::glance::Glance;
 use super::told::Told;
@@ -11,7 +12,7 @@ use crate::frame::{self, Body, Frame};
 use crate::side::Side;
 use crate::signature::Signer;
 use crate::tape::line::{Line, Message};
-use crate::tape::reader::{Numbered, Problem, Reader};
+use crate::tape::reader::{JOINED_BYTES_MAX, Numbered, Problem, Reader};
 
 /// What stands on a stretch of a tape. Lines are counted from its start.
 #[derive(Debug, Default)]
@@ -19,8 +20,9 @@ pub struct Stretch {
     pub(super) told: Vec<Told>,
     /// What else there is, and how many messages are before it.
     pub(super) others: Vec<(usize, Other)>,
-    /// How many lines it has.
+    /// How many lines and bytes it has.
     pub(super) lines: u64,
+    pub(super) bytes: u64,
 }
 
 /// Something that a stretch has besides messages.
@@ -49,7 +51,7 @@ impl Stretch {
     pub fn read(&mut self, text: &[u8], last: bool, signer: &Signer) {
         self.told.clear();
         self.others.clear();
-        self.lines = 0;
+        (self.lines, self.bytes) = (0, text.len() as u64);
         let plain = std::str::from_utf8(text).is_ok();
         let mut glance = Glance::new(text, signer);
         let mut at = 0;
@@ -57,8 +59,16 @@ impl Stretch {
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
             let told =
                 if plain { glance.read(self.lines as u32 + 1, &text[at..end]) } else { None };
-            if let Some(told) = told {
-                self.told.push(told);
+            let known = match told {
+                // The general reader says that it is too long.
+                _ if end - at >= JOINED_BYTES_MAX => false,
+                Some(told) => {
+                    self.told.push(told);
+                    true
+                }
+                None => self.entry(text, at..end, signer),
+            };
+            if known {
                 self.lines += u64::from(end < text.len());
                 at = end + 1;
             } else {
@@ -71,7 +81,7 @@ impl Stretch {
     pub(super) fn one(&mut self, numbered: &Numbered<'_>, signer: &Signer) {
         self.told.clear();
         self.others.clear();
-        self.lines = 0;
+        (self.lines, self.bytes) = (0, 0);
         self.take(numbered, signer);
     }
 
@@ -82,6 +92,20 @@ impl Stretch {
             Line::Message(message) => self.message(line, message, numbered.text, signer),
             other => self.other(Other::Entry(line, other.outline())),
         }
+    }
+
+    /// Reads a line that is a whole entry, as most are however they are written; false if this one
+    /// is none.
+    fn entry(&mut self, text: &[u8], line: Range<usize>, signer: &Signer) -> bool {
+        let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
+        let start = line.start + text[line.clone()].iter().take_while(blank).count();
+        let end = line.end - text[start..line.end].iter().rev().take_while(blank).count();
+        let Ok(entry) = Line::read(&text[start..end]) else { return false };
+        let (known, offset) = (self.told.len(), start as u64);
+        let numbered = Numbered { line: self.lines + 1, offset, text: &text[start..end], entry };
+        self.take(&numbered, signer);
+        self.told[known..].iter_mut().for_each(|told| told.text.start += start as u32);
+        true
     }
 
     /// Reads the line at `at`, and what belongs to it, with the general reader. Returns where the
@@ -97,7 +121,7 @@ impl Stretch {
                     numbered.line += self.lines;
                     let start = at + numbered.offset as usize;
                     self.take(&numbered, signer);
-                    self.told[known..].iter_mut().for_each(|told| told.shift(start as u32));
+                    self.told[known..].iter_mut().for_each(|told| told.text.start += start as u32);
                 }
                 Err(problem) => {
                     self.other(Other::Problem(problem.moved(self.lines, at as u64)));

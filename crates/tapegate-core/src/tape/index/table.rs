@@ -1,4 +1,7 @@
 //! A hash table of asks: open addressing, four bytes a place, keys left where they are.
+//!
+//! The bits of a place that the number of an ask does not need hold a few bits of its key, so that
+//! hardly ever an ask is looked at that has another key.
 
 use super::NONE;
 
@@ -8,18 +11,22 @@ use super::NONE;
 pub(super) struct Table {
     places: Vec<u32>,
     count: usize,
+    /// The bits of a place that are the number of an ask; the others are those of its key.
+    number_bits: u32,
 }
 
 impl Table {
-    /// A table that holds `count` keys without growing.
-    pub(super) fn with_room(count: usize) -> Self {
-        Self { places: vec![NONE; count + count / 3 + 1], count: 0 }
+    /// A table of some of `asks` asks that holds `count` keys without growing.
+    pub(super) fn with_room(asks: usize, count: usize) -> Self {
+        // One number is kept free for a place that is.
+        let number_bits = usize::BITS - asks.leading_zeros();
+        Self { places: vec![NONE; count + count / 3 + 1], count: 0, number_bits }
     }
 
     /// The ask at the key whose evenly spread bits are `spread`; `is` tells whether an ask has the key.
     pub(super) fn find(&self, spread: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let place = self.place(spread, is)?;
-        Some(self.places[place]).filter(|ask| *ask != NONE)
+        self.ask_at(place)
     }
 
     /// Puts `ask` at its key and returns what was there, or [`NONE`]. `spread_of` gives the bits of
@@ -33,8 +40,10 @@ impl Table {
         if (self.count + 1) * 4 > self.places.len() * 3 {
             self.grow(&spread_of);
         }
-        let Some(place) = self.place(spread_of(ask), is) else { return NONE };
-        let before = std::mem::replace(&mut self.places[place], ask);
+        let spread = spread_of(ask);
+        let Some(place) = self.place(spread, is) else { return NONE };
+        let before = self.ask_at(place).unwrap_or(NONE);
+        self.places[place] = self.mark(spread) | ask;
         self.count += usize::from(before == NONE);
         before
     }
@@ -42,21 +51,82 @@ impl Table {
     /// The place of a key: its own, or the first free one where it may stand.
     fn place(&self, spread: u64, is: impl Fn(u32) -> bool) -> Option<usize> {
         let start = ((u128::from(spread) * self.places.len() as u128) >> 64) as usize;
-        let fits = |ask: u32| ask == NONE || is(ask);
-        let found = self.places[start..].iter().position(|ask| fits(*ask));
+        let (mark, number) = (self.mark(spread), self.number());
+        let fits = |place: u32| place == NONE || (place & !number == mark && is(place & number));
+        let found = self.places[start..].iter().position(|place| fits(*place));
         match found {
             Some(found) => Some(start + found),
-            None => self.places[..start].iter().position(|ask| fits(*ask)),
+            None => self.places[..start].iter().position(|place| fits(*place)),
         }
     }
 
+    fn ask_at(&self, place: usize) -> Option<u32> {
+        Some(self.places[place]).filter(|place| *place != NONE).map(|place| place & self.number())
+    }
+
+    /// The bits of a place that are a number.
+    fn number(&self) -> u32 {
+        1u32.checked_shl(self.number_bits).map_or(u32::MAX, |bit| bit - 1)
+    }
+
+    /// The bits of a place that are those of a key.
+    fn mark(&self, spread: u64) -> u32 {
+        // The upper bits say where it lies already.
+        spread as u32 & !self.number()
+    }
+
     fn grow(&mut self, spread_of: &impl Fn(u32) -> u64) {
-        let mut larger = Self::with_room((self.places.len() * 2).max(16));
-        for &ask in self.places.iter().filter(|ask| **ask != NONE) {
-            if let Some(place) = larger.place(spread_of(ask), |_| false) {
-                larger.places[place] = ask;
+        let room = (self.places.len() * 2).max(16);
+        let places = vec![NONE; room + room / 3 + 1];
+        let before = std::mem::replace(&mut self.places, places);
+        for marked in before.into_iter().filter(|place| *place != NONE) {
+            let spread = spread_of(marked & self.number());
+            if let Some(place) = self.place(spread, |_| false) {
+                self.places[place] = marked;
             }
         }
-        self.places = larger.places;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts one ask for each key, the last first, and looks whether each is found by its key.
+    #[track_caller]
+    fn finds(keys: &[u64], mut table: Table) {
+        let first = |key: u64| keys.iter().position(|other| *other == key).unwrap() as u32;
+        let next = |ask: u32| {
+            let rest = keys[ask as usize + 1..].iter();
+            let next = rest.clone().position(|other| *other == keys[ask as usize]);
+            next.map_or(NONE, |next| ask + 1 + next as u32)
+        };
+        for ask in (0..keys.len() as u32).rev() {
+            let key = keys[ask as usize];
+            let is = |other: u32| keys[other as usize] == key;
+            assert_eq!(table.put(ask, |ask| keys[ask as usize], is), next(ask));
+        }
+        for &key in keys {
+            let is = |ask: u32| keys[ask as usize] == key;
+            assert_eq!(table.find(key, is), Some(first(key)));
+        }
+        assert_eq!(table.find(7 << 40, |_| false), None);
+    }
+
+    #[test]
+    fn every_key_is_found_whatever_its_bits_and_however_small_the_table() {
+        let spread = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for count in [1, 2, 3, 4, 7, 8, 100, 1000] {
+            let keys: Vec<u64> = (0..count).map(spread).collect();
+            finds(&keys, Table::with_room(keys.len(), keys.len()));
+            finds(&keys, Table::with_room(keys.len(), 0));
+            let repeated: Vec<u64> = (0..count).map(|n| spread(n / 3)).collect();
+            finds(&repeated, Table::with_room(repeated.len(), 0));
+            // Keys with the same upper or lower bits, all of them set.
+            let upper: Vec<u64> = (0..count).map(|n| u64::MAX << 16 | n).collect();
+            finds(&upper, Table::with_room(upper.len(), upper.len()));
+            let lower: Vec<u64> = (0..count).map(|n| n << 33 | u64::from(u32::MAX)).collect();
+            finds(&lower, Table::with_room(lower.len(), 0));
+        }
     }
 }

@@ -5,14 +5,13 @@ use std::num::NonZeroU32;
 use super::NONE;
 use super::packed::Asked;
 use crate::frame::{Envelope, Frame, Kind};
-use crate::pending::IdKey;
 use crate::side::Side;
-use crate::signature::{Signature, Signer};
+use crate::signature::{Key, Signature, Signer};
 use crate::tape::line::{Message, Stamp};
 use crate::time::read_rfc3339;
 
 /// A message as its line tells of it. Places are counted from the start of the stretch of the tape
-/// that was read with it.
+/// that it stands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     /// Its line, from 1.
@@ -31,15 +30,15 @@ pub(super) struct Told {
     pub(super) resumed: bool,
     /// Whether a member that counts occurs twice in it.
     pub(super) repeated: bool,
-    pub(super) session: Option<Span>,
+    pub(super) session: Option<Key>,
     pub(super) req: Option<u64>,
     /// At most as many as fit.
     pub(super) latency_ms: Option<u32>,
-    pub(super) id: Option<IdKey>,
+    pub(super) id: Option<Key>,
     /// Of a request its progress token, of a progress notification the one it is for.
-    pub(super) token: Option<Span>,
+    pub(super) token: Option<Key>,
     /// Of a cancellation: what it cancels.
-    pub(super) cancels: Option<Span>,
+    pub(super) cancels: Option<Key>,
     /// Of a client's request: what it asks for, with no slot yet.
     pub(super) asked: Option<Asked>,
     /// Whether it is a ping, which is answered without the tape.
@@ -66,10 +65,6 @@ impl Span {
 
     pub(super) fn length(self) -> u32 {
         self.length.get()
-    }
-
-    pub(super) fn get(self, stretch: &[u8]) -> &[u8] {
-        &stretch[self.start as usize..][..self.length.get() as usize]
     }
 }
 
@@ -124,39 +119,29 @@ impl Told {
             spread: memchr::memchr2(b'\n', b'\r', text).is_some(),
             ours: message.ours,
             resumed: message.resumed,
-            session: match &message.session {
-                Some(session) => Some(Span::of(session, stretch)?),
-                None => None,
-            },
+            session: message.session.as_deref().map(|session| signer.key(session)),
             req: message.req,
             latency_ms: message.latency_ms.map(latency),
             ..Self::new(line, Span::of(text, stretch)?, message.from)
         };
-        told.hear(said, stretch, || signer.sign(text, said));
+        told.hear(said, signer, || signer.sign(text, said));
         Some(told)
-    }
-
-    /// Moves all places on by as many bytes.
-    pub(super) fn shift(&mut self, bytes: u32) {
-        self.text.start += bytes;
-        let spans = [&mut self.session, &mut self.token, &mut self.cancels];
-        spans.into_iter().flatten().for_each(|span| span.start += bytes);
     }
 
     /// Takes what the message says about itself.
     pub(super) fn hear(
         &mut self,
         said: &Envelope<'_>,
-        stretch: &[u8],
+        signer: &Signer,
         sign: impl FnOnce() -> Signature,
     ) {
-        let span = |part: Option<&[u8]>| part.and_then(|part| Span::of(part, stretch));
+        let key = |raw: Option<&[u8]>| raw.map(|raw| signer.key(raw));
         self.kind = said.kind();
         self.repeated = said.repeated;
-        self.id = said.id.map(IdKey::new);
+        self.id = key(said.id);
         match self.kind {
             Kind::Request => {
-                self.token = span(said.progress_token);
+                self.token = key(said.progress_token);
                 self.ping = said.is_method("ping");
                 if self.from == Side::Client {
                     self.asked = Some(Asked::new(sign(), NONE));
@@ -164,9 +149,9 @@ impl Told {
             }
             Kind::Notification => {
                 if said.is_method("notifications/progress") {
-                    self.token = span(said.progress_token);
+                    self.token = key(said.progress_token);
                 } else if said.is_method("notifications/cancelled") {
-                    self.cancels = span(said.request_id);
+                    self.cancels = key(said.request_id);
                 }
             }
             Kind::Response | Kind::Error | Kind::Other => {}

@@ -3,17 +3,18 @@
 use std::io;
 
 use crate::frame::{Envelope, Frame, Kind};
-use crate::json::{Cursor, Edits, Fault, member, write_str};
+use crate::json::Edits;
 use crate::pending::IdKey;
 use crate::tape::index::{NONE, Slot};
 
-use super::super::Act;
 use super::super::calls::{Calls, Effect};
-use super::super::finding::{List, NoteSort, Why};
+use super::super::finding::{About, List, NoteSort, Why};
 use super::super::masked::Masked;
 use super::super::minted::{Fate, Token};
+use super::super::tape;
 use super::super::tools::Hint;
-use super::{Asked, Kit, Play, Purpose, Waiting};
+use super::own::own_meta;
+use super::{Asked, Asking, Kit, Play, Purpose};
 
 /// What is to be done with a client's message.
 enum Decision {
@@ -73,7 +74,7 @@ impl Play {
         let questions = self.questions.wanted_until(now_ns, self.base_ns);
         // Whoever polls does so at the pace of the tape, or would only see how fast we are.
         let pace_us = there.at_us.saturating_sub(self.passed_us);
-        let pace_ns = self.base_ns + (pace_us * 1000).min(kit.timeout_ns);
+        let pace_ns = self.base_ns + pace_us.saturating_mul(1000).min(kit.timeout_ns);
         let pace = (said.is_method("tasks/get") && pace_ns > now_ns).then_some(pace_ns);
         self.held_until = [notices, questions, pace].into_iter().flatten().min();
         if self.held_until.is_none() {
@@ -101,10 +102,7 @@ impl Play {
 
     /// Whether a tool only reads, by the tape and by the live server.
     fn decide_tool(&mut self, kit: &mut Kit<'_, '_>, said: &Envelope<'_>) -> io::Result<Decision> {
-        // Where readers may disagree on the name, nothing is known about the tool.
-        let Some(name) = said.name.filter(|_| !said.repeated) else {
-            return Ok(Decision::Skip(Why::NotAskedFor));
-        };
+        let Some(name) = said.name else { return Ok(Decision::Skip(Why::NotAskedFor)) };
         let name = name.decode();
         let recorded = kit.tape.tools()?;
         if recorded.is_some_and(|tools| tools.hint(&name) != Some(Hint::ReadOnly)) {
@@ -132,29 +130,28 @@ impl Play {
         self.left_out |= effect(said) != Effect::Discovers;
         if said.kind() == Kind::Request {
             self.owners.note(said, slot);
-            self.open_skipped.insert(slot);
+            self.open_skipped.insert(slot, Asking::of(said));
         }
-        let answer = kit.tape.slot(slot).pair;
-        if answer == NONE {
-            return Ok(());
-        }
-        let method = said.method.map(|method| method.decode()).unwrap_or_default();
-        self.unanswered(kit, &method, said, answer)
+        Ok(())
     }
 
     /// Notes that the live server does not give the answer in slot `answer`.
     pub(super) fn unanswered(
         &mut self,
         kit: &mut Kit<'_, '_>,
-        method: &str,
-        said: &Envelope<'_>,
+        asking: &Asking,
         answer: u32,
     ) -> io::Result<()> {
+        let method = asking.method.as_str();
+        let list = List::of_method(method);
+        // Who sends lists only hands back nothing but cursors.
+        if kit.calls == Calls::List && list.is_none() {
+            return Ok(());
+        }
         let text = kit.tape.text(answer)?;
         let result = Frame::read(&text).envelope().and_then(|said| said.result);
         self.minted.learn(method, result.unwrap_or_default(), None);
-        let cursor = said.params.and_then(|params| member(params, "cursor"));
-        let list = List::of_method(method).zip(cursor);
+        let list = list.zip(asking.cursor.as_deref());
         if let Some(first) = list.and_then(|(list, cursor)| self.listings.follows(list, cursor)) {
             // The live list may have ended earlier; what was on this page still counts.
             let gone = matches!(list, Some((_, cursor)) if self.minted.fate(Token::Cursor, method, cursor) == Fate::Lost);
@@ -202,12 +199,11 @@ impl Play {
         let key = self.wait(kit, &id, Purpose::Recorded(slot), deadline_ns);
         self.asked.insert(slot, Asked { key, id, owed: false });
         if Masked::of(said) != Masked::Nothing {
-            let about = super::super::tape::about(text);
-            kit.report
-                .note(super::About { session: self.number, ..about }, NoteSort::PlaceholderSent);
+            let about = tape::about(text);
+            kit.report.note(About { session: self.number, ..about }, NoteSort::PlaceholderSent);
         }
         kit.report.requests += 1;
-        (kit.act)(Act::Say(&edits.finish()));
+        kit.say(&edits.finish());
         Ok(())
     }
 
@@ -219,15 +215,15 @@ impl Play {
     ) -> Result<(), Token> {
         let mut edits = Edits::new(text);
         self.minted.edit("", said, &mut edits)?;
-        if let (Some(slot), Some(id)) = (self.taken_back(said), said.request_id) {
-            if let Some(asked) = self.asked.remove(&slot) {
-                edits.replace(id, &asked.id);
-                self.forget(&asked.key);
-                self.notices.close(slot);
-            }
+        if let (Some(slot), Some(id)) = (self.taken_back(said), said.request_id)
+            && let Some(asked) = self.asked.remove(&slot)
+        {
+            edits.replace(id, &asked.id);
+            self.forget(&asked.key);
+            self.notices.close(slot);
         }
         self.base_ns = kit.now_ns;
-        (kit.act)(Act::Say(&edits.finish()));
+        kit.say(&edits.finish());
         Ok(())
     }
 
@@ -236,92 +232,6 @@ impl Play {
         let id = said.request_id.filter(|_| said.is_method("notifications/cancelled"))?;
         let slot = self.owners.by_id.get(&IdKey::new(id))?;
         self.asked.contains_key(slot).then_some(*slot)
-    }
-
-    /// Whoever answers the request is not listened to any more.
-    pub(super) fn forget(&mut self, key: &IdKey) -> Option<Waiting> {
-        let waiting = self.waiting.get_mut(key)?;
-        let late = Waiting { purpose: Purpose::Late, deadline: None, sent_ns: waiting.sent_ns };
-        let before = std::mem::replace(waiting, late);
-        if let Some(deadline) = before.deadline {
-            self.deadlines.remove(&deadline);
-        }
-        Some(before)
-    }
-
-    fn ask_for_tools(&mut self, kit: &mut Kit<'_, '_>, meta: Option<Vec<u8>>) {
-        let purpose = Purpose::Tools(super::Tools::default(), meta.clone());
-        self.ask(kit, "tools/list", None, meta.as_deref(), purpose);
-    }
-
-    /// Asks for a page of a list that the tape has no request for.
-    pub(super) fn ask(
-        &mut self,
-        kit: &mut Kit<'_, '_>,
-        method: &str,
-        cursor: Option<&[u8]>,
-        meta: Option<&[u8]>,
-        purpose: Purpose,
-    ) {
-        let id = self.new_id();
-        let mut text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_slice(), b",\"method\":"].concat();
-        write_str(&mut text, method);
-        let members = [("cursor", cursor), ("_meta", meta)];
-        let members = members.iter().filter_map(|(key, value)| Some((*key, (*value)?)));
-        for (index, (key, value)) in members.enumerate() {
-            text.extend_from_slice(if index == 0 { b",\"params\":{" } else { b"," });
-            write_str(&mut text, key);
-            text.push(b':');
-            text.extend_from_slice(value);
-        }
-        let closing: &[u8] = if cursor.or(meta).is_some() { b"}}" } else { b"}" };
-        text.extend_from_slice(closing);
-        self.own += 1;
-        self.wait(kit, &id, purpose, Some(kit.now_ns.saturating_add(kit.timeout_ns)));
-        (kit.act)(Act::Say(&text));
-    }
-
-    fn wait(
-        &mut self,
-        kit: &Kit<'_, '_>,
-        id: &[u8],
-        purpose: Purpose,
-        deadline_ns: Option<u64>,
-    ) -> IdKey {
-        let key = IdKey::new(id);
-        self.tickets += 1;
-        let deadline = deadline_ns.map(|deadline_ns| (deadline_ns, self.tickets));
-        if let Some(deadline) = deadline {
-            self.deadlines.insert(deadline, key.clone());
-        }
-        let waiting = Waiting { purpose, deadline, sent_ns: kit.now_ns };
-        self.waiting.insert(key.clone(), waiting);
-        self.base_ns = kit.now_ns;
-        key
-    }
-
-    /// The id that was recorded, or another one if it is in use, or stands for a subscription.
-    fn free_id(&mut self, recorded: &[u8]) -> Vec<u8> {
-        let key = IdKey::new(recorded);
-        if !self.waiting.contains_key(&key) && !self.owners.live.contains_key(&(true, key)) {
-            return recorded.to_vec();
-        }
-        self.new_id()
-    }
-
-    fn new_id(&mut self) -> Vec<u8> {
-        loop {
-            self.ids += 1;
-            let id = format!("\"tapegate-{}\"", self.ids).into_bytes();
-            if !self.waiting.contains_key(&IdKey::new(&id)) {
-                return id;
-            }
-        }
-    }
-
-    /// Whether a request had the progress token already: what is said about that one may be late.
-    fn is_token_used(&self, token: &[u8]) -> bool {
-        self.owners.live.contains_key(&(false, IdKey::new(token)))
     }
 }
 
@@ -340,32 +250,13 @@ fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
 }
 
 fn effect(said: &Envelope<'_>) -> Effect {
+    // Where readers may disagree on the method or the name, it may be anything.
+    if said.repeated {
+        return Effect::Unknown;
+    }
     let method = said.method.map(|method| method.decode()).unwrap_or_default();
     match said.kind() {
         Kind::Request => Effect::of_request(&method),
         _ => Effect::of_notification(&method),
     }
-}
-
-/// `_meta` of params without what is one request's alone, for a request of our own.
-pub(super) fn own_meta(params: &[u8]) -> Option<Vec<u8>> {
-    let meta = member(params, "_meta")?;
-    without(meta, "progressToken").ok()
-}
-
-/// The object `text` without the member `name`.
-fn without(text: &[u8], name: &str) -> Result<Vec<u8>, Fault> {
-    let mut cursor = Cursor::new(text)?;
-    let (mut out, mut first) = (vec![b'{'], true);
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        if key.is(name) {
-            continue;
-        }
-        out.extend((out.len() > 1).then_some(b','));
-        out.extend([b"\"", key.raw, b"\":", value].concat());
-    }
-    out.push(b'}');
-    Ok(out)
 }

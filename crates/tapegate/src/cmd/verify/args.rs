@@ -86,7 +86,7 @@ const EXAMPLES: &str = "\
 Examples:
   tapegate verify -r session.jsonl -- npx -y @modelcontextprotocol/server-filesystem /tmp
   tapegate verify -r session.jsonl --calls read-only --upstream \"python server.py\"
-  tapegate verify -r session.jsonl --calls all --ignore result.content[*].text -- node server.js
+  tapegate verify -r session.jsonl --calls all --ignore 'result..text' -- node server.js
   tapegate verify -r session.jsonl --upstream-http https://mcp.example.com/mcp --report drift.sarif
   tapegate verify -r session.jsonl --format json -- node server.js | jq .tool_changes
 

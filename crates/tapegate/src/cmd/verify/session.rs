@@ -58,10 +58,11 @@ fn link(args: &Args) -> LinkOptions {
 
 /// Prints what was found, writes it down, and finds the exit code.
 fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let report = report(args, found, clock);
-    for path in &args.report {
-        reporting::write(&report, path)?;
+    let mut report = report(args, found, clock);
+    if !args.report.is_empty() || args.format != Format::Text {
+        reporting::locate(&mut report);
     }
+    reporting::write_all(&report, &args.report)?;
     match args.format {
         Format::Text => print(args, found, out)?,
         Format::Json => out.write_all(&json::write(&report))?,

@@ -52,11 +52,11 @@ fn tools_that_drift_are_told_apart_field_by_field() {
         ),
         (
             "removed",
-            "  tool erase is gone\n    - {\"name\":\"erase\",\"description\":\"Erases a file.\",\"inputSchema\":{\"type\":\"object\"},\"annotations\":{\"destructiveHint\":true}}",
+            "  tool erase is gone\n    - name: \"erase\"\n    - description: \"Erases a file.\"\n    - inputSchema: {\"type\":\"object\"}\n    - annotations: {\"destructiveHint\":true}",
         ),
         (
             "added",
-            "  tool exfiltrate is new\n    + {\"name\":\"exfiltrate\",\"inputSchema\":{\"type\":\"object\"}}",
+            "  tool exfiltrate is new\n    + name: \"exfiltrate\"\n    + inputSchema: {\"type\":\"object\"}",
         ),
     ] {
         drift.verify(change, &[]).finds(&format!("{heading}{found}"));
@@ -144,4 +144,19 @@ fn several_changes_are_all_told_group_by_group() {
     // Only changes are printed if nothing else is wanted.
     let quiet = drift.verify("answer version added notice-extra", &["--calls", "read-only", "-q"]);
     assert_eq!((quiet.stdout.trim_end(), quiet.stderr.as_str()), (done.changes().as_str(), ""));
+}
+
+#[test]
+fn sessions_are_played_one_after_the_other_and_what_each_finds_is_told_once() {
+    let mut drift = Drift::record("");
+    let joined = drift.folder.path().join("joined.jsonl");
+    std::fs::write(&joined, std::fs::read(&drift.tape).unwrap().repeat(3)).unwrap();
+    drift.tape = joined;
+    let done = drift.verify("version", &["-q", "--calls", "read-only"]);
+    let version = "the server's version was \"1.0.0\" and is \"2.0.0\" (3 times)";
+    done.finds(&format!("The server\n  #2 initialize: {version}"));
+    let done = drift.verify("", &["--calls", "read-only"]);
+    done.finds_nothing();
+    let compared = "compared 15 answers and 6 notifications in 3 sessions, 6 not sent";
+    assert_eq!(done.last_line(), format!("nothing has changed: {compared}"));
 }

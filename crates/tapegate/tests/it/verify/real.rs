@@ -133,7 +133,7 @@ fn a_file_server_is_told_from_itself_with_another_file() {
     );
     done.finds(
         "Answers\n  #7 tools/call read_text_file: the answer is another one\n\
-         \x20     result.content[0].text:\n    -   one\n    +   two\n        ",
+         \x20     result.content[0].text:\n    -   one\n    +   two",
     );
 }
 
@@ -188,17 +188,18 @@ fn servers_written_in_python_have_not_changed() {
 fn a_tape_is_verified_against_its_own_replay() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("t.jsonl");
-    let (server, _) = upstream(Server::Everything, Link::Stdio, &tape);
-    recorded(TS1, &tape, &server);
-    let player = [peers::tapegate(), "replay", "-q", "--match-mode", "by-request", "-r"];
+    let (server, _) = upstream(Server::Modern, Link::Stdio, &tape);
+    recorded(TS2_MODERN, &tape, &server);
     let name = tape.display().to_string();
-    let player = [&player[..], &[&name]].concat();
-    let flags = ["--calls".to_owned(), "all".to_owned()].into_iter().chain(words(&player));
-    verify(&tape, &flags.collect::<Vec<_>>()).finds_nothing();
+    for mode in ["sequential", "by-request", "fuzzy"] {
+        let player = [peers::tapegate(), "replay", "-q", "--match-mode", mode, "-r", &name];
+        let flags = ["--calls".to_owned(), "all".to_owned()].into_iter().chain(words(&player));
+        verify(&tape, &flags.collect::<Vec<_>>()).finds_nothing();
+    }
 }
 
 #[test]
-fn many_sessions_of_one_tape_are_played_one_after_the_other() {
+fn clients_without_sessions_whose_ids_repeat_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("t.jsonl");
     let mut command = Command::new(peers::tapegate());
@@ -207,7 +208,7 @@ fn many_sessions_of_one_tape_are_played_one_after_the_other() {
         .args(words(&Server::Modern.stdio(&tape).iter().map(String::as_str).collect::<Vec<_>>()));
     let proxy = Running::start(command);
     for _ in 0..3 {
-        TS1_SESSION.run(Link::Http, std::slice::from_ref(&proxy.url), Path::new("/dev/null"));
+        TS2_MODERN.run(Link::Http, std::slice::from_ref(&proxy.url), Path::new("/dev/null"));
     }
     proxy.stop();
     let server = Server::Modern.stdio(&tape);
@@ -216,6 +217,3 @@ fn many_sessions_of_one_tape_are_played_one_after_the_other() {
     let done = verify(&tape, &flags.collect::<Vec<_>>());
     done.finds_nothing();
 }
-
-/// Clients without a session, whose messages share one.
-const TS1_SESSION: Client = TS2_MODERN;

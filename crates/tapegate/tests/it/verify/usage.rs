@@ -78,7 +78,7 @@ fn colours_are_printed_for_whoever_insists() {
     command.args(words(&["python3", &server, "version", "added"]));
     let done = command.output().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
-    assert!(text.contains("\x1b[32m+ {\"name\":\"exfiltrate\""), "{text}");
+    assert!(text.contains("\x1b[32m+ name: \"exfiltrate\""), "{text}");
 }
 
 #[test]

@@ -1,25 +1,20 @@
-//! What comes in: answers, notifications and questions of the live server.
+//! Answers of the live server: those that come, those that do not, and those that cannot be read.
 
 use std::io;
 
-use crate::frame::{Envelope, Frame, Kind, error_reply};
-use crate::json::{Edits, member};
+use crate::frame::{Envelope, Frame, Kind};
 use crate::lines::Oversize;
 use crate::pending::IdKey;
-use crate::tape::index::NONE;
 
-use super::super::Act;
-use super::super::finding::{About, Became, List, NoteSort, What};
+use super::super::finding::{About, What};
 use super::super::judge::Verdict;
-use super::super::listing::{Listing, Next};
-use super::super::masked::Masked;
-use super::super::tape;
 use super::super::tools::Tools;
-use super::sending::own_meta;
-use super::{Kit, Play, Purpose, SILENCES_MAX, Waiting, group};
+use super::{Asking, Kit, Play, Purpose, Waiting};
 
-/// The error code for a method that nobody knows.
-const CODE_UNKNOWN_METHOD: i32 = -32601;
+/// After so many requests in a row that a silent server has not answered, it is given up.
+const SILENCES_MAX: u32 = 3;
+/// What a client says when it was introduced.
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl Play {
     /// Takes an answer.
@@ -63,11 +58,18 @@ impl Play {
                 self.tools_page(kit, tools, meta, said.result);
                 Ok(())
             }
+            Purpose::Introduction => {
+                self.own -= 1;
+                if said.kind() == Kind::Response {
+                    kit.say(INITIALIZED);
+                }
+                Ok(())
+            }
         }
     }
 
     /// The request in `slot` is answered, or never will be.
-    fn settle(&mut self, slot: u32) {
+    pub(super) fn settle(&mut self, slot: u32) {
         let asked = self.asked.remove(&slot);
         self.owed -= usize::from(asked.is_some_and(|asked| asked.owed));
         self.notices.close(slot);
@@ -119,84 +121,8 @@ impl Play {
         Ok(())
     }
 
-    /// The list that the answer to the request in `slot` is a page of.
-    fn page(&mut self, kit: &mut Kit<'_, '_>, slot: u32, method: &str) -> io::Result<Option<u32>> {
-        let Some(list) = List::of_method(method) else { return Ok(None) };
-        let request = kit.tape.text(slot)?;
-        let params = member(&request, "params");
-        Ok(match params.and_then(|params| member(params, "cursor")) {
-            Some(cursor) => self.listings.follows(list, cursor),
-            None => {
-                self.listings.begin(list, slot);
-                Some(slot)
-            }
-        })
-    }
-
-    /// Goes on with a list after a page of it.
-    pub(super) fn list_next(&mut self, kit: &mut Kit<'_, '_>, first: u32) -> io::Result<()> {
-        match self.listings.next(first) {
-            Next::Wait => Ok(()),
-            Next::Compare(listing) => self.compare_list(kit, first, *listing),
-            Next::Fetch(cursor) => {
-                let request = kit.tape.text(first)?;
-                let meta = member(&request, "params").and_then(own_meta);
-                let method = tape::about(&request).method;
-                self.ask(kit, &method, Some(&cursor), meta.as_deref(), Purpose::Page(first));
-                Ok(())
-            }
-        }
-    }
-
-    /// Compares a list that is known as far as it will be.
-    pub(super) fn compare_list(
-        &mut self,
-        kit: &mut Kit<'_, '_>,
-        first: u32,
-        mut listing: Listing,
-    ) -> io::Result<()> {
-        let about = kit.tape.about(kit.tape.slot(first).pair)?;
-        let compared = listing.compare(kit.judge);
-        for verdict in compared.pages {
-            self.tell(kit, about.clone(), verdict);
-        }
-        for what in compared.items {
-            kit.report.find(about.clone(), what);
-        }
-        if compared.reordered {
-            kit.report.note(about, NoteSort::Reordered(listing.list));
-        }
-        if let Some(tools) = listing.tools() {
-            self.tools = Some(tools);
-        }
-        Ok(())
-    }
-
-    fn tools_page(
-        &mut self,
-        kit: &mut Kit<'_, '_>,
-        mut tools: Tools,
-        meta: Option<Vec<u8>>,
-        result: Option<&[u8]>,
-    ) {
-        let Some(result) = result else {
-            kit.report.note(self.about(), NoteSort::ToolsUnknown);
-            self.tools = Some(Tools::default());
-            return;
-        };
-        let before = tools.len();
-        tools.add(result);
-        match member(result, "nextCursor").filter(|_| tools.len() > before) {
-            Some(cursor) => {
-                let purpose = Purpose::Tools(tools, meta.clone());
-                self.ask(kit, "tools/list", Some(cursor), meta.as_deref(), purpose);
-            }
-            None => self.tools = Some(tools),
-        }
-    }
-
     /// Reports what is different about an answer.
-    fn tell(&self, kit: &mut Kit<'_, '_>, about: About, verdict: Verdict) {
+    pub(super) fn tell(&self, kit: &mut Kit<'_, '_>, about: About, verdict: Verdict) {
         let Verdict { version, changes } = verdict;
         if let Some((recorded, live)) = version {
             kit.report.find(about.clone(), What::Version { recorded, live });
@@ -216,6 +142,10 @@ impl Play {
         let slot = match purpose {
             Purpose::Recorded(slot) => slot,
             Purpose::Late => return Ok(()),
+            Purpose::Introduction => {
+                self.own -= 1;
+                return Ok(());
+            }
             Purpose::Tools(..) => {
                 self.own -= 1;
                 self.tools_page(kit, Tools::default(), None, None);
@@ -240,10 +170,10 @@ impl Play {
                 asked.id.as_slice(),
                 b",\"reason\":\"no answer in time\"}}",
             ];
-            (kit.act)(Act::Say(&note.concat()));
+            kit.say(&note.concat());
         }
         self.settle(slot);
-        self.unanswered(kit, &about.method, said, kit.tape.slot(slot).pair)?;
+        self.unanswered(kit, &Asking::of(said), kit.tape.slot(slot).pair)?;
         kit.report.find(about, What::NoAnswer { waited_ms });
         if introduces || self.silences >= SILENCES_MAX {
             self.gone = Some("it does not answer any more".to_owned());
@@ -277,86 +207,10 @@ impl Play {
                 self.own -= 1;
                 self.tools_page(kit, Tools::default(), None, None);
             }
+            Some(Purpose::Introduction) => self.own -= 1,
             Some(Purpose::Late) | None => {}
         }
         kit.report.find(about, what);
-        Ok(())
-    }
-
-    /// Takes a notification.
-    pub(super) fn noticed(
-        &mut self,
-        kit: &mut Kit<'_, '_>,
-        text: &[u8],
-        said: &Envelope<'_>,
-    ) -> io::Result<()> {
-        if said.is_method("notifications/tools/list_changed") {
-            self.tools = None;
-        }
-        let (group, _) = group(&self.owners.live, said);
-        let masked = kit.judge.masked(text);
-        self.notices.hear(kit.tape, kit.judge, group, &masked)
-    }
-
-    /// Takes a question, and answers it as it was answered on the tape.
-    pub(super) fn questioned(
-        &mut self,
-        kit: &mut Kit<'_, '_>,
-        text: &[u8],
-        said: &Envelope<'_>,
-    ) -> io::Result<()> {
-        let id = said.id.unwrap_or(b"null");
-        let masked = kit.judge.masked(text);
-        let about = About { session: self.number, ..tape::about(&masked) };
-        let found = self.questions.take(kit.tape, kit.judge, &about.method, &masked)?;
-        let ping = about.method == "ping";
-        let Some(found) = found else {
-            let reply = match ping {
-                true => [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":{}}"].concat(),
-                false => {
-                    let words = format!("{} was not asked when this was recorded", about.method);
-                    error_reply(id, CODE_UNKNOWN_METHOD, &words, "{\"by\":\"tapegate\"}")
-                }
-            };
-            (kit.act)(Act::Say(&reply));
-            if !ping {
-                kit.report.find(about, What::Question(Became::Added(masked.into_owned())));
-            }
-            return Ok(());
-        };
-        if !found.changes.is_empty() {
-            let about = kit.tape.about(found.slot)?;
-            kit.report.find(about, What::Question(Became::Changed(found.changes)));
-        }
-        self.reply(kit, found.slot, id, about)
-    }
-
-    /// Gives the recorded answer to the question in `slot`.
-    fn reply(
-        &mut self,
-        kit: &mut Kit<'_, '_>,
-        slot: u32,
-        id: &[u8],
-        about: About,
-    ) -> io::Result<()> {
-        let answer = kit.tape.slot(slot).pair;
-        if answer == NONE {
-            return Ok(());
-        }
-        let text = kit.tape.text(answer)?;
-        let frame = Frame::read(&text);
-        let Some(said) = frame.envelope() else { return Ok(()) };
-        let mut edits = Edits::new(&text);
-        if let Some(recorded) = said.id {
-            edits.replace(recorded, id);
-        }
-        // A task that the live server does not have is no reason to leave a question open.
-        self.minted.edit("", said, &mut edits).ok();
-        if Masked::of(said) != Masked::Nothing {
-            kit.report.note(about, NoteSort::PlaceholderSent);
-        }
-        self.base_ns = kit.now_ns;
-        (kit.act)(Act::Say(&edits.finish()));
         Ok(())
     }
 }

@@ -1,0 +1,193 @@
+//! A replay that is recorded gives the tape again, up to ids, times and tokens; and so does a
+//! replay of that.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use serde_json::Value;
+use tapegate_core::side::Side;
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::Reader;
+use tapegate_core::tape::index::{Index, Indexer, NONE};
+
+use super::{MODES, ask, overwatch, tape};
+use crate::support::{Dice, kept, record};
+
+const ROUNDS: usize = 8;
+
+/// A conversation in the order it happened.
+type Conversation = Vec<(Side, String)>;
+
+/// Makes up a conversation with many requests at once, of both sides, some of them the same.
+fn conversation(dice: &mut Dice) -> Conversation {
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"roots":{}}}}"#;
+    let mut out = vec![(Side::Client, hello.to_owned())];
+    out.push((Side::Server, r#"{"jsonrpc":"2.0","id":0,"result":{"mark":0}}"#.to_owned()));
+    let (mut open, mut asked): (VecDeque<(u32, bool)>, VecDeque<u32>) = Default::default();
+    let mut next = 1;
+    for mark in 1..60 {
+        let place = |count: usize, dice: &mut Dice| dice.below(count.max(1) as u64) as usize;
+        let (from, text) = match dice.below(9) {
+            0 | 1 => {
+                let (tool, token) = (dice.below(4), dice.below(2) == 0);
+                let meta = if token {
+                    format!(r#","_meta":{{"progressToken":{next}}}"#)
+                } else {
+                    String::new()
+                };
+                open.push_back((next, token));
+                next += 1;
+                let id = next - 1;
+                (
+                    Side::Client,
+                    format!(
+                        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{tool}","arguments":{{"n":{}}}{meta}}}}}"#,
+                        dice.below(3)
+                    ),
+                )
+            }
+            2 => (
+                Side::Client,
+                r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#.to_owned(),
+            ),
+            3..=5 => match open.remove(place(open.len(), dice)) {
+                Some((id, _)) if mark % 7 == 0 => (
+                    Side::Server,
+                    format!(
+                        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-1,"message":"{mark}"}}}}"#
+                    ),
+                ),
+                Some((id, _)) => (
+                    Side::Server,
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"mark":{mark}}}}}"#),
+                ),
+                None => continue,
+            },
+            6 => match open.get(place(open.len(), dice)) {
+                Some((id, true)) => (
+                    Side::Server,
+                    format!(
+                        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{id},"progress":{mark}}}}}"#
+                    ),
+                ),
+                _ => (
+                    Side::Server,
+                    format!(
+                        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"mark":{mark}}}}}"#
+                    ),
+                ),
+            },
+            7 => {
+                asked.push_back(mark);
+                (
+                    Side::Server,
+                    format!(
+                        r#"{{"jsonrpc":"2.0","id":{mark},"method":"sampling/createMessage","params":{{"mark":{mark}}}}}"#
+                    ),
+                )
+            }
+            _ => match asked.remove(place(asked.len(), dice)) {
+                Some(id) => (
+                    Side::Client,
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"reply":{id}}}}}"#),
+                ),
+                None => continue,
+            },
+        };
+        out.push((from, text));
+    }
+    // Nothing is left open: a request that was never answered is none to be played.
+    for (id, _) in open {
+        out.push((
+            Side::Server,
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"mark":"end"}}}}"#),
+        ));
+    }
+    out
+}
+
+fn script(conversation: &Conversation) -> String {
+    let sign = |from: Side| if from == Side::Client { '>' } else { '<' };
+    conversation.iter().map(|(from, text)| format!("{} {text}\n", sign(*from))).collect()
+}
+
+/// Plays the client of a conversation, with other ids and tokens, against the tape of it, and
+/// records that.
+fn replayed(said: &Conversation, tape: &Path, mode: &str) -> (Conversation, Vec<u8>) {
+    let command = format!(
+        "exec {} replay -q -r {} --match-mode {mode}",
+        env!("CARGO_BIN_EXE_tapegate"),
+        tape.display()
+    );
+    let mut run = record(&[]).sh(&command).start();
+    let by_client = said.iter().filter(|(from, _)| *from == Side::Client);
+    for (number, (_, text)) in by_client.filter(|(_, text)| !is_ping(text)).enumerate() {
+        let text = match text.contains("\"method\"") {
+            true => text.replace("\"id\":", "\"id\":1000").replace("Token\":", "Token\":77"),
+            false => text.clone(),
+        };
+        run.send(format!("{text}\n{}\n", ask(format!("\"ping-{number}\""), "ping")).as_bytes());
+        // Everything that is said to it comes before this.
+        run.gets(&format!("\"ping-{number}\""));
+    }
+    let end = run.end_of_input().exits(0).checks();
+    let happened = kept(end.run.tape_path()).into_iter().map(|kept| (kept.from, kept.text()));
+    (happened.collect(), std::fs::read(end.run.tape_path()).unwrap())
+}
+
+fn is_ping(text: &str) -> bool {
+    text.contains("\"method\":\"ping\"")
+}
+
+fn index(tape: &[u8]) -> Index {
+    let mut indexer = Indexer::new(Signer::default());
+    let mut reader = Reader::new(tape);
+    while let Some(line) = reader.next() {
+        indexer.push(&line.unwrap());
+    }
+    indexer.finish().0
+}
+
+/// What both sides have said, scene by scene, without ids and tokens.
+fn scenes(said: &Conversation, tape: &[u8]) -> Vec<Vec<Value>> {
+    let index = index(tape);
+    let plain = |slot: u32| {
+        let mut message: Value = serde_json::from_str(&said[slot as usize].1).unwrap();
+        for place in ["/id", "/params/progressToken", "/params/_meta/progressToken"] {
+            message.pointer_mut(place).into_iter().for_each(|value| *value = Value::Null);
+        }
+        message
+    };
+    let begins = |slot: &u32| {
+        let (from, text) = &said[*slot as usize];
+        *from == Side::Client && text.contains("\"method\"") && !is_ping(text)
+    };
+    let firsts = (0..said.len() as u32).filter(begins);
+    let scene = |first: u32| {
+        let next = |slot: &u32| Some(index.slot(*slot).next).filter(|next| *next != NONE);
+        std::iter::successors(Some(first), next).map(plain).collect()
+    };
+    firsts.map(scene).collect()
+}
+
+#[test]
+fn a_recorded_replay_is_the_tape_again() {
+    let mut dice = Dice::roll();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.jsonl");
+    for round in 0..ROUNDS {
+        let old = conversation(&mut dice);
+        let text = if round % 2 == 0 { tape(&script(&old)) } else { overwatch(&script(&old)) };
+        std::fs::write(&path, &text).unwrap();
+        let wanted = scenes(&old, text.as_bytes());
+        for mode in MODES {
+            let (new, of_new) = replayed(&old, &path, mode);
+            assert_eq!(scenes(&new, &of_new), wanted, "{mode}\n{}", script(&old));
+            let copy = folder.path().join("new.jsonl");
+            std::fs::write(&copy, &of_new).unwrap();
+            let (again, of_again) = replayed(&new, &copy, mode);
+            assert_eq!(scenes(&again, &of_again), wanted, "{mode} again\n{}", script(&old));
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+}
