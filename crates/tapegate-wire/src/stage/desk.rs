@@ -10,8 +10,8 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, TOO_LARGE};
 use tapegate_core::time::At;
 
-use super::Stage;
 use super::outbox::Outbox;
+use super::{Stage, address};
 use crate::deck::Deck;
 use crate::stdio::answered;
 
@@ -33,12 +33,21 @@ pub(super) struct Desk<'d> {
     pub(super) ask: Outbox,
     /// Where it is recorded, if it is.
     deck: Option<&'d mut Deck>,
+    /// Whether what is said names the request that it is said because of.
+    pub(super) addresses: bool,
 }
 
 impl<'d> Desk<'d> {
     pub(super) fn new(stage: &Rc<Stage>, deck: Option<&'d mut Deck>) -> Self {
         let (number, stage) = (stage.next_seat(), Rc::clone(stage));
-        Self { stage, number, out: Outbox::default(), ask: Outbox::default(), deck }
+        Self {
+            stage,
+            number,
+            out: Outbox::default(),
+            ask: Outbox::default(),
+            deck,
+            addresses: false,
+        }
     }
 
     /// This moment.
@@ -68,10 +77,11 @@ impl<'d> Desk<'d> {
 
     /// Tells the actor what happened.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
-        let Self { stage, number, out, ask, deck } = self;
+        let Self { stage, number, out, ask, deck, addresses } = self;
         let mut stop = false;
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
-            Act::Say(parts) => {
+            Act::Tell { about, parts } if *addresses => address::add(out, about, parts),
+            Act::Say(parts) | Act::Tell { parts, .. } => {
                 let bytes = out.add(parts);
                 if let Some(deck) = deck {
                     record(deck, at, Side::Server, bytes, true);

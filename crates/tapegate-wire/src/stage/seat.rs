@@ -66,6 +66,8 @@ impl<'d> Seat<'d> {
     /// Serves the client until it has left, or the actor wants to end.
     pub(super) async fn run(&mut self, shared: bool) -> Cause {
         let at = self.desk.now();
+        // Clients that share a seat are only told apart by what they ask.
+        self.desk.addresses = shared;
         self.desk.feed(at, Cue::Taken { shared });
         loop {
             if let Err(error) = self.work() {

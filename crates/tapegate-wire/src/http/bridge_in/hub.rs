@@ -37,6 +37,8 @@ const OWED_MAX: usize = 256;
 /// One server and everybody who talks to it.
 pub(super) struct Hub {
     pub(super) kind: Kind,
+    /// Whether what the server says may name the request it belongs to.
+    pub(super) addressed: bool,
     pub(super) lane: Lane,
     pub(super) station: Rc<Station>,
     pub(super) book: RefCell<Book>,
@@ -99,6 +101,7 @@ impl Hub {
         };
         let hub = Rc::new(Self {
             kind,
+            addressed: server.names_requests(),
             lane,
             station: Rc::clone(station),
             book: RefCell::default(),

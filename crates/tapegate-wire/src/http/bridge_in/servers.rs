@@ -78,6 +78,11 @@ impl Server {
         }
     }
 
+    /// Whether what it says may name the request it belongs to.
+    pub(super) fn names_requests(&self) -> bool {
+        matches!(self, Self::Seat(_))
+    }
+
     /// Waits until the server has ended, if that may be before its output does.
     pub(super) async fn exited(&mut self) {
         match self {
