@@ -4,10 +4,10 @@
 //! actor what the client says, and sends what the actor says, many lines with one read and one
 //! write. A client that does not read is not read from either; nothing gathers without a bound.
 
+pub(crate) mod address;
 mod behind;
 mod desk;
 mod outbox;
-mod partings;
 mod seat;
 mod sitting;
 
@@ -25,7 +25,6 @@ use crate::deck::Deck;
 use crate::link::{LinkOptions, Upstream};
 use crate::signals::Signals;
 use crate::stdio::{Cause, ClientPorts, Patience};
-pub(crate) use partings::Partings;
 use seat::Seat;
 pub(crate) use sitting::Sitting;
 

@@ -248,7 +248,15 @@ impl Scene {
                 None => return,
             }
         }
-        act(Act::Say(&[&edits.finish()]));
+        self.tell(&edits.finish(), act);
+    }
+
+    /// Says something that is no answer.
+    fn tell(&self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+        match self.id.as_ref().map(Small::bytes) {
+            Some(about) => act(Act::Tell { about, parts: &[line] }),
+            None => act(Act::Say(&[line])),
+        }
     }
 
     fn live_token<'a>(&'a self, live: &'a Live, token: &[u8]) -> Option<&'a [u8]> {
@@ -285,7 +293,7 @@ impl Scene {
         let name = live.name_for(id);
         let mut edits = Edits::new(&line);
         edits.replace(id, &name);
-        act(Act::Say(&[&edits.finish()]));
+        self.tell(&edits.finish(), act);
         live.ask(IdKey::new(&name), self.number, number);
         Ok(())
     }

@@ -157,7 +157,9 @@ fn play(book: &str) -> String {
         let seat = Seat(word.parse().unwrap());
         let mut act = |act: Act<'_>| {
             let line = match act {
-                Act::Say(parts) => format!("say {}", String::from_utf8_lossy(&parts.concat())),
+                Act::Say(parts) | Act::Tell { parts, .. } => {
+                    format!("say {}", String::from_utf8_lossy(&parts.concat()))
+                }
                 Act::Part(id) => format!("part {}", String::from_utf8_lossy(id)),
                 Act::Ask(parts) => format!("ask {}", String::from_utf8_lossy(&parts.concat())),
                 Act::Stop => "stop".to_owned(),

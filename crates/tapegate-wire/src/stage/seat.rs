@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until};
 use super::Stage;
 use super::behind::Behind;
 use super::desk::Desk;
-use super::partings::Partings;
 use crate::deck::Deck;
 use crate::port::Port;
 use crate::stdio::{Cause, ClientPorts, LAST_WORDS, LOOK_ROUND};
@@ -59,19 +58,17 @@ impl<'d> Seat<'d> {
 
     /// For a client inside the process: it has measured its messages, has streams that may end
     /// early, and tells by `nobody` that nobody hears what is said any more.
-    pub(super) fn within(
-        mut self,
-        nobody: Rc<Cell<Option<Duration>>>,
-        partings: Rc<Partings>,
-    ) -> Self {
+    pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>) -> Self {
         self.lines = Lines::sparing(usize::MAX);
-        self.desk.partings = Some(partings);
+        self.desk.streams = true;
         Self { nobody, ..self }
     }
 
     /// Serves the client until it has left, or the actor wants to end.
     pub(super) async fn run(&mut self, shared: bool) -> Cause {
         let at = self.desk.now();
+        // Clients that share a seat are only told apart by what they ask.
+        self.desk.addresses = shared;
         self.desk.feed(at, Cue::Taken { shared });
         loop {
             if let Err(error) = self.work() {

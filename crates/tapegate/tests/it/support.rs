@@ -287,12 +287,6 @@ impl Run {
         self.output.wait(&String::from_utf8_lossy(text), enough);
     }
 
-    /// Waits until standard error has `text`.
-    pub(crate) fn says(&self, text: &str) {
-        let enough = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
-        self.errors.wait(text, enough);
-    }
-
     fn complaints(&self) -> String {
         String::from_utf8_lossy(&lock(&self.errors.0.0).bytes).into_owned()
     }

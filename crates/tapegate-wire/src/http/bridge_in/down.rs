@@ -19,6 +19,7 @@ use super::servers::Server;
 use super::stream::Stream;
 use crate::http::Stopped;
 use crate::port::Port;
+use crate::stage::address;
 use crate::stdio::{LINGER, Patience};
 use tapegate_core::json::Edits;
 
@@ -73,14 +74,9 @@ async fn read(
                 continue;
             }
             () = linger => 0,
-            () = hub.parting() => {
-                hub.part_due();
-                continue;
-            }
         };
         lines.filled(count);
         hub.pass_lines(lines, count == 0).await?;
-        hub.part_due();
         if count == 0 {
             return Ok(());
         }
@@ -120,8 +116,6 @@ impl Hub {
     }
 
     async fn pass_cut(&self, lines: &Lines, cut: Cut) -> Result<(), Stopped> {
-        self.part_due();
-        self.heard.set(self.heard.get() + 1);
         match cut {
             Cut::Line(range) => self.pass_line(lines.bytes(range), true).await,
             Cut::Unterminated(range) => self.pass_line(lines.bytes(range), false).await,
@@ -131,6 +125,11 @@ impl Hub {
 
     /// Records a line and hands it on.
     async fn pass_line(&self, line: &[u8], terminated: bool) -> Result<(), Stopped> {
+        let (about, line) = if self.addressed { address::read(line) } else { (None, line) };
+        if let (Some(id), true) = (about, line.is_empty()) {
+            self.part(id);
+            return Ok(());
+        }
         let frame = Frame::read(line);
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {
@@ -142,7 +141,7 @@ impl Hub {
         let mut edits = Edits::new(line);
         let places: Vec<Place> = {
             let mut book = self.book.borrow_mut();
-            envelopes(&frame).iter().map(|said| book.place(said, &mut edits)).collect()
+            envelopes(&frame).iter().map(|said| book.place(said, about, &mut edits)).collect()
         };
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
