@@ -90,16 +90,34 @@ fn in_order(
         }
         next = run.peek(tape);
     }
-    while let Some(ask) = next.filter(|ask| tape.is_failed_probe(*ask)) {
+    // What is not asked for here stays where it is, for somebody else may ask for it.
+    let mut before = None;
+    while let Some(ask) = next.filter(|ask| tape.is_probe(*ask)) {
         if tape.is_like(ask, asked)? {
             break;
         }
+        before.get_or_insert_with(|| run.place());
         run.skip();
         next = run.peek(tape);
     }
-    let Some(ask) = next else {
-        return Ok(Found::Nothing { reason: Reason::TapeEnded, expected: None });
+    let found = match next {
+        Some(ask) => at_its_place(tape, run, asked, ask, exact)?,
+        None => Found::Nothing { reason: Reason::TapeEnded, expected: None },
     };
+    if let (Found::Nothing { .. }, Some(place)) = (&found, before) {
+        run.go_back(place);
+    }
+    Ok(found)
+}
+
+/// Takes the request that comes next, or one that may come before it.
+fn at_its_place(
+    tape: &mut Tape,
+    run: &mut Run,
+    asked: &Asked<'_>,
+    ask: u32,
+    exact: bool,
+) -> io::Result<Found> {
     let found = if tape.is_same(ask, asked)? {
         Found::Same(ask)
     } else if let Some(ahead) = first_same(tape, asked, run.side_by_side(tape))? {

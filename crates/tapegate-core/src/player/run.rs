@@ -125,6 +125,16 @@ impl Run {
         self.used.set(ask);
     }
 
+    /// Where it stands in order: how far it has come, and what it has taken further on.
+    pub(super) fn place(&self) -> (u32, Vec<u32>) {
+        (self.place, self.ahead.clone())
+    }
+
+    /// Goes back to where it stood.
+    pub(super) fn go_back(&mut self, (place, ahead): (u32, Vec<u32>)) {
+        (self.place, self.ahead) = (place, ahead);
+    }
+
     /// Moves on without using what comes next.
     pub(super) fn skip(&mut self) {
         self.place += 1;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::run::Part;
-use crate::frame::{Envelope, Frame, Kind};
+use crate::frame::{Envelope, Frame};
 use crate::json::{self, Str};
 use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
@@ -93,14 +93,10 @@ impl Tape {
         self.is_ping(ask) || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
-    /// Whether a request was a probe for a later revision than the server knew. Clients that know
-    /// one revision only do not probe.
-    pub(super) fn is_failed_probe(&self, ask: u32) -> bool {
-        if self.index.ask(ask).signature.like != self.discover.like {
-            return false;
-        }
-        let slot = self.slot_of(ask);
-        slot.pair != NONE && self.index.slot(slot.pair).kind == Kind::Error
+    /// Whether a request asked what the server knows. Clients that know one revision only do not
+    /// ask, and on stdio some ask another process.
+    pub(super) fn is_probe(&self, ask: u32) -> bool {
+        self.index.ask(ask).signature.like == self.discover.like
     }
 
     /// Whether a later request of the same session was answered.
