@@ -367,3 +367,75 @@ fn a_long_run_of_messages_goes_out_in_parts() {
     assert_eq!((shown(&done).as_str(), done.sent.len()), ("", 18));
     assert_eq!(done.steps, Drill::new(SESSION).echo().steps + 2);
 }
+
+#[test]
+fn batches_are_read_and_what_is_no_message_is_noted() {
+    let mut noisy = |said: &str| {
+        let junk = ["Starting…", "", "[]", "{}", "{\"jsonrpc\":"].map(str::to_owned);
+        junk.into_iter().chain([format!("[{said}]")]).collect()
+    };
+    let done = Drill::new(SESSION).altered(&mut noisy);
+    assert_eq!(shown(&done), "");
+    let sorts: Vec<_> = done.report.notes.iter().map(|note| &note.sort).collect();
+    let junk = ["Starting…", "{}", "{\"jsonrpc\":"];
+    let junk = junk.map(|start| NoteSort::NoMessage { start: start.to_owned() });
+    assert_eq!(sorts, junk.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn an_answer_twice_or_to_nothing_is_told() {
+    let done = Drill::new(SESSION).altered(&mut |said| match said.contains(r#""text":"one""#) {
+        true => vec![said.to_owned(), said.to_owned(), r#"{"error":{"code":1}}"#.to_owned()],
+        false => vec![said.to_owned()],
+    });
+    assert_eq!(done.report.findings.len(), 2, "{}", shown(&done));
+    assert!(shown(&done).starts_with(": Stray"), "{}", shown(&done));
+}
+
+#[test]
+fn requests_with_the_same_id_at_the_same_time_are_told_apart() {
+    let tape = r#"
+        > {"id":1,"method":"server/discover"}
+        > {"id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1}}}
+        > {"id":1,"method":"tools/call","params":{"name":"b","_meta":{"progressToken":1}}}
+        < {"id":1,"result":{"of":"discover"}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":5}}
+        < {"id":1,"result":{"of":"a"}}
+        < {"id":1,"result":{"of":"b"}}
+    "#;
+    let done = Drill::new(tape).echo();
+    assert_eq!(shown(&done), "");
+    let ids: Vec<Value> = done
+        .sent
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone())
+        .collect();
+    assert_eq!(
+        ids.iter().map(Value::to_string).collect::<Vec<_>>(),
+        ["1", "\"tapegate-1\"", "\"tapegate-2\""]
+    );
+}
+
+#[test]
+fn a_call_that_was_cancelled_is_cancelled_after_what_it_had_said() {
+    let tape = r#"
+        > {"id":1,"method":"server/discover"}
+        < {"id":1,"result":{}}
+        > {"id":2,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
+        @400 < {"method":"notifications/progress","params":{"progressToken":7,"progress":1}}
+        > {"method":"notifications/cancelled","params":{"requestId":2}}
+        > {"id":3,"method":"ping"}
+        < {"id":3,"result":{}}
+    "#;
+    let done = Drill::new(tape).echo();
+    assert_eq!(shown(&done), "");
+    let methods = methods(&done);
+    assert_eq!(methods, ["server/discover", "tools/call slow", "notifications/cancelled", "ping"]);
+    // Without it, it is waited for as long as it took, twice, and some more.
+    let without = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
+        true => Vec::new(),
+        false => vec![said.to_owned()],
+    });
+    assert!(shown(&without).contains("notifications/progress: notice removed"));
+    assert!((1300..1500).contains(&without.ms), "{}", without.ms);
+}
