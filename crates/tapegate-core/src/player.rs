@@ -9,6 +9,7 @@ mod behind;
 mod desk;
 mod find;
 mod fuzzy;
+mod likeness;
 mod live;
 mod report;
 mod run;

@@ -14,7 +14,7 @@ const HEX_MIN: usize = 16;
 const DIGITS_MIN: usize = 9;
 
 /// The leaves of a value, as hashes of path and masked text, sorted.
-pub(super) struct Leaves(Vec<(u64, u64)>);
+pub(super) struct Leaves(Box<[u64]>);
 
 impl Leaves {
     /// The leaves of canonical params; `without` is a member that is known to be equal.
@@ -22,10 +22,15 @@ impl Leaves {
         let hasher = FixedState::default();
         let mut leaves = Vec::new();
         walk(params, without, &mut |path, text| {
-            leaves.push((hasher.hash_one(path), hasher.hash_one(masked(text))));
+            leaves.push(hasher.hash_one((path, masked(text))));
         });
         leaves.sort_unstable();
-        Self(leaves)
+        Self(leaves.into())
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The share of leaves that are equal, from 0 to 1.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
+use super::likeness::{Likeness, Likenesses};
 use super::run::Part;
 use crate::frame::{Envelope, Frame};
 use crate::json::{self, Str};
@@ -29,6 +30,7 @@ pub(super) struct Tape {
     tasks: [u32; TASKS.len()],
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
+    likenesses: Likenesses,
 }
 
 /// The slots of notifications, by session and method.
@@ -59,7 +61,8 @@ impl Tape {
             let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
             sign(&signer, text.as_bytes()).like
         });
-        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes: None }
+        let (notes, likenesses) = (None, Likenesses::default());
+        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes, likenesses }
     }
 
     /// How many requests clients made.
@@ -135,6 +138,13 @@ impl Tape {
     pub(super) fn request(&mut self, ask: u32) -> io::Result<&[u8]> {
         let slot = self.slot_of(ask);
         self.text(&slot)
+    }
+
+    /// What a request is like.
+    pub(super) fn likeness(&mut self, ask: u32) -> io::Result<&Likeness> {
+        let slot = self.index.slot(self.index.ask(ask).slot);
+        let Self { bodies, signer, likenesses, .. } = self;
+        likenesses.find(ask, || Ok(Likeness::of(bodies.body(slot.offset, slot.length)?, signer)))
     }
 
     /// The params of a request in canonical form.
