@@ -7,6 +7,7 @@
 
 mod dice;
 mod kept;
+mod terminal;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -24,6 +25,7 @@ use tempfile::TempDir;
 
 pub(crate) use dice::Dice;
 pub(crate) use kept::{Kept, beside, check, kept};
+pub(crate) use terminal::terminal;
 
 /// How long anything may take before the test is given up.
 pub(crate) const GUARD: Duration = Duration::from_secs(60);
