@@ -61,6 +61,13 @@ impl Desk {
         Ok(())
     }
 
+    /// A request was answered from the tape, though others for the same thing come first there.
+    pub(super) fn early(&mut self, number: u32, asked: &Asked<'_>) {
+        let method = asked.said.method.map(|method| method.decode()).unwrap_or_default();
+        let name = named(asked.said).map(|name| format!(" {}", name.decode())).unwrap_or_default();
+        self.warn(format!("{method}{name} comes before its turn, and is answered as #{number}"));
+    }
+
     /// A request was answered from the tape, because one comes near enough.
     pub(super) fn near(&mut self, number: u32, score: f64, paths: &[String], ties: u32) {
         let paths = paths.join(", ");

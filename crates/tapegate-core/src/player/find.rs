@@ -17,6 +17,8 @@ const CURSORS_MAX: usize = 64;
 pub(super) enum Found {
     /// A request that asks for exactly the same.
     Same(u32),
+    /// A request that asks for exactly the same, though in order another one comes first.
+    Early(u32),
     /// A request for the same thing with other params.
     Differing(u32),
     /// A request that comes near enough.
@@ -39,7 +41,9 @@ pub(super) enum Found {
 impl Found {
     pub(super) fn ask(&self) -> Option<u32> {
         match self {
-            Self::Same(ask) | Self::Differing(ask) | Self::Near { ask, .. } => Some(*ask),
+            Self::Same(ask) | Self::Early(ask) | Self::Differing(ask) | Self::Near { ask, .. } => {
+                Some(*ask)
+            }
             Self::Nothing { .. } => None,
         }
     }
@@ -98,9 +102,12 @@ fn in_order(
     };
     let found = if tape.is_same(ask, asked)? {
         Found::Same(ask)
-    } else if let Some(ahead) = made_side_by_side(tape, run, asked)? {
+    } else if let Some(ahead) = first_same(tape, asked, run.side_by_side(tape))? {
         run.take_ahead(tape, ahead);
         return Ok(Found::Same(ahead));
+    } else if let Some(ahead) = first_same(tape, asked, run.row(tape, asked.signature))? {
+        run.take_ahead(tape, ahead);
+        return Ok(Found::Early(ahead));
     } else if !exact && tape.is_like(ask, asked)? && !is_recorded(tape, asked)? {
         Found::Differing(ask)
     } else {
@@ -123,9 +130,9 @@ fn is_recorded(tape: &mut Tape, asked: &Asked<'_>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The same request among those whose order was chance.
-fn made_side_by_side(tape: &mut Tape, run: &Run, asked: &Asked<'_>) -> io::Result<Option<u32>> {
-    for ask in run.side_by_side(tape).into_iter().skip(1) {
+/// The first of these requests that is the same.
+fn first_same(tape: &mut Tape, asked: &Asked<'_>, among: Vec<u32>) -> io::Result<Option<u32>> {
+    for ask in among {
         if tape.is_same(ask, asked)? {
             return Ok(Some(ask));
         }

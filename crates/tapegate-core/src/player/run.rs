@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::tape::Tape;
+use crate::signature::Signature;
 use crate::tape::index::NONE;
 
 /// How many requests are taken to have been made side by side.
@@ -105,6 +106,15 @@ impl Run {
             }
         }
         asks
+    }
+
+    /// The next requests, as long as they ask for the same thing: many clients make such requests
+    /// all at once, and in which order they arrive is chance.
+    pub(super) fn row(&self, tape: &Tape, signature: Signature) -> Vec<u32> {
+        let asks = (self.place..).map_while(|place| tape.in_order(self.part, place));
+        let asks = asks.filter(|ask| !self.ahead.contains(ask) && !tape.is_unordered(*ask));
+        let row = asks.take_while(|ask| tape.index.ask(*ask).signature.like == signature.like);
+        row.take(SIDE_BY_SIDE_MAX).collect()
     }
 
     /// Takes a request before those that come first in order.

@@ -103,6 +103,13 @@ impl Tape {
         slot.pair != NONE && self.index.slot(slot.pair).kind == Kind::Error
     }
 
+    /// Whether a later request of the same session was answered.
+    pub(super) fn is_outlived(&self, ask: u32) -> bool {
+        let sessions = self.index.sessions();
+        let session = sessions.get(self.session_of(ask) as usize).cloned().unwrap_or_default();
+        (ask + 1..session.end).any(|later| self.slot_of(later).pair != NONE)
+    }
+
     /// Whether the tape has a `server/discover`.
     pub(super) fn has_discover(&self) -> bool {
         self.index.first_like(self.discover).is_some()

@@ -12,6 +12,7 @@ use tapegate_core::time::At;
 
 use super::Stage;
 use super::outbox::Outbox;
+use super::partings::Partings;
 use crate::deck::Deck;
 use crate::stdio::answered;
 
@@ -33,12 +34,15 @@ pub(super) struct Desk<'d> {
     pub(super) ask: Outbox,
     /// Where it is recorded, if it is.
     deck: Option<&'d mut Deck>,
+    /// Where streams end early, if the client has any.
+    pub(super) partings: Option<Rc<Partings>>,
 }
 
 impl<'d> Desk<'d> {
     pub(super) fn new(stage: &Rc<Stage>, deck: Option<&'d mut Deck>) -> Self {
         let (number, stage) = (stage.next_seat(), Rc::clone(stage));
-        Self { stage, number, out: Outbox::default(), ask: Outbox::default(), deck }
+        let (out, ask) = (Outbox::default(), Outbox::default());
+        Self { stage, number, out, ask, deck, partings: None }
     }
 
     /// This moment.
@@ -68,7 +72,7 @@ impl<'d> Desk<'d> {
 
     /// Tells the actor what happened.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
-        let Self { stage, number, out, ask, deck } = self;
+        let Self { stage, number, out, ask, deck, partings } = self;
         let mut stop = false;
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
             Act::Say(parts) => {
@@ -77,6 +81,7 @@ impl<'d> Desk<'d> {
                     record(deck, at, Side::Server, bytes, true);
                 }
             }
+            Act::Part(id) => partings.iter().for_each(|partings| partings.add(out.lines(), id)),
             Act::Ask(parts) => drop(ask.add(parts)),
             Act::Stop => stop = true,
         });

@@ -133,12 +133,13 @@ fn conclude(
     if !args.quiet {
         talk::say(summary::text(&summary).trim_end());
     }
-    let report = report(args, &summary, clock);
-    for path in &args.report {
-        reporting::write(&report, path)?;
-    }
     if let Some(deck) = deck {
         copy::finish(player, deck).map_err(|error| Failure::new(Exit::Io, error))?;
+    }
+    if !args.report.is_empty() {
+        let mut report = report(args, &summary, clock);
+        reporting::locate(&mut report);
+        reporting::write_all(&report, &args.report)?;
     }
     Ok(match cause {
         Cause::Signal(number) => Exit::of_signal(*number),
