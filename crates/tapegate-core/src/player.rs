@@ -28,7 +28,7 @@ use crate::tape::index::{Bodies, Index, NONE};
 use crate::time::At;
 use desk::Desk;
 use live::Live;
-pub use report::{Divergence, Near, Notice, Reason, Summary, Unused};
+pub use report::{Differing, Divergence, Near, Notice, Reason, Summary, Unused};
 use run::{Part, Run};
 use tape::Tape;
 use turn::Turn;

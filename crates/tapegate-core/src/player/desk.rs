@@ -3,13 +3,13 @@
 use std::io;
 
 use super::fuzzy::Leaves;
-use super::report::{Divergence, Near, Notice, Reason, Summary, Unused};
+use super::report::{Differing, Divergence, Near, Notice, Reason, Summary, Unused};
 use super::run::Bits;
 use super::tape::{Asked, Tape, named};
 use crate::frame::Frame;
 use crate::tape::index::NONE;
 
-/// How many divergences, and how many unused requests, are kept in full.
+/// How many divergences, differing and unused requests are kept in full, each.
 const KEPT_MAX: usize = 1000;
 /// How many recorded requests are looked at for the nearest ones.
 const LOOKED_MAX: usize = 500;
@@ -54,6 +54,10 @@ impl Desk {
         let number = tape.slot_of(ask).number;
         let recorded = tape.request(ask)?;
         (self.notice)(Notice::Differs { number, recorded, asked: asked.text });
+        if self.counts.differing_first.len() < KEPT_MAX {
+            let (recorded, asked) = (recorded.to_vec(), asked.text.to_vec());
+            self.counts.differing_first.push(Differing { number, recorded, asked });
+        }
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! The new tape that a replay may write: what was played and passed through, and at its end what
 //! the old tape has besides. The old one is never touched.
 
-use std::fs;
 use std::time::Duration;
 
 use tapegate_core::player::Player;
@@ -14,6 +13,7 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 
 use super::plan::Plan;
 use crate::exit::{Exit, Failure};
+use crate::loading::is_same_file;
 use crate::talk;
 use crate::taping::{NewTape, SharedTape};
 
@@ -91,10 +91,4 @@ pub(super) fn say(tape: &SharedTape) {
     let tape = tape.0.borrow();
     let (client, server) = tape.messages();
     talk::say(&format!("wrote {} messages to {}", client + server, tape.path().display()));
-}
-
-fn is_same_file(one: &std::path::Path, two: &std::path::Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let id = |path| fs::metadata(path).map(|file: fs::Metadata| (file.dev(), file.ino()));
-    matches!((id(one), id(two)), (Ok(one), Ok(two)) if one == two)
 }
