@@ -48,6 +48,16 @@ pub enum Cue<'a> {
 pub enum Act<'a> {
     /// Say this to the client: the parts together are one line, without its end.
     Say(&'a [&'a [u8]]),
+    /// Say this to whoever has made a request, because of it.
+    Tell {
+        /// The id of the request.
+        about: &'a [u8],
+        /// What is said, as with [`Act::Say`].
+        parts: &'a [&'a [u8]],
+    },
+    /// End the stream on which the request with this id is to be answered, if it has one: what is
+    /// said with it from now on is for a client that comes back for the rest.
+    Part(&'a [u8]),
     /// Say this to the server behind, which is started if it is not running.
     Ask(&'a [&'a [u8]]),
     /// End everything, at every seat: nothing more is read, and once [`Actor::busy`] is over, or

@@ -4,6 +4,7 @@
 //! actor what the client says, and sends what the actor says, many lines with one read and one
 //! write. A client that does not read is not read from either; nothing gathers without a bound.
 
+pub(crate) mod address;
 mod behind;
 mod desk;
 mod outbox;

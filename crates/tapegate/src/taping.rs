@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -83,10 +81,4 @@ impl Recorder for SharedTape {
     fn close(&mut self, at: At) -> Result<(), RecordError> {
         self.0.borrow_mut().close(at)
     }
-}
-
-/// Whether two paths lead to one file, which need not be there yet.
-pub(crate) fn is_same_file(one: &Path, two: &Path) -> bool {
-    let id = |path| fs::metadata(path).map(|file: fs::Metadata| (file.dev(), file.ino()));
-    one == two || matches!((id(one), id(two)), (Ok(one), Ok(two)) if one == two)
 }

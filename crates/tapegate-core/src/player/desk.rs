@@ -3,13 +3,13 @@
 use std::io;
 
 use super::fuzzy::Leaves;
-use super::report::{Divergence, Near, Notice, Reason, Summary, Unused};
+use super::report::{Differing, Divergence, Near, Notice, Reason, Summary, Unused};
 use super::run::Bits;
 use super::tape::{Asked, Tape, named};
 use crate::frame::Frame;
 use crate::tape::index::NONE;
 
-/// How many divergences, and how many unused requests, are kept in full.
+/// How many divergences, differing and unused requests are kept in full, each.
 const KEPT_MAX: usize = 1000;
 /// How many bytes of divergences are kept: requests may be large.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -59,7 +59,18 @@ impl Desk {
         let number = tape.slot_of(ask).number;
         let recorded = tape.request(ask)?;
         (self.notice)(Notice::Differs { number, recorded, asked: asked.text });
+        if self.counts.differing_first.len() < KEPT_MAX {
+            let (recorded, asked) = (recorded.to_vec(), asked.text.to_vec());
+            self.counts.differing_first.push(Differing { number, recorded, asked });
+        }
         Ok(())
+    }
+
+    /// A request was answered from the tape, though others for the same thing come first there.
+    pub(super) fn early(&mut self, number: u32, asked: &Asked<'_>) {
+        let method = asked.said.method.map(|method| method.decode()).unwrap_or_default();
+        let name = named(asked.said).map(|name| format!(" {}", name.decode())).unwrap_or_default();
+        self.warn(format!("{method}{name} comes before its turn, and is answered as #{number}"));
     }
 
     /// A request was answered from the tape, because one comes near enough.

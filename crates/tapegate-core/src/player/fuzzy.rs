@@ -16,7 +16,7 @@ const DIGITS_MIN: usize = 9;
 const DIFFERING_MAX: usize = 32;
 
 /// The leaves of a value, as hashes of path and masked text, sorted.
-pub(super) struct Leaves(Vec<(u64, u64)>);
+pub(super) struct Leaves(Box<[u64]>);
 
 impl Leaves {
     /// The leaves of canonical params; `without` is a member that is known to be equal.
@@ -24,10 +24,15 @@ impl Leaves {
         let hasher = FixedState::default();
         let mut leaves = Vec::new();
         walk(params, without, &mut |leaf| {
-            leaves.push((leaf.at, hasher.hash_one(masked(leaf.text))));
+            leaves.push(hasher.hash_one((leaf.at, masked(leaf.text))));
         });
         leaves.sort_unstable();
-        Self(leaves)
+        Self(leaves.into())
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The share of leaves that are equal, from 0 to 1.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::tape::Tape;
+use crate::signature::Signature;
 use crate::tape::index::NONE;
 
 /// How many requests are taken to have been made side by side.
@@ -20,7 +21,7 @@ pub(super) struct Run {
     /// When the last answer to what was taken in order came: a slot.
     busy_until: u32,
     /// Requests further on that were taken already.
-    ahead: HashSet<u32, foldhash::fast::RandomState>,
+    ahead: Ahead,
     used: Bits,
     /// How many requests were given out.
     taken: usize,
@@ -30,6 +31,9 @@ pub(super) struct Run {
     /// Which request was given out last, by the first one with the same signature.
     last: HashMap<u32, u32, foldhash::fast::RandomState>,
 }
+
+/// Requests that were taken before their turn.
+pub(super) type Ahead = HashSet<u32, foldhash::fast::RandomState>;
 
 /// Which requests of the tape a run goes through in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,12 +112,31 @@ impl Run {
         asks
     }
 
+    /// The next requests, as long as they ask for the same thing: many clients make such requests
+    /// all at once, and in which order they arrive is chance.
+    pub(super) fn row(&self, tape: &Tape, signature: Signature) -> Vec<u32> {
+        let asks = (self.place..).map_while(|place| tape.in_order(self.part, place));
+        let asks = asks.filter(|ask| !self.ahead.contains(ask) && !tape.is_unordered(*ask));
+        let row = asks.take_while(|ask| tape.index.ask(*ask).signature.like == signature.like);
+        row.take(SIDE_BY_SIDE_MAX).collect()
+    }
+
     /// Takes a request before those that come first in order.
     pub(super) fn take_ahead(&mut self, tape: &Tape, ask: u32) {
         self.busy_until = self.busy_until.max(answered_at(tape, ask));
         self.ahead.insert(ask);
         self.taken += 1;
         self.used.set(ask);
+    }
+
+    /// Where it stands in order: how far it has come, and what it has taken further on.
+    pub(super) fn place(&self) -> (u32, Ahead) {
+        (self.place, self.ahead.clone())
+    }
+
+    /// Goes back to where it stood.
+    pub(super) fn go_back(&mut self, (place, ahead): (u32, Ahead)) {
+        (self.place, self.ahead) = (place, ahead);
     }
 
     /// Moves on without using what comes next.

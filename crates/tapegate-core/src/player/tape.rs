@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
+use super::likeness::{Likeness, Likenesses};
 use super::run::Part;
-use crate::frame::{Envelope, Frame, Kind};
+use crate::frame::{Envelope, Frame};
 use crate::json::{self, Str};
 use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
@@ -29,6 +30,7 @@ pub(super) struct Tape {
     tasks: [u32; TASKS.len()],
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
+    likenesses: Likenesses,
 }
 
 /// The slots of notifications, by session and method.
@@ -59,7 +61,8 @@ impl Tape {
             let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
             sign(&signer, text.as_bytes()).like
         });
-        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes: None }
+        let (notes, likenesses) = (None, Likenesses::default());
+        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes, likenesses }
     }
 
     /// How many requests clients made.
@@ -93,14 +96,17 @@ impl Tape {
         self.is_ping(ask) || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
-    /// Whether a request was a probe for a later revision than the server knew. Clients that know
-    /// one revision only do not probe.
-    pub(super) fn is_failed_probe(&self, ask: u32) -> bool {
-        if self.index.ask(ask).signature.like != self.discover.like {
-            return false;
-        }
-        let slot = self.slot_of(ask);
-        slot.pair != NONE && self.index.slot(slot.pair).kind == Kind::Error
+    /// Whether a request asked what the server knows. Clients that know one revision only do not
+    /// ask, and on stdio some ask another process.
+    pub(super) fn is_probe(&self, ask: u32) -> bool {
+        self.index.ask(ask).signature.like == self.discover.like
+    }
+
+    /// Whether a later request of the same session was answered.
+    pub(super) fn is_outlived(&self, ask: u32) -> bool {
+        let sessions = self.index.sessions();
+        let session = sessions.get(self.session_of(ask) as usize).cloned().unwrap_or_default();
+        (ask + 1..session.end).any(|later| self.slot_of(later).pair != NONE)
     }
 
     /// Whether the tape has a `server/discover`.
@@ -132,6 +138,13 @@ impl Tape {
     pub(super) fn request(&mut self, ask: u32) -> io::Result<&[u8]> {
         let slot = self.slot_of(ask);
         self.text(&slot)
+    }
+
+    /// What a request is like.
+    pub(super) fn likeness(&mut self, ask: u32) -> io::Result<&Likeness> {
+        let slot = self.index.slot(self.index.ask(ask).slot);
+        let Self { bodies, signer, likenesses, .. } = self;
+        likenesses.find(ask, || Ok(Likeness::of(bodies.body(slot.offset, slot.length)?, signer)))
     }
 
     /// The params of a request in canonical form.

@@ -144,8 +144,12 @@ impl Turn<'_, '_> {
     /// Whether the tape has something for whoever asks this. What was taken back needs no answer,
     /// and a subscription stays open by design.
     fn is_answered(&self, ask: u32, said: &Envelope<'_>) -> bool {
-        let slot = self.context.tape.slot_of(ask);
-        slot.pair != NONE || slot.cancelled || said.is_method("subscriptions/listen")
+        let tape = &self.context.tape;
+        let slot = tape.slot_of(ask);
+        // By HTTP a stateless client takes a request back by closing its stream, of which the tape
+        // knows nothing but that the client went on.
+        let closed = || is_stateless(said) && tape.is_outlived(ask);
+        slot.pair != NONE || slot.cancelled || said.is_method("subscriptions/listen") || closed()
     }
 
     fn find(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
@@ -232,6 +236,7 @@ impl Turn<'_, '_> {
             Found::Differing(_) if !said.is_method("initialize") => {
                 self.desk.differs(tape, ask, asked)?;
             }
+            Found::Early(_) => self.desk.early(slot.number, asked),
             Found::Near { score, paths, ties, .. } => {
                 self.desk.near(slot.number, *score, paths, *ties);
             }
@@ -428,6 +433,12 @@ impl Turn<'_, '_> {
         self.live.expect(batch);
         self.live.give(answer, batch, self.act);
     }
+}
+
+/// Whether a request says itself which revision it is of, as those of stateless clients do.
+fn is_stateless(said: &Envelope<'_>) -> bool {
+    let meta = said.params.and_then(|params| json::member(params, "_meta"));
+    meta.is_some_and(|meta| json::member(meta, "io.modelcontextprotocol/protocolVersion").is_some())
 }
 
 /// A run through the session of the tape that fits the first request best: one that begins with

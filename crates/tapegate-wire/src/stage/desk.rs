@@ -10,8 +10,8 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, TOO_LARGE};
 use tapegate_core::time::At;
 
-use super::Stage;
 use super::outbox::Outbox;
+use super::{Stage, address};
 use crate::deck::Deck;
 use crate::stdio::answered;
 
@@ -33,12 +33,24 @@ pub(super) struct Desk<'d> {
     pub(super) ask: Outbox,
     /// Where it is recorded, if it is.
     deck: Option<&'d mut Deck>,
+    /// Whether what is said names the request that it is said because of.
+    pub(super) addresses: bool,
+    /// Whether the client has streams, which may end early.
+    pub(super) streams: bool,
 }
 
 impl<'d> Desk<'d> {
     pub(super) fn new(stage: &Rc<Stage>, deck: Option<&'d mut Deck>) -> Self {
         let (number, stage) = (stage.next_seat(), Rc::clone(stage));
-        Self { stage, number, out: Outbox::default(), ask: Outbox::default(), deck }
+        Self {
+            stage,
+            number,
+            out: Outbox::default(),
+            ask: Outbox::default(),
+            deck,
+            addresses: false,
+            streams: false,
+        }
     }
 
     /// This moment.
@@ -68,15 +80,18 @@ impl<'d> Desk<'d> {
 
     /// Tells the actor what happened.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
-        let Self { stage, number, out, ask, deck } = self;
+        let Self { stage, number, out, ask, deck, addresses, streams } = self;
         let mut stop = false;
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
-            Act::Say(parts) => {
+            Act::Tell { about, parts } if *addresses => address::add(out, about, parts),
+            Act::Say(parts) | Act::Tell { parts, .. } => {
                 let bytes = out.add(parts);
                 if let Some(deck) = deck {
                     record(deck, at, Side::Server, bytes, true);
                 }
             }
+            Act::Part(id) if *streams => address::add(out, id, &[]),
+            Act::Part(_) => {}
             Act::Ask(parts) => drop(ask.add(parts)),
             Act::Stop => stop = true,
         });

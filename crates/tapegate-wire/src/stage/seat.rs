@@ -56,16 +56,19 @@ impl<'d> Seat<'d> {
         }
     }
 
-    /// For a client inside the process: it has measured its messages, and tells by `nobody` that
-    /// nobody hears what is said any more.
+    /// For a client inside the process: it has measured its messages, has streams that may end
+    /// early, and tells by `nobody` that nobody hears what is said any more.
     pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>) -> Self {
         self.lines = Lines::sparing(usize::MAX);
+        self.desk.streams = true;
         Self { nobody, ..self }
     }
 
     /// Serves the client until it has left, or the actor wants to end.
     pub(super) async fn run(&mut self, shared: bool) -> Cause {
         let at = self.desk.now();
+        // Clients that share a seat are only told apart by what they ask.
+        self.desk.addresses = shared;
         self.desk.feed(at, Cue::Taken { shared });
         loop {
             if let Err(error) = self.work() {

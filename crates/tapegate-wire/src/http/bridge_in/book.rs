@@ -52,12 +52,21 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Where the message stands on the tape, if an exchange decides it.
-    pub(super) fn lane(&self) -> Option<Lane> {
+    fn exchange(&self) -> Option<&Exchange> {
         match self {
-            Self::Answer(exchange) | Self::With(exchange) => Some(exchange.lane),
+            Self::Answer(exchange) | Self::With(exchange) => Some(exchange),
             Self::Anywhere | Self::Unasked => None,
         }
+    }
+
+    /// Where the message stands on the tape, if an exchange decides it.
+    pub(super) fn lane(&self) -> Option<Lane> {
+        self.exchange().map(|exchange| exchange.lane)
+    }
+
+    /// Whether the message is for a client that has to come back for it.
+    pub(super) fn is_parted(&self) -> bool {
+        self.exchange().is_some_and(|exchange| exchange.parted.get())
     }
 }
 
@@ -134,8 +143,14 @@ impl Book {
         known.map(|name| (name.ours.to_vec(), name.theirs.to_vec())).collect()
     }
 
-    /// Finds where a message of the server belongs, and gives things the client's names back.
-    pub(super) fn place(&mut self, said: &Envelope<'_>, edits: &mut Edits<'_>) -> Place {
+    /// Finds where a message of the server belongs, and gives things the client's names back. The
+    /// server may have said which request it is `about`.
+    pub(super) fn place(
+        &mut self,
+        said: &Envelope<'_>,
+        about: Option<&[u8]>,
+        edits: &mut Edits<'_>,
+    ) -> Place {
         match (said.kind(), said.id) {
             (Kind::Response | Kind::Error, Some(id)) => match self.answered(id) {
                 Some(name) => {
@@ -150,12 +165,17 @@ impl Book {
                 None => Place::Unasked,
             },
             (Kind::Response | Kind::Error, None) | (Kind::Other, _) => Place::Unasked,
-            (Kind::Request, _) => self.only_one(),
-            (Kind::Notification, _) => self.place_notification(said, edits),
+            (Kind::Request, _) => self.meant(about).unwrap_or_else(|| self.only_one()),
+            (Kind::Notification, _) => self.place_notification(said, about, edits),
         }
     }
 
-    fn place_notification(&self, said: &Envelope<'_>, edits: &mut Edits<'_>) -> Place {
+    fn place_notification(
+        &self,
+        said: &Envelope<'_>,
+        about: Option<&[u8]>,
+        edits: &mut Edits<'_>,
+    ) -> Place {
         let named = match (said.subscription_id, said.progress_token) {
             (Some(id), _) => self.asked.get(&IdKey::new(id)).map(|name| (id, name)),
             (None, Some(token)) => self.tokens.get(&IdKey::new(token)).map(|name| (token, name)),
@@ -167,10 +187,19 @@ impl Book {
             }
             return Place::With(Rc::clone(&name.exchange));
         }
+        if let Some(place) = self.meant(about) {
+            return place;
+        }
         if said.is_method("notifications/message") || said.is_method("notifications/cancelled") {
             return self.only_one();
         }
         Place::Anywhere
+    }
+
+    /// The exchange of the request that the server calls `about`, while it waits.
+    fn meant(&self, about: Option<&[u8]>) -> Option<Place> {
+        let name = self.asked.get(&IdKey::new(about?))?;
+        Some(Place::With(Rc::clone(&name.exchange)))
     }
 
     /// The one exchange that can be meant, if there is one.
@@ -191,6 +220,11 @@ impl Book {
     /// What the client calls the request the server calls `id`.
     pub(super) fn theirs(&self, id: &[u8]) -> Option<(Lane, Vec<u8>)> {
         self.asked.get(&IdKey::new(id)).map(|name| (name.exchange.lane, name.theirs.to_vec()))
+    }
+
+    /// Who asked what the server calls `id`.
+    pub(super) fn asker(&self, id: &[u8]) -> Option<Rc<Exchange>> {
+        self.asked.get(&IdKey::new(id)).map(|name| Rc::clone(&name.exchange))
     }
 
     /// The exchange whose stream has this number, while it waits.
@@ -274,14 +308,14 @@ mod tests {
 
     fn exchange(number: u64) -> Rc<Exchange> {
         let lane = Lane { session: 1, exchange: number };
-        Rc::new(Exchange::new(number, lane, &Terms::read(&http::HeaderMap::new()), 1, false))
+        Rc::new(Exchange::new(number, lane, &Terms::read(&http::HeaderMap::new()), None, 1))
     }
 
     fn placed(book: &mut Book, text: &str) -> (Option<u64>, String) {
         let frame = Frame::read(text.as_bytes());
         let mut edits = Edits::new(text.as_bytes());
         let said = frame.envelope().expect("a message");
-        let place = book.place(said, &mut edits);
+        let place = book.place(said, None, &mut edits);
         let number = place.lane().map(|lane| lane.exchange);
         (number, String::from_utf8_lossy(&edits.finish()).into_owned())
     }
@@ -318,6 +352,7 @@ mod tests {
         assert!(matches!(
             book.place(
                 Frame::read(their_end.as_bytes()).envelope().expect("a message"),
+                None,
                 &mut Edits::new(b"")
             ),
             Place::Unasked
@@ -352,5 +387,21 @@ mod tests {
         assert_eq!(placed(&mut book, log).0, None);
         three.gone.set(true);
         assert_eq!(placed(&mut book, log).0, Some(2));
+    }
+
+    #[test]
+    fn what_is_about_a_request_goes_to_who_has_made_it_as_long_as_it_waits() {
+        let (mut book, one, two) = (Book::default(), exchange(1), exchange(2));
+        let call = br#"{"id":1,"method":"tools/call","params":{}}"#;
+        book.enter(&one, call);
+        book.enter(&two, call);
+        let log = Frame::read(br#"{"method":"notifications/message","params":{}}"#);
+        let said = log.envelope().expect("a message");
+        let place = |book: &mut Book, about: &[u8]| {
+            book.place(said, Some(about), &mut Edits::new(b"")).lane().map(|lane| lane.exchange)
+        };
+        assert_eq!(place(&mut book, b"1"), Some(1));
+        assert_eq!(place(&mut book, b"\"tapegate-1\""), Some(2));
+        assert_eq!(place(&mut book, b"7"), None);
     }
 }

@@ -19,6 +19,7 @@ use super::servers::Server;
 use super::stream::Stream;
 use crate::http::Stopped;
 use crate::port::Port;
+use crate::stage::address;
 use crate::stdio::{LINGER, Patience};
 use tapegate_core::json::Edits;
 
@@ -124,6 +125,11 @@ impl Hub {
 
     /// Records a line and hands it on.
     async fn pass_line(&self, line: &[u8], terminated: bool) -> Result<(), Stopped> {
+        let (about, line) = if self.addressed { address::read(line) } else { (None, line) };
+        if let (Some(id), true) = (about, line.is_empty()) {
+            self.part(id);
+            return Ok(());
+        }
         let frame = Frame::read(line);
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {
@@ -135,12 +141,16 @@ impl Hub {
         let mut edits = Edits::new(line);
         let places: Vec<Place> = {
             let mut book = self.book.borrow_mut();
-            envelopes(&frame).iter().map(|said| book.place(said, &mut edits)).collect()
+            envelopes(&frame).iter().map(|said| book.place(said, about, &mut edits)).collect()
         };
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
         let frame = Frame::read(&text);
-        let received = Event::Received { lane, from, bytes: &text, terminated };
+        let bytes = &text[..];
+        let received = match places.iter().any(Place::is_parted) {
+            true => Event::Resumed { lane, bytes, terminated },
+            false => Event::Received { lane, from, bytes, terminated },
+        };
         if let Err(stopped) = self.station.pass(received) {
             self.owe(&frame, places);
             return Err(stopped);

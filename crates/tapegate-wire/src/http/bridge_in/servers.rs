@@ -14,6 +14,10 @@ use crate::stdio::{EXIT_NEWS, Patience, server_ended};
 const PROCESSES_MAX: usize = 64;
 /// How many seats of a stage there may be at once. Each costs some memory, and that is all.
 const SEATS_MAX: usize = 1024;
+/// How many bytes of past events are kept for the client of a process.
+const PROCESS_HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The same for a seat, of which there may be more.
+const SEAT_HISTORY_BYTES_MAX: usize = 512 * 1024;
 
 /// Where the servers of a bridge come from.
 pub enum Servers {
@@ -70,6 +74,19 @@ impl Servers {
 }
 
 impl Server {
+    /// Whether it is a seat: what it says may name the request it belongs to.
+    pub(super) fn is_seat(&self) -> bool {
+        matches!(self, Self::Seat(_))
+    }
+
+    /// How many bytes of past events are kept for its client.
+    pub(super) fn history_bytes_max(&self) -> usize {
+        match self {
+            Self::Process(_) => PROCESS_HISTORY_BYTES_MAX,
+            Self::Seat(_) => SEAT_HISTORY_BYTES_MAX,
+        }
+    }
+
     /// What cuts its output into lines.
     pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
         match self {

@@ -13,8 +13,9 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 
 use super::plan::Plan;
 use crate::exit::{Exit, Failure};
+use crate::loading::is_same_file;
 use crate::talk;
-use crate::taping::{NewTape, SharedTape, is_same_file};
+use crate::taping::{NewTape, SharedTape};
 
 /// How often the new tape is synced.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,6 +28,10 @@ pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTap
     let Some(path) = &plan.args.record_to else { return Ok(None) };
     if is_same_file(&plan.args.recording, path) {
         let words = "--record-to names the tape that is played, which is never touched";
+        return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
+    }
+    if plan.args.report.iter().any(|report| report == path || is_same_file(report, path)) {
+        let words = "--record-to and --report name the same file";
         return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
     }
     let header = plan.tape.index.headers().first();

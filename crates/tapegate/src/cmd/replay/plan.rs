@@ -45,9 +45,7 @@ impl Plan {
                 .hint("name a file, or serve clients by --http")
                 .into());
         }
-        let tapes = [Some(&args.recording), args.record_to.as_ref()];
-        let tapes: Vec<&Path> = tapes.into_iter().flatten().map(AsRef::as_ref).collect();
-        reporting::spares(&tapes, &args.report)?;
+        reporting::look_for_places(&args.report, &args.recording)?;
         let signer = Signer::new(args.ignore.clone());
         let tape = load(&args.recording, &signer, args.quiet)?;
         let redactor = redactor(&tape.index, args.redact_key_file.clone())?;

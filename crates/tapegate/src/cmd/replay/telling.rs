@@ -7,9 +7,13 @@ use super::args::{Args, OnUnmatchedWord};
 use crate::talk;
 use crate::views::divergence;
 use crate::views::palette::Palette;
+use crate::views::visible;
 
 /// How many warnings are said in full.
 const WARNINGS_MAX: u32 = 200;
+
+/// How many letters of one are said.
+const WORDS_MAX: usize = 1000;
 
 /// Says what happens, to whoever listens.
 pub(super) struct Teller {
@@ -38,9 +42,12 @@ impl Teller {
 
     pub(super) fn tell(&mut self, notice: &Notice<'_>) {
         match notice {
-            Notice::Debug(words) if self.verbose => talk::say(&format!("debug: {words}")),
+            // Clients, servers and tapes have a say in these words.
+            Notice::Debug(words) if self.verbose => {
+                talk::say(&format!("debug: {}", visible::inline(words, WORDS_MAX)));
+            }
             Notice::Debug(_) => {}
-            Notice::Warn(words) => self.warn(words),
+            Notice::Warn(words) => self.warn(&visible::inline(words, WORDS_MAX)),
             Notice::Differs { number, recorded, asked } => {
                 let words = self.divergence().differs(*number, recorded, asked);
                 self.warn(words.trim_end());

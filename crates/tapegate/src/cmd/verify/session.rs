@@ -36,7 +36,8 @@ pub(super) fn run(
     let mut signals = Signals::listen()?;
     let clock = Clock::start();
     let mut verifier = Verifier::new(&tape.index, Box::new(tape.reel), options);
-    let mut watch = talk::progress(&args.recording);
+    let mut watch: Box<dyn FnMut(u64, u64)> =
+        if args.quiet { Box::new(|_, _| ()) } else { talk::progress(&args.recording) };
     let terms = Terms { upstream, link: link(args), clock, watch: &mut *watch };
     let played = verifying::run(&mut verifier, terms, &mut signals);
     let ended = runtime.block_on(LocalSet::new().run_until(played));
@@ -58,10 +59,11 @@ fn link(args: &Args) -> LinkOptions {
 
 /// Prints what was found, writes it down, and finds the exit code.
 fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let report = report(args, found, clock);
-    for path in &args.report {
-        reporting::write(&report, path)?;
+    let mut report = report(args, found, clock);
+    if !args.report.is_empty() || args.format != Format::Text {
+        reporting::locate(&mut report);
     }
+    reporting::write_all(&report, &args.report)?;
     match args.format {
         Format::Text => print(args, found, out)?,
         Format::Json => out.write_all(&json::write(&report))?,

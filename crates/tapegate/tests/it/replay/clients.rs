@@ -38,7 +38,7 @@ fn ten_thousand_requests_in_any_order_get_the_right_answers() {
         let end = replay(&tape).flags(&["--match-mode", mode]).run(live.as_bytes()).exits(0);
         end.client_got(got.as_bytes()).complains("matched 10000, unmatched 0, unused 0");
     }
-    // In order, the first that comes too early is one too many, and nothing is answered wrong.
+    // In order, the first that comes much too early is one too many, and nothing is answered wrong.
     let end = replay(&tape).run(live.as_bytes()).exits(6);
     let got = String::from_utf8(end.stdout.clone()).unwrap();
     let (right, wrong): (Vec<&str>, Vec<&str>) =

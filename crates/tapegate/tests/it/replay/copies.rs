@@ -43,7 +43,7 @@ fn the_new_tape_has_what_was_played_what_was_passed_on_and_what_is_left() {
     let live = lines(&[call(10, "c", 3), call(11, "new", 4), call(12, "a", 1), ask(13, "ping")]);
     let end = setup.run(live.as_bytes()).exits(0);
     assert_eq!(fs::read_to_string(end.run.tape_path()).unwrap(), old(), "it was touched");
-    let end = end.complains(&format!("wrote 11 messages to {}\n", new.display()));
+    let _folder = end.complains(&format!("wrote 11 messages to {}\n", new.display()));
     let text = check(&new, 0);
     assert!(
         text.contains("11 messages (5 client, 6 server)") && !text.contains("warning"),

@@ -18,92 +18,89 @@ const ROUNDS: usize = 8;
 /// A conversation in the order it happened.
 type Conversation = Vec<(Side, String)>;
 
-/// Makes up a conversation with many requests at once, of both sides, some of them the same.
-fn conversation(dice: &mut Dice) -> Conversation {
-    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"roots":{}}}}"#;
-    let mut out = vec![(Side::Client, hello.to_owned())];
-    out.push((Side::Server, r#"{"jsonrpc":"2.0","id":0,"result":{"mark":0}}"#.to_owned()));
-    let (mut open, mut asked): (VecDeque<(u32, bool)>, VecDeque<u32>) = Default::default();
-    let mut next = 1;
-    for mark in 1..60 {
-        let place = |count: usize, dice: &mut Dice| dice.below(count.max(1) as u64) as usize;
-        let (from, text) = match dice.below(9) {
-            0 | 1 => {
-                let (tool, token) = (dice.below(4), dice.below(2) == 0);
-                let meta = if token {
-                    format!(r#","_meta":{{"progressToken":{next}}}"#)
-                } else {
-                    String::new()
-                };
-                open.push_back((next, token));
-                next += 1;
-                let id = next - 1;
-                (
-                    Side::Client,
-                    format!(
-                        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{tool}","arguments":{{"n":{}}}{meta}}}}}"#,
-                        dice.below(3)
-                    ),
-                )
+/// A conversation in the making, with many requests at once, of both sides, some of them the same.
+#[derive(Default)]
+struct Talk {
+    said: Conversation,
+    /// The client's requests without an answer, and whether they want to know of progress.
+    open: VecDeque<(u32, bool)>,
+    /// The server's requests without an answer.
+    asked: VecDeque<u32>,
+    next: u32,
+}
+
+impl Talk {
+    fn make_up(dice: &mut Dice) -> Conversation {
+        let mut talk = Self { next: 1, ..Self::default() };
+        talk.client(r#""id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"roots":{}}}"#);
+        talk.server(r#""id":0,"result":{"mark":0}"#);
+        for mark in 1..60 {
+            match dice.below(9) {
+                0 | 1 => talk.ask(dice),
+                2 => talk.client(r#""method":"notifications/roots/list_changed""#),
+                3..=5 => talk.answer(mark, dice),
+                6 => talk.tell(mark, dice),
+                7 => talk.ask_back(mark),
+                _ => talk.answer_back(dice),
             }
-            2 => (
-                Side::Client,
-                r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#.to_owned(),
-            ),
-            3..=5 => match open.remove(place(open.len(), dice)) {
-                Some((id, _)) if mark % 7 == 0 => (
-                    Side::Server,
-                    format!(
-                        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-1,"message":"{mark}"}}}}"#
-                    ),
-                ),
-                Some((id, _)) => (
-                    Side::Server,
-                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"mark":{mark}}}}}"#),
-                ),
-                None => continue,
-            },
-            6 => match open.get(place(open.len(), dice)) {
-                Some((id, true)) => (
-                    Side::Server,
-                    format!(
-                        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{id},"progress":{mark}}}}}"#
-                    ),
-                ),
-                _ => (
-                    Side::Server,
-                    format!(
-                        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"mark":{mark}}}}}"#
-                    ),
-                ),
-            },
-            7 => {
-                asked.push_back(mark);
-                (
-                    Side::Server,
-                    format!(
-                        r#"{{"jsonrpc":"2.0","id":{mark},"method":"sampling/createMessage","params":{{"mark":{mark}}}}}"#
-                    ),
-                )
-            }
-            _ => match asked.remove(place(asked.len(), dice)) {
-                Some(id) => (
-                    Side::Client,
-                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"reply":{id}}}}}"#),
-                ),
-                None => continue,
-            },
-        };
-        out.push((from, text));
+        }
+        // Nothing is left open: a request that was never answered is none to be played.
+        while !talk.open.is_empty() {
+            talk.answer(100, dice);
+        }
+        talk.said
     }
-    // Nothing is left open: a request that was never answered is none to be played.
-    for (id, _) in open {
-        out.push((
-            Side::Server,
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"mark":"end"}}}}"#),
+
+    fn client(&mut self, rest: &str) {
+        self.said.push((Side::Client, format!(r#"{{"jsonrpc":"2.0",{rest}}}"#)));
+    }
+
+    fn server(&mut self, rest: &str) {
+        self.said.push((Side::Server, format!(r#"{{"jsonrpc":"2.0",{rest}}}"#)));
+    }
+
+    fn ask(&mut self, dice: &mut Dice) {
+        let (id, tool, token, n) = (self.next, dice.below(4), dice.below(2) == 0, dice.below(3));
+        let meta = format!(r#","_meta":{{"progressToken":{id}}}"#);
+        let meta = if token { &*meta } else { "" };
+        self.open.push_back((id, token));
+        self.next += 1;
+        self.client(&format!(
+            r#""id":{id},"method":"tools/call","params":{{"name":"t{tool}","arguments":{{"n":{n}}}{meta}}}"#
         ));
     }
-    out
+
+    fn answer(&mut self, mark: u32, dice: &mut Dice) {
+        let place = dice.below(self.open.len().max(1) as u64) as usize;
+        let Some((id, _)) = self.open.remove(place) else { return };
+        self.server(&match mark % 7 {
+            0 => format!(r#""id":{id},"error":{{"code":-1,"message":"{mark}"}}"#),
+            _ => format!(r#""id":{id},"result":{{"mark":{mark}}}"#),
+        });
+    }
+
+    fn tell(&mut self, mark: u32, dice: &mut Dice) {
+        let place = dice.below(self.open.len().max(1) as u64) as usize;
+        self.server(&match self.open.get(place) {
+            Some((id, true)) => format!(
+                r#""method":"notifications/progress","params":{{"progressToken":{id},"progress":{mark}}}"#
+            ),
+            _ => format!(r#""method":"notifications/message","params":{{"mark":{mark}}}"#),
+        });
+    }
+
+    fn ask_back(&mut self, mark: u32) {
+        self.asked.push_back(mark);
+        self.server(&format!(
+            r#""id":{mark},"method":"sampling/createMessage","params":{{"mark":{mark}}}"#
+        ));
+    }
+
+    fn answer_back(&mut self, dice: &mut Dice) {
+        let place = dice.below(self.asked.len().max(1) as u64) as usize;
+        let Some(id) = self.asked.remove(place) else { return };
+        self.client(&format!(r#""id":{id},"result":{{"reply":{id}}}"#));
+    }
 }
 
 fn script(conversation: &Conversation) -> String {
@@ -176,7 +173,7 @@ fn a_recorded_replay_is_the_tape_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.jsonl");
     for round in 0..ROUNDS {
-        let old = conversation(&mut dice);
+        let old = Talk::make_up(&mut dice);
         let text = if round % 2 == 0 { tape(&script(&old)) } else { overwatch(&script(&old)) };
         std::fs::write(&path, &text).unwrap();
         let wanted = scenes(&old, text.as_bytes());

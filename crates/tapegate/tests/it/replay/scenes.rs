@@ -181,3 +181,20 @@ fn another_revision_is_warned_about() {
     let end = replay(asking()).run(lines(&[live]).as_bytes()).exits(0);
     end.complains("warning: the client asks for 2025-11-25, and the tape is of 2025-06-18\n");
 }
+
+#[test]
+fn what_others_have_a_say_in_does_nothing_to_a_terminal() {
+    let odd = r"\u001b[2J\u202e\nerror: \u0007";
+    let recorded = hello("0", "{}").replace("2025-06-18", odd);
+    let ask = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/{odd}"}}"#);
+    let script = format!("> {recorded}\n< {}\n< {ask}\n", answer(0, "hello"));
+    let live = hello("0", "{}").replace("2025-06-18", &odd.repeat(1000));
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":"{odd}","result":{{}}}}"#);
+    let call = call(1, odd, 1);
+    let end = replay(tape(&script)).flags(&["-v"]).run(lines(&[live, reply, call]).as_bytes());
+    let end = end.exits(6).complains(r"warning: the client asks for \u001b[2J\u202e");
+    let end = end.complains(r"warning: the tape has the server ask for tasks/\u001b[2J\u202e");
+    let odd = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
+    assert!(!end.stderr.contains(odd), "{}", end.stderr);
+    assert!(end.stderr.len() < 8000, "{}", end.stderr);
+}
