@@ -228,6 +228,14 @@ impl What {
         }
     }
 
+    /// Whether it is something that a server may say as often as it likes.
+    pub(super) fn is_unasked(&self) -> bool {
+        matches!(
+            self,
+            Self::Stray { .. } | Self::Moved { .. } | Self::Notice(_) | Self::Question(_)
+        )
+    }
+
     pub(super) fn is_of_server(&self) -> bool {
         matches!(self, Self::Item { .. } | Self::Server(_) | Self::Version { .. })
     }

@@ -53,9 +53,11 @@ impl Report {
                 return;
             }
         }
+        // What a server says unasked it can say for ever, and must not hide the rest with it.
+        let share = if what.is_unasked() { 2 } else { 1 };
         let bytes = self.findings_bytes + what.bytes();
-        let fits = bytes <= FINDINGS_BYTES_MAX || self.findings.is_empty();
-        if self.findings.len() < FINDINGS_MAX && fits {
+        let fits = bytes <= FINDINGS_BYTES_MAX / share || self.findings.is_empty();
+        if self.findings.len() < FINDINGS_MAX / share && fits {
             self.findings_bytes = bytes;
             self.findings.push(Finding { about, what, times: 1, after_skipped: false });
         } else {
@@ -93,7 +95,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verifier::finding::Became;
+    use crate::verifier::finding::{Became, List};
 
     #[test]
     fn large_findings_are_counted_when_there_is_no_more_room_for_them() {
@@ -102,8 +104,20 @@ mod tests {
             let question = What::Question(Became::Added(vec![b'x'; 10 << 20]));
             report.find(About::default(), question);
         }
-        assert_eq!((report.findings.len(), report.findings_more), (12, 28));
+        assert_eq!((report.findings.len(), report.findings_more), (6, 34));
         report.find(About::default(), What::NoAnswer { waited_ms: 1 });
-        assert_eq!(report.findings.len(), 13);
+        assert_eq!(report.findings.len(), 7);
+    }
+
+    #[test]
+    fn what_a_server_says_unasked_does_not_crowd_out_what_has_changed() {
+        let mut report = Report::default();
+        for _ in 0..2 * FINDINGS_MAX {
+            report.find(About::default(), What::Stray { live: Vec::new() });
+        }
+        let name = "rm".to_owned();
+        let became = Became::Added(b"{}".to_vec());
+        report.find(About::default(), What::Item { list: List::Tools, name, became });
+        assert!(report.findings.iter().any(|finding| finding.what.is_tool_drift()));
     }
 }
