@@ -2,7 +2,10 @@
 // at a time on each, and checks every reply. Prints one JSON object.
 //
 //   http_load PORT [--path /mcp] [--count N] [--connections N] [--text BYTES] [--core N] [--seconds-max S] [--pid PID]
+//                  [--numbered 1] [--sessions 1]
 //
+// With --numbered each call asks for its own text, as a tape written by `tape` has it; with
+// --sessions each connection is a client with a session of its own, otherwise they share one.
 // With --pid, the memory and processor time of that process (the proxy) are read from /proc.
 #include "http.h"
 #include "proc.h"
@@ -15,6 +18,7 @@ struct options {
     const char *path;
     uint32_t count;
     size_t text_len;
+    bool numbered, sessions;
     double seconds_max;
     pid_t pid;
 };
@@ -23,9 +27,8 @@ struct lane {
     int fd;
     struct bytes in;
     uint64_t begin;
+    char session[256];
 };
-
-static char session[256];
 
 static void post(struct lane *l, const struct options *o, const char *body, size_t len) {
     static struct bytes out;
@@ -35,7 +38,7 @@ static void post(struct lane *l, const struct options *o, const char *body, size
                      "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
                      "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: " PROTOCOL "\r\n"
                      "%sContent-Length: %zu\r\n\r\n",
-                     o->path, o->port, session, len);
+                     o->path, o->port, l->session, len);
     bytes_put(&out, head, (size_t)n);
     bytes_put(&out, body, len);
     l->begin = now_ns();
@@ -59,7 +62,7 @@ static bool open_session(struct lane *l, const struct options *o) {
     struct http h = await(l);
     if (h.len == 0 || !memmem(h.body.at, h.body.len, "\"result\"", 8)) return false;
     struct span id = http_field(h.head, "mcp-session-id");
-    if (id.len) snprintf(session, sizeof session, "Mcp-Session-Id: %.*s\r\n", (int)id.len, id.at);
+    if (id.len) snprintf(l->session, sizeof l->session, "Mcp-Session-Id: %.*s\r\n", (int)id.len, id.at);
     l->in.start += h.len;
     post(l, o, INITIALIZED, sizeof INITIALIZED - 1);
     h = await(l);
@@ -86,14 +89,17 @@ struct result {
 };
 
 static void send_next(struct lane *l, const struct options *o, struct call *call, struct tally *t) {
-    put_id(call->data + call->id_at, ID_FIRST + t->sent++);
+    put_id(call->data + call->id_at, ID_FIRST + t->sent);
+    if (o->numbered) number_call(call, t->sent);
+    t->sent++;
     post(l, o, call->data, call->len);
 }
 
 static struct result run(struct lane *lanes, int ep, const struct options *o) {
     struct call call = make_call(o->text_len, "");
-    struct result r = {.tally.seen = calloc(o->count + 1, 1), .ns = calloc(o->count, sizeof *r.ns)};
+    struct result r = {.tally = {.seen = calloc(o->count + 1, 1), .numbered = o->numbered}};
     struct tally *t = &r.tally;
+    r.ns = calloc(o->count, sizeof *r.ns);
     uint64_t begin = now_ns(), last = begin, deadline = begin + (uint64_t)(o->seconds_max * 1e9);
     int open = o->connections;
     for (int i = 0; i < open; i++) send_next(&lanes[i], o, &call, t);
@@ -124,7 +130,7 @@ static struct result run(struct lane *lanes, int ep, const struct options *o) {
 
 static struct options parse(int argc, char **argv) {
     static const char text[] = "http_load PORT [--path /mcp] [--count N] [--connections N] [--text BYTES] [--core N] "
-                               "[--seconds-max S] [--pid PID]";
+                               "[--seconds-max S] [--pid PID] [--numbered 1] [--sessions 1]";
     struct options o = {.core = -1, .connections = 1, .path = "/mcp", .count = 1000, .text_len = 16, .seconds_max = 60};
     if (argc < 2) usage(text);
     o.port = atoi(argv[1]);
@@ -137,6 +143,8 @@ static struct options parse(int argc, char **argv) {
         else if (strcmp(argv[i], "--core") == 0) o.core = (int)value;
         else if (strcmp(argv[i], "--seconds-max") == 0) o.seconds_max = value;
         else if (strcmp(argv[i], "--pid") == 0) o.pid = (pid_t)value;
+        else if (strcmp(argv[i], "--numbered") == 0) o.numbered = value != 0;
+        else if (strcmp(argv[i], "--sessions") == 0) o.sessions = value != 0;
         else usage(text);
     }
     if (o.connections < 1 || o.connections > CONNECTIONS_MAX || o.count < (uint32_t)o.connections) usage(text);
@@ -151,7 +159,9 @@ int main(int argc, char **argv) {
     int ep = epoll_create1(EPOLL_CLOEXEC);
     for (int i = 0; i < o.connections; i++) {
         lanes[i].fd = connect_loopback(o.port);
-        if (i == 0 && !open_session(&lanes[0], &o)) {
+        bool opens = i == 0 || o.sessions;
+        if (!opens) memcpy(lanes[i].session, lanes[0].session, sizeof lanes[0].session);
+        if (opens && !open_session(&lanes[i], &o)) {
             fprintf(stderr, "bench: no reply to initialize\n");
             return 1;
         }

@@ -1,4 +1,4 @@
-"""Other MCP proxies and recorders, installed into .tools/ and compared in the same run.
+"""Other MCP proxies, recorders and players, installed into .tools/ and compared in the same run.
 
 A peer that does not install, or does not answer, is left out of the tables and named below them.
 """
@@ -19,15 +19,20 @@ PYTHON = {
     "fastmcp": (["fastmcp"], "fastmcp"),
     "mcp-proxy": (["mcp-proxy"], "mcp-proxy"),
     "mcp-recorder": (["mcp-recorder", "starlette<1"], "mcp-recorder"),
+    "agent-vcr": (["agent-vcr"], "agent-vcr"),
 }
 
-# Looked for, and why they are not here.
+# Looked for, what for, and why they are not here.
 ABSENT = {
-    "mcpsnoop": "a Go program that no package registry used here carries",
-    "mcp-reticle": "its wheel needs a newer C library than this machine's",
-    "mcp-debug": "its wheel only downloads a binary from elsewhere",
-    "mcp-sniffer": "installs, but answers no call",
-    "mcpwall": "not in the npm registry",
+    "mcpsnoop": ("record, replay", "a Go program that no package registry used here carries"),
+    "mcp-reticle": ("record", "its wheel needs a newer C library than this machine's"),
+    "mcp-debug": ("record, replay", "its wheel only downloads a binary from elsewhere"),
+    "mcp-sniffer": ("record", "installs, but answers no call"),
+    "mcpwall": ("record", "not in the npm registry"),
+    "mcp-cassette": ("replay", "needs a newer Python than this machine's"),
+    "mcp-flight-recorder": ("replay", "plays the client's side only"),
+    "mcp-replay": ("replay", "not in the npm registry"),
+    "mockmcp": ("replay", "a .NET program that no package registry used here carries"),
 }
 
 
@@ -65,7 +70,7 @@ def install():
         try:
             found[name] = install_socat() if name == "socat" else install_python(name)
         except (OSError, subprocess.CalledProcessError) as error:
-            absent[name] = "does not install"
+            absent[name] = ("record, replay", "does not install")
             print(f"bench: {name}: {getattr(error, 'stderr', None) or error}", file=sys.stderr)
     return found, absent
 
@@ -92,6 +97,23 @@ def http_commands(found, upstream_port, port, scratch):
         "mcp-recorder": lambda p: [p, "record", "--target", f"http://127.0.0.1:{upstream_port}", "--port", str(port),
                                    "--output", str(scratch / "peer-tape.json")],
     }
+    return {name: form(found[name][0]) for name, form in forms.items() if name in found}
+
+
+def replay_commands(found, shelf, tape, match):
+    """{name: command} of the peers that play a tape on stdio."""
+    strategy = {"sequential": "sequential", "by-request": "method_and_params", "fuzzy": "subset"}[match]
+    forms = {
+        "mcp-rec": lambda p: [p, "replay", shelf.tape(tape, "mcp-rec")],
+        "agent-vcr": lambda p: [p, "replay", "--file", shelf.tape(tape, "agent-vcr"), "--transport", "stdio",
+                                "--match-strategy", strategy],
+    }
+    return {name: form(found[name][0]) for name, form in forms.items() if name in found}
+
+
+def replay_http_commands(found, shelf, tape, port):
+    """{name: command} of the peers that play a tape over HTTP, on `port`."""
+    forms = {"mcp-recorder": lambda p: [p, "replay", "--cassette", shelf.tape(tape, "mcp-recorder"), "--port", str(port)]}
     return {name: form(found[name][0]) for name, form in forms.items() if name in found}
 
 

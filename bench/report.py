@@ -6,8 +6,8 @@ is shown.
 
 from statistics import median
 
-YARDSTICKS = ("direct", "relay", "relay+file")
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+YARDSTICKS = ("direct", "relay", "relay+file", "wc -l", "recall", "echo")
+PARTS = ("record", "replay")
 
 
 class Results:
@@ -39,8 +39,19 @@ class Results:
         ratio = lambda x, direct, relay: (x - direct) / (relay - direct) if relay > direct else None
         return self.within_rounds(probe, key, [subject, "direct", "relay"], ratio)
 
-    def share(self, probe, subject, key):
-        return self.within_rounds(probe, key, [subject, "relay"], lambda x, relay: x / relay if relay else None)
+    def share(self, probe, subject, key, of="relay"):
+        return self.within_rounds(probe, key, [subject, of], lambda x, limit: x / limit if limit else None)
+
+    def gb_per_s(self, probe, subject):
+        """How fast a tape was read."""
+        values = [a["bytes"] / a["start_ms"] / 1e6 for a in self.rounds(probe, subject).values()]
+        return median(values) if values else None
+
+    def bytes_a_message(self, probe):
+        """What a message of a tape costs in memory, over a tape without calls."""
+        empty_kb = self.mid("replay_empty", "replay", "rss_kb")
+        rounds = [a for a in self.rounds(probe, "replay").values() if empty_kb]
+        return median((a["rss_kb"] - empty_kb) * 1024 / a["messages"] for a in rounds) if rounds else None
 
     def wrong(self, probe, subject):
         """Calls of all rounds that were not answered exactly once and whole."""
@@ -49,7 +60,7 @@ class Results:
 
     def subjects(self, *probes):
         seen = {s: None for p in probes for s in self.answers.get(p, {})}
-        first = [s for s in (*YARDSTICKS, "record") if s in seen]
+        first = [s for s in (*YARDSTICKS, *PARTS) if s in seen]
         return first + sorted(s for s in seen if s not in first)
 
 
@@ -60,8 +71,10 @@ def sum_known(values):
 
 STDIO_LOSS = ("latency", "small", "large", "flood", "burst", "memory")
 
+REPLAYS = ("replay_order", "replay_shuffled", "replay_fuzzy", "replay_latency")
+
 # (table, first probe, [(column, how it is found, how it is shown)])
-TABLES = [
+RECORD_TABLES = [
     ("Stdio", ("latency", "small", "start"), [
         ("p50 µs", lambda r, s: r.mid("latency", s, "p50_us"), "{:.1f}"),
         ("p99 µs", lambda r, s: r.mid("latency", s, "p99_us"), "{:.1f}"),
@@ -104,8 +117,44 @@ TABLES = [
     ]),
 ]
 
+REPLAY_TABLES = [
+    ("Loading: a tape of 2 GB until the first answer", ("load_small", "load_large"), [
+        ("300-byte messages, GB/s", lambda r, s: r.gb_per_s("load_small", s), "{:.2f}"),
+        ("× the time of wc -l", lambda r, s: r.share("load_small", s, "start_ms", "wc -l"), "{:.1f}"),
+        ("100 KB messages, GB/s", lambda r, s: r.gb_per_s("load_large", s), "{:.2f}"),
+        ("× the time of wc -l", lambda r, s: r.share("load_large", s, "start_ms", "wc -l"), "{:.1f}"),
+        ("MB, 300-byte messages", lambda r, s: megabytes(r.mid("load_small", s, "rss_kb")), "{:.1f}"),
+        ("MB at the peak", lambda r, s: megabytes(r.mid("load_small", s, "peak_kb")), "{:.1f}"),
+        ("MB, 100 KB messages", lambda r, s: megabytes(r.mid("load_large", s, "rss_kb")), "{:.1f}"),
+        ("MB at the peak", lambda r, s: megabytes(r.mid("load_large", s, "peak_kb")), "{:.1f}"),
+    ]),
+    ("Stdio: 200,000 calls, 1,024 outstanding", (*REPLAYS, "replay_ready"), [
+        ("in order, calls/s", lambda r, s: r.mid("replay_order", s, "per_s"), "{:,.0f}"),
+        ("share of recall", lambda r, s: r.share("replay_order", s, "per_s", "recall"), "{:.3f}"),
+        ("shuffled, calls/s", lambda r, s: r.mid("replay_shuffled", s, "per_s"), "{:,.0f}"),
+        ("share of recall", lambda r, s: r.share("replay_shuffled", s, "per_s", "recall"), "{:.3f}"),
+        ("fuzzy, calls/s", lambda r, s: r.mid("replay_fuzzy", s, "per_s"), "{:,.0f}"),
+        ("CPU µs a call, in order", lambda r, s: r.mid("replay_order", s, "cpu_us"), "{:.2f}"),
+        ("shuffled", lambda r, s: r.mid("replay_shuffled", s, "cpu_us"), "{:.2f}"),
+        ("p50 µs, one at a time", lambda r, s: r.mid("replay_latency", s, "p50_us"), "{:.1f}"),
+        ("100,000 calls ready, ms", lambda r, s: r.mid("replay_ready", s, "start_ms"), "{:.0f}"),
+        ("MB then", lambda r, s: megabytes(r.mid("replay_ready", s, "rss_kb")), "{:.1f}"),
+        ("not answered once, or not with their answer", lambda r, s: sum_known(r.wrong(p, s) for p in REPLAYS), "{:,.0f}"),
+    ]),
+    ("HTTP: one call at a time on each connection", ("replay_http_1", "replay_http_8"), [
+        ("1 client, calls/s", lambda r, s: r.mid("replay_http_1", s, "per_s"), "{:,.0f}"),
+        ("share of echo", lambda r, s: r.share("replay_http_1", s, "per_s", "echo"), "{:.3f}"),
+        ("p50 µs", lambda r, s: r.mid("replay_http_1", s, "p50_us"), "{:.1f}"),
+        ("8 clients, calls/s", lambda r, s: r.mid("replay_http_8", s, "per_s"), "{:,.0f}"),
+        ("share of echo", lambda r, s: r.share("replay_http_8", s, "per_s", "echo"), "{:.3f}"),
+        ("CPU µs a call", lambda r, s: cpu_us(r.mid("replay_http_8", s, "cpu_us")), "{:.2f}"),
+        ("MB peak", lambda r, s: megabytes(r.mid("replay_http_8", s, "peak_kb")), "{:.1f}"),
+        ("not answered once, or not with their answer", lambda r, s: sum_known(r.wrong(p, s) for p in ("replay_http_1", "replay_http_8")), "{:,.0f}"),
+    ]),
+]
+
 # (what, how it is found, must, aim, how it is shown). A sign says which side is good.
-TARGETS = [
+RECORD_TARGETS = [
     ("latency added at p50, × relay", lambda r: r.multiple("latency", "record", "p50_us"), "≤", 2, 1.25, "{:.2f}"),
     ("latency added at p99, × relay", lambda r: r.multiple("latency", "record", "p99_us"), "≤", 2, 1.25, "{:.2f}"),
     ("small calls/s, share of relay", lambda r: r.share("small", "record", "per_s"), "≥", 0.3, 0.8, "{:.3f}"),
@@ -117,6 +166,23 @@ TARGETS = [
     ("start to first reply, over direct, ms", lambda r: r.added("start", "record", "start_ms"), "≤", 15, 5, "{:.1f}"),
     ("calls lost, flood and 50,000 outstanding", lambda r: sum_known(r.wrong(p, "record") for p in ("flood", "burst")), "≤", 0, 0, "{:.0f}"),
 ]
+
+REPLAY_TARGETS = [
+    ("load rate, 300-byte messages, GB/s", lambda r: r.gb_per_s("load_small", "replay"), "≥", 0.5, 1.5, "{:.2f}"),
+    ("load rate, 100 KB messages, GB/s", lambda r: r.gb_per_s("load_large", "replay"), "≥", 0.5, 1.5, "{:.2f}"),
+    ("memory, bytes a message", lambda r: r.bytes_a_message("load_small"), "≤", 64, 40, "{:.1f}"),
+    ("100,000 calls ready, ms", lambda r: r.mid("replay_ready", "replay", "start_ms"), "≤", 100, 30, "{:.0f}"),
+    ("calls/s on stdio, in order", lambda r: r.mid("replay_order", "replay", "per_s"), "≥", 150_000, 500_000, "{:,.0f}"),
+    ("calls/s on stdio, shuffled", lambda r: r.mid("replay_shuffled", "replay", "per_s"), "≥", 150_000, 500_000, "{:,.0f}"),
+    ("calls not answered with their own answer", lambda r: sum_known(r.wrong(p, "replay") for p in REPLAYS), "≤", 0, 0, "{:.0f}"),
+]
+TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES}
+TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS}
+
+
+def cpu_us(value):
+    """Nothing where no process was watched."""
+    return value or None
 
 
 def megabytes(kb):
@@ -131,17 +197,27 @@ def verdict(value, sign, must, aim):
 def build(machine, rounds, answers, versions, absent, failures):
     """Everything there is to say, as plain data."""
     r = Results(answers)
-    tables = []
-    for title, probes, columns in TABLES:
-        rows = {s: [find(r, s) for _, find, _ in columns] for s in r.subjects(*probes)}
-        tables.append({"title": title, "columns": [c for c, _, _ in columns], "forms": [f for _, _, f in columns], "rows": rows})
-    targets = []
-    for what, find, sign, must, aim, form in TARGETS:
-        value = find(r)
-        targets.append({"what": what, "sign": sign, "must": must, "aim": aim, "value": value,
-                        "form": form, "verdict": verdict(value, sign, must, aim)})
-    return {"machine": machine, "rounds": rounds, "tables": [t for t in tables if t["rows"]], "targets": targets,
+    parts = {part: {"tables": tables(r, part), "targets": targets(r, part)} for part in PARTS}
+    return {"machine": machine, "rounds": rounds, "parts": {n: p for n, p in parts.items() if p["tables"]},
             "versions": versions, "absent": absent, "failures": failures, "answers": answers}
+
+
+def tables(r, part):
+    found = []
+    for title, probes, columns in TABLES[part]:
+        rows = {s: [find(r, s) for _, find, _ in columns] for s in r.subjects(*probes)}
+        if rows:
+            found.append({"title": title, "columns": [c for c, _, _ in columns], "forms": [f for _, _, f in columns], "rows": rows})
+    return found
+
+
+def targets(r, part):
+    found = []
+    for what, find, sign, must, aim, form in TARGETS[part]:
+        value = find(r)
+        found.append({"what": what, "sign": sign, "must": must, "aim": aim, "value": value,
+                      "form": form, "verdict": verdict(value, sign, must, aim)})
+    return found
 
 
 def row(cells):
@@ -161,31 +237,42 @@ def target_lines(targets):
     yield row(["---", "---:", "---:", "---:", "---"])
     for t in targets:
         shown = "–" if t["value"] is None else t["form"].format(t["value"])
-        yield row([t["what"], f"{t['sign']} {t['must']}", f"{t['sign']} {t['aim']}", shown, t["verdict"]])
+        yield row([t["what"], f"{t['sign']} {t['must']:,}", f"{t['sign']} {t['aim']:,}", shown, t["verdict"]])
 
 
-def markdown(whole):
-    m = whole["machine"]
+def markdown(whole, part):
+    m, of = whole["machine"], whole["parts"][part]
     lines = [
         f"Measured on {m['cores']} shared cores ({m['cpu']}, {m['memory_gb']} GB, Linux {m['kernel']}); other work ran beside it "
         f"(load {m['load_before']} before, {m['load_after']} after). Medians of {whole['rounds'][0]} rounds; peers took part in the first {min(whole['rounds'])}.",
         "",
-        *target_lines(whole["targets"]),
+        *target_lines(of["targets"]),
     ]
-    for table in whole["tables"]:
+    for table in of["tables"]:
         lines += ["", f"### {table['title']}", "", *table_lines(table)]
-    if whole["versions"]:
-        lines += ["", "Peers: " + ", ".join(f"{n} {v}" for n, v in sorted(whole["versions"].items())) + "."]
-    if whole["absent"]:
-        lines += ["", "Not measured: " + "; ".join(f"{n} ({why})" for n, why in sorted(whole["absent"].items())) + "."]
+    named = {subject for table in of["tables"] for subject in table["rows"]}
+    versions = {n: v for n, v in whole["versions"].items() if n in named}
+    if versions:
+        lines += ["", "Peers: " + ", ".join(f"{n} {v}" for n, v in sorted(versions.items())) + "."]
+    absent = {n: why for n, (of_part, why) in whole["absent"].items() if part in of_part}
+    if absent:
+        lines += ["", "Not measured: " + "; ".join(f"{n} ({why})" for n, why in sorted(absent.items())) + "."]
     for subject, probes in sorted(whole["failures"].items()):
-        lines += ["", f"No figure for {subject}: " + ", ".join(f"{p} ({why})" for p, why in probes.items()) + "."]
+        failed = ", ".join(f"{p} ({why})" for p, (of_part, why) in probes.items() if of_part == part)
+        lines += ["", f"No figure for {subject}: {failed}."] if failed else []
     return "\n".join(lines)
 
 
+def text(whole):
+    return "\n\n".join(f"## {part}\n\n{markdown(whole, part)}" for part in whole["parts"])
+
+
 def write(page, whole):
-    """Replaces what stands between the two marks of the page."""
-    text = page.read_text()
-    before, rest = text.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    page.write_text(f"{before}{BEGIN}\n{markdown(whole)}\n{END}{after}")
+    """Replaces what stands between the two marks of each part that was measured."""
+    written = page.read_text()
+    for part in whole["parts"]:
+        begin, end = f"<!-- bench:{part}:begin -->", f"<!-- bench:{part}:end -->"
+        before, rest = written.split(begin, 1)
+        after = rest.split(end, 1)[1]
+        written = f"{before}{begin}\n{markdown(whole, part)}\n{end}{after}"
+    page.write_text(written)

@@ -1,7 +1,7 @@
 """Runs every probe on every subject, interleaved, several rounds, and reports medians and ratios.
 
-A subject is something on the wire: nothing (direct), the bare relay, tapegate, a peer. A probe is
-one question put to it. Both are tables; a later command adds a row, not code.
+A subject is something on the wire: nothing (direct), the bare relay, tapegate, a peer; or something
+that plays a tape. A probe is one question put to it.
 """
 
 import argparse
@@ -16,57 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import peers
 import report
+import tapes
+from probes import PROBES
 
 
-@dataclass(frozen=True)
-class Probe:
-    """One question. `core` keeps every process on one core, so that no idle core has to be woken."""
-
-    name: str
-    wire: str  # stdio, bridge (stdio client, HTTP server) or http
-    args: tuple
-    quick: dict = field(default_factory=dict)
-    hold: int = 0  # the server answers only when this many calls have come
-    core: bool = False
-    heavy: bool = False  # not for subjects below some thousand calls a second
-    tape_mb: int = 0  # what a recorder writes, if it is much
-
-
-def stdio(name, mode, quick=None, **options):
-    extra = {k: options.pop(k) for k in ("hold", "core", "heavy", "tape_mb", "wire") if k in options}
-    args = [mode] + [w for k, v in options.items() for w in (f"--{k.replace('_', '-')}", str(v))]
-    return Probe(name, extra.pop("wire", "stdio"), tuple(args), quick or {}, **extra)
-
-
-def http(name, quick=None, **options):
-    extra = {k: options.pop(k) for k in ("core", "tape_mb") if k in options}
-    args = [w for k, v in options.items() for w in (f"--{k.replace('_', '-')}", str(v))]
-    return Probe(name, "http", tuple(args), quick or {}, **extra)
-
-
-PROBES = [
-    stdio("latency", "latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
-    stdio("latency_free", "latency", count=20000, seconds_max=3, quick={"--count": 5000}),
-    stdio("small", "flood", count=200000, window=1024, seconds_max=4),
-    stdio("large", "flood", count=300, window=4, text=1_000_000, seconds_max=4, tape_mb=800, quick={"--count": 200}),
-    stdio("flood", "flood", count=200000, window=200000, stall=10, heavy=True),
-    stdio("burst", "flood", count=50000, window=50000, stall=10, hold=50000, heavy=True),
-    stdio("memory", "memory", count=5, text=9_990_000, stall=20),
-    stdio("start", "start", count=20, seconds_max=4, stall=20),
-    stdio("bridge_latency", "latency", wire="bridge", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
-    stdio("bridge_small", "flood", wire="bridge", count=20000, window=64, seconds_max=4),
-    http("http_latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
-    http("http_latency_free", count=20000, seconds_max=3, quick={"--count": 5000}),
-    http("http_many", count=50000, connections=16, seconds_max=3, quick={"--count": 10000}),
-    http("http_large", count=300, text=1_000_000, seconds_max=3, tape_mb=800, quick={"--count": 200}),
-]
-
-SLOW = {"fastmcp", "mcp-firewall", "mcp-proxy", "mcp-recorder"}
+# Below some thousand calls a second.
+SLOW = {"agent-vcr", "fastmcp", "mcp-firewall", "mcp-proxy", "mcp-recorder"}
 CORE = max(os.sched_getaffinity(0))
 
 
@@ -78,6 +37,7 @@ class Bench:
         self.found, self.absent = ({}, {}) if options.no_peers else peers.install()
         self.scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.bin))
         self.log = open(self.scratch / "stderr.log", "w+b")
+        self.shelf = tapes.Shelf(self.program("tape"), self.scratch / "played", options.quick)
         self.failures = {}
 
     def program(self, name):
@@ -108,11 +68,38 @@ class Bench:
             subjects["record"] = self.record("--http", "127.0.0.1:0", "--upstream-http", upstream)
         return subjects | peers.http_commands(self.found, upstream_port, port, self.scratch)
 
+    def replay(self, probe, *args):
+        return [str(self.tapegate), "replay", "-r", self.shelf.tape(probe.tape), "--match-mode", probe.match, *args]
+
+    def replay_subjects(self, probe):
+        players = tapes.TAPES[probe.tape][2]
+        subjects = {"wc -l": ["wc", "-l", self.shelf.tape(probe.tape)]} if "wc -l" in players else {}
+        if "recall" in players:
+            subjects["recall"] = [self.program("recall"), self.shelf.tape(probe.tape)]
+        if self.tapegate:
+            subjects["replay"] = self.replay(probe, "-q")
+        tape = self.peers_tape(probe)
+        if "peers" in tapes.TAPES[tape][2]:
+            subjects |= peers.replay_commands(self.found, self.shelf, tape, probe.match)
+        return subjects
+
+    def replay_http_subjects(self, probe, port):
+        subjects = {"echo": None}
+        if self.tapegate:
+            subjects["replay"] = self.replay(probe, "--http", "127.0.0.1:0")
+        return subjects | peers.replay_http_commands(self.found, self.shelf, self.peers_tape(probe), port)
+
+    def peers_tape(self, probe):
+        return tapes.FOR_PEERS.get(probe.tape, (probe.tape,))[0]
+
     # Running one probe on one subject.
 
-    def arguments(self, probe):
+    def arguments(self, probe, name):
         args = list(probe.args)
-        for flag, value in probe.quick.items() if self.options.quick else ():
+        changed = dict(probe.quick) if self.options.quick else {}
+        if name in self.found and probe.tape in tapes.FOR_PEERS:
+            changed |= {flag: value for flag, value in tapes.FOR_PEERS[probe.tape][1].items() if flag in args}
+        for flag, value in changed.items():
             args[args.index(flag) + 1] = str(value)
         return args + (["--core", str(CORE)] if probe.core else [])
 
@@ -125,17 +112,24 @@ class Bench:
             raise RuntimeError("no call answered")
         return answer
 
-    def run_stdio(self, probe, command):
-        return self.measure([self.program("load"), *self.arguments(probe), "--", *command])
+    def run_stdio(self, probe, name, command):
+        if name == "wc -l":
+            begin = time.monotonic()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            return {"start_ms": (time.monotonic() - begin) * 1e3}
+        return self.measure([self.program("load"), *self.arguments(probe, name), "--", *command])
 
-    def run_http(self, probe, command, upstream):
+    def run_http(self, probe, name, command, upstream):
+        args = self.arguments(probe, name)
         if command is None:
-            return self.measure([self.program("http_load"), str(upstream.port), *self.arguments(probe)])
+            return self.measure([self.program("http_load"), str(upstream.port), *args])
         with Server(self, command, probe.core) as server:
-            args = [str(server.port), *self.arguments(probe), "--pid", str(server.process.pid)]
-            return self.measure([self.program("http_load"), *args])
+            args += ["--pid", str(server.process.pid)]
+            return self.measure([self.program("http_load"), str(server.port), *args])
 
     def subjects(self, probe, upstream):
+        if probe.part == "replay":
+            return self.replay_http_subjects(probe, free_port()) if probe.wire == "http" else self.replay_subjects(probe)
         if probe.wire == "stdio":
             return self.stdio_subjects(probe.hold)
         if probe.wire == "bridge":
@@ -151,9 +145,12 @@ class Bench:
                 f.write(page)
         (self.scratch / "warm-tape").unlink()
 
-    def run_one(self, probe, command, upstream):
+    def run_one(self, probe, name, command, upstream):
         self.warm_pages(probe.tape_mb)
-        return self.run_http(probe, command, upstream) if probe.wire == "http" else self.run_stdio(probe, command)
+        if probe.wire == "http":
+            return self.run_http(probe, name, command, upstream)
+        answer = self.run_stdio(probe, name, command)
+        return answer | self.shelf.facts.get((probe.tape, "tapegate"), {})
 
     def run_probe(self, probe, turn):
         """Asks every subject in a row, starting with another one each round."""
@@ -165,9 +162,9 @@ class Bench:
             for name in names[first:] + names[:first]:
                 begin = time.monotonic()
                 try:
-                    answers[name] = self.run_one(probe, subjects[name], upstream)
+                    answers[name] = self.run_one(probe, name, subjects[name], upstream)
                 except (RuntimeError, ValueError, OSError, subprocess.TimeoutExpired) as error:
-                    self.failures.setdefault(name, {})[probe.name] = str(error)
+                    self.failures.setdefault(name, {})[probe.name] = (probe.part, str(error))
                 self.clear_tapes()
                 print(f"bench:   {name}: {time.monotonic() - begin:.1f} s", file=sys.stderr)
         return answers
@@ -186,11 +183,18 @@ class Bench:
         for left in self.scratch.glob("*.audit.jsonl"):
             left.unlink()
 
+    def asked(self, probe):
+        if self.options.probes:
+            return probe.name in self.options.probes
+        return probe.part in self.options.parts and not (self.options.no_big and probe.tape in tapes.BIG)
+
     def run(self):
-        probes = [p for p in PROBES if not self.options.probes or p.name in self.options.probes]
+        probes = [p for p in PROBES if self.asked(p)]
         results = {p.name: {} for p in probes}
         for turn in range(self.options.rounds):
             for probe in probes:
+                if probe.rounds and turn >= probe.rounds:
+                    continue
                 print(f"bench: round {turn + 1} of {self.options.rounds}: {probe.name}", file=sys.stderr)
                 for name, answer in self.run_probe(probe, turn).items():
                     results[probe.name].setdefault(name, []).append({"round": turn} | answer)
@@ -225,7 +229,7 @@ class Server:
         return False
 
     def __enter__(self):
-        for _ in range(1000):
+        for _ in range(3000):
             if self.ready():
                 return self
             if self.process.poll() is not None:
@@ -264,6 +268,7 @@ def machine():
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay (default: both)")
     parser.add_argument("--profile", metavar="NAME", help="cargo profile of the tapegate under test (default: dist)")
     parser.add_argument("--tapegate", metavar="PATH", help="test this binary and build nothing")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and samples")
@@ -271,12 +276,16 @@ def parse():
     parser.add_argument("--peer-rounds", type=int, default=2, help="rounds that the slow peers take part in (default 2)")
     parser.add_argument("--only", type=lambda s: s.split(","), metavar="A,B", help="these subjects, direct and relay")
     parser.add_argument("--probes", type=lambda s: s.split(","), metavar="A,B", help="these probes: " + ", ".join(p.name for p in PROBES))
+    parser.add_argument("--no-big", action="store_true", help="leave out the tapes of 2 GB")
     parser.add_argument("--no-peers", action="store_true", help="install and run no peers")
     parser.add_argument("--format", choices=["text", "json"], default="text")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     parser.add_argument("--keep-log", metavar="FILE", help="keep what the subjects said on stderr")
     parser.add_argument("--bin", default="target/bench", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    options.parts = options.parts or list(report.PARTS)
+    if unknown := set(options.parts) - set(report.PARTS):
+        parser.error(f"no such part: {', '.join(unknown)}")
     options.rounds = options.rounds or (2 if options.quick else 6)
     return options
 
@@ -295,7 +304,7 @@ def main():
     if options.format == "json":
         print(json.dumps(whole, indent=2))
     else:
-        print(report.markdown(whole))
+        print(report.text(whole))
     if options.write:
         report.write(Path("docs/performance.md"), whole)
 

@@ -55,6 +55,9 @@ pub enum Act<'a> {
         /// What is said, as with [`Act::Say`].
         parts: &'a [&'a [u8]],
     },
+    /// End the stream on which the request with this id is to be answered, if it has one: what is
+    /// said with it from now on is for a client that comes back for the rest.
+    Part(&'a [u8]),
     /// Say this to the server behind, which is started if it is not running.
     Ask(&'a [&'a [u8]]),
     /// End everything, at every seat: nothing more is read, and once [`Actor::busy`] is over, or

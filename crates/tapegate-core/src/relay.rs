@@ -39,19 +39,10 @@ impl Relay {
     pub fn handle(&mut self, at: At, event: Event<'_>, emit: &mut dyn FnMut(Action<'_>)) {
         match event {
             Event::Received { lane, from, bytes, terminated } => {
-                let frame = Frame::read(bytes);
-                let what = self.note(at, lane, from, &frame);
-                let entry = Entry {
-                    at,
-                    lane,
-                    from,
-                    bytes: Cow::Borrowed(bytes),
-                    what,
-                    terminated,
-                    ours: false,
-                };
-                emit(Action::Record(entry));
-                emit(Action::Forward { lane, to: from.other(), frame: &frame });
+                self.pass(at, (lane, from), bytes, (terminated, false), emit);
+            }
+            Event::Resumed { lane, bytes, terminated } => {
+                self.pass(at, (lane, Side::Server), bytes, (terminated, true), emit);
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
                 self.refuse(at, lane, from, message, bytes_max, emit);
@@ -70,6 +61,7 @@ impl Relay {
                     what,
                     terminated,
                     ours: false,
+                    resumed: false,
                 }));
             }
             Event::Dismissed { lane, asker, bytes, why } => {
@@ -86,6 +78,23 @@ impl Relay {
             Side::Client => self.from_client.wanted(),
             Side::Server => self.from_server.wanted(),
         }
+    }
+
+    /// Has a message recorded, and then sent on.
+    fn pass(
+        &mut self,
+        at: At,
+        (lane, from): (Lane, Side),
+        bytes: &[u8],
+        (terminated, resumed): (bool, bool),
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let frame = Frame::read(bytes);
+        let what = self.note(at, lane, from, &frame);
+        let bytes = Cow::Borrowed(bytes);
+        let entry = Entry { at, lane, from, bytes, what, terminated, ours: false, resumed };
+        emit(Action::Record(entry));
+        emit(Action::Forward { lane, to: from.other(), frame: &frame });
     }
 
     /// Updates who waits for what, and says how the frame stands on the tape.
@@ -150,6 +159,7 @@ impl Relay {
             what: What::TooLarge { bytes_total },
             terminated: true,
             ours: false,
+            resumed: false,
         }));
         let request = said.method.is_some() || batch;
         // The requests of a batch are not told apart; it is answered as a whole, for nobody.
@@ -299,6 +309,7 @@ fn answer(
         what: What::Message(element),
         terminated: true,
         ours: true,
+        resumed: false,
     }));
     emit(Action::Answer { lane, to, text });
 }

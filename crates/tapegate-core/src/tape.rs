@@ -57,6 +57,8 @@ pub struct Entry<'a> {
     pub terminated: bool,
     /// Whether it is a message of our own.
     pub ours: bool,
+    /// Whether it came on a stream that had ended early and was gone on with.
+    pub resumed: bool,
 }
 
 /// What the bytes of an entry are.

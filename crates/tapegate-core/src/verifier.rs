@@ -139,7 +139,7 @@ impl<'t> Verifier<'t> {
             if !matches!(cue, Cue::Opened) || self.session().is_none() {
                 return Ok(());
             }
-            self.play = Some(Play::new(&mut self.tape, self.session)?);
+            self.play = Some(Play::new(&mut self.tape, self.session, self.calls)?);
         }
         let Some(play) = &mut self.play else { return Ok(()) };
         let mut kit = Kit {
@@ -150,6 +150,7 @@ impl<'t> Verifier<'t> {
             report: &mut self.report,
             now_ns: at.mono_ns,
             act,
+            said_bytes: 0,
         };
         if play.handle(&mut kit, cue)? {
             self.done += play.progress();

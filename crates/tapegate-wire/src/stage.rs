@@ -8,6 +8,7 @@ pub(crate) mod address;
 mod behind;
 mod desk;
 mod outbox;
+mod partings;
 mod seat;
 mod sitting;
 
@@ -25,6 +26,7 @@ use crate::deck::Deck;
 use crate::link::{LinkOptions, Upstream};
 use crate::signals::Signals;
 use crate::stdio::{Cause, ClientPorts, Patience};
+pub(crate) use partings::Partings;
 use seat::Seat;
 pub(crate) use sitting::Sitting;
 

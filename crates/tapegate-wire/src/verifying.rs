@@ -162,7 +162,11 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
                     self.linger();
                 }
                 Turn::Exited => self.linger(),
-                Turn::Due => self.feed(Cue::Due)?,
+                Turn::Due => {}
+            }
+            // A server that never stops talking must not keep what is due from being done.
+            if self.is_due() {
+                self.feed(Cue::Due)?;
             }
             let (done, total) = self.verifier.progress();
             (self.terms.watch)(done, total);
@@ -170,10 +174,21 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         Ok(())
     }
 
+    /// Whether it is time for something, and there is room for what it may lead to.
+    fn is_due(&self) -> bool {
+        let now_ns = self.terms.clock.now().mono_ns;
+        !self.over && self.has_room() && self.verifier.due().is_some_and(|due_ns| due_ns <= now_ns)
+    }
+
+    fn has_room(&self) -> bool {
+        self.unwritten.len() < UNWRITTEN_BYTES_MAX
+    }
+
     async fn turn(&mut self) -> Turn {
-        let due = self.verifier.due().map(|due_ns| self.terms.clock.moment(due_ns).into());
+        let room = self.has_room();
+        let due = self.verifier.due().filter(|_| room);
+        let due = due.map(|due_ns| self.terms.clock.moment(due_ns).into());
         let Self { link, input, output, lines, unwritten, deadline, .. } = self;
-        let reads = unwritten.len() < UNWRITTEN_BYTES_MAX;
         let write = async {
             match input {
                 Some(input) => input.write(unwritten).await,
@@ -184,7 +199,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         tokio::select! {
             // What was said comes before what should have been.
             biased;
-            count = async { output.read(lines.room()).await }, if reads => {
+            count = async { output.read(lines.room()).await }, if room => {
                 Turn::Read(count.unwrap_or(0))
             }
             written = write, if !unwritten.is_empty() => written.map_or(Turn::Deaf, Turn::Wrote),

@@ -47,6 +47,8 @@ pub(super) struct Scene {
     /// What the scene waits for.
     pub(super) wait: Wait,
     pub(super) answered: bool,
+    /// Whether the stream of the request has ended before its answer.
+    parted: bool,
 }
 
 /// What the recorded request called itself, and what stands for that now.
@@ -85,6 +87,7 @@ impl Scene {
             asked: Vec::new(),
             wait: Wait::No,
             answered: false,
+            parted: false,
         }
     }
 
@@ -160,6 +163,7 @@ impl Scene {
                 self.next = slot.next;
                 continue;
             }
+            self.part(context.tape, &slot, act);
             let due = self.due(&slot, context.options.pace);
             if due > at.mono_ns {
                 self.wait = Wait::Until(due);
@@ -173,6 +177,21 @@ impl Scene {
             self.wait = Wait::Open;
         }
         Ok(open)
+    }
+
+    /// Ends the stream of the request where the tape has the client come back for the rest. What
+    /// else came on a stream that was gone on with belongs to the session, whose stream it was.
+    fn part(&mut self, tape: &Tape, slot: &Slot, act: &mut dyn FnMut(Act<'_>)) {
+        if !slot.resumed || self.parted || self.answered {
+            return;
+        }
+        let answer = tape.index.slot(self.anchor).pair;
+        if let Some(id) = self.id.as_ref().filter(|_| answer != NONE)
+            && tape.index.slot(answer).resumed
+        {
+            self.parted = true;
+            act(Act::Part(id.bytes()));
+        }
     }
 
     /// Gives up waiting for the client.

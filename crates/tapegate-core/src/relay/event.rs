@@ -19,6 +19,15 @@ pub enum Event<'a> {
         /// Whether its line end arrived too.
         terminated: bool,
     },
+    /// A message of the server arrived on a stream that had ended early and was gone on with.
+    Resumed {
+        /// The conversation.
+        lane: Lane,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// Whether its line end arrived too.
+        terminated: bool,
+    },
     /// A message arrived that is over the limit; it was drained and is not forwarded.
     TooLarge {
         /// The conversation.

@@ -74,6 +74,8 @@ pub struct Slot {
     pub spread: bool,
     /// Whether the recorder said it in the sender's place.
     pub ours: bool,
+    /// Whether it came on a stream that had ended early and was gone on with.
+    pub resumed: bool,
     /// Of a request: whether the asker took it back.
     pub cancelled: bool,
     /// Of a request: whether it has a progress token.

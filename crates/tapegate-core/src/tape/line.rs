@@ -83,6 +83,8 @@ pub struct Message<'a> {
     pub ours: bool,
     /// `unterminated`: the line end never came.
     pub unterminated: bool,
+    /// `resumed`: it came on a stream that had ended early and was gone on with.
+    pub resumed: bool,
     /// `redacted`: where values were masked.
     pub redacted: Vec<String>,
     /// Every other key, as `,"key":value` text.
@@ -222,6 +224,7 @@ impl<'a> Message<'a> {
             batch: keys.number("batch")?,
             ours: keys.take_if("by", b"\"tapegate\""),
             unterminated: keys.take_if("unterminated", b"true"),
+            resumed: keys.take_if("resumed", b"true"),
             redacted: keys.strings("redacted"),
             extra: keys.rest(),
         };
@@ -276,6 +279,9 @@ impl<'a> Message<'a> {
         }
         if self.unterminated {
             out.put(b",\"unterminated\":true");
+        }
+        if self.resumed {
+            out.put(b",\"resumed\":true");
         }
         for (index, path) in self.redacted.iter().enumerate() {
             out.put(if index == 0 { b",\"redacted\":[" } else { b"," });

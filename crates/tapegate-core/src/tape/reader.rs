@@ -12,7 +12,7 @@ use super::line::{Line, LineFault};
 use crate::json::{self, Cursor};
 
 /// The most lines that are joined to one value.
-const JOINED_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub(super) const JOINED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Reads the lines of a tape.
 pub struct Reader<R> {

@@ -186,6 +186,7 @@ impl Scribe {
             batch,
             ours: entry.ours,
             unterminated: !entry.terminated,
+            resumed: entry.resumed,
             redacted: masked.paths,
             msg: masked.text,
             extra: Vec::new(),

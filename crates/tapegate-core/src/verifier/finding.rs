@@ -193,6 +193,8 @@ pub enum NoteSort {
         /// The start of it.
         start: String,
     },
+    /// The server asked what it asked on the tape in a call that was not made, and got no answer.
+    Withheld,
     /// The client's introduction is not on the tape, and was made up.
     Introduced,
     /// The live list of tools could not be had, so no tool is known to read only.

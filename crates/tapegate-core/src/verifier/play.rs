@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use crate::frame::{self, Body, Envelope, Frame, Kind};
+use crate::json::member;
 use crate::pending::IdKey;
 use crate::side::Side;
 use crate::tape::index::NONE;
@@ -31,6 +32,9 @@ use super::{Act, Cue};
 use own::is_introduced;
 use owners::Owners;
 
+/// After so much was said at once, the rest is said when there is room for it.
+const SAID_BYTES_MAX: usize = 1 << 20;
+
 /// What a session is played with.
 pub(super) struct Kit<'a, 't> {
     pub(super) tape: &'a mut Tape<'t>,
@@ -40,6 +44,16 @@ pub(super) struct Kit<'a, 't> {
     pub(super) report: &'a mut Report,
     pub(super) now_ns: u64,
     pub(super) act: &'a mut dyn FnMut(Act<'_>),
+    /// How many bytes were said at once.
+    pub(super) said_bytes: usize,
+}
+
+impl Kit<'_, '_> {
+    /// Says one line to the server.
+    fn say(&mut self, line: &[u8]) {
+        self.said_bytes += line.len();
+        (self.act)(Act::Say(line));
+    }
 }
 
 /// One session of the tape.
@@ -77,7 +91,7 @@ pub(super) struct Play {
     left_out: bool,
     /// Requests that stand before the next message, sent and left out, whose answer stands behind.
     open_sent: HashSet<u32>,
-    open_skipped: HashSet<u32>,
+    open_skipped: HashMap<u32, Asking>,
     /// How many requests in a row were not answered, with nothing else said meanwhile.
     silences: u32,
     /// Why the server does not go on.
@@ -102,6 +116,21 @@ struct Asked {
     owed: bool,
 }
 
+/// What a request that has no live answer asked for.
+struct Asking {
+    method: String,
+    /// Of a list, where its page starts, as JSON.
+    cursor: Option<Vec<u8>>,
+}
+
+impl Asking {
+    fn of(said: &Envelope<'_>) -> Self {
+        let method = said.method.map(|method| method.decode().into_owned()).unwrap_or_default();
+        let cursor = said.params.and_then(|params| member(params, "cursor"));
+        Self { method, cursor: cursor.map(<[u8]>::to_vec) }
+    }
+}
+
 /// What an answer is waited for with.
 struct Waiting {
     purpose: Purpose,
@@ -124,10 +153,10 @@ enum Purpose {
 }
 
 impl Play {
-    pub(super) fn new(tape: &mut Tape<'_>, session: usize) -> io::Result<Self> {
+    pub(super) fn new(tape: &mut Tape<'_>, session: usize, calls: Calls) -> io::Result<Self> {
         let slots = tape.session(session).to_vec();
         let number = slots.first().map_or(0, |slot| tape.slot(*slot).session + 1);
-        let questions = Questions::read(tape, &slots)?;
+        let questions = Questions::read(tape, &slots, calls == Calls::All)?;
         let stray = |slot: &&u32| {
             let there = tape.slot(**slot);
             let answers = matches!(there.kind, Kind::Response | Kind::Error);
@@ -152,7 +181,7 @@ impl Play {
             quiet_until: None,
             left_out: false,
             open_sent: HashSet::new(),
-            open_skipped: HashSet::new(),
+            open_skipped: HashMap::new(),
             silences: 0,
             gone: None,
             owners: Owners::default(),
@@ -260,6 +289,10 @@ impl Play {
     fn advance(&mut self, kit: &mut Kit<'_, '_>) -> io::Result<()> {
         self.held_until = None;
         while let Some(&slot) = self.slots.get(self.at) {
+            if kit.said_bytes > SAID_BYTES_MAX {
+                self.held_until = Some(kit.now_ns);
+                return Ok(());
+            }
             let there = kit.tape.slot(slot);
             match (there.from, there.kind) {
                 (Side::Server, _) => self.pass(kit, slot, &there)?,

@@ -1,7 +1,8 @@
 //! What a server asks its client, and what was answered when the tape was made.
 //!
 //! A live question is given the answer of a recorded one with the same method: of the one that
-//! asks the same, or else of the next in order.
+//! asks the same, or else of the next in order. An answer may hold what was meant for one call
+//! only, so it is not given before that call was made.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -15,6 +16,8 @@ use super::tape::Tape;
 
 /// How many recorded questions are looked at for one that asks the same.
 const LOOK_MAX: usize = 64;
+/// Asked when the asker likes, and answered whatever was called.
+const ANY_TIME: [&str; 2] = ["ping", "roots/list"];
 /// Asked as often as the asker likes, so that their number means nothing.
 const REPEATED: [&str; 2] = ["ping", "tasks/get"];
 
@@ -32,28 +35,41 @@ struct Asked {
     slots: Vec<u32>,
     /// Which of them have been asked live.
     taken: Vec<bool>,
+    /// Which of them may be answered.
+    offered: Vec<bool>,
     /// All before this one have been.
     open_from: usize,
 }
 
-/// The recorded question that a live one is.
+/// What a live question is.
 #[derive(Debug)]
-pub(super) struct Match {
-    pub(super) slot: u32,
-    /// How they differ.
-    pub(super) changes: Changes,
+pub(super) enum Match {
+    /// A recorded one.
+    Recorded {
+        /// Its slot.
+        slot: u32,
+        /// How they differ.
+        changes: Changes,
+    },
+    /// One that was recorded in a call that was not made.
+    Withheld,
+    /// One that was not recorded.
+    Unknown,
 }
 
 impl Questions {
-    /// The questions among the slots of a session.
-    pub(super) fn read(tape: &mut Tape<'_>, slots: &[u32]) -> io::Result<Self> {
+    /// The questions among the slots of a session; if `all` may be called, all may be answered.
+    pub(super) fn read(tape: &mut Tape<'_>, slots: &[u32], all: bool) -> io::Result<Self> {
         let mut by_method: HashMap<String, Asked> = HashMap::new();
         for &slot in slots {
             let there = tape.slot(slot);
             if there.from == Side::Server && there.kind == Kind::Request {
-                let asked = by_method.entry(tape.about(slot)?.method).or_default();
+                let method = tape.about(slot)?.method;
+                let offered = all || ANY_TIME.contains(&method.as_str());
+                let asked = by_method.entry(method).or_default();
                 asked.slots.push(slot);
                 asked.taken.push(false);
+                asked.offered.push(offered);
             }
         }
         Ok(Self { by_method, wanted: BTreeMap::new() })
@@ -66,8 +82,9 @@ impl Questions {
 
     /// Notes that the question in `slot` must be asked, and how long it is worth waiting for it.
     pub(super) fn expect(&mut self, slot: u32, method: &str, patience_ns: u64) {
-        let Some(asked) = self.by_method.get(method) else { return };
+        let Some(asked) = self.by_method.get_mut(method) else { return };
         let Ok(at) = asked.slots.binary_search(&slot) else { return };
+        asked.offered[at] = true;
         if !asked.taken[at] && !REPEATED.contains(&method) {
             self.wanted.insert(slot, patience_ns);
         }
@@ -80,32 +97,46 @@ impl Questions {
         judge: &Judge,
         method: &str,
         live: &[u8],
-    ) -> io::Result<Option<Match>> {
-        let Some(asked) = self.by_method.get_mut(method) else { return Ok(None) };
-        let mut found = None;
+    ) -> io::Result<Match> {
+        let Some(asked) = self.by_method.get_mut(method) else { return Ok(Match::Unknown) };
+        // The one that asks the same, if it may be answered; else one that asks the same; else the
+        // first that may be answered.
+        let mut found: Option<(usize, Changes)> = None;
         let open = (asked.open_from..asked.slots.len()).filter(|at| !asked.taken[*at]);
         for at in open.take(LOOK_MAX) {
             let changes = judge.own_accord(method, &tape.text(asked.slots[at])?, live);
-            let same = changes.is_empty();
-            if same || found.is_none() {
+            let (same, offered) = (changes.is_empty(), asked.offered[at]);
+            let better = match &found {
+                Some((_, before)) => same && (offered || !before.is_empty()),
+                None => same || offered,
+            };
+            if better {
                 found = Some((at, changes));
             }
-            if same {
+            if same && offered {
                 break;
             }
         }
         let Some((at, changes)) = found else {
             // Whoever polls gets the last answer again.
-            let last = asked.slots.last().filter(|_| REPEATED.contains(&method));
-            return Ok(last.map(|slot| Match { slot: *slot, changes: Changes::default() }));
+            let last = asked.taken.iter().rposition(|taken| *taken);
+            let mut withheld = asked.taken.iter().zip(&asked.offered);
+            return Ok(match last.filter(|_| REPEATED.contains(&method)) {
+                Some(at) => Match::Recorded { slot: asked.slots[at], changes: Changes::default() },
+                None if withheld.any(|(taken, offered)| !taken && !offered) => Match::Withheld,
+                None => Match::Unknown,
+            });
         };
+        if !asked.offered[at] {
+            return Ok(Match::Withheld);
+        }
         asked.taken[at] = true;
         while asked.taken.get(asked.open_from) == Some(&true) {
             asked.open_from += 1;
         }
         let slot = asked.slots[at];
         self.wanted.remove(&slot);
-        Ok(Some(Match { slot, changes }))
+        Ok(Match::Recorded { slot, changes })
     }
 
     /// Until when it is worth waiting for a question that is to come after `base_ns`, if for any.

@@ -1,5 +1,6 @@
 //! The player by playbooks. First the tape: `c2s TEXT` and `s2c TEXT`, `@MS` before them for the
-//! time of what follows, `session NAME` for the session of what follows; `== WORD…` sets options.
+//! time of what follows, `resumed s2c TEXT` for what came on a stream that was gone on with,
+//! `session NAME` for the session of what follows; `== WORD…` sets options.
 //! Then `>> SEAT TEXT` is what a client says, `>> SEAT left`, `>> SEAT due`, `>> SEAT behind TEXT`,
 //! `>> SEAT behind-gone WHY`, `>> SEAT shared` (before anything else is said there), `>> wait MS`;
 //! `<<` is what the player wants done or tells. `UPDATE_GOLDEN=1` writes these lines anew.
@@ -106,6 +107,8 @@ impl Script {
             self.at_ms = at.parse().unwrap();
             rest = text;
         }
+        let resumed = rest.strip_prefix("resumed ");
+        rest = resumed.unwrap_or(rest);
         match rest.split_once(' ') {
             Some(("==", words)) => words.clone_into(&mut self.options),
             Some(("session", name)) => self.session = Some(name.to_owned()),
@@ -116,9 +119,10 @@ impl Script {
                 let ts = String::from_utf8(ts).unwrap();
                 let session = self.session.iter().map(|name| format!(",\"session\":\"{name}\""));
                 let session: String = session.collect();
+                let resumed = if resumed.is_some() { ",\"resumed\":true" } else { "" };
                 let seq = self.seq;
                 let line = format!(
-                    "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"{ts}\",\"dir\":\"{dir}\",\"msg\":{text}{session}}}\n"
+                    "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"{ts}\",\"dir\":\"{dir}\",\"msg\":{text}{session}{resumed}}}\n"
                 );
                 self.tape.extend(line.bytes());
             }
@@ -156,6 +160,7 @@ fn play(book: &str) -> String {
                 Act::Say(parts) | Act::Tell { parts, .. } => {
                     format!("say {}", String::from_utf8_lossy(&parts.concat()))
                 }
+                Act::Part(id) => format!("part {}", String::from_utf8_lossy(id)),
                 Act::Ask(parts) => format!("ask {}", String::from_utf8_lossy(&parts.concat())),
                 Act::Stop => "stop".to_owned(),
             };

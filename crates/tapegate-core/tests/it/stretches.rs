@@ -88,7 +88,7 @@ fn moment() -> impl Strategy<Value = String> {
 /// Keys behind a message, as we write them or nearly so.
 fn more() -> impl Strategy<Value = String> {
     let number = prop_oneof![4 => (0..9u32).prop_map(|n| n.to_string()), 1 => Just("18446744073709551615".to_owned()), 1 => Just("07".to_owned()), 1 => Just("1.5".to_owned())];
-    let key = (0..11u8, number).prop_map(|(key, number)| match key {
+    let key = (0..12u8, number).prop_map(|(key, number)| match key {
         0 => format!(",\"latency_ms\":{number}"),
         1 => ",\"session\":\"s2\"".to_owned(),
         2 => ",\"session_id\":\"s\\u0032\"".to_owned(),
@@ -99,6 +99,7 @@ fn more() -> impl Strategy<Value = String> {
         7 => ",\"redacted\":[\"/a\"]".to_owned(),
         8 => ",\"raw\":\"{}\\n\"".to_owned(),
         9 => ",\"session\":{\"odd\":1}".to_owned(),
+        10 => ",\"resumed\":true".to_owned(),
         _ => " , \"note\" : 1".to_owned(),
     });
     prop_oneof![4 => Just(String::new()), 2 => key.clone(), 1 => proptest::collection::vec(key, 2..4).prop_map(|keys| keys.concat())]

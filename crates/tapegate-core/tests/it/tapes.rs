@@ -50,7 +50,11 @@ fn write(frames: &[(bool, Vec<u8>, bool)], dialect: Dialect, raw: bool) -> (Vec<
         let from = if *client { Side::Client } else { Side::Server };
         let at = At { wall_us: n as i64 * 1_234_567, mono_ns: n as u64 * 7_000_000 };
         let lane = Lane { session: 1 + n as u32 % 2, exchange: 0 };
-        let event = Event::Received { lane, from, bytes, terminated: *terminated };
+        let terminated = *terminated;
+        let event = match from {
+            Side::Server if n % 3 == 0 => Event::Resumed { lane, bytes, terminated },
+            _ => Event::Received { lane, from, bytes, terminated },
+        };
         relay.handle(at, event, &mut |action| {
             if let Action::Record(entry) = action {
                 scribe.write(&entry, &mut tape, &mut beside);
@@ -168,6 +172,7 @@ fn keys_of_others_that_are_spelled_like_ours_are_kept() {
     for line in [
         r#"{"ts":"t","direction":"client_to_server","parsed":{},"by":"somebody"}"#,
         r#"{"ts":"t","direction":"client_to_server","parsed":{},"unterminated":false}"#,
+        r#"{"ts":"t","direction":"client_to_server","parsed":{},"resumed":1}"#,
         r#"{"ts":"t","direction":"client_to_server","parsed":{},"redacted":[]}"#,
         r#"{"ts":"t","direction":"client_to_server","parsed":{},"raw":null}"#,
         r#"{"ts":"t","direction":"client_to_server","raw":"x","parse_error":"y","raw_b64":"not base64"}"#,

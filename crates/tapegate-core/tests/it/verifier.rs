@@ -311,3 +311,131 @@ fn a_client_that_the_tape_does_not_introduce_is_introduced() {
     // A server that refuses is spoken to all the same.
     assert_eq!(Drill::new(tape).echo().sent.len(), 3);
 }
+
+#[test]
+fn an_answer_that_was_meant_for_a_call_is_not_given_away_without_it() {
+    let tape = format!(
+        "{SESSION}\n{}",
+        r#"
+        > {"id":9,"method":"tools/call","params":{"name":"rm","arguments":{}}}
+        < {"id":1,"method":"elicitation/create","params":{"message":"Your password?"}}
+        > {"id":1,"result":{"action":"accept","content":{"password":"secret"}}}
+        < {"id":9,"result":{"content":[]}}
+        > {"id":10,"method":"ping"}
+        < {"id":10,"result":{}}
+        "#
+    );
+    let ask = r#"{"id":"q","method":"elicitation/create","params":{"message":"Your password?"}}"#;
+    let mut asks = |said: &str| match said.contains("serverInfo") {
+        true => vec![said.to_owned(), ask.to_owned()],
+        false => vec![said.to_owned()],
+    };
+    for calls in [Calls::List, Calls::ReadOnly] {
+        let done = Drill::new(&tape).calls(calls).altered(&mut asks);
+        assert!(!done.sent.iter().any(|line| line.contains("secret")), "{:?}", done.sent);
+        assert_eq!(done.report.notes[0].sort, NoteSort::Withheld);
+    }
+    let done = Drill::new(&tape).echo();
+    assert!(done.sent.iter().any(|line| line.contains("secret")));
+    assert_eq!(shown(&done), "");
+}
+
+#[test]
+fn a_message_that_readers_may_disagree_on_is_a_call() {
+    let tape = r#"
+        > {"id":1,"method":"initialize"}
+        < {"id":1,"result":{}}
+        > {"id":2,"method":"tools/call","params":{"name":"rm"},"method":"tools/list"}
+        < {"id":2,"result":{"tools":[]}}
+        > {"id":3,"method":"tools/call","params":{"name":"rm","name":"read"}}
+        < {"id":3,"result":{"content":[]}}
+        > {"id":4,"method":"tools/list"}
+        < {"id":4,"result":{"tools":[{"name":"read","annotations":{"readOnlyHint":true}}]}}
+    "#;
+    for calls in [Calls::List, Calls::ReadOnly] {
+        let done = Drill::new(tape).calls(calls).echo();
+        assert_eq!(methods(&done), ["initialize", "tools/list"]);
+    }
+}
+
+#[test]
+fn a_long_run_of_messages_goes_out_in_parts() {
+    let long = "x".repeat(300_000);
+    let note = format!("> {{\"method\":\"notifications/x\",\"params\":{{\"long\":\"{long}\"}}}}\n");
+    let tape = format!("{SESSION}\n{}", note.repeat(10));
+    let done = Drill::new(&tape).echo();
+    assert_eq!((shown(&done).as_str(), done.sent.len()), ("", 18));
+    assert_eq!(done.steps, Drill::new(SESSION).echo().steps + 2);
+}
+
+#[test]
+fn batches_are_read_and_what_is_no_message_is_noted() {
+    let mut noisy = |said: &str| {
+        let junk = ["Starting…", "", "[]", "{}", "{\"jsonrpc\":"].map(str::to_owned);
+        junk.into_iter().chain([format!("[{said}]")]).collect()
+    };
+    let done = Drill::new(SESSION).altered(&mut noisy);
+    assert_eq!(shown(&done), "");
+    let sorts: Vec<_> = done.report.notes.iter().map(|note| &note.sort).collect();
+    let junk = ["Starting…", "{}", "{\"jsonrpc\":"];
+    let junk = junk.map(|start| NoteSort::NoMessage { start: start.to_owned() });
+    assert_eq!(sorts, junk.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn an_answer_twice_or_to_nothing_is_told() {
+    let done = Drill::new(SESSION).altered(&mut |said| match said.contains(r#""text":"one""#) {
+        true => vec![said.to_owned(), said.to_owned(), r#"{"error":{"code":1}}"#.to_owned()],
+        false => vec![said.to_owned()],
+    });
+    assert_eq!(done.report.findings.len(), 2, "{}", shown(&done));
+    assert!(shown(&done).starts_with(": Stray"), "{}", shown(&done));
+}
+
+#[test]
+fn requests_with_the_same_id_at_the_same_time_are_told_apart() {
+    let tape = r#"
+        > {"id":1,"method":"server/discover"}
+        > {"id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1}}}
+        > {"id":1,"method":"tools/call","params":{"name":"b","_meta":{"progressToken":1}}}
+        < {"id":1,"result":{"of":"discover"}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":5}}
+        < {"id":1,"result":{"of":"a"}}
+        < {"id":1,"result":{"of":"b"}}
+    "#;
+    let done = Drill::new(tape).echo();
+    assert_eq!(shown(&done), "");
+    let ids: Vec<Value> = done
+        .sent
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone())
+        .collect();
+    assert_eq!(
+        ids.iter().map(Value::to_string).collect::<Vec<_>>(),
+        ["1", "\"tapegate-1\"", "\"tapegate-2\""]
+    );
+}
+
+#[test]
+fn a_call_that_was_cancelled_is_cancelled_after_what_it_had_said() {
+    let tape = r#"
+        > {"id":1,"method":"server/discover"}
+        < {"id":1,"result":{}}
+        > {"id":2,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
+        @400 < {"method":"notifications/progress","params":{"progressToken":7,"progress":1}}
+        > {"method":"notifications/cancelled","params":{"requestId":2}}
+        > {"id":3,"method":"ping"}
+        < {"id":3,"result":{}}
+    "#;
+    let done = Drill::new(tape).echo();
+    assert_eq!(shown(&done), "");
+    let methods = methods(&done);
+    assert_eq!(methods, ["server/discover", "tools/call slow", "notifications/cancelled", "ping"]);
+    // Without it, it is waited for as long as it took, twice, and some more.
+    let without = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
+        true => Vec::new(),
+        false => vec![said.to_owned()],
+    });
+    assert!(shown(&without).contains("notifications/progress: notice removed"));
+    assert!((1300..1500).contains(&without.ms), "{}", without.ms);
+}

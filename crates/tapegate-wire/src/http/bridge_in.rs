@@ -16,6 +16,7 @@ mod old;
 mod post;
 mod servers;
 mod stream;
+mod streams;
 mod terms;
 
 use std::cell::{Cell, RefCell};

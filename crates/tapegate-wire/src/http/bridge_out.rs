@@ -169,8 +169,14 @@ impl Bridge {
         }
     }
 
-    /// Passes on a message of the server, which came in the reply to `own` or on its own.
-    async fn deliver(&self, own: Option<&Rc<Call>>, bytes: &[u8]) -> Result<(), Stopped> {
+    /// Passes on a message of the server, which came in the reply to `own` or on its own, on a
+    /// stream that was taken up again if `resumed`.
+    async fn deliver(
+        &self,
+        own: Option<&Rc<Call>>,
+        bytes: &[u8],
+        resumed: bool,
+    ) -> Result<(), Stopped> {
         let turn = self.outlet.turn().await;
         let frame = Frame::read(bytes);
         if let Body::Garbage(garbage) = frame.body()
@@ -182,7 +188,7 @@ impl Bridge {
             self.notify("the MCP server sent something that is no message; it is on the tape");
             return Ok(());
         }
-        self.station.receive(self.lane, Side::Server, bytes)?;
+        self.station.hear(self.lane, bytes, resumed)?;
         self.note(own, &frame);
         if !matches!(frame.body(), Body::Garbage(Garbage::Empty)) {
             turn.say(&json::compact(frame.text()));

@@ -48,6 +48,16 @@ impl Station {
         self.pass(Event::Received { lane, from, bytes, terminated: true }).map(drop)
     }
 
+    /// Records a message of the server, which came on a stream that was gone on with if `resumed`.
+    pub fn hear(&self, lane: Lane, bytes: &[u8], resumed: bool) -> Result<(), Stopped> {
+        let (from, terminated) = (Side::Server, true);
+        self.pass(match resumed {
+            true => Event::Resumed { lane, bytes, terminated },
+            false => Event::Received { lane, from, bytes, terminated },
+        })
+        .map(drop)
+    }
+
     /// Feeds an event and has it recorded; returns what is to be sent because of it.
     pub fn pass(&self, event: Event<'_>) -> Result<Vec<Outgoing>, Stopped> {
         if self.stopped.get() {

@@ -11,6 +11,7 @@ use tapegate_core::tape::{RecordError, TOO_LARGE};
 use tapegate_core::time::At;
 
 use super::outbox::Outbox;
+use super::partings::Partings;
 use super::{Stage, address};
 use crate::deck::Deck;
 use crate::stdio::answered;
@@ -35,19 +36,15 @@ pub(super) struct Desk<'d> {
     deck: Option<&'d mut Deck>,
     /// Whether what is said names the request that it is said because of.
     pub(super) addresses: bool,
+    /// Where streams end early, if the client has any.
+    pub(super) partings: Option<Rc<Partings>>,
 }
 
 impl<'d> Desk<'d> {
     pub(super) fn new(stage: &Rc<Stage>, deck: Option<&'d mut Deck>) -> Self {
         let (number, stage) = (stage.next_seat(), Rc::clone(stage));
-        Self {
-            stage,
-            number,
-            out: Outbox::default(),
-            ask: Outbox::default(),
-            deck,
-            addresses: false,
-        }
+        let (out, ask) = (Outbox::default(), Outbox::default());
+        Self { stage, number, out, ask, deck, addresses: false, partings: None }
     }
 
     /// This moment.
@@ -77,7 +74,7 @@ impl<'d> Desk<'d> {
 
     /// Tells the actor what happened.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
-        let Self { stage, number, out, ask, deck, addresses } = self;
+        let Self { stage, number, out, ask, deck, addresses, partings } = self;
         let mut stop = false;
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
             Act::Tell { about, parts } if *addresses => address::add(out, about, parts),
@@ -87,6 +84,7 @@ impl<'d> Desk<'d> {
                     record(deck, at, Side::Server, bytes, true);
                 }
             }
+            Act::Part(id) => partings.iter().for_each(|partings| partings.add(out.lines(), id)),
             Act::Ask(parts) => drop(ask.add(parts)),
             Act::Stop => stop = true,
         });

@@ -13,7 +13,7 @@ use crate::cast::Log;
 
 /// Answers requests: `late` after a while, `never` not at all, `progress` with a notification
 /// first, `ask` with a question first, `news` with a notification for nobody in particular,
-/// `behind` with what the server behind says, `stop` as the last, and all others at once.
+/// `part` after the end of its stream, `behind` with what the server behind says, `stop` as the last, and all others at once.
 #[derive(Default)]
 pub(crate) struct Clerk {
     log: Log,
@@ -22,6 +22,8 @@ pub(crate) struct Clerk {
 }
 
 const LATE_NS: u64 = 150_000_000;
+const PROGRESS: &[u8] =
+    br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#;
 
 impl Clerk {
     pub(crate) fn new(log: &Log) -> Rc<RefCell<Self>> {
@@ -44,14 +46,18 @@ impl Clerk {
             self.asking.insert(seat, id.to_vec());
         } else if said.is_method("progress") {
             let token = said.progress_token.unwrap_or(b"0");
-            let head =
-                br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#;
-            act(Act::Say(&[head, token, b"}}"]));
+            act(Act::Say(&[PROGRESS, token, b"}}"]));
             answer(seat, id, act);
         } else if said.is_method("news") {
             answer(seat, id, act);
             let text = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
             act(Act::Say(&[text]));
+        } else if said.is_method("part") {
+            let token = said.progress_token.unwrap_or(b"0");
+            act(Act::Say(&[PROGRESS, token, b"}}"]));
+            act(Act::Part(id));
+            act(Act::Say(&[PROGRESS, token, b"}}"]));
+            self.late.insert((seat, at.mono_ns + LATE_NS), id.to_vec());
         } else if said.is_method("behind") {
             act(Act::Ask(&[line]));
         } else if said.is_method("stop") {

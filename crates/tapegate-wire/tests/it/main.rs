@@ -7,6 +7,7 @@ mod cast;
 mod clerk;
 mod hall;
 mod house;
+mod partings;
 mod seats;
 mod stage;
 mod web;

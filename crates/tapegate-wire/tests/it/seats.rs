@@ -27,8 +27,8 @@ fn delete(hall: &Hall, session: &str) -> String {
 fn a_session_has_a_seat_of_its_own_from_initialize_to_delete() {
     let hall = Hall::open();
     let (one, two) = (hall.session(), hall.session());
-    assert!(hall.ask(&two, 1, "x").body.ends_with("\"id\":1,\"result\":{\"seat\":2}}"));
-    assert!(hall.ask(&one, 1, "x").body.ends_with("\"id\":1,\"result\":{\"seat\":1}}"));
+    assert!(hall.ask(&two, 1, "x").message().ends_with("\"id\":1,\"result\":{\"seat\":2}}"));
+    assert!(hall.ask(&one, 1, "x").message().ends_with("\"id\":1,\"result\":{\"seat\":1}}"));
     let noted = hall.post(&[&one], r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
     assert!(noted.head.contains(" 202 "));
     assert!(delete(&hall, &one).contains(" 204 "));
@@ -127,7 +127,7 @@ fn an_actor_has_room_for_more_sessions_than_processes() {
     let hall = Hall::open();
     let sessions: Vec<_> = (0..200).map(|_| hall.session()).collect();
     for (index, session) in sessions.iter().enumerate() {
-        let answer = hall.ask(session, 1, "x").body;
+        let answer = hall.ask(session, 1, "x").message();
         assert!(answer.ends_with(&format!("{{\"seat\":{}}}}}", index + 1)), "{answer}");
     }
 }
@@ -137,7 +137,7 @@ fn a_session_that_is_ended_does_not_wait_for_what_nobody_hears() {
     let hall = Hall::open();
     let session = hall.session();
     let waiting = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| hall.ask(&session, 1, "late").body);
+        let waiting = scope.spawn(|| hall.ask(&session, 1, "late").message());
         hall.wait(r#"1 {"jsonrpc":"2.0","id":1,"method":"late"}"#);
         delete(&hall, &session);
         waiting.join().unwrap()
@@ -154,12 +154,12 @@ fn a_stop_ends_the_server_once_what_was_begun_is_answered() {
     let mut stream = web::send(hall.port, "GET /mcp", &["accept: text/event-stream", &three], "");
     web::head(&mut stream);
     std::thread::scope(|scope| {
-        let late = scope.spawn(|| hall.ask(&two, 5, "late").body);
-        let never = scope.spawn(|| hall.ask(&three, 6, "never").body);
+        let late = scope.spawn(|| hall.ask(&two, 5, "late").message());
+        let never = scope.spawn(|| hall.ask(&three, 6, "never").message());
         hall.wait(r#"2 {"jsonrpc":"2.0","id":5,"method":"late"}"#);
         hall.wait(r#"3 {"jsonrpc":"2.0","id":6,"method":"never"}"#);
         let last = hall.ask(&one, 1, "stop");
-        assert!(last.body.ends_with("\"id\":1,\"result\":{\"seat\":1}}"), "{last:?}");
+        assert!(last.message().ends_with("\"id\":1,\"result\":{\"seat\":1}}"), "{last:?}");
         assert!(late.join().unwrap().ends_with("\"id\":5,\"result\":{\"seat\":2}}"));
         let never = never.join().unwrap();
         assert!(
@@ -180,7 +180,7 @@ fn each_session_has_its_own_server_behind_and_none_outlives_its_session() {
     let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
     let hall = Hall::open_before(Upstream::Command(argv));
     let process = |session: &str| {
-        let answer = hall.ask(session, 1, "behind").body;
+        let answer = hall.ask(session, 1, "behind").message();
         let pid = answer.split("\"pid\":").nth(1).unwrap_or_else(|| panic!("{answer}"));
         Path::new("/proc").join(pid.trim_end_matches('}'))
     };

@@ -21,6 +21,14 @@ impl Seen {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
         lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
+
+    /// The last message: the body, or what the last event of a stream carries.
+    pub(crate) fn message(&self) -> String {
+        let mut data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let streams = self.header("content-type") == Some("text/event-stream");
+        let message = if streams { data.next_back() } else { Some(&*self.body) };
+        message.unwrap_or_else(|| panic!("{self:?}")).to_owned()
+    }
 }
 
 /// A server that answers every request by one function, and remembers what it was asked.

@@ -92,6 +92,9 @@ pub(crate) fn note_words(sort: &NoteSort) -> String {
             let start = visible::inline(start, START_CHARS_MAX);
             format!("the server wrote something that is no message: {start}")
         }
+        NoteSort::Withheld => {
+            "the answer that was recorded for it belongs to a call that was not sent".to_owned()
+        }
         NoteSort::Introduced => {
             "the tape has no `initialize`, so one was sent that is not on it".to_owned()
         }

@@ -129,6 +129,32 @@ fn an_event_is_on_the_tape_before_the_client_sees_it() {
 }
 
 #[test]
+fn what_comes_on_a_stream_that_was_gone_on_with_is_marked() {
+    let server = WebServer::start(|seen, out| {
+        out.write_all(STREAM).unwrap();
+        let text = match (seen.head.starts_with("POST"), seen.header("last-event-id")) {
+            (true, _) => "id: e1\nretry: 5\ndata:\n\n".to_owned(),
+            (false, None) => "data: {\"jsonrpc\":\"2.0\",\"method\":\"news\"}\n\n".to_owned(),
+            (false, Some(_)) => format!("id: e2\ndata: {ANSWER}\n\n"),
+        };
+        out.write_all(text.as_bytes()).unwrap();
+        false
+    });
+    let recorder = in_front_of(&server, "/mcp", &[]);
+    let session = "Mcp-Session-Id: a";
+    // Only the stream of a GET can be gone on with.
+    ask(recorder.port, "POST /mcp", &[JSON, session, "Last-Event-ID: x"], CALL);
+    ask(recorder.port, "GET /mcp", &["Accept: text/event-stream", session], "");
+    let last = "Last-Event-ID: e1";
+    ask(recorder.port, "GET /mcp", &["Accept: text/event-stream", session, last], "");
+    let (_, tape) = recorder.end();
+    let lines: Vec<_> = tape.lines().collect();
+    assert!(lines[2].ends_with("\"msg\":{\"jsonrpc\":\"2.0\",\"method\":\"news\"}}"), "{tape}");
+    assert!(lines[3].contains(ANSWER), "{tape}");
+    assert!(lines[3].ends_with(",\"req\":1,\"resumed\":true}"), "{tape}");
+}
+
+#[test]
 fn sessions_are_told_apart_on_the_tape() {
     let server = WebServer::start(|seen, out| {
         if seen.head.starts_with("DELETE") {

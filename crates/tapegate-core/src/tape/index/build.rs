@@ -123,6 +123,7 @@ impl Indexer {
         packed.place_in_time(self.part.sessions[session].number, self.at_us(told.wall_us, line));
         packed.set(Flag::Spread, told.spread);
         packed.set(Flag::Ours, told.ours);
+        packed.set(Flag::Resumed, told.resumed);
         packed.set(Flag::Repeated, told.repeated);
         packed.set(Flag::Token, told.token.is_some() && told.kind == Kind::Request);
         let slot = self.scenes.slots.len() as u32;

@@ -104,6 +104,7 @@ impl<'a> Glance<'a> {
         }
         told.ours = place.takes(b",\"by\":\"tapegate\"");
         place.takes(b",\"unterminated\":true");
+        told.resumed = place.takes(b",\"resumed\":true");
         if place.takes(b",\"redacted\":") {
             place.value()?;
         }

@@ -4,6 +4,7 @@
 //! the tape. Nothing depends on where a tape is cut, as long as it is cut where [`cut`] says.
 
 use std::io::Read;
+use std::ops::Range;
 
 use super::glance::Glance;
 use super::told::Told;
@@ -11,7 +12,7 @@ use crate::frame::{self, Body, Frame};
 use crate::side::Side;
 use crate::signature::Signer;
 use crate::tape::line::{Line, Message};
-use crate::tape::reader::{Numbered, Problem, Reader};
+use crate::tape::reader::{JOINED_BYTES_MAX, Numbered, Problem, Reader};
 
 /// What stands on a stretch of a tape. Lines are counted from its start.
 #[derive(Debug, Default)]
@@ -58,8 +59,16 @@ impl Stretch {
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
             let told =
                 if plain { glance.read(self.lines as u32 + 1, &text[at..end]) } else { None };
-            if let Some(told) = told {
-                self.told.push(told);
+            let known = match told {
+                // The general reader says that it is too long.
+                _ if end - at >= JOINED_BYTES_MAX => false,
+                Some(told) => {
+                    self.told.push(told);
+                    true
+                }
+                None => self.entry(text, at..end, signer),
+            };
+            if known {
                 self.lines += u64::from(end < text.len());
                 at = end + 1;
             } else {
@@ -83,6 +92,20 @@ impl Stretch {
             Line::Message(message) => self.message(line, message, numbered.text, signer),
             other => self.other(Other::Entry(line, other.outline())),
         }
+    }
+
+    /// Reads a line that is a whole entry, as most are however they are written; false if this one
+    /// is none.
+    fn entry(&mut self, text: &[u8], line: Range<usize>, signer: &Signer) -> bool {
+        let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
+        let start = line.start + text[line.clone()].iter().take_while(blank).count();
+        let end = line.end - text[start..line.end].iter().rev().take_while(blank).count();
+        let Ok(entry) = Line::read(&text[start..end]) else { return false };
+        let (known, offset) = (self.told.len(), start as u64);
+        let numbered = Numbered { line: self.lines + 1, offset, text: &text[start..end], entry };
+        self.take(&numbered, signer);
+        self.told[known..].iter_mut().for_each(|told| told.text.start += start as u32);
+        true
     }
 
     /// Reads the line at `at`, and what belongs to it, with the general reader. Returns where the

@@ -26,6 +26,8 @@ pub(super) struct Told {
     pub(super) kind: Kind,
     pub(super) spread: bool,
     pub(super) ours: bool,
+    /// Whether it came on a stream that was gone on with.
+    pub(super) resumed: bool,
     /// Whether a member that counts occurs twice in it.
     pub(super) repeated: bool,
     pub(super) session: Option<Key>,
@@ -84,6 +86,7 @@ impl Told {
             kind: Kind::Other,
             spread: false,
             ours: false,
+            resumed: false,
             repeated: false,
             session: None,
             req: None,
@@ -115,6 +118,7 @@ impl Told {
             },
             spread: memchr::memchr2(b'\n', b'\r', text).is_some(),
             ours: message.ours,
+            resumed: message.resumed,
             session: message.session.as_deref().map(|session| signer.key(session)),
             req: message.req,
             latency_ms: message.latency_ms.map(latency),

@@ -6,11 +6,10 @@ use crate::frame::{Envelope, Frame, Kind};
 use crate::lines::Oversize;
 use crate::pending::IdKey;
 
-use super::super::Act;
 use super::super::finding::{About, What};
 use super::super::judge::Verdict;
 use super::super::tools::Tools;
-use super::{Kit, Play, Purpose, Waiting};
+use super::{Asking, Kit, Play, Purpose, Waiting};
 
 /// After so many requests in a row that a silent server has not answered, it is given up.
 const SILENCES_MAX: u32 = 3;
@@ -62,7 +61,7 @@ impl Play {
             Purpose::Introduction => {
                 self.own -= 1;
                 if said.kind() == Kind::Response {
-                    (kit.act)(Act::Say(INITIALIZED));
+                    kit.say(INITIALIZED);
                 }
                 Ok(())
             }
@@ -171,10 +170,10 @@ impl Play {
                 asked.id.as_slice(),
                 b",\"reason\":\"no answer in time\"}}",
             ];
-            (kit.act)(Act::Say(&note.concat()));
+            kit.say(&note.concat());
         }
         self.settle(slot);
-        self.unanswered(kit, &about.method, said, kit.tape.slot(slot).pair)?;
+        self.unanswered(kit, &Asking::of(said), kit.tape.slot(slot).pair)?;
         kit.report.find(about, What::NoAnswer { waited_ms });
         if introduces || self.silences >= SILENCES_MAX {
             self.gone = Some("it does not answer any more".to_owned());

@@ -7,7 +7,6 @@ use crate::json::{Cursor, Fault, member, write_str};
 use crate::pending::IdKey;
 use crate::side::Side;
 
-use super::super::Act;
 use super::super::finding::NoteSort;
 use super::super::tape::Tape;
 use super::super::tools::Tools;
@@ -76,7 +75,7 @@ impl Play {
         text.push(b'}');
         self.own += 1;
         self.wait(kit, &id, purpose, Some(kit.now_ns.saturating_add(kit.timeout_ns)));
-        (kit.act)(Act::Say(&text));
+        kit.say(&text);
     }
 
     pub(super) fn wait(

@@ -24,7 +24,9 @@ impl Play {
         match there.kind {
             Kind::Response | Kind::Error => {
                 self.open_sent.remove(&there.pair);
-                self.open_skipped.remove(&there.pair);
+                if let Some(asking) = self.open_skipped.remove(&there.pair) {
+                    self.unanswered(kit, &asking, slot)?;
+                }
                 if let Some(asked) = self.asked.get_mut(&there.pair) {
                     let waiting = self.waiting.get(&asked.key);
                     asked.owed = waiting.is_some_and(|waiting| waiting.deadline.is_some());

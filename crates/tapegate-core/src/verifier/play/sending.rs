@@ -3,11 +3,10 @@
 use std::io;
 
 use crate::frame::{Envelope, Frame, Kind};
-use crate::json::{Edits, member};
+use crate::json::Edits;
 use crate::pending::IdKey;
 use crate::tape::index::{NONE, Slot};
 
-use super::super::Act;
 use super::super::calls::{Calls, Effect};
 use super::super::finding::{About, List, NoteSort, Why};
 use super::super::masked::Masked;
@@ -15,7 +14,7 @@ use super::super::minted::{Fate, Token};
 use super::super::tape;
 use super::super::tools::Hint;
 use super::own::own_meta;
-use super::{Asked, Kit, Play, Purpose};
+use super::{Asked, Asking, Kit, Play, Purpose};
 
 /// What is to be done with a client's message.
 enum Decision {
@@ -75,7 +74,7 @@ impl Play {
         let questions = self.questions.wanted_until(now_ns, self.base_ns);
         // Whoever polls does so at the pace of the tape, or would only see how fast we are.
         let pace_us = there.at_us.saturating_sub(self.passed_us);
-        let pace_ns = self.base_ns + (pace_us * 1000).min(kit.timeout_ns);
+        let pace_ns = self.base_ns + pace_us.saturating_mul(1000).min(kit.timeout_ns);
         let pace = (said.is_method("tasks/get") && pace_ns > now_ns).then_some(pace_ns);
         self.held_until = [notices, questions, pace].into_iter().flatten().min();
         if self.held_until.is_none() {
@@ -103,10 +102,7 @@ impl Play {
 
     /// Whether a tool only reads, by the tape and by the live server.
     fn decide_tool(&mut self, kit: &mut Kit<'_, '_>, said: &Envelope<'_>) -> io::Result<Decision> {
-        // Where readers may disagree on the name, nothing is known about the tool.
-        let Some(name) = said.name.filter(|_| !said.repeated) else {
-            return Ok(Decision::Skip(Why::NotAskedFor));
-        };
+        let Some(name) = said.name else { return Ok(Decision::Skip(Why::NotAskedFor)) };
         let name = name.decode();
         let recorded = kit.tape.tools()?;
         if recorded.is_some_and(|tools| tools.hint(&name) != Some(Hint::ReadOnly)) {
@@ -134,29 +130,28 @@ impl Play {
         self.left_out |= effect(said) != Effect::Discovers;
         if said.kind() == Kind::Request {
             self.owners.note(said, slot);
-            self.open_skipped.insert(slot);
+            self.open_skipped.insert(slot, Asking::of(said));
         }
-        let answer = kit.tape.slot(slot).pair;
-        if answer == NONE {
-            return Ok(());
-        }
-        let method = said.method.map(|method| method.decode()).unwrap_or_default();
-        self.unanswered(kit, &method, said, answer)
+        Ok(())
     }
 
     /// Notes that the live server does not give the answer in slot `answer`.
     pub(super) fn unanswered(
         &mut self,
         kit: &mut Kit<'_, '_>,
-        method: &str,
-        said: &Envelope<'_>,
+        asking: &Asking,
         answer: u32,
     ) -> io::Result<()> {
+        let method = asking.method.as_str();
+        let list = List::of_method(method);
+        // Who sends lists only hands back nothing but cursors.
+        if kit.calls == Calls::List && list.is_none() {
+            return Ok(());
+        }
         let text = kit.tape.text(answer)?;
         let result = Frame::read(&text).envelope().and_then(|said| said.result);
         self.minted.learn(method, result.unwrap_or_default(), None);
-        let cursor = said.params.and_then(|params| member(params, "cursor"));
-        let list = List::of_method(method).zip(cursor);
+        let list = list.zip(asking.cursor.as_deref());
         if let Some(first) = list.and_then(|(list, cursor)| self.listings.follows(list, cursor)) {
             // The live list may have ended earlier; what was on this page still counts.
             let gone = matches!(list, Some((_, cursor)) if self.minted.fate(Token::Cursor, method, cursor) == Fate::Lost);
@@ -208,7 +203,7 @@ impl Play {
             kit.report.note(About { session: self.number, ..about }, NoteSort::PlaceholderSent);
         }
         kit.report.requests += 1;
-        (kit.act)(Act::Say(&edits.finish()));
+        kit.say(&edits.finish());
         Ok(())
     }
 
@@ -228,7 +223,7 @@ impl Play {
             self.notices.close(slot);
         }
         self.base_ns = kit.now_ns;
-        (kit.act)(Act::Say(&edits.finish()));
+        kit.say(&edits.finish());
         Ok(())
     }
 
@@ -255,6 +250,10 @@ fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
 }
 
 fn effect(said: &Envelope<'_>) -> Effect {
+    // Where readers may disagree on the method or the name, it may be anything.
+    if said.repeated {
+        return Effect::Unknown;
+    }
     let method = said.method.map(|method| method.decode()).unwrap_or_default();
     match said.kind() {
         Kind::Request => Effect::of_request(&method),

@@ -6,9 +6,9 @@ use crate::frame::{Envelope, Frame, error_reply};
 use crate::json::Edits;
 use crate::tape::index::NONE;
 
-use super::super::Act;
 use super::super::finding::{About, Became, NoteSort, What};
 use super::super::masked::Masked;
+use super::super::questions::Match;
 use super::super::tape;
 use super::owners::group;
 use super::{Kit, Play};
@@ -42,27 +42,27 @@ impl Play {
         let id = said.id.unwrap_or(b"null");
         let masked = kit.judge.masked(text);
         let about = About { session: self.number, ..tape::about(&masked) };
-        let found = self.questions.take(kit.tape, kit.judge, &about.method, &masked)?;
-        let ping = about.method == "ping";
-        let Some(found) = found else {
-            let reply = match ping {
-                true => [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":{}}"].concat(),
-                false => {
-                    let words = format!("{} was not asked when this was recorded", about.method);
-                    error_reply(id, CODE_UNKNOWN_METHOD, &words, "{\"by\":\"tapegate\"}")
+        match self.questions.take(kit.tape, kit.judge, &about.method, &masked)? {
+            Match::Recorded { slot, changes } => {
+                if !changes.is_empty() {
+                    let about = kit.tape.about(slot)?;
+                    kit.report.find(about, What::Question(Became::Changed(changes)));
                 }
-            };
-            (kit.act)(Act::Say(&reply));
-            if !ping {
-                kit.report.find(about, What::Question(Became::Added(masked.into_owned())));
+                return self.reply(kit, slot, id, about);
             }
-            return Ok(());
-        };
-        if !found.changes.is_empty() {
-            let about = kit.tape.about(found.slot)?;
-            kit.report.find(about, What::Question(Became::Changed(found.changes)));
+            Match::Unknown if about.method == "ping" => {
+                kit.say(&[b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":{}}"].concat());
+                return Ok(());
+            }
+            Match::Unknown => {
+                let what = What::Question(Became::Added(masked.into_owned()));
+                kit.report.find(about.clone(), what);
+            }
+            Match::Withheld => kit.report.note(about.clone(), NoteSort::Withheld),
         }
-        self.reply(kit, found.slot, id, about)
+        let words = format!("{} has no recorded answer here", about.method);
+        kit.say(&error_reply(id, CODE_UNKNOWN_METHOD, &words, "{\"by\":\"tapegate\"}"));
+        Ok(())
     }
 
     /// Gives the recorded answer to the question in `slot`.
@@ -90,7 +90,7 @@ impl Play {
             kit.report.note(about, NoteSort::PlaceholderSent);
         }
         self.base_ns = kit.now_ns;
-        (kit.act)(Act::Say(&edits.finish()));
+        kit.say(&edits.finish());
         Ok(())
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Done {
     pub(super) sent: Vec<String>,
     /// How much time went by.
     pub(super) ms: u64,
+    /// How many things happened.
+    pub(super) steps: usize,
 }
 
 /// What a live server says in place of a recorded message: any number of messages.
@@ -94,8 +96,8 @@ impl Drill {
             let mut echo = Echo::new(&index, &tape, session - 1);
             run.session(&mut verifier, &mut echo, alter);
         }
-        let (sent, ms) = (run.sent, run.now_ns / 1_000_000);
-        Done { report: verifier.finish(), sent, ms }
+        let (sent, ms, steps) = (run.sent, run.now_ns / 1_000_000, run.steps);
+        Done { report: verifier.finish(), sent, ms, steps }
     }
 
     /// The tape as a file. A line may begin with `@MS`, the moment it was recorded, and `#N`, its session.

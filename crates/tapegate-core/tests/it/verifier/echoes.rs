@@ -95,90 +95,97 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn pick<'a>(from: &[&'a str], at: usize) -> &'a str {
+fn pick(from: &[&'static str], at: usize) -> &'static str {
     from[at % from.len()]
 }
 
-/// The tape that the steps make, with answers only to what was asked.
-fn tape(steps: &[Step]) -> String {
-    let mut lines = Vec::new();
-    let (mut asked, mut tokens, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    let mut subscriptions = Vec::new();
-    for (n, step) in steps.iter().enumerate() {
-        let line = match step {
-            Step::Ask { id, method, variant, token } => {
-                let (id, method) = (pick(IDS, *id), pick(REQUESTS, *method));
-                // Whatever else it asks, each request is told from every other.
-                let mut params = pick(PARAMS, *variant).to_owned();
-                let meta =
-                    token.map_or(String::new(), |token| format!(",\"progressToken\":{token}"));
-                if params.starts_with('{') {
-                    let comma = if params.len() > 2 { "," } else { "" };
-                    params.truncate(params.len() - 1);
-                    params += &format!("{comma}\"_meta\":{{\"n\":{n}{meta}}}}}");
-                    tokens.extend(*token);
-                }
-                asked.push(id);
-                subscriptions.extend((method == "subscriptions/listen").then_some(id));
-                format!(
-                    "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}"
-                )
-            }
+/// Makes a tape of steps, with answers only to what was asked.
+#[derive(Default)]
+struct Maker {
+    asked: Vec<&'static str>,
+    tokens: Vec<usize>,
+    subscriptions: Vec<&'static str>,
+    questions: Vec<&'static str>,
+}
+
+impl Maker {
+    /// The line that the step with number `n` makes, if it makes one.
+    fn line(&mut self, n: usize, step: &Step) -> Option<String> {
+        Some(match step {
+            Step::Ask { id, method, variant, token } => self.ask(n, *id, *method, *variant, *token),
             Step::Notify { method } => {
-                format!(
-                    "> {{\"method\":\"{}\",\"params\":{{\"n\":{n}}}}}",
-                    pick(NOTIFICATIONS, *method)
-                )
+                let method = pick(NOTIFICATIONS, *method);
+                format!(r#"> {{"method":"{method}","params":{{"n":{n}}}}}"#)
             }
-            Step::Cancel { which } if !asked.is_empty() => {
-                let id = pick(&asked, *which);
-                format!(
-                    "> {{\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}"
-                )
+            Step::Cancel { which } => {
+                let id = some(&self.asked, *which)?;
+                format!(r#"> {{"method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#)
             }
-            Step::Answer { which, value } if !asked.is_empty() => {
-                let id = asked.remove(which % asked.len());
-                format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},{}}}", pick(ANSWERS, *value))
+            Step::Answer { which, value } => {
+                let id = some(&self.asked, *which)?;
+                self.asked.remove(which % self.asked.len());
+                format!(r#"< {{"jsonrpc":"2.0","id":{id},{}}}"#, pick(ANSWERS, *value))
             }
-            Step::Stray { id } => {
-                format!("< {{\"id\":\"stray-{}\",\"result\":{{}}}}", id % 3)
-            }
-            Step::Progress { which, value } if !tokens.is_empty() => {
-                let (token, value) = (tokens[which % tokens.len()], value % 3);
-                format!(
-                    "< {{\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":{token},\"progress\":{value}}}}}"
-                )
+            Step::Stray { id } => format!(r#"< {{"id":"stray-{}","result":{{}}}}"#, id % 3),
+            Step::Progress { which, value } => {
+                let (token, value) = (some(&self.tokens, *which)?, value % 3);
+                let params = format!(r#"{{"progressToken":{token},"progress":{value}}}"#);
+                format!(r#"< {{"method":"notifications/progress","params":{params}}}"#)
             }
             Step::Say { method, value } => {
-                format!(
-                    "< {{\"method\":\"{}\",\"params\":{}}}",
-                    pick(SAID, *method),
-                    pick(VALUES, *value)
-                )
+                let (method, params) = (pick(SAID, *method), pick(VALUES, *value));
+                format!(r#"< {{"method":"{method}","params":{params}}}"#)
             }
-            Step::Tell { which, value } if !subscriptions.is_empty() => {
-                let (id, value) = (pick(&subscriptions, *which), value % 3);
-                let meta = format!("{{\"io.modelcontextprotocol/subscriptionId\":{id}}}");
-                format!("< {{\"method\":\"n\",\"params\":{{\"v\":{value},\"_meta\":{meta}}}}}")
+            Step::Tell { which, value } => {
+                let (id, value) = (some(&self.subscriptions, *which)?, value % 3);
+                let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+                format!(r#"< {{"method":"n","params":{{"v":{value},"_meta":{meta}}}}}"#)
             }
             Step::Question { id, method, value } => {
-                let id = pick(IDS, *id);
-                open.push(id);
-                format!(
-                    "< {{\"id\":{id},\"method\":\"{}\",\"params\":{}}}",
-                    pick(QUESTIONS, *method),
-                    pick(VALUES, *value)
-                )
+                let (id, method) = (pick(IDS, *id), pick(QUESTIONS, *method));
+                self.questions.push(id);
+                format!(r#"< {{"id":{id},"method":"{method}","params":{}}}"#, pick(VALUES, *value))
             }
-            Step::Reply { which } if !open.is_empty() => {
-                let id = open.remove(which % open.len());
-                format!("> {{\"id\":{id},\"result\":{{\"n\":{n}}}}}")
+            Step::Reply { which } => {
+                let id = some(&self.questions, *which)?;
+                self.questions.remove(which % self.questions.len());
+                format!(r#"> {{"id":{id},"result":{{"n":{n}}}}}"#)
             }
-            _ => continue,
-        };
-        lines.push(line);
+        })
     }
-    lines.join("\n")
+
+    fn ask(
+        &mut self,
+        n: usize,
+        id: usize,
+        method: usize,
+        variant: usize,
+        token: Option<usize>,
+    ) -> String {
+        let (id, method) = (pick(IDS, id), pick(REQUESTS, method));
+        // Whatever else it asks, each request is told from every other.
+        let mut params = pick(PARAMS, variant).to_owned();
+        let meta = token.map_or(String::new(), |token| format!(r#","progressToken":{token}"#));
+        if params.starts_with('{') {
+            let comma = if params.len() > 2 { "," } else { "" };
+            params.truncate(params.len() - 1);
+            params += &format!(r#"{comma}"_meta":{{"n":{n}{meta}}}}}"#);
+            self.tokens.extend(token);
+        }
+        self.asked.push(id);
+        self.subscriptions.extend((method == "subscriptions/listen").then_some(id));
+        format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+    }
+}
+
+fn some<T: Copy>(from: &[T], at: usize) -> Option<T> {
+    (!from.is_empty()).then(|| from[at % from.len()])
+}
+
+fn tape(steps: &[Step]) -> String {
+    let mut maker = Maker::default();
+    let lines = steps.iter().enumerate().filter_map(|(n, step)| maker.line(n, step));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 proptest! {

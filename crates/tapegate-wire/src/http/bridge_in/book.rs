@@ -52,12 +52,21 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Where the message stands on the tape, if an exchange decides it.
-    pub(super) fn lane(&self) -> Option<Lane> {
+    fn exchange(&self) -> Option<&Exchange> {
         match self {
-            Self::Answer(exchange) | Self::With(exchange) => Some(exchange.lane),
+            Self::Answer(exchange) | Self::With(exchange) => Some(exchange),
             Self::Anywhere | Self::Unasked => None,
         }
+    }
+
+    /// Where the message stands on the tape, if an exchange decides it.
+    pub(super) fn lane(&self) -> Option<Lane> {
+        self.exchange().map(|exchange| exchange.lane)
+    }
+
+    /// Whether the message is for a client that has to come back for it.
+    pub(super) fn is_parted(&self) -> bool {
+        self.exchange().is_some_and(|exchange| exchange.parted.get())
     }
 }
 
@@ -213,6 +222,11 @@ impl Book {
         self.asked.get(&IdKey::new(id)).map(|name| (name.exchange.lane, name.theirs.to_vec()))
     }
 
+    /// Who asked what the server calls `id`.
+    pub(super) fn asker(&self, id: &[u8]) -> Option<Rc<Exchange>> {
+        self.asked.get(&IdKey::new(id)).map(|name| Rc::clone(&name.exchange))
+    }
+
     /// The exchange whose stream has this number, while it waits.
     pub(super) fn with_stream(&self, number: u64) -> Option<(Rc<Exchange>, Rc<Stream>)> {
         let streams = self.open.values().filter_map(|one| Some((Rc::clone(one), one.stream()?)));
@@ -294,7 +308,7 @@ mod tests {
 
     fn exchange(number: u64) -> Rc<Exchange> {
         let lane = Lane { session: 1, exchange: number };
-        Rc::new(Exchange::new(number, lane, &Terms::read(&http::HeaderMap::new()), 1, false))
+        Rc::new(Exchange::new(number, lane, &Terms::read(&http::HeaderMap::new()), None, 1))
     }
 
     fn placed(book: &mut Book, text: &str) -> (Option<u64>, String) {

@@ -74,9 +74,14 @@ async fn read(
                 continue;
             }
             () = linger => 0,
+            () = hub.parting() => {
+                hub.part_due();
+                continue;
+            }
         };
         lines.filled(count);
         hub.pass_lines(lines, count == 0).await?;
+        hub.part_due();
         if count == 0 {
             return Ok(());
         }
@@ -116,6 +121,8 @@ impl Hub {
     }
 
     async fn pass_cut(&self, lines: &Lines, cut: Cut) -> Result<(), Stopped> {
+        self.part_due();
+        self.heard.set(self.heard.get() + 1);
         match cut {
             Cut::Line(range) => self.pass_line(lines.bytes(range), true).await,
             Cut::Unterminated(range) => self.pass_line(lines.bytes(range), false).await,
@@ -142,7 +149,11 @@ impl Hub {
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
         let frame = Frame::read(&text);
-        let received = Event::Received { lane, from, bytes: &text, terminated };
+        let bytes = &text[..];
+        let received = match places.iter().any(Place::is_parted) {
+            true => Event::Resumed { lane, bytes, terminated },
+            false => Event::Received { lane, from, bytes, terminated },
+        };
         if let Err(stopped) = self.station.pass(received) {
             self.owe(&frame, places);
             return Err(stopped);

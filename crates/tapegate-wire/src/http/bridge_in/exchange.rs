@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use tapegate_core::frame::Envelope;
 use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 use tokio::sync::Notify;
@@ -27,6 +28,8 @@ pub(super) struct Exchange {
     /// Whether its client has gone, or has taken its requests back.
     pub(super) gone: Cell<bool>,
     pub(super) cancelled: Cell<bool>,
+    /// Whether its stream has ended early, so that its client has to come back.
+    pub(super) parted: Cell<bool>,
     /// Whether one of its answers was an error.
     pub(super) failed: Cell<bool>,
     /// The ids and tokens it holds towards the server.
@@ -39,35 +42,29 @@ pub(super) struct Exchange {
     news: Notify,
 }
 
-/// What a POST is answered with.
-pub(super) enum Answer {
-    /// All answers at once.
-    Whole(Vec<u8>),
-    /// A stream that ends after the last answer.
-    Stream(Rc<Stream>),
-}
-
 impl Exchange {
+    /// An exchange of as many requests: of one message, or of a batch.
     pub(super) fn new(
         number: u64,
         lane: Lane,
         terms: &Terms,
+        said: Option<&Envelope<'_>>,
         requests: usize,
-        batch: bool,
     ) -> Self {
         Self {
             number,
             lane,
             accepts_json: terms.json,
             accepts_events: terms.events,
-            knows_priming: terms.version.as_deref().is_some_and(|version| version >= "2025-11-25"),
+            knows_priming: terms.knows_priming(said),
             listens: Cell::new(false),
             gone: Cell::new(false),
             cancelled: Cell::new(false),
+            parted: Cell::new(false),
             failed: Cell::new(false),
             ids: RefCell::default(),
             tokens: RefCell::default(),
-            batch,
+            batch: said.is_none(),
             unanswered: Cell::new(requests),
             answers: RefCell::default(),
             stream: RefCell::default(),
@@ -98,19 +95,27 @@ impl Exchange {
     pub(super) fn stream_or(&self, open: impl FnOnce() -> Rc<Stream>) -> Rc<Stream> {
         let stream = Rc::clone(self.stream.borrow_mut().get_or_insert_with(|| {
             let stream = open();
-            // Answers that waited for the rest of their batch go first.
+            // Answers that are there already, or wait for the rest of their batch, go first.
             self.answers.borrow_mut().drain(..).for_each(|text| stream.push(text));
+            if self.is_answered() {
+                stream.finish();
+            }
             stream
         }));
         self.news.notify_one();
         stream
     }
 
-    /// Gives a client that was kept waiting something to come back with.
+    /// Gives a client something to come back with, if it knows what to do with that.
     pub(super) fn prime(&self, stream: &Stream) {
         if self.knows_priming {
             stream.prime();
         }
+    }
+
+    /// Whether its client comes back for the rest of a stream that ends early.
+    pub(super) fn can_resume(&self) -> bool {
+        self.knows_priming && self.can_be_told()
     }
 
     /// Takes the answer to one of its requests; false if nobody can get it.
@@ -131,20 +136,15 @@ impl Exchange {
         true
     }
 
-    /// Waits for something to answer the POST with.
-    pub(super) async fn ready(&self) -> Answer {
-        loop {
-            if let Some(stream) = self.stream() {
-                return Answer::Stream(stream);
-            }
-            if self.is_answered() {
-                return Answer::Whole(self.whole());
-            }
+    /// Waits for something to answer the POST with: a stream, or all answers.
+    pub(super) async fn ready(&self) {
+        while self.stream.borrow().is_none() && !self.is_answered() {
             self.news.notified().await;
         }
     }
 
-    fn whole(&self) -> Vec<u8> {
+    /// All answers at once.
+    pub(super) fn whole(&self) -> Vec<u8> {
         let answers = self.answers.borrow();
         if self.batch {
             let mut text = vec![b'['];

@@ -25,7 +25,7 @@ pub(super) fn get(bridge: &Bridge, request: &Request<Incoming>) -> Response<Repl
         if hub.main.is_attended() {
             return headers::refusal(409, "the session has a stream already");
         }
-        return events(hub.main.attach(None));
+        return events(ReplyBody::stream(hub.main.attach(None)));
     };
     let Some(last) = last.to_str().ok().and_then(EventId::parse) else {
         return headers::refusal(400, "the Last-Event-ID header names no event of ours");
@@ -35,7 +35,7 @@ pub(super) fn get(bridge: &Bridge, request: &Request<Incoming>) -> Response<Repl
         let watch: Box<dyn std::any::Any> = Box::new(Watch { hub, exchange, opens: false });
         watch
     });
-    events(stream.attach(watch))
+    events(ReplyBody::stream(stream.attach(watch)))
 }
 
 /// Ends a session and its server.

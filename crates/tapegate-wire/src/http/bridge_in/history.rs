@@ -4,14 +4,11 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// What is kept of a session's events. The last one is kept whatever its size.
-const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
-
 /// The events of a session that were sent last.
-#[derive(Default)]
 pub(super) struct History {
     events: VecDeque<Sent>,
     bytes: usize,
+    bytes_max: usize,
 }
 
 /// An event that was sent.
@@ -35,6 +32,11 @@ impl EventId {
 }
 
 impl History {
+    /// A history of at most so many bytes; the last event is kept whatever its size.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { events: VecDeque::new(), bytes: 0, bytes_max }
+    }
+
     /// Events of one stream after `id`.
     pub(super) fn after(&self, id: EventId) -> VecDeque<Bytes> {
         let later = |sent: &&Sent| sent.id.stream == id.stream && sent.id.number > id.number;
@@ -43,14 +45,14 @@ impl History {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.bytes_max);
     }
 
     /// Remembers an event, and forgets the oldest ones if that is too much.
     pub(super) fn keep(&mut self, sent: Sent) {
         self.bytes += sent.event.len();
         self.events.push_back(sent);
-        while self.bytes > HISTORY_BYTES_MAX && self.events.len() > 1 {
+        while self.bytes > self.bytes_max && self.events.len() > 1 {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.event.len();
         }

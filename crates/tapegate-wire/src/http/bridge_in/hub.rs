@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tapegate_core::frame::Envelope;
 use tapegate_core::json;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
@@ -20,13 +21,14 @@ use super::book::Book;
 use super::down;
 use super::ending::End;
 use super::exchange::Exchange;
-use super::history::{EventId, History};
+use super::history::History;
 use super::servers::Server;
 use super::stream::Stream;
 use super::terms::Terms;
 use crate::child::Pipes;
 use crate::http::{Station, Stopped};
 use crate::port::Port;
+use crate::stage::Partings;
 use crate::stdio::Patience;
 
 /// How many messages may wait for a server that does not read.
@@ -45,11 +47,17 @@ pub(super) struct Hub {
     /// What belongs to no request: the GET stream, or all of the old transport.
     pub(super) main: Rc<Stream>,
     pub(super) history: Rc<RefCell<History>>,
+    /// Whether it answers by streams whoever takes them, as most servers do that have HTTP themselves.
+    pub(super) by_stream: bool,
+    /// Where in what the server says the streams of requests end early.
+    pub(super) partings: Option<Rc<Partings>>,
+    /// How many lines the server has said.
+    pub(super) heard: Cell<u64>,
     pub(super) input: RefCell<Option<mpsc::Sender<Bytes>>>,
     /// Room for words of our own that the server has yet to take.
     owed: Arc<Semaphore>,
     exchanges: Cell<u64>,
-    streams: Cell<u64>,
+    pub(super) streams: Cell<u64>,
     used: Cell<Instant>,
     pub(super) ended: Cell<bool>,
     pub(super) end: RefCell<Option<End>>,
@@ -94,7 +102,7 @@ impl Hub {
         patience: Patience,
     ) -> (Rc<Self>, impl Future<Output = ()> + use<>) {
         let (sender, receiver) = mpsc::channel(INPUT_MESSAGES_MAX);
-        let history = Rc::default();
+        let history = Rc::new(RefCell::new(History::new(server.history_bytes_max())));
         let main = match kind {
             Kind::Old => Stream::new(0, &history),
             Kind::Session | Kind::Shared => Stream::unattended(0, &history),
@@ -107,6 +115,9 @@ impl Hub {
             book: RefCell::default(),
             main,
             history,
+            by_stream: kind == Kind::Session && server.is_seat(),
+            partings: server.partings(),
+            heard: Cell::new(0),
             input: RefCell::new(Some(sender)),
             owed: Arc::new(Semaphore::new(OWED_MAX)),
             exchanges: Cell::new(0),
@@ -131,28 +142,16 @@ impl Hub {
         (!busy).then(|| self.used.get())
     }
 
-    /// A place for the answers to a POST.
+    /// A place for the answers to a POST of one message, or of a batch.
     pub(super) fn exchange(
         &self,
         lane: Lane,
         terms: &Terms,
+        said: Option<&Envelope<'_>>,
         requests: usize,
-        batch: bool,
     ) -> Rc<Exchange> {
         self.exchanges.set(self.exchanges.get() + 1);
-        Rc::new(Exchange::new(self.exchanges.get(), lane, terms, requests, batch))
-    }
-
-    /// The stream of an exchange, which is opened if it was not.
-    pub(super) fn stream_of(&self, exchange: &Exchange) -> Rc<Stream> {
-        exchange.stream_or(|| {
-            self.streams.set(self.streams.get() + 1);
-            let stream = Stream::new(self.streams.get(), &self.history);
-            if self.kind == Kind::Shared {
-                stream.without_ids();
-            }
-            stream
-        })
+        Rc::new(Exchange::new(self.exchanges.get(), lane, terms, said, requests))
     }
 
     /// Records a message of a client and sends it to the server, once there is room.
@@ -227,49 +226,6 @@ impl Hub {
         // If the tape has failed, the recording ends anyway.
         self.station.pass(Event::Marked { lane, from, bytes, why, delivered: false }).ok();
     }
-
-    /// The connection of an exchange is gone.
-    pub(super) fn abandoned(&self, exchange: &Exchange) {
-        if exchange.is_answered() || self.is_ended() {
-            return;
-        }
-        match exchange.stream() {
-            // Another connection goes on with it.
-            Some(stream) if stream.is_connected() => return,
-            Some(stream) => stream.break_off(),
-            None => {}
-        }
-        exchange.gone.set(true);
-        if self.kind == Kind::Shared && !exchange.cancelled.replace(true) {
-            let unanswered = self.book.borrow().unanswered(exchange);
-            for (ours, theirs) in unanswered {
-                let (lane, to) = (exchange.lane, Side::Server);
-                let bytes = &cancellation(&theirs);
-                if self.station.pass(Event::Ours { lane, to, bytes }).is_ok() {
-                    self.say(&cancellation(&ours));
-                }
-            }
-        }
-    }
-
-    /// The stream that a client which has seen event `last` wants to go on with.
-    /// If a request of it still waits, its exchange comes along.
-    pub(super) fn resume(&self, last: EventId) -> (Rc<Stream>, Option<Rc<Exchange>>) {
-        if last.stream == 0 {
-            self.main.rewind(last.number);
-            return (Rc::clone(&self.main), None);
-        }
-        let waiting = self.book.borrow().with_stream(last.stream);
-        if let Some((exchange, stream)) = waiting {
-            exchange.gone.set(false);
-            stream.rewind(last.number);
-            return (stream, Some(exchange));
-        }
-        let stream = Stream::new(last.stream, &self.history);
-        stream.rewind(last.number);
-        stream.finish();
-        (stream, None)
-    }
 }
 
 /// Writes what is queued until there is nothing more to come, then closes the server's input.
@@ -283,11 +239,4 @@ async fn write_all(input: Port, mut lines: mpsc::Receiver<Bytes>) {
             }
         }
     }
-}
-
-fn cancellation(id: &[u8]) -> Vec<u8> {
-    let head =
-        b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":";
-    let tail = b",\"reason\":\"the client closed the stream of its request\"}}";
-    [&head[..], id, &tail[..]].concat()
 }

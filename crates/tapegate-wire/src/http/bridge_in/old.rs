@@ -33,7 +33,8 @@ pub(super) fn get(bridge: &Bridge) -> Response<ReplyBody> {
     hub.main.without_ids();
     hub.main.begin_with(Bytes::from(endpoint));
     let stream = Rc::clone(&hub.main);
-    events(stream.attach(Some(Box::new(Hangup(hub, bridge.patience.grace)))))
+    let hangup = Hangup(hub, bridge.patience.grace);
+    events(ReplyBody::stream(stream.attach(Some(Box::new(hangup)))))
 }
 
 /// Takes a message; its answer comes on the stream.

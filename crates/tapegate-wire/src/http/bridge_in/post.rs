@@ -1,6 +1,7 @@
 //! POST: messages of a client, and the answers to them.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -15,11 +16,14 @@ use tapegate_core::side::{Lane, Side};
 use super::super::body::{self, Collected};
 use super::super::{ReplyBody, Stopped, headers};
 use super::book::envelopes;
-use super::exchange::{Answer, Exchange};
+use super::exchange::Exchange;
 use super::hub::{Hub, Kind, NotSent};
-use super::stream::{KEEP_ALIVE, Outlet};
+use super::stream::KEEP_ALIVE;
 use super::terms::{SESSION, Terms};
 use super::{Bridge, Refused};
+
+/// How long an answer by stream may take before its client is told that it is on its way.
+const PROMPT: Duration = Duration::from_millis(20);
 
 /// Watches over an exchange for as long as its connection lives.
 pub(super) struct Watch {
@@ -33,7 +37,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.hub.abandoned(&self.exchange);
         if self.opens && (self.exchange.failed.get() || !self.exchange.is_answered()) {
-            self.hub.end("the session was not opened", std::time::Duration::ZERO);
+            self.hub.end("the session was not opened", Duration::ZERO);
         }
     }
 }
@@ -135,8 +139,7 @@ async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<Repl
             Err(error) => not_sent(error, id),
         };
     }
-    let batch = matches!(frame.body(), Body::Batch);
-    let exchange = hub.exchange(lane, terms, requests, batch);
+    let exchange = hub.exchange(lane, terms, frame.envelope(), requests);
     let watch = Watch { hub, exchange: Rc::clone(&exchange), opens: opened.is_some() };
     let mut response = match wait(watch, frame).await {
         Ok(response) => response,
@@ -156,18 +159,23 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     if !exchange.accepts_json {
         hub.stream_of(&exchange);
     }
-    let answer = match tokio::time::timeout(KEEP_ALIVE, exchange.ready()).await {
-        Ok(answer) => answer,
-        Err(_) if exchange.accepts_events => {
-            // A client that waits for long may take silence for a broken connection.
-            exchange.prime(&hub.stream_of(&exchange));
-            exchange.ready().await
+    // Whether a session is opened must be known before anything is said of it.
+    let patience = if hub.by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
+    let late = tokio::time::timeout(patience, exchange.ready()).await.is_err();
+    if exchange.accepts_events && (late || hub.by_stream) {
+        // A client that waits for long may take silence for a broken connection.
+        exchange.prime(&hub.stream_of(&exchange));
+    }
+    exchange.ready().await;
+    Ok(match exchange.stream() {
+        Some(stream) => match stream.whole() {
+            Some(whole) => events(ReplyBody::full(whole)),
+            None => events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
+        },
+        None => {
+            let text = exchange.whole();
+            headers::json(status_of(&hub, &text), text)
         }
-        Err(_) => exchange.ready().await,
-    };
-    Ok(match answer {
-        Answer::Stream(stream) => events(stream.attach(Some(Box::new(watch)))),
-        Answer::Whole(text) => headers::json(status_of(&hub, &text), text),
     })
 }
 
@@ -241,8 +249,8 @@ fn lane_of(bridge: &Bridge, terms: &Terms) -> Lane {
 }
 
 /// A reply that is a stream of events.
-pub(super) fn events(outlet: Outlet) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::stream(outlet));
+pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -7,13 +7,17 @@ use tapegate_core::lines::Lines;
 
 use super::hub::Kind;
 use crate::child::{Child, Pipes, SpawnError};
-use crate::stage::{Sitting, Stage};
+use crate::stage::{Partings, Sitting, Stage};
 use crate::stdio::{EXIT_NEWS, Patience, server_ended};
 
 /// How many processes there may be at once.
 const PROCESSES_MAX: usize = 64;
 /// How many seats of a stage there may be at once. Each costs some memory, and that is all.
 const SEATS_MAX: usize = 1024;
+/// How many bytes of past events are kept for the client of a process.
+const PROCESS_HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The same for a seat, of which there may be more.
+const SEAT_HISTORY_BYTES_MAX: usize = 512 * 1024;
 
 /// Where the servers of a bridge come from.
 pub enum Servers {
@@ -70,6 +74,26 @@ impl Servers {
 }
 
 impl Server {
+    pub(super) fn is_seat(&self) -> bool {
+        matches!(self, Self::Seat(_))
+    }
+
+    /// Where in what it says the streams of requests end early, if it can tell.
+    pub(super) fn partings(&self) -> Option<Rc<Partings>> {
+        match self {
+            Self::Process(_) => None,
+            Self::Seat(sitting) => Some(sitting.partings()),
+        }
+    }
+
+    /// How many bytes of past events are kept for its client.
+    pub(super) fn history_bytes_max(&self) -> usize {
+        match self {
+            Self::Process(_) => PROCESS_HISTORY_BYTES_MAX,
+            Self::Seat(_) => SEAT_HISTORY_BYTES_MAX,
+        }
+    }
+
     /// What cuts its output into lines.
     pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
         match self {

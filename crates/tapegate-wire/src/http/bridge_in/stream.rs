@@ -4,24 +4,22 @@
 //! asks for it again with the id of the last event it has seen, and gets the rest. What was sent
 //! is kept for that in a [`History`] of bounded size, shared by all streams of a session.
 
+mod outlet;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
-use tokio::time::{Instant, Sleep};
 
-use super::super::body::{BrokenBody, Pieces};
 use super::history::{EventId, History, Sent};
+pub(super) use outlet::KEEP_ALIVE;
 
 /// What may wait on one stream before its sender waits too.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
-/// How often a stream with nothing to say shows that it is alive.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An event stream towards a client.
 pub(super) struct Stream {
@@ -44,10 +42,20 @@ struct Inner {
     sent: u64,
     /// Nothing more comes.
     finished: bool,
+    /// How the connection ends before the stream does, if it is to.
+    parting: Option<Parting>,
     /// The connection, by number; an older one has been replaced.
     connection: u64,
     listening: Listening,
     waker: Option<Waker>,
+}
+
+/// The end of a connection, behind what was said before it.
+struct Parting {
+    /// How many messages of the queue go before it.
+    after: usize,
+    /// The last event, until it is sent.
+    words: Option<Bytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,15 +65,6 @@ enum Listening {
     Soon,
     Yes,
     No,
-}
-
-/// The end of a stream that a connection reads from.
-pub(super) struct Outlet {
-    stream: Rc<Stream>,
-    connection: u64,
-    keep_alive: Pin<Box<Sleep>>,
-    /// Kept until the connection is gone.
-    _guard: Option<Box<dyn std::any::Any>>,
 }
 
 impl Stream {
@@ -129,10 +128,10 @@ impl Stream {
 
     /// Gives the client an id to come back with before there is anything to say.
     pub(super) fn prime(&self) {
-        if !self.numbered.get() {
+        let inner = &mut *self.inner.borrow_mut();
+        if !self.numbered.get() || inner.sent > 0 {
             return;
         }
-        let inner = &mut *self.inner.borrow_mut();
         inner.sent += 1;
         let event = Bytes::from(format!("id: {}-{}\ndata: \n\n", self.number, inner.sent));
         inner.ahead.push_back(event);
@@ -153,11 +152,40 @@ impl Stream {
         wake(inner);
     }
 
+    /// Ends the connection in order, once it has what there is. The stream stays, and what comes
+    /// from now on is for whoever asks for the rest; `retry` tells when to.
+    pub(super) fn part(&self, retry: Duration) {
+        let inner = &mut *self.inner.borrow_mut();
+        if inner.listening != Listening::No && inner.parting.is_none() {
+            let words = Some(Bytes::from(format!("retry: {}\n\n", retry.as_millis())));
+            inner.parting = Some(Parting { after: inner.queue.len(), words });
+            wake(inner);
+        }
+    }
+
+    /// Everything, if nothing more comes and nobody reads yet.
+    pub(super) fn whole(&self) -> Option<Bytes> {
+        let inner = &mut *self.inner.borrow_mut();
+        let soon = inner.listening == Listening::Soon;
+        if !soon || !inner.finished || inner.parting.is_some() {
+            return None;
+        }
+        inner.listening = Listening::No;
+        let first = self.next(inner)?;
+        let Some(second) = self.next(inner) else { return Some(first) };
+        let mut whole = [first, second].concat();
+        while let Some(event) = self.next(inner) {
+            whole.extend_from_slice(&event);
+        }
+        Some(Bytes::from(whole))
+    }
+
     /// Gives up the connection; the stream stays.
     pub(super) fn break_off(&self) {
         let inner = &mut *self.inner.borrow_mut();
         inner.connection += 1;
         inner.listening = Listening::No;
+        inner.parting = None;
         if self.number > 0 {
             self.file_away(inner);
         }
@@ -184,19 +212,10 @@ impl Stream {
         tokio::time::timeout(patience, half).await.is_ok()
     }
 
-    /// A connection that reads from now on, in place of any other. `guard` is dropped with it.
-    pub(super) fn attach(self: &Rc<Self>, guard: Option<Box<dyn std::any::Any>>) -> Outlet {
-        let inner = &mut *self.inner.borrow_mut();
-        inner.connection += 1;
-        inner.listening = Listening::Yes;
-        wake(inner);
-        let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
-        Outlet { stream: Rc::clone(self), connection: inner.connection, keep_alive, _guard: guard }
-    }
-
     /// Has everything that was sent after event `number` sent again.
     pub(super) fn rewind(&self, number: u64) {
         let inner = &mut *self.inner.borrow_mut();
+        inner.parting = None;
         inner.ahead = self.history.borrow().after(EventId { stream: self.number, number });
     }
 
@@ -232,6 +251,12 @@ impl Stream {
         if let Some(event) = inner.ahead.pop_front() {
             return Some(event);
         }
+        if let Some(parting) = &mut inner.parting {
+            if parting.after == 0 {
+                return parting.words.take();
+            }
+            parting.after -= 1;
+        }
         let text = inner.queue.pop_front()?;
         inner.queue_bytes -= text.len();
         self.changed.notify_one();
@@ -242,42 +267,5 @@ impl Stream {
 fn wake(inner: &mut Inner) {
     if let Some(waker) = inner.waker.take() {
         waker.wake();
-    }
-}
-
-impl Pieces for Outlet {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
-        let inner = &mut *self.stream.inner.borrow_mut();
-        if inner.connection != self.connection {
-            let words = "the stream was taken over or its reader was too slow".to_owned();
-            return Poll::Ready(Some(Err(BrokenBody(words))));
-        }
-        if let Some(event) = self.stream.next(inner) {
-            self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
-            return Poll::Ready(Some(Ok(event)));
-        }
-        if inner.finished {
-            return Poll::Ready(None);
-        }
-        inner.waker = Some(cx.waker().clone());
-        if self.keep_alive.as_mut().poll(cx).is_ready() {
-            self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
-            return Poll::Ready(Some(Ok(Bytes::from_static(b": keep-alive\n\n"))));
-        }
-        Poll::Pending
-    }
-}
-
-impl Drop for Outlet {
-    fn drop(&mut self) {
-        let inner = &mut *self.stream.inner.borrow_mut();
-        if inner.connection == self.connection {
-            inner.listening = Listening::No;
-            inner.ahead.clear();
-            if self.stream.number > 0 {
-                self.stream.file_away(inner);
-            }
-            self.stream.changed.notify_one();
-        }
     }
 }

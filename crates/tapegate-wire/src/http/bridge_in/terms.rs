@@ -1,5 +1,7 @@
 //! What the headers of a request say: who asks, in which revision, and what it takes for an answer.
 
+use std::borrow::Cow;
+
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, Response};
 use tapegate_core::frame::{Envelope, error_reply};
@@ -18,6 +20,8 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The revisions with sessions, and the one without.
 const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 const MODERN: &str = "2026-07-28";
+/// The revision since which a stream may begin with an event that has only an id.
+const PRIMING: &str = "2025-11-25";
 
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
@@ -68,6 +72,16 @@ impl Terms {
         self.session.is_none()
             && (self.is_modern()
                 || (said.protocol_version.is_some() && !said.is_method("initialize")))
+    }
+
+    /// Whether the client knows what to do with an event that has only an id.
+    pub(super) fn knows_priming(&self, said: Option<&Envelope<'_>>) -> bool {
+        let opening = said.filter(|said| said.is_method("initialize"));
+        let asked = opening.and_then(|said| json::member(said.params?, "protocolVersion"));
+        let version = self.version.as_deref().map(Cow::Borrowed).or(asked.and_then(json::string));
+        version.is_some_and(|version| {
+            VERSIONS.contains(&version.as_ref()) && version.as_ref() >= PRIMING
+        })
     }
 
     /// Refuses a revision that nobody knows.

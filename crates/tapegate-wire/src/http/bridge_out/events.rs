@@ -133,10 +133,11 @@ impl Bridge {
         own: Option<&Rc<Call>>,
     ) -> Result<Option<String>, Stopped> {
         let (began, before) = (Instant::now(), place.events);
+        let resumed = place.last_id.is_some();
         loop {
             match stream.next().await {
                 Got::Piece(piece) => {
-                    self.pass_event(&piece, own).await?;
+                    self.pass_event(&piece, own, resumed).await?;
                     place.note(&piece);
                 }
                 Got::TooLarge(message) => self.refuse(own, Side::Server, message).await?,
@@ -150,15 +151,16 @@ impl Bridge {
     }
 
     /// Passes on the message that an event carries.
-    pub(super) async fn pass_event(
+    async fn pass_event(
         &self,
         piece: &Piece,
         own: Option<&Rc<Call>>,
+        resumed: bool,
     ) -> Result<(), Stopped> {
         let is_message = piece.event.as_deref().is_none_or(|event| event == b"message");
         match &piece.data {
             Some(data) if is_message && !data.trim_ascii().is_empty() => {
-                self.deliver(own, data).await
+                self.deliver(own, data, resumed).await
             }
             _ => Ok(()),
         }

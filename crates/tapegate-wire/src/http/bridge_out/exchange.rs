@@ -189,7 +189,7 @@ impl Bridge {
     ) -> Result<Answer, Problem> {
         let text = headers::readable(&parts.headers, body);
         if !text.trim_ascii().is_empty() {
-            self.deliver(Some(call), &text).await?;
+            self.deliver(Some(call), &text, false).await?;
             return Ok(Answer::Here);
         }
         // A server that only accepts a request may answer it on the stream it has for itself.
@@ -211,7 +211,7 @@ impl Bridge {
             && envelope.and_then(|said| said.id).is_some_and(is_answer)
         {
             // The server answers by the protocol; the status is only for those on the way.
-            self.deliver(Some(call), message.bytes()).await.ok();
+            self.deliver(Some(call), message.bytes(), false).await.ok();
         } else if !call.asks {
             self.notify(&format!("a message was not accepted: {}", problem.words));
         }

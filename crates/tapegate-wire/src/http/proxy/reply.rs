@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
@@ -22,6 +22,8 @@ use super::super::station::Stopped;
 use super::super::{headers, redirect};
 use super::{Exchange, Scope, ended};
 use crate::deck::Outgoing;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Exchange {
     /// Passes on what the server replied, and has it recorded first.
@@ -128,7 +130,7 @@ impl Exchange {
         let endpoint = self.proxy.sessions.borrow().endpoint_of(lane);
         let path = endpoint.unwrap_or_else(|| self.path.clone());
         let mut headers = self.headers.clone();
-        headers.remove("last-event-id");
+        headers.remove(LAST_EVENT_ID);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let proxy = Rc::clone(&self.proxy);
@@ -180,10 +182,18 @@ impl Exchange {
         }
         let message = piece.event.as_deref().is_none_or(|event| event == b"message");
         if message && !data.is_empty() {
-            let (lane, from) = (self.lane(), Side::Server);
-            self.proxy.station.pass(Event::Received { lane, from, bytes: data, terminated })?;
+            let (lane, from, bytes) = (self.lane(), Side::Server, &data[..]);
+            self.proxy.station.pass(match self.resumes() {
+                true => Event::Resumed { lane, bytes, terminated },
+                false => Event::Received { lane, from, bytes, terminated },
+            })?;
         }
         Ok(piece.raw)
+    }
+
+    /// Whether the client goes on with a stream that it has seen the beginning of.
+    fn resumes(&self) -> bool {
+        self.asked.is_none() && self.headers.contains_key(LAST_EVENT_ID)
     }
 
     /// Learns where a legacy client is told to post, and keeps that place at our origin.

@@ -36,7 +36,8 @@ pub(super) fn run(
     let mut signals = Signals::listen()?;
     let clock = Clock::start();
     let mut verifier = Verifier::new(&tape.index, Box::new(tape.reel), options);
-    let mut watch = talk::progress(&args.recording);
+    let mut watch: Box<dyn FnMut(u64, u64)> =
+        if args.quiet { Box::new(|_, _| ()) } else { talk::progress(&args.recording) };
     let terms = Terms { upstream, link: link(args), clock, watch: &mut *watch };
     let played = verifying::run(&mut verifier, terms, &mut signals);
     let ended = runtime.block_on(LocalSet::new().run_until(played));

@@ -97,7 +97,12 @@ fn a_stream_that_breaks_is_taken_up_where_it_broke() {
     agent.call(1, "x");
     assert_eq!(agent.hear(), r#"{"jsonrpc":"2.0","method":"one"}"#);
     assert_eq!(agent.hear(), result("1", "late"));
-    assert_eq!(agent.leave().code, Some(0));
+    let ended = agent.leave();
+    assert_eq!(ended.code, Some(0));
+    let marked: Vec<_> =
+        ended.tape.lines().filter(|line| line.contains("\"resumed\":true")).collect();
+    assert_eq!(marked.len(), 2, "{}", ended.tape);
+    assert!(marked[0].contains("\"one\"") && marked[1].contains("late"), "{}", ended.tape);
     assert_eq!(server.count(|asked| asked.says("tools/call")), 1);
     let asked = server.asked();
     let resumed: Vec<_> = asked.iter().filter_map(|asked| asked.header("last-event-id")).collect();

@@ -1,0 +1,77 @@
+//! The end of a stream that a connection reads from.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep};
+
+use super::super::super::body::{BrokenBody, Pieces};
+use super::{Listening, Stream, wake};
+
+/// How often a stream with nothing to say shows that it is alive.
+pub(in super::super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The end of a stream that a connection reads from.
+pub(in super::super) struct Outlet {
+    stream: Rc<Stream>,
+    connection: u64,
+    keep_alive: Pin<Box<Sleep>>,
+    /// Kept until the connection is gone.
+    _guard: Option<Box<dyn std::any::Any>>,
+}
+
+impl Stream {
+    /// A connection that reads from now on, in place of any other. `guard` is dropped with it.
+    pub(in super::super) fn attach(
+        self: &Rc<Self>,
+        guard: Option<Box<dyn std::any::Any>>,
+    ) -> Outlet {
+        let inner = &mut *self.inner.borrow_mut();
+        inner.connection += 1;
+        inner.listening = Listening::Yes;
+        wake(inner);
+        let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
+        Outlet { stream: Rc::clone(self), connection: inner.connection, keep_alive, _guard: guard }
+    }
+}
+
+impl Pieces for Outlet {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+        let inner = &mut *self.stream.inner.borrow_mut();
+        if inner.connection != self.connection {
+            let words = "the stream was taken over or its reader was too slow".to_owned();
+            return Poll::Ready(Some(Err(BrokenBody(words))));
+        }
+        if let Some(event) = self.stream.next(inner) {
+            self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
+            return Poll::Ready(Some(Ok(event)));
+        }
+        if inner.finished || inner.parting.is_some() {
+            return Poll::Ready(None);
+        }
+        inner.waker = Some(cx.waker().clone());
+        if self.keep_alive.as_mut().poll(cx).is_ready() {
+            self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
+            return Poll::Ready(Some(Ok(Bytes::from_static(b": keep-alive\n\n"))));
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        let inner = &mut *self.stream.inner.borrow_mut();
+        if inner.connection == self.connection {
+            inner.listening = Listening::No;
+            inner.parting = None;
+            inner.ahead.clear();
+            if self.stream.number > 0 {
+                self.stream.file_away(inner);
+            }
+            self.stream.changed.notify_one();
+        }
+    }
+}

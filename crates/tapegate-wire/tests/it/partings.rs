@@ -1,0 +1,107 @@
+//! An actor's answers by stream: what there is to come back with, and what is there to come back for.
+
+use crate::hall::Hall;
+use crate::web::{self, Seen};
+
+const NEW: &str = "mcp-protocol-version: 2025-11-25";
+const OLD: &str = "mcp-protocol-version: 2025-06-18";
+const PART: &str =
+    r#"{"jsonrpc":"2.0","id":5,"method":"part","params":{"_meta":{"progressToken":"t"}}}"#;
+const PROGRESS: &str =
+    r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t"}}"#;
+const ANSWER: &str = r#"{"jsonrpc":"2.0","id":5,"result":{"seat":1}}"#;
+
+/// The events of a body: the id, and what comes with it.
+fn events(body: &str) -> Vec<(String, String)> {
+    let events = body.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
+    let field = |event: &str, name: &str| {
+        let mut lines = event.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(key, _)| *key == name).map(|(_, value)| value.trim().to_owned())
+    };
+    events
+        .map(|event| {
+            let rest = field(event, "data")
+                .or_else(|| field(event, "retry").map(|ms| "retry ".to_owned() + &ms));
+            (field(event, "id").unwrap_or_default(), rest.unwrap_or_default())
+        })
+        .collect()
+}
+
+fn come_back(hall: &Hall, session: &str, last: &str) -> Seen {
+    let last = format!("last-event-id: {last}");
+    let headers = ["accept: text/event-stream", session, NEW, &last];
+    web::reply(&mut web::send(hall.port, "GET /mcp", &headers, ""))
+}
+
+fn pairs<'a>(pairs: &[(&'a str, &'a str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(id, rest)| ((*id).to_owned(), (*rest).to_owned())).collect()
+}
+
+#[test]
+fn an_answer_is_a_stream_that_begins_with_an_id_for_those_who_know_what_to_do_with_it() {
+    let hall = Hall::open();
+    let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
+    let opened = hall.post(&[], body);
+    assert_eq!(opened.header("content-type"), Some("text/event-stream"));
+    let result = r#"{"jsonrpc":"2.0","id":0,"result":{"seat":1}}"#;
+    assert_eq!(events(&opened.body), pairs(&[("1-1", ""), ("1-2", result)]));
+    let session = format!("mcp-session-id: {}", opened.header("mcp-session-id").unwrap());
+    let body = r#"{"jsonrpc":"2.0","id":5,"method":"x"}"#;
+    let new = hall.post(&[&session, NEW], body);
+    assert_eq!(events(&new.body), pairs(&[("2-1", ""), ("2-2", ANSWER)]));
+    let old = hall.post(&[&session, OLD], body);
+    assert_eq!(events(&old.body), pairs(&[("3-1", ANSWER)]));
+    assert_eq!(events(&come_back(&hall, &session, "2-1").body), pairs(&[("2-2", ANSWER)]));
+}
+
+#[test]
+fn who_takes_only_json_gets_json() {
+    let hall = Hall::open();
+    let session = hall.session();
+    let headers = ["content-type: application/json", "accept: application/json", &session, NEW];
+    for method in ["x", "part"] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}"}}"#);
+        let reply = web::reply(&mut web::send(hall.port, "POST /mcp", &headers, &body));
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+        assert_eq!(reply.body, ANSWER);
+    }
+}
+
+#[test]
+fn a_stream_ends_early_and_the_rest_is_there_for_who_comes_back() {
+    let hall = Hall::open();
+    let session = hall.session();
+    let first = hall.post(&[&session, NEW], PART);
+    let said = pairs(&[("2-1", ""), ("2-2", PROGRESS), ("", "retry 100")]);
+    assert_eq!(events(&first.body), said);
+    let rest = pairs(&[("2-3", PROGRESS), ("2-4", ANSWER)]);
+    // At once, while the answer is under way, and again when it is long there.
+    for (last, count) in [("2-2", 2), ("2-2", 2), ("2-3", 1), ("2-4", 0)] {
+        assert_eq!(events(&come_back(&hall, &session, last).body), rest[2 - count..], "{last}");
+    }
+}
+
+#[test]
+fn a_stream_does_not_end_early_for_who_cannot_come_back() {
+    let hall = Hall::open();
+    let session = hall.session();
+    let reply = hall.post(&[&session, OLD], PART);
+    let said = pairs(&[("2-1", PROGRESS), ("2-2", PROGRESS), ("2-3", ANSWER)]);
+    assert_eq!(events(&reply.body), said);
+}
+
+#[test]
+fn who_waits_for_an_answer_knows_soon_that_it_is_under_way() {
+    let hall = Hall::open();
+    let session = hall.session();
+    let headers = [
+        "content-type: application/json",
+        "accept: application/json, text/event-stream",
+        &session,
+        NEW,
+    ];
+    let body = r#"{"jsonrpc":"2.0","id":5,"method":"never"}"#;
+    let mut reader = web::send(hall.port, "POST /mcp", &headers, body);
+    assert!(web::head(&mut reader).head.contains(" 200 "));
+    assert_eq!(events(&web::chunk(&mut reader).unwrap()), pairs(&[("2-1", "")]));
+}
