@@ -30,6 +30,10 @@ pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTap
         let words = "--record-to names the tape that is played, which is never touched";
         return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
     }
+    if plan.args.report.iter().any(|report| report == path || is_same_file(report, path)) {
+        let words = "--record-to and --report name the same file";
+        return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
+    }
     let header = plan.tape.index.headers().first();
     let upstream = match (&plan.upstream, header) {
         (Some(upstream), _) => upstream.words(),
@@ -74,7 +78,10 @@ pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordE
     player.each_unused(&mut |from, at_us, bytes| {
         // Latencies are as they were; the moments are those of the copying.
         let since = at_us.saturating_sub(*first_us.get_or_insert(at_us));
-        let at = At { wall_us: now.wall_us + since as i64, mono_ns: now.mono_ns + since * 1000 };
+        let at = At {
+            wall_us: now.wall_us.saturating_add_unsigned(since),
+            mono_ns: now.mono_ns.saturating_add(since.saturating_mul(1000)),
+        };
         deck.feed(at, Event::Received { lane, from, bytes, terminated: true }, &mut |_| {});
         fed += 1;
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {

@@ -57,6 +57,10 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
              hint: add --on-unmatched passthrough\n",
         ),
         (
+            &["-r", "t.jsonl", "--record-to", "new.jsonl", "--report", "new.jsonl"],
+            "error: --record-to and --report name the same file\n\nhint: name another file\n",
+        ),
+        (
             &["-r", "-"],
             "error: standard input is the client's\n\n\
              hint: name a file, or serve clients by --http\n",
