@@ -16,6 +16,9 @@ use crate::tape::index::{Bodies, Index, NONE, Slot};
 const TASKS: [&str; 5] =
     ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
 
+/// How much may stand between a request and its answer before it is not worth reading along.
+const GAP_MAX: u64 = 4096;
+
 /// The tape that is played.
 pub(super) struct Tape {
     pub(super) index: Index,
@@ -179,8 +182,9 @@ impl Tape {
         if slot.pair != NONE {
             // It will nearly always be the same, and its answer be given.
             let answer = self.index.slot(slot.pair);
-            let end = answer.offset + u64::from(answer.length);
-            self.bodies.expect(slot.offset, end.saturating_sub(slot.offset));
+            let gap = answer.offset.saturating_sub(slot.offset + u64::from(slot.length));
+            let length = answer.offset.saturating_sub(slot.offset) + u64::from(answer.length);
+            self.bodies.expect(slot.offset, if gap <= GAP_MAX { length } else { 0 });
         }
         let text = self.bodies.body(slot.offset, slot.length)?;
         Ok(self.signer.same_as(text, asked.text, asked.said))
