@@ -8,7 +8,6 @@ pub(crate) mod address;
 mod behind;
 mod desk;
 mod outbox;
-mod partings;
 mod seat;
 mod sitting;
 
@@ -26,7 +25,6 @@ use crate::deck::Deck;
 use crate::link::{LinkOptions, Upstream};
 use crate::signals::Signals;
 use crate::stdio::{Cause, ClientPorts, Patience};
-pub(crate) use partings::Partings;
 use seat::Seat;
 pub(crate) use sitting::Sitting;
 

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use super::fuzzy::{self, Leaves};
+use super::fuzzy;
+use super::likeness::Likeness;
 use super::run::Run;
-use super::tape::{Asked, Tape, naming};
+use super::tape::{Asked, Tape};
 use super::{Mode, OnExhausted, Options, Reason};
 use crate::json;
 use crate::tape::index::NONE;
@@ -239,19 +240,18 @@ fn by_likeness(
     asked: &Asked<'_>,
     threshold: f64,
 ) -> io::Result<Found> {
-    let naming = naming(asked.said);
-    let leaves = Leaves::of(&tape.signer.canonical(asked.text), naming);
+    let wanted = Likeness::of(asked.text, &tape.signer);
     let reuse = options.on_exhausted != OnExhausted::Error;
     let mut best: Option<(f64, bool, u32)> = None;
     let (mut ties, mut any) = (0, None);
     let mut ask = tape.index.first_like(asked.signature).unwrap_or(NONE);
     while ask != NONE {
-        if tape.is_like(ask, asked)? {
+        let recorded = tape.likeness(ask)?;
+        if recorded.about == wanted.about {
             any = Some(ask);
             let fresh = !run.is_used(ask);
             if fresh || reuse {
-                let canonical = tape.canonical(ask)?;
-                let rank = (leaves.score(&Leaves::of(&canonical, naming)), fresh, ask);
+                let rank = (wanted.leaves.score(&recorded.leaves), fresh, ask);
                 match best {
                     Some((score, unused, _)) if (score, unused) > (rank.0, fresh) => {}
                     Some((score, unused, _)) if (score, unused) == (rank.0, fresh) => ties += 1,
@@ -262,13 +262,14 @@ fn by_likeness(
         ask = tape.index.next_like(ask);
     }
     match best.filter(|(score, ..)| *score >= threshold) {
-        Some((score, _, ask)) => {
+        // Things are told apart by hashes so far.
+        Some((score, _, ask)) if tape.is_like(ask, asked)? => {
             let head = tape.index.first_same(tape.index.ask(ask).signature).unwrap_or(ask);
             run.take(tape, head, ask);
             let paths = fuzzy::differing(&tape.signer.canonical(asked.text), &tape.canonical(ask)?);
             Ok(Found::Near { ask, score, paths, ties })
         }
-        None => {
+        _ => {
             let exhausted = best.is_none() && any.is_some();
             let reason = if exhausted { Reason::Exhausted } else { Reason::NotRecorded };
             Ok(Found::Nothing { reason, expected: any.filter(|_| exhausted) })

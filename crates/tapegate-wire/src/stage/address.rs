@@ -1,6 +1,7 @@
 //! Lines between a seat and its clients inside the process that name the request they belong to.
 //!
-//! No JSON begins with an address, and no id holds its end, so a line either has one or has none.
+//! No JSON begins with an address, and no id holds its end, so a line either has one or has none. A
+//! line with nothing behind its address ends the stream of the request early.
 
 use super::outbox::Outbox;
 

@@ -11,7 +11,6 @@ use tapegate_core::tape::{RecordError, TOO_LARGE};
 use tapegate_core::time::At;
 
 use super::outbox::Outbox;
-use super::partings::Partings;
 use super::{Stage, address};
 use crate::deck::Deck;
 use crate::stdio::answered;
@@ -36,15 +35,22 @@ pub(super) struct Desk<'d> {
     deck: Option<&'d mut Deck>,
     /// Whether what is said names the request that it is said because of.
     pub(super) addresses: bool,
-    /// Where streams end early, if the client has any.
-    pub(super) partings: Option<Rc<Partings>>,
+    /// Whether the client has streams, which may end early.
+    pub(super) streams: bool,
 }
 
 impl<'d> Desk<'d> {
     pub(super) fn new(stage: &Rc<Stage>, deck: Option<&'d mut Deck>) -> Self {
         let (number, stage) = (stage.next_seat(), Rc::clone(stage));
-        let (out, ask) = (Outbox::default(), Outbox::default());
-        Self { stage, number, out, ask, deck, addresses: false, partings: None }
+        Self {
+            stage,
+            number,
+            out: Outbox::default(),
+            ask: Outbox::default(),
+            deck,
+            addresses: false,
+            streams: false,
+        }
     }
 
     /// This moment.
@@ -74,7 +80,7 @@ impl<'d> Desk<'d> {
 
     /// Tells the actor what happened.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
-        let Self { stage, number, out, ask, deck, addresses, partings } = self;
+        let Self { stage, number, out, ask, deck, addresses, streams } = self;
         let mut stop = false;
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
             Act::Tell { about, parts } if *addresses => address::add(out, about, parts),
@@ -84,7 +90,8 @@ impl<'d> Desk<'d> {
                     record(deck, at, Side::Server, bytes, true);
                 }
             }
-            Act::Part(id) => partings.iter().for_each(|partings| partings.add(out.lines(), id)),
+            Act::Part(id) if *streams => address::add(out, id, &[]),
+            Act::Part(_) => {}
             Act::Ask(parts) => drop(ask.add(parts)),
             Act::Stop => stop = true,
         });

@@ -11,8 +11,6 @@ pub(super) struct Outbox {
     written: usize,
     /// Bytes before this may be written.
     sure: usize,
-    /// How many lines were ever added.
-    lines: u64,
 }
 
 impl Outbox {
@@ -24,7 +22,6 @@ impl Outbox {
         }
         let end = self.bytes.len();
         self.bytes.push(b'\n');
-        self.lines += 1;
         &self.bytes[start..end]
     }
 
@@ -41,11 +38,6 @@ impl Outbox {
     /// How much is to be written, now or later.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.written
-    }
-
-    /// How many lines were ever added.
-    pub(super) fn lines(&self) -> u64 {
-        self.lines
     }
 
     /// What may be written now.

@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until};
 use super::Stage;
 use super::behind::Behind;
 use super::desk::Desk;
-use super::partings::Partings;
 use crate::deck::Deck;
 use crate::port::Port;
 use crate::stdio::{Cause, ClientPorts, LAST_WORDS, LOOK_ROUND};
@@ -59,13 +58,9 @@ impl<'d> Seat<'d> {
 
     /// For a client inside the process: it has measured its messages, has streams that may end
     /// early, and tells by `nobody` that nobody hears what is said any more.
-    pub(super) fn within(
-        mut self,
-        nobody: Rc<Cell<Option<Duration>>>,
-        partings: Rc<Partings>,
-    ) -> Self {
+    pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>) -> Self {
         self.lines = Lines::sparing(usize::MAX);
-        self.desk.partings = Some(partings);
+        self.desk.streams = true;
         Self { nobody, ..self }
     }
 

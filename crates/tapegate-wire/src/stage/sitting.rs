@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::Stage;
-use super::partings::Partings;
 use super::seat::Seat;
 use crate::child::Pipes;
 use crate::port::Port;
@@ -22,7 +21,6 @@ pub(crate) struct Sitting {
     task: JoinHandle<()>,
     /// The grace of the server behind, once nobody hears what is said.
     unheard: Rc<Cell<Option<Duration>>>,
-    partings: Rc<Partings>,
 }
 
 impl Stage {
@@ -33,23 +31,17 @@ impl Stage {
         let (output, to_client) = Port::pair();
         let client = ClientPorts { input: from_client, output: to_client };
         let unheard = Rc::new(Cell::new(None));
-        let partings: Rc<Partings> = Rc::default();
-        let (stage, heard, parted) = (Rc::clone(self), Rc::clone(&unheard), Rc::clone(&partings));
+        let (stage, heard) = (Rc::clone(self), Rc::clone(&unheard));
         let task = tokio::task::spawn_local(async move {
-            let mut seat = Seat::take(&stage, client, None).within(heard, parted);
+            let mut seat = Seat::take(&stage, client, None).within(heard);
             let cause = seat.run(shared).await;
             seat.close(&cause).await;
         });
-        (Sitting { stage: Rc::clone(self), task, unheard, partings }, Pipes { input, output })
+        (Sitting { stage: Rc::clone(self), task, unheard }, Pipes { input, output })
     }
 }
 
 impl Sitting {
-    /// Where in what is said the streams of requests end early.
-    pub(crate) fn partings(&self) -> Rc<Partings> {
-        Rc::clone(&self.partings)
-    }
-
     /// What clients are told whose requests are not answered because the seat is empty.
     pub(crate) fn farewell(&self) -> String {
         self.stage.farewell().to_owned()

@@ -7,6 +7,7 @@
 
 mod dice;
 mod kept;
+mod terminal;
 mod words;
 
 use std::fs::{self, File};
@@ -25,6 +26,7 @@ use tempfile::TempDir;
 
 pub(crate) use dice::Dice;
 pub(crate) use kept::{Kept, beside, check, kept};
+pub(crate) use terminal::terminal;
 pub(crate) use words::{reply, request};
 
 /// How long anything may take before the test is given up.

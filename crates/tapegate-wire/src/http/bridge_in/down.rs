@@ -74,14 +74,9 @@ async fn read(
                 continue;
             }
             () = linger => 0,
-            () = hub.parting() => {
-                hub.part_due();
-                continue;
-            }
         };
         lines.filled(count);
         hub.pass_lines(lines, count == 0).await?;
-        hub.part_due();
         if count == 0 {
             return Ok(());
         }
@@ -121,8 +116,6 @@ impl Hub {
     }
 
     async fn pass_cut(&self, lines: &Lines, cut: Cut) -> Result<(), Stopped> {
-        self.part_due();
-        self.heard.set(self.heard.get() + 1);
         match cut {
             Cut::Line(range) => self.pass_line(lines.bytes(range), true).await,
             Cut::Unterminated(range) => self.pass_line(lines.bytes(range), false).await,
@@ -133,6 +126,10 @@ impl Hub {
     /// Records a line and hands it on.
     async fn pass_line(&self, line: &[u8], terminated: bool) -> Result<(), Stopped> {
         let (about, line) = if self.addressed { address::read(line) } else { (None, line) };
+        if let (Some(id), true) = (about, line.is_empty()) {
+            self.part(id);
+            return Ok(());
+        }
         let frame = Frame::read(line);
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {

@@ -28,7 +28,6 @@ use super::terms::Terms;
 use crate::child::Pipes;
 use crate::http::{Station, Stopped};
 use crate::port::Port;
-use crate::stage::Partings;
 use crate::stdio::Patience;
 
 /// How many messages may wait for a server that does not read.
@@ -49,10 +48,6 @@ pub(super) struct Hub {
     pub(super) history: Rc<RefCell<History>>,
     /// Whether it answers by streams whoever takes them, as most servers do that have HTTP themselves.
     pub(super) by_stream: bool,
-    /// Where in what the server says the streams of requests end early.
-    pub(super) partings: Option<Rc<Partings>>,
-    /// How many lines the server has said.
-    pub(super) heard: Cell<u64>,
     pub(super) input: RefCell<Option<mpsc::Sender<Bytes>>>,
     /// Room for words of our own that the server has yet to take.
     owed: Arc<Semaphore>,
@@ -109,15 +104,13 @@ impl Hub {
         };
         let hub = Rc::new(Self {
             kind,
-            addressed: server.names_requests(),
+            addressed: server.is_seat(),
             lane,
             station: Rc::clone(station),
             book: RefCell::default(),
             main,
             history,
             by_stream: kind == Kind::Session && server.is_seat(),
-            partings: server.partings(),
-            heard: Cell::new(0),
             input: RefCell::new(Some(sender)),
             owed: Arc::new(Semaphore::new(OWED_MAX)),
             exchanges: Cell::new(0),

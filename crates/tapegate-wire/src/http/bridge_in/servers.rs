@@ -7,7 +7,7 @@ use tapegate_core::lines::Lines;
 
 use super::hub::Kind;
 use crate::child::{Child, Pipes, SpawnError};
-use crate::stage::{Partings, Sitting, Stage};
+use crate::stage::{Sitting, Stage};
 use crate::stdio::{EXIT_NEWS, Patience, server_ended};
 
 /// How many processes there may be at once.
@@ -74,16 +74,9 @@ impl Servers {
 }
 
 impl Server {
+    /// Whether it is a seat: what it says may name the request it belongs to.
     pub(super) fn is_seat(&self) -> bool {
         matches!(self, Self::Seat(_))
-    }
-
-    /// Where in what it says the streams of requests end early, if it can tell.
-    pub(super) fn partings(&self) -> Option<Rc<Partings>> {
-        match self {
-            Self::Process(_) => None,
-            Self::Seat(sitting) => Some(sitting.partings()),
-        }
     }
 
     /// How many bytes of past events are kept for its client.
@@ -100,11 +93,6 @@ impl Server {
             Self::Process(_) => Lines::new(line_bytes_max),
             Self::Seat(_) => Lines::sparing(line_bytes_max),
         }
-    }
-
-    /// Whether what it says may name the request it belongs to.
-    pub(super) fn names_requests(&self) -> bool {
-        matches!(self, Self::Seat(_))
     }
 
     /// Waits until the server has ended, if that may be before its output does.

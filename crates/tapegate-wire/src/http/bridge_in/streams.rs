@@ -73,24 +73,9 @@ impl Hub {
         (stream, None)
     }
 
-    /// Ends the streams that are to end behind what the server has said so far.
-    pub(super) fn part_due(&self) {
-        while let Some(id) = self.partings.as_ref().and_then(|due| due.take(self.heard.get())) {
-            self.part(&id);
-        }
-    }
-
-    /// Waits until there may be a stream to end.
-    pub(super) async fn parting(&self) {
-        match &self.partings {
-            Some(partings) => partings.news().await,
-            None => std::future::pending().await,
-        }
-    }
-
     /// Ends the stream of the request that the server calls `id` before its answer, as the server
     /// has it. Whoever cannot come back for the rest gets it where it is.
-    fn part(&self, id: &[u8]) {
+    pub(super) fn part(&self, id: &[u8]) {
         let asker = self.book.borrow().asker(id);
         if let Some(exchange) = asker.filter(|one| self.by_stream && one.can_resume()) {
             self.stream_of(&exchange).part(RETRY);
