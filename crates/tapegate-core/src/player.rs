@@ -14,6 +14,7 @@ mod report;
 mod run;
 mod scene;
 mod tape;
+mod terms;
 mod turn;
 
 use std::collections::HashMap;

@@ -90,8 +90,9 @@ fn in_order(
         }
         next = run.peek(tape);
     }
-    while let Some(ask) = next.filter(|ask| tape.is_failed_probe(*ask)) {
-        if tape.is_like(ask, asked)? {
+    while let Some(ask) = next {
+        let vain = tape.is_failed_probe(ask) && !tape.is_like(ask, asked)?;
+        if !vain && !tape.was_malformed(ask, asked)? {
             break;
         }
         run.skip();

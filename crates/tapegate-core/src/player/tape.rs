@@ -177,7 +177,8 @@ impl Tape {
             self.bodies.expect(slot.offset, end.saturating_sub(slot.offset));
         }
         let text = self.bodies.body(slot.offset, slot.length)?;
-        Ok(self.signer.same_as(text, asked.text, asked.said))
+        Ok(self.signer.same_as(text, asked.text, asked.said)
+            && !self.was_refused_on_other_terms(ask, asked)?)
     }
 
     /// Whether a recorded request asks for the same thing, with other params perhaps.
@@ -187,7 +188,9 @@ impl Tape {
         }
         let frame = Frame::read(self.request(ask)?);
         let Some(said) = frame.envelope() else { return Ok(false) };
-        Ok(means_same(said.method, asked.said.method) && means_same(named(said), named(asked.said)))
+        Ok(means_same(said.method, asked.said.method)
+            && means_same(named(said), named(asked.said))
+            && !self.was_refused_on_other_terms(ask, asked)?)
     }
 
     /// Whether a recorded request has the same `cursor`, to the letter.
