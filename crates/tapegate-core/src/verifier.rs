@@ -8,6 +8,7 @@
 //! the tape has come, or has been given up.
 
 mod calls;
+mod doubt;
 mod finding;
 mod judge;
 mod listing;
@@ -117,7 +118,7 @@ impl<'t> Verifier<'t> {
             tape,
             judge: Judge::new(&ignored, shape_only, mask),
             calls,
-            timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 4),
+            timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX / 4),
             session: 0,
             play: None,
             done: 0,

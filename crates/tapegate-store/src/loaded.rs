@@ -57,6 +57,9 @@ impl LoadError {
             Self::Refused { refusal: Refusal::Damage { .. }, .. } => {
                 Some("`tapegate check` lists everything that is wrong with a tape")
             }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("name one of the tapes in it; `tapegate check` says what each holds")
+            }
             Self::Io { .. } | Self::Refused { .. } => None,
         }
     }

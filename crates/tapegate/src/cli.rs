@@ -110,12 +110,25 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     // Help and version go to standard output and are no error.
     error.print().ok();
     let stray = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
-    let records = argv.get(1).is_some_and(|word| word == "record" || word == "tape");
-    if records
-        && error.kind() == ErrorKind::UnknownArgument
-        && stray.is_some_and(|word| !word.starts_with('-'))
-    {
-        talk::hint("the server's command line goes after `--`");
+    let stray =
+        stray.filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'));
+    match (argv.get(1).and_then(|word| word.to_str()), stray) {
+        (Some("record" | "tape"), Some(_)) => {
+            talk::hint("the server's command line goes after `--`");
+        }
+        (Some("replay" | "verify"), Some(_)) if !names_a_tape(argv) => {
+            talk::hint("the tape goes after `-r`");
+        }
+        (Some("replay" | "verify"), Some(_)) => {
+            talk::hint("a server's command line goes after `--`");
+        }
+        _ => {}
     }
     if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+}
+
+/// Whether a tape to be played is named on the command line.
+fn names_a_tape(argv: &[OsString]) -> bool {
+    let mut words = argv.iter().filter_map(|word| word.to_str());
+    words.any(|word| word.starts_with("-r") || word.starts_with("--recording"))
 }

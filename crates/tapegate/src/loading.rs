@@ -1,5 +1,6 @@
 //! Loading a tape to be played, for every command that plays one.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::signature::Signer;
@@ -52,4 +53,10 @@ pub(crate) fn redactor(
         }
     }
     Ok(None)
+}
+
+pub(crate) fn is_same_file(one: &std::path::Path, two: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path| fs::metadata(path).map(|file: fs::Metadata| (file.dev(), file.ino()));
+    matches!((id(one), id(two)), (Ok(one), Ok(two)) if one == two)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tapegate_core::json::path::Path;
+use tapegate_core::json::path::{Path, Select};
 
 /// `500ms`, `1s`, `2m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -37,7 +37,24 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     size.ok_or("expected from 1 KB to 2 GB".to_owned())
 }
 
+/// A path into messages that starts with one of `roots`, or at any depth. What starts elsewhere
+/// would name nothing, and nobody would notice.
+pub(crate) fn path_in(text: &str, roots: &[&str]) -> Result<Path, String> {
+    let path = path(text)?;
+    let first = path.steps.first();
+    let lost = first.is_some_and(|step| match &step.select {
+        Select::Key(key) => !step.anywhere && !roots.contains(&key.as_str()),
+        Select::Index(_) => !step.anywhere,
+        Select::All => false,
+    });
+    if lost {
+        let roots: Vec<String> = roots.iter().map(|root| format!("`{root}`")).collect();
+        return Err(format!("paths start at the message, with {} or `..`", roots.join(", ")));
+    }
+    Ok(path)
+}
+
 /// A path into messages.
-pub(crate) fn path(text: &str) -> Result<Path, String> {
+fn path(text: &str) -> Result<Path, String> {
     Path::read(text.trim()).map_err(|fault| format!("character {}: {}", fault.at + 1, fault.what))
 }

@@ -1,5 +1,6 @@
 //! The client's end of the wire, for every command that serves one.
 
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 use tapegate_wire::http::listen::{ListenError, Listener};
@@ -22,6 +23,14 @@ pub(crate) fn client_ports() -> std::io::Result<ClientPorts> {
     let input = rustix::stdio::stdin().as_fd().try_clone_to_owned()?;
     let output = rustix::stdio::stdout().as_fd().try_clone_to_owned()?;
     Ok(ClientPorts { input: Port::reader(input)?, output: Port::writer(output)? })
+}
+
+/// Says what is waited for to a person who has started this by hand: a client starts it.
+pub(crate) fn greet(quiet: bool) {
+    if !quiet && std::io::stdin().is_terminal() {
+        talk::say("waiting for an MCP client on standard input; Ctrl-D ends");
+        talk::hint("clients start this by their config, or come by HTTP to --http :8080");
+    }
 }
 
 /// Says where clients find us.

@@ -153,19 +153,26 @@ impl Live {
     pub(super) fn hear_behind(&mut self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
         let frame = Frame::read(line);
         match frame.body() {
+            // A batch within a batch is no message, and its depth is the server's choice.
             Body::Batch => {
-                frame::elements(line).iter().for_each(|part| self.hear_behind(part.text(), act));
-            }
-            Body::Message(said) => match (said.kind(), said.id) {
-                (Kind::Response | Kind::Error, Some(GREETING)) => self.greeted(said, act),
-                (Kind::Response | Kind::Error, Some(id)) => {
-                    self.answer_from_behind(frame.text(), id, act)
+                for part in frame::elements(line) {
+                    if let Some(said) = part.envelope() {
+                        self.hear_message(part.text(), said, act);
+                    }
                 }
-                (Kind::Request, Some(id)) => self.ask_from_behind(frame.text(), id, act),
-                (Kind::Notification, _) => act(Act::Say(&[frame.text()])),
-                _ => {}
-            },
+            }
+            Body::Message(said) => self.hear_message(frame.text(), said, act),
             Body::Garbage(_) => {}
+        }
+    }
+
+    fn hear_message(&mut self, text: &[u8], said: &Envelope<'_>, act: &mut dyn FnMut(Act<'_>)) {
+        match (said.kind(), said.id) {
+            (Kind::Response | Kind::Error, Some(GREETING)) => self.greeted(said, act),
+            (Kind::Response | Kind::Error, Some(id)) => self.answer_from_behind(text, id, act),
+            (Kind::Request, Some(id)) => self.ask_from_behind(text, id, act),
+            (Kind::Notification, _) => act(Act::Say(&[text])),
+            _ => {}
         }
     }
 

@@ -3,16 +3,19 @@
 use std::io;
 
 use super::fuzzy::Leaves;
-use super::report::{Divergence, Near, Notice, Reason, Summary, Unused};
+use super::report::{Differing, Divergence, Near, Notice, Reason, Summary, Unused};
 use super::run::Bits;
 use super::tape::{Asked, Tape, named};
 use crate::frame::Frame;
 use crate::tape::index::NONE;
 
-/// How many divergences, and how many unused requests, are kept in full.
+/// How many divergences, differing and unused requests are kept in full, each.
 const KEPT_MAX: usize = 1000;
-/// How many recorded requests are looked at for the nearest ones.
+/// How many bytes of divergences are kept: requests may be large.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+/// How many recorded requests are looked at for the nearest ones, and how many bytes of them.
 const LOOKED_MAX: usize = 500;
+const LOOKED_BYTES_MAX: usize = 4 << 20;
 /// How many of them are told.
 const NEAREST_MAX: usize = 3;
 
@@ -20,13 +23,15 @@ const NEAREST_MAX: usize = 3;
 pub(super) struct Desk {
     notice: Box<dyn FnMut(Notice<'_>)>,
     counts: Summary,
+    /// How large the divergences are that are kept.
+    kept_bytes: usize,
     /// What was asked for at least once.
     asked: Bits,
 }
 
 impl Desk {
     pub(super) fn new(notice: Box<dyn FnMut(Notice<'_>)>) -> Self {
-        Self { notice, counts: Summary::default(), asked: Bits::default() }
+        Self { notice, counts: Summary::default(), kept_bytes: 0, asked: Bits::default() }
     }
 
     pub(super) fn debug(&mut self, words: String) {
@@ -54,6 +59,10 @@ impl Desk {
         let number = tape.slot_of(ask).number;
         let recorded = tape.request(ask)?;
         (self.notice)(Notice::Differs { number, recorded, asked: asked.text });
+        if self.counts.differing_first.len() < KEPT_MAX {
+            let (recorded, asked) = (recorded.to_vec(), asked.text.to_vec());
+            self.counts.differing_first.push(Differing { number, recorded, asked });
+        }
         Ok(())
     }
 
@@ -106,7 +115,13 @@ impl Desk {
             self.counts.passed_on += 1;
         }
         self.counts.unmatched += 1;
-        if self.counts.divergences.len() < KEPT_MAX {
+        let near = divergence.nearest.iter().map(|near| near.request.len());
+        let bytes = divergence.request.len() + near.sum::<usize>();
+        let first = self.counts.divergences.is_empty();
+        let room =
+            self.counts.divergences.len() < KEPT_MAX && self.kept_bytes + bytes <= KEPT_BYTES_MAX;
+        if first || room {
+            self.kept_bytes += bytes;
             self.counts.divergences.push(divergence);
         }
         Ok(number)
@@ -155,13 +170,18 @@ fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Res
     }
     let leaves = Leaves::of(&tape.signer.canonical(asked.text), None);
     let mut nearest: Vec<(u32, Near)> = Vec::new();
+    let mut looked_bytes = 0;
     for (place, ask) in candidates.into_iter().enumerate() {
         let is_expected = place == 0 && expected.is_some();
         if nearest.iter().any(|(other, _)| *other == ask) {
             continue;
         }
+        if looked_bytes > LOOKED_BYTES_MAX {
+            break;
+        }
         let number = tape.slot_of(ask).number;
         let request = tape.request(ask)?.to_vec();
+        looked_bytes += request.len();
         let frame = Frame::read(&request);
         let method = frame.envelope().and_then(|said| said.method);
         let same_method =

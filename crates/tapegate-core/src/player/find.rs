@@ -2,9 +2,10 @@
 
 use std::io;
 
-use super::fuzzy::{self, Leaves};
+use super::fuzzy;
+use super::likeness::Likeness;
 use super::run::Run;
-use super::tape::{Asked, Tape, naming};
+use super::tape::{Asked, Tape};
 use super::{Mode, OnExhausted, Options, Reason};
 use crate::json;
 use crate::tape::index::NONE;
@@ -90,17 +91,35 @@ fn in_order(
         }
         next = run.peek(tape);
     }
+    // What is not asked for here stays where it is, for somebody else may ask for it.
+    let mut before = None;
     while let Some(ask) = next {
-        let vain = tape.is_failed_probe(ask) && !tape.is_like(ask, asked)?;
-        if !vain && !tape.was_malformed(ask, asked)? {
+        let needless = tape.is_probe(ask) && !tape.is_like(ask, asked)?;
+        if !needless && !tape.was_malformed(ask, asked)? {
             break;
         }
+        before.get_or_insert_with(|| run.place());
         run.skip();
         next = run.peek(tape);
     }
-    let Some(ask) = next else {
-        return Ok(Found::Nothing { reason: Reason::TapeEnded, expected: None });
+    let found = match next {
+        Some(ask) => at_its_place(tape, run, asked, ask, exact)?,
+        None => Found::Nothing { reason: Reason::TapeEnded, expected: None },
     };
+    if let (Found::Nothing { .. }, Some(place)) = (&found, before) {
+        run.go_back(place);
+    }
+    Ok(found)
+}
+
+/// Takes the request that comes next, or one that may come before it.
+fn at_its_place(
+    tape: &mut Tape,
+    run: &mut Run,
+    asked: &Asked<'_>,
+    ask: u32,
+    exact: bool,
+) -> io::Result<Found> {
     let found = if tape.is_same(ask, asked)? {
         Found::Same(ask)
     } else if let Some(ahead) = first_same(tape, asked, run.side_by_side(tape))? {
@@ -222,19 +241,18 @@ fn by_likeness(
     asked: &Asked<'_>,
     threshold: f64,
 ) -> io::Result<Found> {
-    let naming = naming(asked.said);
-    let leaves = Leaves::of(&tape.signer.canonical(asked.text), naming);
+    let wanted = Likeness::of(asked.text, &tape.signer);
     let reuse = options.on_exhausted != OnExhausted::Error;
     let mut best: Option<(f64, bool, u32)> = None;
     let (mut ties, mut any) = (0, None);
     let mut ask = tape.index.first_like(asked.signature).unwrap_or(NONE);
     while ask != NONE {
-        if tape.is_like(ask, asked)? {
+        let recorded = tape.likeness(ask)?;
+        if recorded.about == wanted.about {
             any = Some(ask);
             let fresh = !run.is_used(ask);
             if fresh || reuse {
-                let canonical = tape.canonical(ask)?;
-                let rank = (leaves.score(&Leaves::of(&canonical, naming)), fresh, ask);
+                let rank = (wanted.leaves.score(&recorded.leaves), fresh, ask);
                 match best {
                     Some((score, unused, _)) if (score, unused) > (rank.0, fresh) => {}
                     Some((score, unused, _)) if (score, unused) == (rank.0, fresh) => ties += 1,
@@ -245,13 +263,14 @@ fn by_likeness(
         ask = tape.index.next_like(ask);
     }
     match best.filter(|(score, ..)| *score >= threshold) {
-        Some((score, _, ask)) => {
+        // Things are told apart by hashes so far.
+        Some((score, _, ask)) if tape.is_like(ask, asked)? => {
             let head = tape.index.first_same(tape.index.ask(ask).signature).unwrap_or(ask);
             run.take(tape, head, ask);
             let paths = fuzzy::differing(&tape.signer.canonical(asked.text), &tape.canonical(ask)?);
             Ok(Found::Near { ask, score, paths, ties })
         }
-        None => {
+        _ => {
             let exhausted = best.is_none() && any.is_some();
             let reason = if exhausted { Reason::Exhausted } else { Reason::NotRecorded };
             Ok(Found::Nothing { reason, expected: any.filter(|_| exhausted) })

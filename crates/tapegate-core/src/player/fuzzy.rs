@@ -1,7 +1,7 @@
 //! How near two requests come: the share of their leaves that are equal, where what changes from
 //! run to run by nature (moments, UUIDs, hashes, large numbers) counts as equal to its like.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
@@ -12,20 +12,27 @@ use crate::json::{Cursor, Fault, Kind};
 const HEX_MIN: usize = 16;
 /// The shortest row of digits that is taken for a moment or an id.
 const DIGITS_MIN: usize = 9;
+/// How many differing leaves are named.
+const DIFFERING_MAX: usize = 32;
 
 /// The leaves of a value, as hashes of path and masked text, sorted.
-pub(super) struct Leaves(Vec<(u64, u64)>);
+pub(super) struct Leaves(Box<[u64]>);
 
 impl Leaves {
     /// The leaves of canonical params; `without` is a member that is known to be equal.
     pub(super) fn of(params: &[u8], without: Option<&str>) -> Self {
         let hasher = FixedState::default();
         let mut leaves = Vec::new();
-        walk(params, without, &mut |path, text| {
-            leaves.push((hasher.hash_one(path), hasher.hash_one(masked(text))));
+        walk(params, without, &mut |leaf| {
+            leaves.push(hasher.hash_one((leaf.at, masked(leaf.text))));
         });
         leaves.sort_unstable();
-        Self(leaves)
+        Self(leaves.into())
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The share of leaves that are equal, from 0 to 1.
@@ -50,22 +57,48 @@ impl Leaves {
     }
 }
 
-/// The paths at which two values differ, masked or not.
+/// The paths at which two values differ, masked or not; the first of them, as they are written.
 pub(super) fn differing(one: &[u8], two: &[u8]) -> Vec<String> {
     let leaves = |text| {
-        let mut leaves = BTreeMap::new();
-        walk(text, None, &mut |path, text| drop(leaves.insert(path.to_owned(), text.to_vec())));
+        let mut leaves = HashMap::new();
+        walk(text, None, &mut |leaf| drop(leaves.insert(leaf.at, leaf.text.to_vec())));
         leaves
     };
-    let (one, two) = (leaves(one), leaves(two));
-    let mut paths: Vec<&String> = one.keys().chain(two.keys()).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    paths.into_iter().filter(|path| one.get(*path) != two.get(*path)).cloned().collect()
+    let (ones, twos) = (leaves(one), leaves(two));
+    let mut paths = Vec::new();
+    let mut name = |leaf: Leaf<'_>, differs: bool| {
+        if differs && paths.len() < DIFFERING_MAX {
+            paths.push(leaf.path.to_owned());
+        }
+    };
+    walk(one, None, &mut |leaf| {
+        name(leaf, twos.get(&leaf.at).is_none_or(|text| text != leaf.text));
+    });
+    walk(two, None, &mut |leaf| name(leaf, !ones.contains_key(&leaf.at)));
+    paths
+}
+
+/// A scalar or an empty container.
+#[derive(Clone, Copy)]
+struct Leaf<'a> {
+    /// The hash of its path, which is made step by step: paths may be long, and many.
+    at: u64,
+    path: &'a str,
+    text: &'a [u8],
+}
+
+/// A container that is open while a value is walked.
+struct Open {
+    object: bool,
+    /// How many children were seen.
+    seen: usize,
+    /// How long its path is, and the hash of it.
+    length: usize,
+    at: u64,
 }
 
 /// Visits every scalar and every empty container with its path.
-fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(&str, &[u8])) {
+fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(Leaf<'_>)) {
     // Canonical text is JSON; of anything else, what could be read counts.
     try_walk(text, without, visit).unwrap_or_default();
 }
@@ -73,49 +106,48 @@ fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(&str, &[u8])) 
 fn try_walk(
     text: &[u8],
     without: Option<&str>,
-    visit: &mut dyn FnMut(&str, &[u8]),
+    visit: &mut dyn FnMut(Leaf<'_>),
 ) -> Result<(), Fault> {
+    let hasher = FixedState::default();
     let mut cursor = Cursor::new(text)?;
-    let mut path = String::from("params");
-    // What is open: whether it is an object, how many children were seen, how long its path is.
-    let mut open: Vec<(bool, usize, usize)> = Vec::new();
+    let (mut path, mut at) = (String::from("params"), 0);
+    let mut open: Vec<Open> = Vec::new();
     loop {
         let kind = cursor.kind()?;
         if matches!(kind, Kind::Object | Kind::Array) {
             cursor.open()?;
-            open.push((kind == Kind::Object, 0, path.len()));
+            open.push(Open { object: kind == Kind::Object, seen: 0, length: path.len(), at });
         } else {
-            visit(&path, cursor.value()?);
+            visit(Leaf { at, path: &path, text: cursor.value()? });
         }
         loop {
-            let Some((object, seen, length)) = open.last_mut() else { return Ok(()) };
-            path.truncate(*length);
-            let mut first = *seen == 0;
-            let more = if *object {
+            let top = open.len() == 1;
+            let Some(inner) = open.last_mut() else { return Ok(()) };
+            path.truncate(inner.length);
+            let mut first = inner.seen == 0;
+            let more = if inner.object {
                 let key = cursor.key(&mut first)?;
-                key.map(|key| (format!(".{}", key.decode()), key))
+                key.map(|key| (format!(".{}", key.decode()), Some(key)))
             } else {
                 let more = cursor.element(&mut first)?;
-                more.then(|| (format!("[{seen}]"), crate::json::Str { raw: b"", escaped: false }))
+                more.then(|| (format!("[{}]", inner.seen), None))
             };
-            match more {
-                None => {
-                    if *seen == 0 {
-                        visit(&path, if *object { b"{}" } else { b"[]" });
-                    }
-                    open.pop();
+            let Some((step, key)) = more else {
+                if inner.seen == 0 {
+                    let text = if inner.object { b"{}" } else { b"[]" };
+                    visit(Leaf { at: inner.at, path: &path, text });
                 }
-                Some((step, key)) => {
-                    *seen += 1;
-                    path.push_str(&step);
-                    let top = open.len() == 1;
-                    if top && without.is_some_and(|name| key.is(name)) {
-                        cursor.value()?;
-                        continue;
-                    }
-                    break;
-                }
+                open.pop();
+                continue;
+            };
+            inner.seen += 1;
+            if top && key.zip(without).is_some_and(|(key, name)| key.is(name)) {
+                cursor.value()?;
+                continue;
             }
+            path.push_str(&step);
+            at = hasher.hash_one((inner.at, step));
+            break;
         }
     }
 }
@@ -241,6 +273,17 @@ mod tests {
         let one = br#"{"arguments":{"a":1,"b":["x","y"]},"name":"t"}"#;
         let two = br#"{"arguments":{"a":2,"b":["x"]},"name":"t"}"#;
         assert_eq!(differing(one, two), ["params.arguments.a", "params.arguments.b[1]"]);
+    }
+
+    #[test]
+    fn a_leaf_on_every_level_costs_no_more_than_a_leaf() {
+        let deep = |leaf: &str| {
+            let (open, close) = ("{\"a\":1,\"b\":".repeat(50_000), "}".repeat(50_000));
+            format!("{open}{leaf}{close}")
+        };
+        let (one, two) = (deep("1"), deep("2"));
+        assert!(score(&one, &two) > 0.99);
+        assert_eq!(differing(one.as_bytes(), two.as_bytes()).len(), 1);
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub struct Summary {
     pub matched: u64,
     /// Those among them whose params differed from the recorded ones.
     pub differing: u64,
+    /// The first of them.
+    pub differing_first: Vec<Differing>,
     /// Requests that were answered without the tape, as any server would: `ping` and the like.
     pub courtesies: u64,
     /// Requests that the tape had no answer to.
@@ -86,6 +88,17 @@ pub struct Summary {
     pub unused_first: Vec<Unused>,
     /// How many sessions there were.
     pub sessions: u32,
+}
+
+/// A request that was answered with what was recorded for other params.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Differing {
+    /// The recorded request's `seq`, or its line where there is none.
+    pub number: u32,
+    /// The recorded request.
+    pub recorded: Vec<u8>,
+    /// The live request, redacted as the tape is.
+    pub asked: Vec<u8>,
 }
 
 /// A recorded request that nobody asked for.

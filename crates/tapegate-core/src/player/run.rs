@@ -1,6 +1,6 @@
 //! What one conversation has used of the tape.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::tape::Tape;
 use crate::signature::Signature;
@@ -21,7 +21,7 @@ pub(super) struct Run {
     /// When the last answer to what was taken in order came: a slot.
     busy_until: u32,
     /// Requests further on that were taken already.
-    ahead: Vec<u32>,
+    ahead: Ahead,
     used: Bits,
     /// How many requests were given out.
     taken: usize,
@@ -31,6 +31,9 @@ pub(super) struct Run {
     /// Which request was given out last, by the first one with the same signature.
     last: HashMap<u32, u32, foldhash::fast::RandomState>,
 }
+
+/// Requests that were taken before their turn.
+pub(super) type Ahead = HashSet<u32, foldhash::fast::RandomState>;
 
 /// Which requests of the tape a run goes through in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Run {
             part,
             place: 0,
             busy_until: 0,
-            ahead: Vec::new(),
+            ahead: HashSet::default(),
             used: Bits::default(),
             taken: 0,
             search,
@@ -67,10 +70,8 @@ impl Run {
     pub(super) fn peek(&mut self, tape: &Tape) -> Option<u32> {
         loop {
             let ask = tape.in_order(self.part, self.place)?;
-            match self.ahead.iter().position(|taken| *taken == ask) {
-                Some(place) => drop(self.ahead.swap_remove(place)),
-                None if tape.is_unordered(ask) => {}
-                None => return Some(ask),
+            if !self.ahead.remove(&ask) && !tape.is_unordered(ask) {
+                return Some(ask);
             }
             self.place += 1;
         }
@@ -95,12 +96,15 @@ impl Run {
         let mut asks = Vec::new();
         for place in self.place.. {
             let Some(ask) = tape.in_order(self.part, place) else { break };
+            if self.ahead.contains(&ask) {
+                continue;
+            }
             let number = tape.index.ask(ask).slot;
             let quiet = number > busy_until && !asks.is_empty();
             if quiet || asks.len() >= SIDE_BY_SIDE_MAX {
                 break;
             }
-            if !self.ahead.contains(&ask) && !tape.is_unordered(ask) {
+            if !tape.is_unordered(ask) {
                 busy_until = busy_until.max(answered_at(tape, ask));
                 asks.push(ask);
             }
@@ -120,9 +124,19 @@ impl Run {
     /// Takes a request before those that come first in order.
     pub(super) fn take_ahead(&mut self, tape: &Tape, ask: u32) {
         self.busy_until = self.busy_until.max(answered_at(tape, ask));
-        self.ahead.push(ask);
+        self.ahead.insert(ask);
         self.taken += 1;
         self.used.set(ask);
+    }
+
+    /// Where it stands in order: how far it has come, and what it has taken further on.
+    pub(super) fn place(&self) -> (u32, Ahead) {
+        (self.place, self.ahead.clone())
+    }
+
+    /// Goes back to where it stood.
+    pub(super) fn go_back(&mut self, (place, ahead): (u32, Ahead)) {
+        (self.place, self.ahead) = (place, ahead);
     }
 
     /// Moves on without using what comes next.

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
+use super::likeness::{Likeness, Likenesses};
 use super::run::Part;
-use crate::frame::{Envelope, Frame, Kind};
+use crate::frame::{Envelope, Frame};
 use crate::json::{self, Str};
 use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
@@ -14,6 +15,9 @@ use crate::tape::index::{Bodies, Index, NONE, Slot};
 /// What asks after tasks. Clients do so by a timer, so when they do is chance.
 const TASKS: [&str; 5] =
     ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
+
+/// How much may stand between a request and its answer before it is not worth reading along.
+const GAP_MAX: u64 = 4096;
 
 /// The tape that is played.
 pub(super) struct Tape {
@@ -29,6 +33,7 @@ pub(super) struct Tape {
     tasks: [u32; TASKS.len()],
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
+    likenesses: Likenesses,
 }
 
 /// The slots of notifications, by session and method.
@@ -59,7 +64,8 @@ impl Tape {
             let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
             sign(&signer, text.as_bytes()).like
         });
-        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes: None }
+        let (notes, likenesses) = (None, Likenesses::default());
+        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes, likenesses }
     }
 
     /// How many requests clients made.
@@ -93,14 +99,10 @@ impl Tape {
         self.is_ping(ask) || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
-    /// Whether a request was a probe for a later revision than the server knew. Clients that know
-    /// one revision only do not probe.
-    pub(super) fn is_failed_probe(&self, ask: u32) -> bool {
-        if self.index.ask(ask).signature.like != self.discover.like {
-            return false;
-        }
-        let slot = self.slot_of(ask);
-        slot.pair != NONE && self.index.slot(slot.pair).kind == Kind::Error
+    /// Whether a request asked what the server knows. Clients that know one revision only do not
+    /// ask, and on stdio some ask another process.
+    pub(super) fn is_probe(&self, ask: u32) -> bool {
+        self.index.ask(ask).signature.like == self.discover.like
     }
 
     /// Whether a later request of the same session was answered.
@@ -141,6 +143,13 @@ impl Tape {
         self.text(&slot)
     }
 
+    /// What a request is like.
+    pub(super) fn likeness(&mut self, ask: u32) -> io::Result<&Likeness> {
+        let slot = self.index.slot(self.index.ask(ask).slot);
+        let Self { bodies, signer, likenesses, .. } = self;
+        likenesses.find(ask, || Ok(Likeness::of(bodies.body(slot.offset, slot.length)?, signer)))
+    }
+
     /// The params of a request in canonical form.
     pub(super) fn canonical(&mut self, ask: u32) -> io::Result<Vec<u8>> {
         let slot = self.slot_of(ask);
@@ -173,8 +182,9 @@ impl Tape {
         if slot.pair != NONE {
             // It will nearly always be the same, and its answer be given.
             let answer = self.index.slot(slot.pair);
-            let end = answer.offset + u64::from(answer.length);
-            self.bodies.expect(slot.offset, end.saturating_sub(slot.offset));
+            let gap = answer.offset.saturating_sub(slot.offset + u64::from(slot.length));
+            let length = answer.offset.saturating_sub(slot.offset) + u64::from(answer.length);
+            self.bodies.expect(slot.offset, if gap <= GAP_MAX { length } else { 0 });
         }
         let text = self.bodies.body(slot.offset, slot.length)?;
         Ok(self.signer.same_as(text, asked.text, asked.said)

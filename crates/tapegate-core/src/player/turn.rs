@@ -354,11 +354,12 @@ impl Turn<'_, '_> {
         }
         self.live.pass_note(text, said, self.act);
         let Some(method) = said.method else { return Ok(()) };
-        let seen = self.live.notes.entry(method.bytes().into_owned()).or_default();
-        let nth = *seen;
-        *seen += 1;
+        let key = method.bytes();
+        let nth = self.live.notes.get(&*key).copied().unwrap_or_default();
         let session = self.live.runs.first().and_then(Run::session).unwrap_or(0);
         let Some(anchor) = self.context.tape.note(session, method, nth)? else { return Ok(()) };
+        // Only what the tape has is counted: what else a client thinks of has no bound.
+        self.live.notes.insert(key.into_owned(), nth + 1);
         let slot = self.context.tape.index.slot(anchor);
         if slot.next == NONE {
             return Ok(());

@@ -158,6 +158,8 @@ pub struct Skipped {
 pub enum Why {
     /// It may change something, and that was not asked for.
     NotAskedFor,
+    /// A server may read it otherwise than we do, and not everything was asked for.
+    Doubtful,
     /// The live server does not say that the tool only reads.
     NotReadOnlyLive,
     /// The tape does not say that the tool only reads.

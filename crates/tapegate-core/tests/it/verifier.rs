@@ -73,6 +73,27 @@ fn nothing_is_called_unless_it_was_asked_for() {
 }
 
 #[test]
+fn what_a_server_may_read_otherwise_is_not_sent_unless_everything_is() {
+    let tape = r#"
+> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+< {"jsonrpc":"2.0","id":0,"result":{"serverInfo":{"name":"s","version":"1"},"capabilities":{}}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"},"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","annotations":{"readOnlyHint":true}}]}}
+> {"jsonrpc":"2.0","method":"tools/call","params":{"name":"rm"},"method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":2,"method":"ping","params":{"name":"rm"},"Method":"tools/call"}
+< {"jsonrpc":"2.0","id":2,"result":{}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"read","Name":"rm"}}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+"#;
+    for (calls, sent) in [(Calls::List, 1), (Calls::ReadOnly, 1), (Calls::All, 5)] {
+        let done = Drill::new(tape).calls(calls).echo();
+        assert_eq!(done.sent.len(), sent, "{calls:?} {:?}", done.sent);
+    }
+    let skipped = Drill::new(tape).calls(Calls::ReadOnly).echo().report.skipped;
+    assert_eq!(skipped.iter().filter(|one| one.why == Why::Doubtful).count(), 4);
+}
+
+#[test]
 fn changes_are_told_field_by_field() {
     let drill = Drill::new(SESSION);
     for (old, new, found) in [

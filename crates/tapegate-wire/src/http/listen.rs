@@ -137,5 +137,9 @@ impl Listener {
 fn split(address: &str) -> Option<(&str, u16)> {
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     let host = if host.is_empty() { "127.0.0.1" } else { host };
+    // A URL is what clients are told, and no host.
+    if host.contains('/') {
+        return None;
+    }
     Some((host, port.parse().ok()?))
 }

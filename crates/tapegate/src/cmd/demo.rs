@@ -111,6 +111,7 @@ fn conclude(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
         "\nThe tape lies in {name}\n\nWhat to try next:
   {us} check {name}
   {us} replay --help       a tape in the place of your server
+  {us} verify --help       what has changed about your server since
   jq -c 'select(.msg.method == \"tools/call\") | .msg.params' {name}
   {us} record -o mine.jsonl -- npx -y @modelcontextprotocol/server-everything
   {us} record --help       for your client's config"

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use tapegate_core::json::diff::{Differences, Terms, diff};
+use tapegate_core::json::diff::{Difference, Differences, Terms, diff};
 use tapegate_core::json::{self, Place};
 use tapegate_core::player::{Divergence, Mode, Near, Reason};
 use tapegate_core::signature::Signer;
@@ -13,6 +13,8 @@ use super::{diff as diff_view, visible};
 
 /// Differences shown of one recorded request.
 const DIFFERENCES_MAX: usize = 8;
+/// Paths that are named to be ignored.
+const IGNORED_MAX: usize = 3;
 const NAME_CHARS_MAX: usize = 80;
 const PARAMS_CHARS_MAX: usize = 300;
 
@@ -73,14 +75,18 @@ impl Teller<'_> {
 
     /// A request that was answered with what was recorded for other params: several lines.
     pub(crate) fn differs(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
-        let what = said(asked, "method").unwrap_or_default();
-        let what = self.palette.bold(&subject(&what, name(asked).as_deref()));
-        let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));
-        let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
-        let lines = diff_view::render(&found, self.palette, "    ");
+        let what = self.palette.bold(&subject_of(asked));
+        let lines = self.apart(recorded, asked);
         format!(
             "{what} is answered as #{number} was, with other params (- recorded, + asked)\n{lines}"
         )
+    }
+
+    /// What differs between the params of a recorded request and a live one: several lines.
+    pub(crate) fn apart(&self, recorded: &[u8], asked: &[u8]) -> String {
+        let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));
+        let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
+        diff_view::render(&found, self.palette, "    ")
     }
 
     /// The way out.
@@ -121,6 +127,9 @@ impl Teller<'_> {
             (Reason::NotRecorded, _) => "no recorded request asks for exactly this".to_owned(),
             (Reason::Exhausted, _) => "it was asked more often than it was recorded".to_owned(),
             (Reason::OutOfOrder, _) => match divergence.nearest.first() {
+                Some(near) if is_like(divergence, near) && near.score < 1.0 => {
+                    format!("next on the tape is {}, with other params", named(near))
+                }
                 Some(near) => format!("next on the tape is {}", named(near)),
                 None => "another request comes next on the tape".to_owned(),
             },
@@ -146,21 +155,22 @@ impl Teller<'_> {
     /// How to have a request answered that differs from a recorded one.
     fn tolerate(&self, divergence: &Divergence, near: &Near) -> String {
         let (old, new) = self.params(divergence, near);
-        let place = differences(&old, &new, 1).and_then(|found| found.listed.into_iter().next());
-        let ignore = match place {
-            Some(first) if first.place.steps.len() > 1 => {
-                format!("--ignore {}", shell_word(&first.place.to_string()))
-            }
-            _ => "--ignore PATH".to_owned(),
+        let found = differences(&old, &new, IGNORED_MAX).unwrap_or_default();
+        let whole = found.more > 0 || found.listed.iter().any(|one| one.place.steps.len() < 2);
+        let ignore: Vec<String> = match whole || found.is_empty() {
+            true => vec!["--ignore PATH".to_owned()],
+            false => found.listed.iter().map(ignoring).collect(),
         };
-        match self.mode {
-            Mode::Fuzzy { .. } => {
-                format!(
-                    "if the difference does not matter, pass {ignore} or a lower --fuzzy-threshold"
-                )
-            }
-            _ => format!("if the difference does not matter, pass {ignore} or --match-mode fuzzy"),
-        }
+        let ignore = ignore.join(" ");
+        let way = match self.mode {
+            Mode::Fuzzy { .. } => "a lower --fuzzy-threshold",
+            _ => "--match-mode fuzzy",
+        };
+        let matter = match found.count() {
+            0 | 1 => "the difference does not matter",
+            _ => "the differences do not matter",
+        };
+        format!("if {matter}, pass {ignore} or {way}")
     }
 }
 
@@ -171,6 +181,12 @@ pub(crate) fn subject(method: &str, name: Option<&str>) -> String {
         Some(name) => format!("{method} {}", visible::inline(name, NAME_CHARS_MAX)),
         None => method,
     }
+}
+
+/// What a whole request asks for.
+pub(crate) fn subject_of(request: &[u8]) -> String {
+    let method = said(request, "method").unwrap_or_default();
+    subject(&method, name(request).as_deref())
 }
 
 /// What differs between two params.
@@ -190,8 +206,7 @@ fn is_like(divergence: &Divergence, near: &Near) -> bool {
 }
 
 fn named(near: &Near) -> String {
-    let method = said(&near.request, "method").unwrap_or_default();
-    format!("#{} {}", near.number, subject(&method, name(&near.request).as_deref()))
+    format!("#{} {}", near.number, subject_of(&near.request))
 }
 
 /// The name or uri that a request asks for.
@@ -208,6 +223,11 @@ fn said(object: &[u8], key: &str) -> Option<String> {
 /// A share in whole percents, rounded down: what is not equal is never 100%.
 fn percent(share: f64) -> String {
     format!("{}%", (share * 100.0 + 1e-9).floor())
+}
+
+/// The flag by which a difference does not count.
+fn ignoring(difference: &Difference<'_>) -> String {
+    format!("--ignore {}", shell_word(&difference.place.to_string()))
 }
 
 /// A word that a shell takes as it is.

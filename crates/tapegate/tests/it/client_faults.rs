@@ -14,7 +14,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 use tapegate_core::side::Side;
 
-use crate::support::{Ended, record, reply, request};
+use crate::support::{Ended, record, reply, request, terminal};
 
 #[test]
 fn the_last_reply_comes_however_slow_it_is_after_the_client_closed_its_end() {
@@ -287,22 +287,6 @@ fn the_flags_of_shared_pipes_sockets_and_terminals_are_never_changed() {
         let (ours, theirs) = terminal();
         flags_stay(theirs.try_clone().unwrap(), theirs, ours, killed);
     }
-}
-
-/// A pseudo terminal: our end, and the end a shell would hand on.
-fn terminal() -> (File, OwnedFd) {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let options = File::options().read(true).write(true).clone();
-    let theirs = options.open(name.to_str().unwrap()).unwrap();
-    let mut modes = rustix::termios::tcgetattr(&theirs).unwrap();
-    modes.local_modes.remove(rustix::termios::LocalModes::ECHO);
-    modes.output_modes.remove(rustix::termios::OutputModes::OPOST);
-    rustix::termios::tcsetattr(&theirs, rustix::termios::OptionalActions::Now, &modes).unwrap();
-    (ours.into(), theirs.into())
 }
 
 #[test]

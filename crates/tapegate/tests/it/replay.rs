@@ -8,6 +8,7 @@ mod clients;
 mod copies;
 mod edge_cases;
 mod endings;
+mod http;
 mod redacted;
 mod roundtrip;
 mod scenes;

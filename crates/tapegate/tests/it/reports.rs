@@ -17,7 +17,10 @@ const GOLDENS: [&str; 3] = ["replay", "verify", "hostile"];
 fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
     let seen = assert_junit(&golden("report-replay.xml"));
     let words: Vec<&str> = seen.iter().map(|case| case[2].as_str().unwrap()).collect();
-    assert_eq!(words, ["Passed", "Failure", "Passed", "Failure", "Passed", "Skipped", "Skipped"]);
+    assert_eq!(
+        words,
+        ["Passed", "Failure", "Passed", "Failure", "Passed", "Passed", "Skipped", "Skipped"]
+    );
     assert_eq!(seen[1][1], "tools/call read_file");
     assert!(seen[1][3].as_str().unwrap().contains("+ params.arguments.path: \"/tmp/b\""));
     assert!(assert_junit(&golden("report-none.xml")).is_empty());
@@ -74,7 +77,7 @@ const RECIPES: [(&str, &str, i32); 6] = [
          tools/call read_file: it was asked more often than it was recorded, nearest #7\n",
         0,
     ),
-    ("paths", "      2 params.arguments.path\n", 0),
+    ("paths", "      3 params.arguments.path\n", 0),
     ("unused", "tools/list\ntools/call write_file\n", 0),
     ("requests", "", 0),
     ("details", "", 0),

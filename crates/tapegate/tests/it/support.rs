@@ -7,6 +7,8 @@
 
 mod dice;
 mod kept;
+mod terminal;
+mod words;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -24,6 +26,8 @@ use tempfile::TempDir;
 
 pub(crate) use dice::Dice;
 pub(crate) use kept::{Kept, beside, check, kept};
+pub(crate) use terminal::terminal;
+pub(crate) use words::{reply, request};
 
 /// How long anything may take before the test is given up.
 pub(crate) const GUARD: Duration = Duration::from_secs(60);
@@ -287,6 +291,16 @@ impl Run {
         self.output.wait(&String::from_utf8_lossy(text), enough);
     }
 
+    /// Waits until it listens, and returns the port.
+    pub(crate) fn port(&self) -> u16 {
+        let read = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let (_, rest) = text.split_once("listening on http://127.0.0.1:")?;
+            rest.split_once('/')?.0.parse().ok()
+        };
+        read(&self.errors.wait("a port", |bytes| read(bytes).is_some())).unwrap()
+    }
+
     fn complaints(&self) -> String {
         String::from_utf8_lossy(&lock(&self.errors.0.0).bytes).into_owned()
     }
@@ -445,16 +459,6 @@ impl Ended {
         let tape = self.tape().into_iter().filter(|kept| kept.from == side);
         tape.flat_map(|kept| [kept.bytes, b"\n".to_vec()].concat()).collect()
     }
-}
-
-/// A request line.
-pub(crate) fn request<Id: std::fmt::Display>(id: Id) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")
-}
-
-/// The scripted server's reply to it.
-pub(crate) fn reply(id: impl std::fmt::Display) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"for\":{id}}}}}\n")
 }
 
 /// The processes that carry `mark` in their environment.

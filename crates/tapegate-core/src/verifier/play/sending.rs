@@ -8,6 +8,7 @@ use crate::pending::IdKey;
 use crate::tape::index::{NONE, Slot};
 
 use super::super::calls::{Calls, Effect};
+use super::super::doubt::is_doubtful;
 use super::super::finding::{About, List, NoteSort, Why};
 use super::super::masked::Masked;
 use super::super::minted::{Fate, Token};
@@ -37,7 +38,7 @@ impl Play {
         let text = kit.tape.text(slot)?;
         let frame = Frame::read(&text);
         let Some(said) = frame.envelope() else { return Ok(true) };
-        let decision = match refusal(kit.calls, said) {
+        let decision = match refusal(kit.calls, &text, said) {
             Some(why) => Decision::Skip(why),
             None if self.is_held(kit, said, there) => Decision::Wait,
             None => self.decide(kit, said)?,
@@ -61,7 +62,7 @@ impl Play {
     /// Why the message in `slot` is never sent, if that can be told from it alone.
     pub(super) fn refusal(&self, kit: &mut Kit<'_, '_>, slot: u32) -> io::Result<Option<Why>> {
         let text = kit.tape.text(slot)?;
-        Ok(Frame::read(&text).envelope().and_then(|said| refusal(kit.calls, said)))
+        Ok(Frame::read(&text).envelope().and_then(|said| refusal(kit.calls, &text, said)))
     }
 
     /// Whether something that stands before it on the tape is still to come.
@@ -236,7 +237,7 @@ impl Play {
 }
 
 /// Why a message is never sent, if that can be told from it alone.
-fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
+fn refusal(calls: Calls, text: &[u8], said: &Envelope<'_>) -> Option<Why> {
     let needed = match effect(said) {
         Effect::Discovers | Effect::TakesBack => Calls::List,
         // Whoever may not call has no task to ask about, which is told when its turn comes.
@@ -245,6 +246,9 @@ fn refusal(calls: Calls, said: &Envelope<'_>) -> Option<Why> {
     };
     if calls < needed {
         return Some(Why::NotAskedFor);
+    }
+    if calls < Calls::All && is_doubtful(text, said.params) {
+        return Some(Why::Doubtful);
     }
     (Masked::of(said) == Masked::Asked).then_some(Why::Masked)
 }

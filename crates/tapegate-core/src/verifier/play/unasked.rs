@@ -6,7 +6,9 @@ use crate::frame::{Envelope, Frame, error_reply};
 use crate::json::Edits;
 use crate::tape::index::NONE;
 
-use super::super::finding::{About, Became, NoteSort, What};
+use super::super::calls::Calls;
+use super::super::doubt::is_doubtful;
+use super::super::finding::{About, Became, NoteSort, What, Why};
 use super::super::masked::Masked;
 use super::super::questions::Match;
 use super::super::tape;
@@ -15,6 +17,8 @@ use super::{Kit, Play};
 
 /// The error code for a method that nobody knows.
 const CODE_UNKNOWN_METHOD: i32 = -32601;
+/// The error code for an answer that is not given.
+const CODE_REFUSED: i32 = -32000;
 
 impl Play {
     /// Takes a notification.
@@ -80,6 +84,13 @@ impl Play {
         let text = kit.tape.text(answer)?;
         let frame = Frame::read(&text);
         let Some(said) = frame.envelope() else { return Ok(()) };
+        if kit.calls < Calls::All && is_doubtful(&text, None) {
+            let words = "the recorded answer may be read otherwise than it was meant";
+            let reply = error_reply(id, CODE_REFUSED, words, "{\"by\":\"tapegate\"}");
+            kit.report.skip(about, Why::Doubtful);
+            kit.say(&reply);
+            return Ok(());
+        }
         let mut edits = Edits::new(&text);
         if let Some(recorded) = said.id {
             edits.replace(recorded, id);

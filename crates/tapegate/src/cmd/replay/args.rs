@@ -11,7 +11,8 @@ use crate::upstream::UpstreamArgs;
 ///
 /// A client that is started with this in place of its server gets the recorded answers, and
 /// everything else the server said, at the place it said it. What the client asks and the tape
-/// does not have is explained and answered with an error; it is never answered with something else.
+/// does not have is explained and answered with an error. In order, a call with other params is
+/// answered with a warning, unless --strict-params says that it is another call.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     pub(super) server_messages: ServerMessagesWord,
     /// What does not count when requests are compared, such as `params.arguments.now` or
     /// `..timestamp`; repeatable, or separated by commas
-    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = crate::sizes::path)]
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = ignored)]
     pub(super) ignore: Vec<Path>,
     /// With sequential, take a call with other params for a request that is not on the tape,
     /// instead of warning about them
@@ -60,7 +61,8 @@ pub(crate) struct Args {
     /// Overwrite a tape that --record-to names
     #[arg(long, requires = "record_to")]
     pub(super) force: bool,
-    /// Write what came of the replay to a file: JUnit XML if it ends in .xml, else JSON; repeatable
+    /// Write what came of the replay to a file: JUnit XML if it ends in .xml, SARIF if in .sarif,
+    /// else JSON; repeatable
     #[arg(long, value_name = "FILE")]
     pub(super) report: Vec<PathBuf>,
     /// The file with the secret that the tape was redacted with, if it was your own
@@ -184,6 +186,11 @@ fn pace(text: &str) -> Result<f64, String> {
     };
     let positive = scale.filter(|scale: &f64| scale.is_finite() && *scale >= 0.0);
     positive.ok_or("expected a number from 0 on after `scaled:`".to_owned())
+}
+
+/// A path into requests.
+fn ignored(text: &str) -> Result<Path, String> {
+    crate::sizes::path_in(text, &["params"])
 }
 
 fn share(text: &str) -> Result<f64, String> {

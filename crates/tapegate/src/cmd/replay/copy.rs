@@ -1,7 +1,6 @@
 //! The new tape that a replay may write: what was played and passed through, and at its end what
 //! the old tape has besides. The old one is never touched.
 
-use std::fs;
 use std::time::Duration;
 
 use tapegate_core::player::Player;
@@ -14,6 +13,7 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 
 use super::plan::Plan;
 use crate::exit::{Exit, Failure};
+use crate::loading::is_same_file;
 use crate::talk;
 use crate::taping::{NewTape, SharedTape};
 
@@ -28,6 +28,10 @@ pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTap
     let Some(path) = &plan.args.record_to else { return Ok(None) };
     if is_same_file(&plan.args.recording, path) {
         let words = "--record-to names the tape that is played, which is never touched";
+        return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
+    }
+    if plan.args.report.iter().any(|report| report == path || is_same_file(report, path)) {
+        let words = "--record-to and --report name the same file";
         return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
     }
     let header = plan.tape.index.headers().first();
@@ -74,7 +78,10 @@ pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordE
     player.each_unused(&mut |from, at_us, bytes| {
         // Latencies are as they were; the moments are those of the copying.
         let since = at_us.saturating_sub(*first_us.get_or_insert(at_us));
-        let at = At { wall_us: now.wall_us + since as i64, mono_ns: now.mono_ns + since * 1000 };
+        let at = At {
+            wall_us: now.wall_us.saturating_add_unsigned(since),
+            mono_ns: now.mono_ns.saturating_add(since.saturating_mul(1000)),
+        };
         deck.feed(at, Event::Received { lane, from, bytes, terminated: true }, &mut |_| {});
         fed += 1;
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {
@@ -91,10 +98,4 @@ pub(super) fn say(tape: &SharedTape) {
     let tape = tape.0.borrow();
     let (client, server) = tape.messages();
     talk::say(&format!("wrote {} messages to {}", client + server, tape.path().display()));
-}
-
-fn is_same_file(one: &std::path::Path, two: &std::path::Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let id = |path| fs::metadata(path).map(|file: fs::Metadata| (file.dev(), file.ino()));
-    matches!((id(one), id(two)), (Ok(one), Ok(two)) if one == two)
 }

@@ -11,6 +11,7 @@ use tapegate_store::loaded::Loaded;
 use super::args::{Args, OnUnmatchedWord};
 use crate::exit::{Exit, Failure};
 use crate::loading::{load, redactor};
+use crate::reporting;
 use crate::upstream::Upstream;
 
 /// What is to be played, and how.
@@ -44,6 +45,7 @@ impl Plan {
                 .hint("name a file, or serve clients by --http")
                 .into());
         }
+        reporting::look_for_places(&args.report, &args.recording)?;
         let signer = Signer::new(args.ignore.clone());
         let tape = load(&args.recording, &signer, args.quiet)?;
         let redactor = redactor(&tape.index, args.redact_key_file.clone())?;

@@ -26,7 +26,7 @@ use crate::upstream::Upstream;
 use crate::views::report::Report;
 use crate::views::report::replay::fill;
 use crate::views::summary;
-use crate::wiring::{announce, client_ports, listen};
+use crate::wiring::{announce, client_ports, greet, listen};
 
 /// Plays the tape until the client has gone, a signal comes, or something is not on it.
 pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
@@ -47,7 +47,10 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     };
     let exit = match &args.http {
         Some(address) => runtime.block_on(show.by_http(address, signals, args.quiet, end))?,
-        None => runtime.block_on(show.on_stdio(signals, end))?,
+        None => {
+            greet(args.quiet);
+            runtime.block_on(show.on_stdio(signals, end))?
+        }
     };
     copy.iter().filter(|_| !args.quiet).for_each(copy::say);
     Ok(exit)

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     pub(super) calls: CallsWord,
     /// What is not compared, such as `result.content[*].text` or `..timestamp`; repeatable, or
     /// separated by commas
-    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = crate::sizes::path)]
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = ignored)]
     pub(super) ignore: Vec<Path>,
     /// Compare which keys and sorts of values there are, and not the values; tools are compared by
     /// what they say all the same
@@ -70,6 +70,11 @@ pub(super) enum Format {
     Json,
     Junit,
     Sarif,
+}
+
+/// A path into answers and notifications.
+fn ignored(text: &str) -> Result<Path, String> {
+    crate::sizes::path_in(text, &["result", "error", "params"])
 }
 
 impl From<CallsWord> for Calls {

@@ -84,6 +84,23 @@ fn hostile_names_are_made_visible_and_hints_fit_a_shell() {
 }
 
 #[test]
+fn a_hint_names_all_that_must_be_ignored_or_nothing() {
+    let hint = |old: &str, new: &str| {
+        let mut divergence = diverged(Reason::NotRecorded, vec![near(1, call(1, "t", old), 0.5)]);
+        divergence.request = call(1, "t", new);
+        let text = told(&divergence, Mode::ByRequest);
+        text.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        hint(r#"{"a":1,"b":[1]}"#, r#"{"a":2,"b":[2]}"#),
+        "hint: if the differences do not matter, pass --ignore params.arguments.a \
+         --ignore 'params.arguments.b[0]' or --match-mode fuzzy"
+    );
+    let four = hint(r#"{"a":1,"b":1,"c":1,"d":1}"#, r#"{"a":2,"b":2,"c":2,"d":2}"#);
+    assert!(four.contains(" pass --ignore PATH or "), "{four}");
+}
+
+#[test]
 fn what_is_no_message_is_told_all_the_same() {
     let mut divergence = diverged(Reason::NotRecorded, vec![near(1, b"{".to_vec(), 0.0)]);
     divergence.request = b"\xff".to_vec();

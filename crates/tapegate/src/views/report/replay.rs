@@ -1,10 +1,10 @@
-//! The report of a replay: requests that the tape had no answer to fail, recorded ones that nobody
-//! asked for are skipped.
+//! The report of a replay: requests that the tape had no answer to fail, those that were answered
+//! with other params are warned of, and recorded ones that nobody asked for are skipped.
 
-use tapegate_core::player::{Divergence, Reason, Summary, Unused};
+use tapegate_core::player::{Differing, Divergence, Reason, Summary, Unused};
 
 use super::{Case, Outcome, Place, Report, Rule, Suite};
-use crate::views::divergence::{Teller, differences, subject};
+use crate::views::divergence::{Teller, differences, subject, subject_of};
 use crate::views::json::{self, Writer};
 use crate::views::palette::Palette;
 
@@ -36,6 +36,11 @@ static UNANSWERED: Rule = Rule {
     text: "The client asked for something that was recorded without its answer.",
     help: "Record the session anew.",
 };
+static OTHER_PARAMS: Rule = Rule {
+    id: "other-params",
+    text: "A request was answered with what was recorded for other params.",
+    help: "Refuse such requests by --strict-params, or ignore what differs by --ignore.",
+};
 static UNUSED: Rule = Rule {
     id: "unused",
     text: "A recorded request was not asked for.",
@@ -55,7 +60,8 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
         ("sessions", u64::from(summary.sessions)),
     ];
     let mut cases = Vec::new();
-    let answered = summary.matched + summary.courtesies;
+    let differing = &summary.differing_first;
+    let answered = summary.matched + summary.courtesies - differing.len() as u64;
     if answered > 0 {
         let name = format!("{answered} answered");
         cases.push(Case { name, ..Case::default() });
@@ -70,6 +76,7 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
     cases.extend(
         (passed_on > 0).then(|| rest(passed_on, "passed on", Outcome::Warning, &NOT_RECORDED)),
     );
+    cases.extend(differing.iter().map(|one| differs(one, teller)));
     report.suites.push(Suite { name: "asked".to_owned(), cases });
     let mut cases: Vec<Case> = summary.unused_first.iter().map(unused).collect();
     let more = summary.unused.saturating_sub(cases.len() as u64);
@@ -104,6 +111,23 @@ fn diverged(divergence: &Divergence, teller: &Teller<'_>) -> Case {
         place: Place { number: divergence.nearest.first().map(|near| near.number), line: None },
         duration_ms: None,
         facts,
+    }
+}
+
+fn differs(one: &Differing, teller: &Teller<'_>) -> Case {
+    let (old, new) = (teller.signer.canonical(&one.recorded), teller.signer.canonical(&one.asked));
+    let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
+    let mut facts = vec![("request", one.asked.clone())];
+    facts.extend(json::differences(&found));
+    Case {
+        name: subject_of(&one.asked),
+        outcome: Outcome::Warning,
+        rule: Some(&OTHER_PARAMS),
+        message: format!("it was answered as #{} was, with other params", one.number),
+        details: teller.apart(&one.recorded, &one.asked),
+        place: Place { number: Some(one.number), line: None },
+        facts,
+        ..Case::default()
     }
 }
 

@@ -2,7 +2,7 @@
 //! and readers of others.
 
 use tapegate_core::json::diff::{Terms, diff};
-use tapegate_core::player::{Divergence, Mode, Near, Reason, Summary, Unused};
+use tapegate_core::player::{Differing, Divergence, Mode, Near, Reason, Summary, Unused};
 use tapegate_core::signature::Signer;
 
 use super::*;
@@ -43,6 +43,11 @@ fn replayed() -> Report {
     let summary = Summary {
         matched: 12,
         differing: 1,
+        differing_first: vec![Differing {
+            number: 5,
+            recorded: call("/tmp/c"),
+            asked: call("/tmp/d"),
+        }],
         courtesies: 2,
         unmatched: 7,
         passed_on: 4,

@@ -25,6 +25,7 @@ fn the_summary_is_as_the_golden_has_it() {
         Summary {
             matched: 12,
             differing: 2,
+            differing_first: Vec::new(),
             courtesies: 1,
             unmatched: 7,
             passed_on: 3,

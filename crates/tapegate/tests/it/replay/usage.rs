@@ -1,12 +1,13 @@
 //! What can and cannot be said on the command line.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::{answer, call, lines, tape};
-use crate::support::{fake_server, replay, tapegate};
+use crate::support::{fake_server, replay, tapegate, terminal};
 
 fn one() -> String {
     tape(&format!("> {}\n@40 < {}\n", call(1, "a", 1), answer(1, "one")))
@@ -56,6 +57,10 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
              hint: add --on-unmatched passthrough\n",
         ),
         (
+            &["-r", "t.jsonl", "--record-to", "new.jsonl", "--report", "new.jsonl"],
+            "error: --record-to and --report name the same file\n\nhint: name another file\n",
+        ),
+        (
             &["-r", "-"],
             "error: standard input is the client's\n\n\
              hint: name a file, or serve clients by --http\n",
@@ -69,6 +74,21 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
             &["-r", "t.jsonl", "--record-to", "./t.jsonl", "--force"],
             "error: --record-to names the tape that is played, which is never touched\n\n\
              hint: name another file\n",
+        ),
+        (
+            &["-r", "t.jsonl", "--report", "r.xml", "--report", "./t.jsonl"],
+            "error: --report names the tape that is played, which is never touched\n\n\
+             hint: name another file\n",
+        ),
+        (
+            &["-r", "t.jsonl", "--http", "http://127.0.0.1:8080/mcp"],
+            "error: `http://127.0.0.1:8080/mcp` is no address to listen on; \
+             expected `:PORT`, `HOST:PORT` or `PORT`\n",
+        ),
+        (
+            &["-r", "t.jsonl", "--http", "http://127.0.0.1:8080"],
+            "error: `http://127.0.0.1:8080` is no address to listen on; \
+             expected `:PORT`, `HOST:PORT` or `PORT`\n",
         ),
         (
             &["-r", "t.jsonl", "--on-unmatched", "passthrough", "--upstream", "a 'b"],
@@ -93,6 +113,8 @@ fn values_that_are_none_are_refused_with_what_is_expected() {
         ("--fuzzy-threshold <SHARE>", "1.1", "expected a number from 0 to 1"),
         ("--fuzzy-threshold <SHARE>", "-0.1", "expected a number from 0 to 1"),
         ("--fuzzy-threshold <SHARE>", "NaN", "expected a number from 0 to 1"),
+        ("--ignore <PATH>", "arguments.n", "paths start at the message, with `params` or `..`"),
+        ("--ignore <PATH>", "[0].n", "paths start at the message, with `params` or `..`"),
         ("--ignore <PATH>", "a[", "character 3: `*`, a number or a quoted key is missing"),
     ] {
         let (name, _) = flag.split_once(' ').unwrap();
@@ -137,12 +159,62 @@ fn a_tape_that_cannot_be_read_is_named_with_the_reason() {
         3,
         "error: cannot read `no.jsonl`: No such file or directory (os error 2)\n",
     );
-    refused(&["-r", "."], 3, "error: cannot read `.`: Is a directory (os error 21)\n");
+    refused(
+        &["-r", "."],
+        3,
+        "error: cannot read `.`: Is a directory (os error 21)\n\n\
+         hint: name one of the tapes in it; `tapegate check` says what each holds\n",
+    );
     refused(
         &["-r", "t.jsonl", "--redact-key-file", "no"],
         3,
         "error: cannot read `no`: No such file or directory (os error 2)\n",
     );
+}
+
+#[test]
+fn a_report_without_a_place_is_refused_before_anything_is_played() {
+    for (path, words) in [
+        ("no/r.xml", "No such file or directory (os error 2)"),
+        (".", "Is a directory (os error 21)"),
+    ] {
+        let words = format!("error: cannot write the report `{path}`: {words}\n");
+        refused(&["-r", "t.jsonl", "--report", path], 3, &words);
+    }
+}
+
+#[test]
+fn a_tape_or_a_server_that_stands_alone_is_told_its_flag() {
+    for (args, hint) in [
+        (&["t.jsonl"][..], "the tape goes after `-r`"),
+        (&["-q", "t.jsonl", "--", "cat"], "the tape goes after `-r`"),
+        (&["-r", "t.jsonl", "cat"], "a server's command line goes after `--`"),
+    ] {
+        for command in ["replay", "verify"] {
+            let done = tapegate().arg(command).args(args).output().unwrap();
+            let said = String::from_utf8(done.stderr).unwrap();
+            assert_eq!(done.status.code(), Some(64), "{said}");
+            assert!(said.ends_with(&format!("\n\nhint: {hint}\n")), "{command} {args:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), one()).unwrap();
+    for (flags, words) in [(&[][..], "tapegate: waiting for an MCP client"), (&["-q"], "")] {
+        let (mut ours, theirs) = terminal();
+        let mut command = tapegate();
+        command.args(["replay", "-r", "t.jsonl"]).args(flags).current_dir(folder.path());
+        let child = command.stdin(theirs).stderr(Stdio::piped()).spawn().unwrap();
+        // End of input, as Ctrl-D makes it.
+        ours.write_all(&[4]).unwrap();
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(0), "{said}");
+        assert!(said.starts_with(words) && said.is_empty() == words.is_empty(), "{said}");
+    }
 }
 
 #[test]

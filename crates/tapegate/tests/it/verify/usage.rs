@@ -24,6 +24,10 @@ fn codes_tell_what_was_wrong() {
     assert_eq!(usage, Some(64));
     let (usage, _) = code(&drift.tape, &["--upstream-http", "nowhere"]);
     assert_eq!(usage, Some(64));
+    let tape = drift.tape.display().to_string();
+    let before = fs::read(&drift.tape).unwrap();
+    let (usage, _) = code(&drift.tape, &["--report", &tape, "--upstream", "cat"]);
+    assert_eq!((usage, fs::read(&drift.tape).unwrap() == before), (Some(64), true));
     let (missing, _) = code(&drift.tape, &["--upstream", "/no/such/server"]);
     assert_eq!(missing, Some(4));
     let (silent, words) = code(&drift.tape, &["--upstream", "false"]);
