@@ -200,11 +200,12 @@ fn ec_rec_007_a_tape_of_a_gigabyte_is_played_in_bounded_memory() {
 
 #[test]
 fn ec_rec_008_a_tape_of_another_major_version_is_refused_with_both_versions() {
-    let words = ": line 1: the tape has format 2.0, but this build reads formats 1.x\n";
+    let words =
+        "` cannot be read: line 1: the tape has format 2.0, but this build reads formats 1.x\n";
     let tape = tape(&two()).replace("\"version\":\"1.0\"", "\"version\":\"2.0\"");
     for tape in [tape.clone().into_bytes(), gzip(&tape)] {
         let end = replay(tape).run(lines(&[call(1, "a", 1)]).as_bytes()).exits(2);
-        end.complains(" cannot be read").complains(words).client_got(b"");
+        end.complains("error: `").complains(words).client_got(b"");
     }
 }
 
