@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::likeness::{Likeness, Likenesses};
+use super::relists::{LISTS, Relists};
 use super::run::Part;
 use crate::frame::{Envelope, Frame, Kind};
 use crate::json::{self, Str};
@@ -31,6 +32,7 @@ pub(super) struct Tape {
     discover: Signature,
     /// What asks after tasks, by what it is like.
     tasks: [u32; TASKS.len()],
+    pub(super) relists: Relists,
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
     likenesses: Likenesses,
@@ -58,14 +60,27 @@ impl Tape {
         let count = asks(&index);
         let mut whole: Vec<u32> = if global { (0..count).collect() } else { Vec::new() };
         whole.sort_by_key(|ask| index.ask(*ask).slot);
-        let ping = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
-        let discover = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#);
-        let tasks = TASKS.map(|method| {
+        let of_method = |method: &str| {
             let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
-            sign(&signer, text.as_bytes()).like
-        });
+            sign(&signer, text.as_bytes())
+        };
+        let (ping, discover) = (of_method("ping"), of_method("server/discover"));
+        let tasks = TASKS.map(|method| of_method(method).like);
+        let relists = Relists::of(&index, LISTS.map(of_method));
         let (notes, likenesses) = (None, Likenesses::default());
-        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes, likenesses }
+        Self {
+            index,
+            bodies,
+            signer,
+            mask,
+            whole,
+            ping,
+            discover,
+            tasks,
+            relists,
+            notes,
+            likenesses,
+        }
     }
 
     /// How many requests clients made.
@@ -96,7 +111,9 @@ impl Tape {
 
     /// Whether a request has no place in the order of the others.
     pub(super) fn is_unordered(&self, ask: u32) -> bool {
-        self.is_ping(ask) || self.is_of_tasks(self.index.ask(ask).signature)
+        self.is_ping(ask)
+            || self.relists.has(ask)
+            || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
     /// Whether a request asked what the server knows. Clients that know one revision only do not
@@ -202,7 +219,8 @@ impl Tape {
             self.bodies.expect(slot.offset, if gap <= GAP_MAX { length } else { 0 });
         }
         let text = self.bodies.body(slot.offset, slot.length)?;
-        Ok(self.signer.same_as(text, asked.text, asked.said))
+        Ok(self.signer.same_as(text, asked.text, asked.said)
+            && !self.was_refused_on_other_terms(ask, asked)?)
     }
 
     /// Whether a recorded request asks for the same thing, with other params perhaps.
@@ -212,7 +230,9 @@ impl Tape {
         }
         let frame = Frame::read(self.request(ask)?);
         let Some(said) = frame.envelope() else { return Ok(false) };
-        Ok(means_same(said.method, asked.said.method) && means_same(named(said), named(asked.said)))
+        Ok(means_same(said.method, asked.said.method)
+            && means_same(named(said), named(asked.said))
+            && !self.was_refused_on_other_terms(ask, asked)?)
     }
 
     /// Whether a recorded request has the same `cursor`, to the letter.

@@ -103,7 +103,10 @@ impl Turn<'_, '_> {
         let id = said.id.unwrap_or(b"null");
         if said.is_method("ping") {
             self.desk.courtesy();
-            self.result(id, b"{}", batch);
+            match is_stateless(said) {
+                true => self.refuse(id, CODE_NO_METHOD, "Method not found", batch),
+                false => self.result(id, b"{}", batch),
+            }
             return Ok(());
         }
         if said.is_method("initialize") {
@@ -214,12 +217,15 @@ impl Turn<'_, '_> {
 
     /// Whether a session of the tape begins with this request.
     fn begins(&mut self, asked: &Asked<'_>) -> io::Result<bool> {
-        let firsts: Vec<u32> =
-            self.context.tape.index.sessions().iter().map(|asks| asks.start).collect();
-        for ask in firsts {
-            let exists = ask < self.context.tape.asks();
-            if exists && self.context.tape.is_same(ask, asked)? {
-                return Ok(true);
+        let tape = &mut self.context.tape;
+        for session in tape.index.sessions().to_vec() {
+            for ask in session {
+                if tape.is_same(ask, asked)? {
+                    return Ok(true);
+                }
+                if !tape.was_malformed(ask, asked)? {
+                    break;
+                }
             }
         }
         Ok(self.live.runs.is_empty())
@@ -295,7 +301,7 @@ impl Turn<'_, '_> {
     /// a probe for a later revision than the tape is of.
     fn be_courteous(&mut self, said: &Envelope<'_>, batch: Option<u32>) -> bool {
         let id = said.id.unwrap_or(b"null");
-        if said.is_method("logging/setLevel") {
+        if said.is_method("logging/setLevel") && !is_stateless(said) {
             self.desk.debug("logging/setLevel is not on the tape, and is accepted".to_owned());
             self.result(id, b"{}", batch);
         } else if said.is_method("server/discover") && !self.context.tape.has_discover() {
@@ -442,8 +448,7 @@ impl Turn<'_, '_> {
 
 /// Whether a request says itself which revision it is of, as those of stateless clients do.
 fn is_stateless(said: &Envelope<'_>) -> bool {
-    let meta = said.params.and_then(|params| json::member(params, "_meta"));
-    meta.is_some_and(|meta| json::member(meta, "io.modelcontextprotocol/protocolVersion").is_some())
+    said.protocol_version.is_some()
 }
 
 /// A run through the session of the tape that fits the first request best: one that begins with
