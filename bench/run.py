@@ -116,7 +116,7 @@ class Bench:
         if name == "wc -l":
             begin = time.monotonic()
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            return {"start_ms": (time.monotonic() - begin) * 1e3}
+            return {"start_ms": (time.monotonic() - begin) * 1e3, "rss_kb": -1, "peak_kb": -1}
         return self.measure([self.program("load"), *self.arguments(probe, name), "--", *command])
 
     def run_http(self, probe, name, command, upstream):

@@ -11,10 +11,12 @@ mod find;
 mod fuzzy;
 mod likeness;
 mod live;
+mod relists;
 mod report;
 mod run;
 mod scene;
 mod tape;
+mod terms;
 mod turn;
 
 use std::collections::HashMap;

@@ -20,7 +20,9 @@ pub mod station;
 pub mod upstream;
 
 mod body;
+mod field;
 mod headers;
+mod params;
 mod redirect;
 mod serve;
 

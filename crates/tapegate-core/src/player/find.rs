@@ -79,7 +79,7 @@ fn in_order(
     asked: &Asked<'_>,
     exact: bool,
 ) -> io::Result<Found> {
-    if tape.is_of_tasks(asked.signature) {
+    if tape.is_of_tasks(asked.signature) || has_listed(tape, run, asked) {
         return by_request(tape, options, run, asked);
     }
     let mut next = run.peek(tape);
@@ -93,8 +93,9 @@ fn in_order(
     }
     // What is not asked for here stays where it is, for somebody else may ask for it.
     let mut before = None;
-    while let Some(ask) = next.filter(|ask| tape.is_probe(*ask)) {
-        if tape.is_like(ask, asked)? {
+    while let Some(ask) = next {
+        let needless = tape.is_probe(ask) && !tape.is_like(ask, asked)?;
+        if !needless && !tape.was_malformed(ask, asked)? {
             break;
         }
         before.get_or_insert_with(|| run.place());
@@ -134,6 +135,12 @@ fn at_its_place(
     };
     run.advance(tape, ask);
     Ok(found)
+}
+
+/// Whether a list is asked for again.
+fn has_listed(tape: &Tape, run: &Run, asked: &Asked<'_>) -> bool {
+    let first = run.session().and_then(|session| tape.relists.first(session, asked.signature));
+    first.is_some_and(|first| run.is_used(first))
 }
 
 /// Whether the tape has the very same request, wherever. Then its answer is there too, and that of

@@ -103,7 +103,10 @@ impl Turn<'_, '_> {
         let id = said.id.unwrap_or(b"null");
         if said.is_method("ping") {
             self.desk.courtesy();
-            self.result(id, b"{}", batch);
+            match is_stateless(said) {
+                true => self.refuse(id, CODE_NO_METHOD, "Method not found", batch),
+                false => self.result(id, b"{}", batch),
+            }
             return Ok(());
         }
         if said.is_method("initialize") {
@@ -130,9 +133,11 @@ impl Turn<'_, '_> {
         let found = self.find(asked)?;
         let (reason, expected) = match &found {
             Found::Nothing { reason, expected } => (*reason, *expected),
-            _ => match found.ask().filter(|ask| self.is_answered(*ask, said)) {
-                Some(ask) => return self.play(said, batch, &found, ask, asked),
-                None => (Reason::Unanswered, found.ask()),
+            _ => match found.ask() {
+                Some(ask) if self.is_answered(ask, said)? => {
+                    return self.play(said, batch, &found, ask, asked);
+                }
+                ask => (Reason::Unanswered, ask),
             },
         };
         if self.be_courteous(said, batch) {
@@ -142,14 +147,17 @@ impl Turn<'_, '_> {
     }
 
     /// Whether the tape has something for whoever asks this. What was taken back needs no answer,
-    /// and a subscription stays open by design.
-    fn is_answered(&self, ask: u32, said: &Envelope<'_>) -> bool {
-        let tape = &self.context.tape;
+    /// and a subscription stays open by design. That another tape had no answer is none either.
+    fn is_answered(&mut self, ask: u32, said: &Envelope<'_>) -> io::Result<bool> {
+        let tape = &mut self.context.tape;
         let slot = tape.slot_of(ask);
+        if slot.pair != NONE {
+            return Ok(!tape.is_refused(&slot)?);
+        }
         // By HTTP a stateless client takes a request back by closing its stream, of which the tape
         // knows nothing but that the client went on.
         let closed = || is_stateless(said) && tape.is_outlived(ask);
-        slot.pair != NONE || slot.cancelled || said.is_method("subscriptions/listen") || closed()
+        Ok(slot.cancelled || said.is_method("subscriptions/listen") || closed())
     }
 
     fn find(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
@@ -209,12 +217,15 @@ impl Turn<'_, '_> {
 
     /// Whether a session of the tape begins with this request.
     fn begins(&mut self, asked: &Asked<'_>) -> io::Result<bool> {
-        let firsts: Vec<u32> =
-            self.context.tape.index.sessions().iter().map(|asks| asks.start).collect();
-        for ask in firsts {
-            let exists = ask < self.context.tape.asks();
-            if exists && self.context.tape.is_same(ask, asked)? {
-                return Ok(true);
+        let tape = &mut self.context.tape;
+        for session in tape.index.sessions().to_vec() {
+            for ask in session {
+                if tape.is_same(ask, asked)? {
+                    return Ok(true);
+                }
+                if !tape.was_malformed(ask, asked)? {
+                    break;
+                }
             }
         }
         Ok(self.live.runs.is_empty())
@@ -290,7 +301,7 @@ impl Turn<'_, '_> {
     /// a probe for a later revision than the tape is of.
     fn be_courteous(&mut self, said: &Envelope<'_>, batch: Option<u32>) -> bool {
         let id = said.id.unwrap_or(b"null");
-        if said.is_method("logging/setLevel") {
+        if said.is_method("logging/setLevel") && !is_stateless(said) {
             self.desk.debug("logging/setLevel is not on the tape, and is accepted".to_owned());
             self.result(id, b"{}", batch);
         } else if said.is_method("server/discover") && !self.context.tape.has_discover() {
@@ -437,8 +448,7 @@ impl Turn<'_, '_> {
 
 /// Whether a request says itself which revision it is of, as those of stateless clients do.
 fn is_stateless(said: &Envelope<'_>) -> bool {
-    let meta = said.params.and_then(|params| json::member(params, "_meta"));
-    meta.is_some_and(|meta| json::member(meta, "io.modelcontextprotocol/protocolVersion").is_some())
+    said.protocol_version.is_some()
 }
 
 /// A run through the session of the tape that fits the first request best: one that begins with

@@ -15,7 +15,6 @@ mod legacy;
 mod listen;
 mod mirror;
 mod outlet;
-mod params;
 mod problem;
 
 use std::cell::{Cell, RefCell};
@@ -31,6 +30,7 @@ use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::params::Params;
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
 use crate::deck::Outgoing;
@@ -39,7 +39,6 @@ use crate::stdio::{Cause, ClientPorts, Outcome, Patience};
 use calls::{Call, Calls, Sort};
 use mirror::Session;
 use outlet::{Outlet, Turn};
-use params::Params;
 use problem::Problem;
 
 /// How many messages are on their way at once; each needs a connection.

@@ -93,6 +93,7 @@ impl Book {
         for said in envelopes(&frame) {
             if let (Kind::Request, Some(id)) = (said.kind(), said.id) {
                 exchange.listens.set(said.is_method("subscriptions/listen"));
+                exchange.lists.set(said.is_method("tools/list"));
                 let key = name(&mut self.asked, &mut self.renamed, exchange, id, &mut edits);
                 exchange.ids.borrow_mut().push(key);
                 if let Some(token) = said.progress_token {

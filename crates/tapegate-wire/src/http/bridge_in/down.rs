@@ -192,6 +192,11 @@ impl Hub {
         }
         match place {
             Place::Answer(exchange) => {
+                if let (Kind::Shared, true, Some(result)) =
+                    (self.kind, exchange.lists.get(), said.result)
+                {
+                    self.params.borrow_mut().learn(result);
+                }
                 let error = said.kind() == MessageKind::Error;
                 if !exchange.answer(text.clone(), error) {
                     self.mark(exchange.lane, Side::Server, &text, "its client has gone");

@@ -25,6 +25,8 @@ pub(super) struct Exchange {
     knows_priming: bool,
     /// Whether it is a subscription, which no answer ends soon.
     pub(super) listens: Cell<bool>,
+    /// Whether it asks for the list of tools.
+    pub(super) lists: Cell<bool>,
     /// Whether its client has gone, or has taken its requests back.
     pub(super) gone: Cell<bool>,
     pub(super) cancelled: Cell<bool>,
@@ -58,6 +60,7 @@ impl Exchange {
             accepts_events: terms.events,
             knows_priming: terms.knows_priming(said),
             listens: Cell::new(false),
+            lists: Cell::new(false),
             gone: Cell::new(false),
             cancelled: Cell::new(false),
             parted: Cell::new(false),

@@ -26,6 +26,7 @@ use super::servers::Server;
 use super::stream::Stream;
 use super::terms::Terms;
 use crate::child::Pipes;
+use crate::http::params::Params;
 use crate::http::{Station, Stopped};
 use crate::port::Port;
 use crate::stdio::Patience;
@@ -43,6 +44,8 @@ pub(super) struct Hub {
     pub(super) lane: Lane,
     pub(super) station: Rc<Station>,
     pub(super) book: RefCell<Book>,
+    /// Which arguments clients without a session must mirror in headers.
+    pub(super) params: RefCell<Params>,
     /// What belongs to no request: the GET stream, or all of the old transport.
     pub(super) main: Rc<Stream>,
     pub(super) history: Rc<RefCell<History>>,
@@ -108,6 +111,7 @@ impl Hub {
             lane,
             station: Rc::clone(station),
             book: RefCell::default(),
+            params: RefCell::default(),
             main,
             history,
             by_stream: kind == Kind::Session && server.is_seat(),

@@ -121,6 +121,9 @@ fn modern_target(bridge: &Bridge, terms: &Terms, said: &Envelope<'_>) -> Result<
         return Err(Box::new(headers::error(406, id, -32000, words)));
     }
     let hub = bridge.shared().map_err(|error| Box::new(error.reply(id)))?;
+    if let Some(refused) = terms.check_params(said, &hub.params.borrow()) {
+        return Err(Box::new(refused));
+    }
     Ok(Target { hub, lane: bridge.station.open_exchange(), opened: None })
 }
 

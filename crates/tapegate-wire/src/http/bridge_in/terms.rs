@@ -6,10 +6,9 @@ use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, Response};
 use tapegate_core::frame::{Envelope, error_reply};
 use tapegate_core::json::{self, Cursor, Str};
-use tapegate_core::tape::base64_decode;
 
-use super::super::ReplyBody;
-use super::super::headers;
+use super::super::params::Params;
+use super::super::{ReplyBody, field, headers};
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -44,6 +43,8 @@ pub(super) struct Terms {
     name: Option<String>,
     /// Whether a header that mirrors the body is there twice, so that readers may disagree.
     repeated: bool,
+    /// The headers that mirror arguments.
+    params: HeaderMap,
 }
 
 impl Terms {
@@ -59,6 +60,11 @@ impl Terms {
             repeated: [VERSION, METHOD, NAME]
                 .iter()
                 .any(|name| headers.get_all(name).iter().count() > 1),
+            params: headers
+                .iter()
+                .filter(|(name, _)| name.as_str().starts_with("mcp-param-"))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
         }
     }
 
@@ -127,6 +133,18 @@ impl Terms {
         Some(headers::error(400, id, CODE_HEADER_MISMATCH, words))
     }
 
+    /// Refuses a call whose headers do not say what its arguments do.
+    pub(super) fn check_params(
+        &self,
+        said: &Envelope<'_>,
+        params: &Params,
+    ) -> Option<Response<ReplyBody>> {
+        let disagree = said.is_method("tools/call") && params.disagree(said, &self.params);
+        let words = "the Mcp-Param headers and the arguments disagree";
+        let id = said.id.unwrap_or(b"null");
+        disagree.then(|| headers::error(400, id, CODE_HEADER_MISMATCH, words))
+    }
+
     /// Refuses a message that its headers describe wrongly.
     pub(super) fn check_mirrors(&self, said: &Envelope<'_>) -> Option<Response<ReplyBody>> {
         let named = named(said);
@@ -180,12 +198,7 @@ fn accepts(headers: &HeaderMap) -> (bool, bool) {
 /// Whether a header that is there says something else than the body.
 fn differs(header: Option<&str>, body: Option<Str<'_>>) -> bool {
     let Some(header) = header else { return false };
-    let packed = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
-    let meant = match packed {
-        Some(packed) => base64_decode(packed).and_then(|bytes| String::from_utf8(bytes).ok()),
-        None => Some(header.to_owned()),
-    };
-    meant.is_none_or(|meant| body.is_none_or(|body| body.decode() != meant))
+    field::read(header).is_none_or(|meant| body.is_none_or(|body| body.decode() != meant))
 }
 
 fn string(raw: &[u8]) -> Option<Str<'_>> {

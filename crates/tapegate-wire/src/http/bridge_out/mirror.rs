@@ -9,9 +9,9 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
 use tapegate_core::frame::{Envelope, Frame};
 use tapegate_core::json;
-use tapegate_core::tape::base64_encode;
 
-use super::params::Params;
+use super::super::field;
+use super::super::params::Params;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -54,7 +54,7 @@ pub(super) fn headers(message: &Frame<'_>, session: &Session, params: &Params) -
         if let Some(method) = said.method {
             add(&mut headers, METHOD, method.decode().into_owned());
             if let Some(name) = subject(said, &method.decode()) {
-                add(&mut headers, NAME, field_value(&name));
+                add(&mut headers, NAME, field::write(&name));
             }
             if method.is("tools/call") {
                 params.mirror(said, &mut headers);
@@ -86,16 +86,6 @@ fn subject<'a>(said: &Envelope<'a>, method: &str) -> Option<Cow<'a, str>> {
         }
         _ => None,
     }
-}
-
-/// A text as the value of a mirrored header: as it is, or in base64 where it is no plain text.
-pub(super) fn field_value(text: &str) -> String {
-    let plain = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-    let looks_coded = text.starts_with("=?base64?") && text.ends_with("?=");
-    if plain && !looks_coded && !text.is_empty() && text.trim() == text {
-        return text.to_owned();
-    }
-    format!("=?base64?{}?=", base64_encode(text.as_bytes()))
 }
 
 fn add(headers: &mut HeaderMap, name: HeaderName, value: String) {
@@ -143,19 +133,6 @@ mod tests {
                 vec!["mcp-protocol-version=2026-07-28".to_owned(), format!("mcp-method={method}")];
             expected.extend(name.map(|name| format!("mcp-name={name}")));
             assert_eq!(show(&text), expected);
-        }
-    }
-
-    #[test]
-    fn values_that_are_no_plain_text_are_coded() {
-        for (text, value) in [
-            ("plain text", "plain text"),
-            ("", "=?base64??="),
-            (" x", "=?base64?IHg=?="),
-            ("a\nb", "=?base64?YQpi?="),
-            ("=?base64?eA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?="),
-        ] {
-            assert_eq!(field_value(text), value);
         }
     }
 }

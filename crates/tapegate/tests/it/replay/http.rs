@@ -204,7 +204,7 @@ fn hostile_requests_are_answered_and_the_replay_goes_on() {
     for body in ["{}", "[]", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#] {
         assert_eq!(client.post(body).status, 202, "{body}");
     }
-    for line in ["GET /elsewhere", "PUT /mcp", "POST /", "GET /mcp/../../etc/passwd"] {
+    for line in ["GET /elsewhere", "PUT /mcp", "GET /mcp/../../etc/passwd"] {
         let got = ask(port, line, &[JSON, BOTH], HELLO);
         assert!(got.status >= 400, "{line}: {got:?}");
     }

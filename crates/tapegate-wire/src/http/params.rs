@@ -1,8 +1,8 @@
 //! Which arguments of which tools are mirrored in headers.
 //!
 //! A tool's schema may mark properties with `x-mcp-header`; a call must then carry their values
-//! as `Mcp-Param-…` headers. A client on a pipe knows nothing of headers, so what the lists of
-//! tools say is remembered as they pass: only for tools with marks, and only so many.
+//! as `Mcp-Param-…` headers. Who is on a pipe knows nothing of headers, so what the lists of tools
+//! say is remembered as they pass: only for tools with marks, and only so many.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 use tapegate_core::frame::{self, Envelope};
 use tapegate_core::json::{self, Cursor, Fault, Kind};
 
-use super::mirror::field_value;
+use super::field;
 
 const TOOLS_MAX: usize = 4096;
 const MARKS_MAX: usize = 64;
@@ -55,16 +55,34 @@ impl Params {
 
     /// Adds the headers of a tool call.
     pub(super) fn mirror(&self, call: &Envelope<'_>, headers: &mut HeaderMap) {
-        let marks = call.name.and_then(|name| self.tools.get(name.decode().as_ref()));
-        let arguments = call.params.and_then(|params| json::member(params, "arguments"));
-        let (Some(marks), Some(arguments)) = (marks, arguments) else { return };
-        for mark in marks {
-            let found = mark.path.iter().try_fold(arguments, |at, key| json::member(at, key));
-            let value = found.and_then(text_of).map(|text| field_value(&text));
-            if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
-                headers.insert(mark.header.clone(), value);
+        for (header, text) in self.marked(call) {
+            if let Ok(value) = HeaderValue::try_from(field::write(&text)) {
+                headers.insert(header.clone(), value);
             }
         }
+    }
+
+    /// Whether the headers of a tool call do not say what its arguments do.
+    pub(super) fn disagree(&self, call: &Envelope<'_>, headers: &HeaderMap) -> bool {
+        self.marked(call).any(|(header, text)| {
+            let mut values = headers.get_all(header).iter();
+            let value = values.next().and_then(|value| value.to_str().ok());
+            let said = value.and_then(|value| field::read(value.trim()));
+            values.next().is_some() || !said.is_some_and(|said| means_same(&said, &text))
+        })
+    }
+
+    /// The arguments of a tool call that are marked, by header.
+    fn marked(&self, call: &Envelope<'_>) -> impl Iterator<Item = (&HeaderName, String)> {
+        let marks = call.name.and_then(|name| self.tools.get(name.decode().as_ref()));
+        let arguments = call.params.and_then(|params| json::member(params, "arguments"));
+        let marked = marks.zip(arguments).into_iter().flat_map(|(marks, arguments)| {
+            marks.iter().map(move |mark| {
+                let found = mark.path.iter().try_fold(arguments, |at, key| json::member(at, key));
+                Some((&mark.header, found.and_then(text_of)?))
+            })
+        });
+        marked.flatten()
     }
 }
 
@@ -119,6 +137,13 @@ fn add(word: &[u8], path: &[String], marks: &mut Vec<Mark>) {
     if marks.iter().all(|mark| mark.header != header) {
         marks.push(Mark { path: path.to_vec(), header });
     }
+}
+
+/// Whether a header says what an argument does. Of numbers it may be another spelling.
+fn means_same(said: &str, text: &str) -> bool {
+    let number =
+        |text: &str| text.parse::<f64>().ok().filter(|_| !text.contains(char::is_alphabetic));
+    said == text || number(said).is_some_and(|said| number(text) == Some(said))
 }
 
 /// The text of a value that can be mirrored: a string, a boolean or a number.
@@ -178,6 +203,43 @@ mod tests {
             ["mcp-param-flag=true", "mcp-param-n=1000", "mcp-param-region==?base64?WsO8cmljaA==?="]
         );
         assert!(mirrored(&params, r#"{"region":null,"deep":7}"#).is_empty());
+    }
+
+    #[test]
+    fn headers_must_say_what_marked_arguments_do() {
+        let mut params = Params::default();
+        params.learn(LIST.as_bytes());
+        let disagree = |arguments: &str, lines: &[(&'static str, &'static str)]| {
+            let call = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"query","arguments":{arguments}}}}}"#
+            );
+            let mut headers = HeaderMap::new();
+            for &(name, value) in lines {
+                headers.append(name, HeaderValue::from_static(value));
+            }
+            params.disagree(Frame::read(call.as_bytes()).envelope().unwrap(), &headers)
+        };
+        let (region, flag) = ("mcp-param-region", "mcp-param-flag");
+        for (arguments, lines) in [
+            ("{}", vec![]),
+            (r#"{"region":null,"other":1}"#, vec![(region, "x")]),
+            (r#"{"region":"x"}"#, vec![(region, " x "), (flag, "true")]),
+            (r#"{"region":"Zürich"}"#, vec![(region, "=?base64?WsO8cmljaA==?=")]),
+            (r#"{"region":"eA=="}"#, vec![(region, "eA==")]),
+            (r#"{"flag":true,"deep":{"n":1e3}}"#, vec![(flag, "true"), ("mcp-param-n", "1000.0")]),
+        ] {
+            assert!(!disagree(arguments, &lines), "{arguments} {lines:?}");
+        }
+        for (arguments, lines) in [
+            (r#"{"region":"x"}"#, vec![]),
+            (r#"{"region":"x"}"#, vec![(region, "y")]),
+            (r#"{"region":"x"}"#, vec![(region, "x"), (region, "x")]),
+            (r#"{"region":"x"}"#, vec![(region, "=?base64?eA?=")]),
+            (r#"{"flag":true}"#, vec![(flag, "false")]),
+            (r#"{"deep":{"n":1}}"#, vec![("mcp-param-n", "2")]),
+        ] {
+            assert!(disagree(arguments, &lines), "{arguments} {lines:?}");
+        }
     }
 
     #[test]
