@@ -54,7 +54,7 @@ fn reports_of_every_sort_say_the_same() {
         serde_json::from_str(&fs::read_to_string(folder.join("r.sarif")).unwrap()).unwrap();
     let rules: Vec<&Value> =
         sarif["runs"][0]["results"].as_array().unwrap().iter().map(|it| &it["ruleId"]).collect();
-    assert_eq!(rules, ["out-of-order", "unused"], "{sarif:#}");
+    assert_eq!(rules, ["out-of-order", "other-params", "unused"], "{sarif:#}");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_report_replaces_the_one_before_and_one_that_cannot_be_written_is_an_error()
     let path = setup.folder().join("none/r.json");
     let setup = setup.flags(&["--report", path.to_str().unwrap()]);
     let end = setup.run(lines(&[call(1, "t", 1)]).as_bytes()).exits(3);
-    end.complains("error: cannot write the report `").complains("matched 1, ");
+    end.complains("error: cannot write the report `").client_got(b"");
 }
 
 #[test]
