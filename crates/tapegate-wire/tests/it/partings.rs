@@ -1,6 +1,9 @@
 //! An actor's answers by stream: what there is to come back with, and what is there to come back for.
 
+use tapegate_wire::deck::{Deck, OnTapeError};
+
 use crate::hall::Hall;
+use crate::seats::Tape;
 use crate::web::{self, Seen};
 
 const NEW: &str = "mcp-protocol-version: 2025-11-25";
@@ -109,4 +112,22 @@ fn who_waits_for_an_answer_knows_soon_that_it_is_under_way() {
     let mut reader = web::send(hall.port, "POST /mcp", &headers, body);
     assert!(web::head(&mut reader).head.contains(" 200 "));
     assert_eq!(events(&web::chunk(&mut reader).unwrap()), pairs(&[("2-1", "")]));
+}
+
+#[test]
+fn what_a_client_has_to_come_back_for_is_marked_on_the_tape() {
+    let (tape, to) = std::io::pipe().unwrap();
+    let hall = Hall::open_recorded(|clock| Deck::new(Box::new(Tape(to)), clock, OnTapeError::Stop));
+    let session = hall.session();
+    hall.post(&[&session, NEW], PART);
+    come_back(&hall, &session, "2-2");
+    hall.post(&[&session, OLD], PART);
+    hall.ask(&session, 9, "stop");
+    assert_eq!(hall.end().0, "Actor");
+    let lines = std::io::read_to_string(tape).unwrap();
+    let lines: Vec<_> = lines.lines().skip(2).take(8).collect();
+    let (asked, told, answered) =
+        (format!("Client 1 {PART}"), format!("Server 1 {PROGRESS}"), format!("Server 1 {ANSWER}"));
+    let (later, last) = (format!("{told} resumed"), format!("{answered} resumed"));
+    assert_eq!(lines, [&asked, &told, &later, &last, &asked, &told, &told, &answered]);
 }
