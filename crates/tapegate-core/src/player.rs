@@ -11,6 +11,7 @@ mod find;
 mod fuzzy;
 mod likeness;
 mod live;
+mod relists;
 mod report;
 mod run;
 mod scene;

@@ -5,6 +5,7 @@
 //! is not read from either.
 
 use std::io;
+use std::time::Duration;
 
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::verifier::{Act, Cue, Verifier};
@@ -20,6 +21,9 @@ use crate::stdio::LINGER;
 /// While more than this waits to be written, nothing is read.
 const UNWRITTEN_BYTES_MAX: usize = 4 << 20;
 
+/// Why nothing more is said to a server that has stalled.
+const DEAF: &str = "the MCP server does not read what it is told";
+
 /// Where a verifier finds its servers.
 pub struct Terms<'a> {
     /// The server, started or connected to for each session.
@@ -28,6 +32,8 @@ pub struct Terms<'a> {
     pub link: LinkOptions,
     /// What the verifier is told the time by.
     pub clock: Clock,
+    /// How long a server may take nothing of what it is told, once that is much.
+    pub timeout: Duration,
     /// Is told how many messages of how many are done with.
     pub watch: &'a mut dyn FnMut(u64, u64),
 }
@@ -93,6 +99,10 @@ struct Session<'s, 't, 'a> {
     output: Port,
     lines: Lines,
     unwritten: Vec<u8>,
+    /// When the server last took something of it, or could begin to.
+    taken: Instant,
+    /// Why the server is not listened to any more, if it is we who say so.
+    deaf: Option<&'static str>,
     /// When the server is not listened to any more, because it has exited or reads no more.
     deadline: Option<Instant>,
     over: bool,
@@ -110,6 +120,8 @@ enum Turn {
     Wrote(usize),
     /// The server reads no more.
     Deaf,
+    /// The server reads nothing, and much is to be read.
+    Stalled,
     /// The server's process has ended.
     Exited,
     /// It is time for something.
@@ -128,6 +140,8 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
             output,
             lines,
             unwritten: Vec::new(),
+            taken: Instant::now(),
+            deaf: None,
             deadline: None,
             over: false,
             heard: false,
@@ -147,7 +161,10 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
             match self.turn().await {
                 Turn::Read(0) => {
                     self.rest()?;
-                    let why = self.link.farewell().await;
+                    let why = match self.deaf {
+                        Some(why) => why.to_owned(),
+                        None => self.link.farewell().await,
+                    };
                     self.feed(Cue::Gone { why: &why })?;
                     self.said_last = Some(why);
                 }
@@ -155,11 +172,14 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
                     self.lines.filled(count);
                     self.hear()?;
                 }
-                Turn::Wrote(count) => drop(self.unwritten.drain(..count)),
-                Turn::Deaf => {
-                    self.input = None;
-                    self.unwritten.clear();
-                    self.linger();
+                Turn::Wrote(count) => {
+                    self.taken = Instant::now();
+                    self.unwritten.drain(..count);
+                }
+                Turn::Deaf => self.hang_up(),
+                Turn::Stalled => {
+                    self.deaf = Some(DEAF);
+                    self.hang_up();
                 }
                 Turn::Exited => self.linger(),
                 Turn::Due => {}
@@ -188,6 +208,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         let room = self.has_room();
         let due = self.verifier.due().filter(|_| room);
         let due = due.map(|due_ns| self.terms.clock.moment(due_ns).into());
+        let stalled = self.taken.checked_add(self.terms.timeout).filter(|_| !room);
         let Self { link, input, output, lines, unwritten, deadline, .. } = self;
         let write = async {
             match input {
@@ -206,6 +227,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
             () = link.exited(), if deadline.is_none() => Turn::Exited,
             () = until(*deadline), if deadline.is_some() => Turn::Read(0),
             () = until(due), if due.is_some() => Turn::Due,
+            () = until(stalled), if stalled.is_some() => Turn::Stalled,
         }
     }
 
@@ -242,6 +264,9 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
 
     fn feed(&mut self, cue: Cue<'_>) -> io::Result<()> {
         let Self { verifier, terms, input, unwritten, over, .. } = self;
+        if unwritten.is_empty() {
+            self.taken = Instant::now();
+        }
         let mut act = |act: Act<'_>| match act {
             // Nobody reads any more what a server that is deaf would be told.
             Act::Say(line) if input.is_some() => {
@@ -252,6 +277,13 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
             Act::Over => *over = true,
         };
         verifier.handle(terms.clock.now(), cue, &mut act)
+    }
+
+    /// Says no more to a server that does not read.
+    fn hang_up(&mut self) {
+        self.input = None;
+        self.unwritten.clear();
+        self.linger();
     }
 
     fn linger(&mut self) {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::Severity;
 use tapegate_core::tape::index::Index;
+use tapegate_core::tape::{Header, Severity};
 use tapegate_policy::redact::Redactor;
 use tapegate_store::loaded::{LoadError, Loaded};
 
@@ -41,18 +41,27 @@ pub(crate) fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, 
 pub(crate) fn redactor(
     index: &Index,
     key_file: Option<PathBuf>,
+    quiet: bool,
 ) -> anyhow::Result<Option<Redactor>> {
     let own = RedactArgs { redact: Vec::new(), redact_key_file: key_file }.own_key()?;
-    for header in index.headers() {
-        let redactor = Redactor::from_header(&header.extra, own.as_ref()).map_err(|error| {
-            Failure::new(Exit::Invalid, &error)
-                .hint("name the file with the key by --redact-key-file FILE")
-        })?;
-        if redactor.is_some() {
-            return Ok(redactor);
-        }
+    let mut headers = index.headers().iter();
+    let read = |header: &Header<'_>| Redactor::from_header(&header.extra, own.as_ref());
+    let Some(first) = headers.by_ref().map(read).find_map(Result::transpose) else {
+        return Ok(None);
+    };
+    let first = first.map_err(|error| {
+        Failure::new(Exit::Invalid, &error)
+            .hint("name the file with the key by --redact-key-file FILE")
+    })?;
+    let same = |other: &Redactor| other.header_extra() == first.header_extra();
+    let known = |header| read(header).is_ok_and(|other| other.as_ref().is_none_or(same));
+    if !quiet && !headers.all(known) {
+        talk::warn(
+            "parts of the tape were redacted by other rules or keys; secrets are only known by \
+             those of the first",
+        );
     }
-    Ok(None)
+    Ok(Some(first))
 }
 
 pub(crate) fn is_same_file(one: &std::path::Path, two: &std::path::Path) -> bool {

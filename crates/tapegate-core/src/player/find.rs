@@ -79,7 +79,7 @@ fn in_order(
     asked: &Asked<'_>,
     exact: bool,
 ) -> io::Result<Found> {
-    if tape.is_of_tasks(asked.signature) {
+    if tape.is_of_tasks(asked.signature) || has_listed(tape, run, asked) {
         return by_request(tape, options, run, asked);
     }
     let mut next = run.peek(tape);
@@ -135,6 +135,12 @@ fn at_its_place(
     };
     run.advance(tape, ask);
     Ok(found)
+}
+
+/// Whether a list is asked for again.
+fn has_listed(tape: &Tape, run: &Run, asked: &Asked<'_>) -> bool {
+    let first = run.session().and_then(|session| tape.relists.first(session, asked.signature));
+    first.is_some_and(|first| run.is_used(first))
 }
 
 /// Whether the tape has the very same request, wherever. Then its answer is there too, and that of

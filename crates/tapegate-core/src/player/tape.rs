@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::io;
 
 use super::likeness::{Likeness, Likenesses};
+use super::relists::{LISTS, Relists};
 use super::run::Part;
-use crate::frame::{Envelope, Frame};
+use crate::frame::{Envelope, Frame, Kind};
 use crate::json::{self, Str};
 use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
@@ -31,6 +32,7 @@ pub(super) struct Tape {
     discover: Signature,
     /// What asks after tasks, by what it is like.
     tasks: [u32; TASKS.len()],
+    pub(super) relists: Relists,
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
     likenesses: Likenesses,
@@ -58,14 +60,27 @@ impl Tape {
         let count = asks(&index);
         let mut whole: Vec<u32> = if global { (0..count).collect() } else { Vec::new() };
         whole.sort_by_key(|ask| index.ask(*ask).slot);
-        let ping = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
-        let discover = sign(&signer, br#"{"jsonrpc":"2.0","id":0,"method":"server/discover"}"#);
-        let tasks = TASKS.map(|method| {
+        let of_method = |method: &str| {
             let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"{method}\"}}");
-            sign(&signer, text.as_bytes()).like
-        });
+            sign(&signer, text.as_bytes())
+        };
+        let (ping, discover) = (of_method("ping"), of_method("server/discover"));
+        let tasks = TASKS.map(|method| of_method(method).like);
+        let relists = Relists::of(&index, LISTS.map(of_method));
         let (notes, likenesses) = (None, Likenesses::default());
-        Self { index, bodies, signer, mask, whole, ping, discover, tasks, notes, likenesses }
+        Self {
+            index,
+            bodies,
+            signer,
+            mask,
+            whole,
+            ping,
+            discover,
+            tasks,
+            relists,
+            notes,
+            likenesses,
+        }
     }
 
     /// How many requests clients made.
@@ -96,13 +111,30 @@ impl Tape {
 
     /// Whether a request has no place in the order of the others.
     pub(super) fn is_unordered(&self, ask: u32) -> bool {
-        self.is_ping(ask) || self.is_of_tasks(self.index.ask(ask).signature)
+        self.is_ping(ask)
+            || self.relists.has(ask)
+            || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
     /// Whether a request asked what the server knows. Clients that know one revision only do not
     /// ask, and on stdio some ask another process.
     pub(super) fn is_probe(&self, ask: u32) -> bool {
         self.index.ask(ask).signature.like == self.discover.like
+    }
+
+    /// Whether a request was answered by a player like this one, whose tape did not have it.
+    pub(super) fn is_refused(&mut self, asked: &Slot) -> io::Result<bool> {
+        let slot = self.index.slot(asked.pair);
+        if slot.kind != Kind::Error {
+            return Ok(false);
+        }
+        let frame = Frame::read(self.text(&slot)?);
+        let error = frame.envelope().and_then(|said| said.error);
+        let data = error.and_then(|error| json::member(error, "data"));
+        Ok(data.is_some_and(|data| {
+            let ours = json::member(data, "by") == Some(b"\"tapegate\"");
+            ours && json::member(data, "mode").is_some() && json::member(data, "nearest").is_some()
+        }))
     }
 
     /// Whether a later request of the same session was answered.

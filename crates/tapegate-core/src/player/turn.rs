@@ -133,9 +133,11 @@ impl Turn<'_, '_> {
         let found = self.find(asked)?;
         let (reason, expected) = match &found {
             Found::Nothing { reason, expected } => (*reason, *expected),
-            _ => match found.ask().filter(|ask| self.is_answered(*ask, said)) {
-                Some(ask) => return self.play(said, batch, &found, ask, asked),
-                None => (Reason::Unanswered, found.ask()),
+            _ => match found.ask() {
+                Some(ask) if self.is_answered(ask, said)? => {
+                    return self.play(said, batch, &found, ask, asked);
+                }
+                ask => (Reason::Unanswered, ask),
             },
         };
         if self.be_courteous(said, batch) {
@@ -145,14 +147,17 @@ impl Turn<'_, '_> {
     }
 
     /// Whether the tape has something for whoever asks this. What was taken back needs no answer,
-    /// and a subscription stays open by design.
-    fn is_answered(&self, ask: u32, said: &Envelope<'_>) -> bool {
-        let tape = &self.context.tape;
+    /// and a subscription stays open by design. That another tape had no answer is none either.
+    fn is_answered(&mut self, ask: u32, said: &Envelope<'_>) -> io::Result<bool> {
+        let tape = &mut self.context.tape;
         let slot = tape.slot_of(ask);
+        if slot.pair != NONE {
+            return Ok(!tape.is_refused(&slot)?);
+        }
         // By HTTP a stateless client takes a request back by closing its stream, of which the tape
         // knows nothing but that the client went on.
         let closed = || is_stateless(said) && tape.is_outlived(ask);
-        slot.pair != NONE || slot.cancelled || said.is_method("subscriptions/listen") || closed()
+        Ok(slot.cancelled || said.is_method("subscriptions/listen") || closed())
     }
 
     fn find(&mut self, asked: &Asked<'_>) -> io::Result<Found> {

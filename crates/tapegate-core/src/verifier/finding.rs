@@ -209,8 +209,41 @@ impl What {
         matches!(self, Self::Item { list: List::Tools, .. })
     }
 
+    /// How many bytes of messages it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let of = |changes: &Changes| changes.listed.iter().map(Change::bytes).sum();
+        match self {
+            Self::Answer(changes) | Self::Server(changes) => of(changes),
+            Self::Error { recorded, live }
+            | Self::Result { recorded, live }
+            | Self::Version { recorded, live } => recorded.len() + live.len(),
+            Self::Stray { live } | Self::Moved { live } => live.len(),
+            Self::Item { became, .. } | Self::Notice(became) | Self::Question(became) => {
+                match became {
+                    Became::Added(text) | Became::Removed(text) => text.len(),
+                    Became::Changed(changes) => of(changes),
+                }
+            }
+            Self::NoAnswer { .. } | Self::TooLarge { .. } | Self::Ended { .. } => 0,
+        }
+    }
+
+    /// Whether it is something that a server may say as often as it likes.
+    pub(super) fn is_unasked(&self) -> bool {
+        matches!(
+            self,
+            Self::Stray { .. } | Self::Moved { .. } | Self::Notice(_) | Self::Question(_)
+        )
+    }
+
     pub(super) fn is_of_server(&self) -> bool {
         matches!(self, Self::Item { .. } | Self::Server(_) | Self::Version { .. })
+    }
+}
+
+impl Change {
+    fn bytes(&self) -> usize {
+        [&self.recorded, &self.live].into_iter().flatten().map(Vec::len).sum()
     }
 }
 

@@ -4,6 +4,8 @@ use super::finding::{About, Finding, Note, NoteSort, Skipped, What, Why};
 
 /// How many findings are kept with their details; the rest is counted.
 const FINDINGS_MAX: usize = 10_000;
+/// How many bytes of messages they may hold: what a server says may be large.
+const FINDINGS_BYTES_MAX: usize = 128 << 20;
 /// The same for what was not sent.
 const SKIPPED_MAX: usize = 10_000;
 /// The same for what is only worth knowing.
@@ -16,6 +18,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many more changes there are.
     pub findings_more: u64,
+    /// How many bytes of messages the findings hold.
+    pub findings_bytes: usize,
     /// What was not sent.
     pub skipped: Vec<Skipped>,
     /// How much more was not sent.
@@ -49,7 +53,12 @@ impl Report {
                 return;
             }
         }
-        if self.findings.len() < FINDINGS_MAX {
+        // What a server says unasked it can say for ever, and must not hide the rest with it.
+        let share = if what.is_unasked() { 2 } else { 1 };
+        let bytes = self.findings_bytes + what.bytes();
+        let fits = bytes <= FINDINGS_BYTES_MAX / share || self.findings.is_empty();
+        if self.findings.len() < FINDINGS_MAX / share && fits {
+            self.findings_bytes = bytes;
             self.findings.push(Finding { about, what, times: 1, after_skipped: false });
         } else {
             self.findings_more += 1;
@@ -80,5 +89,35 @@ impl Report {
         if self.notes.len() < NOTES_MAX && !self.notes.iter().any(same) {
             self.notes.push(Note { about, sort });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verifier::finding::{Became, List};
+
+    #[test]
+    fn large_findings_are_counted_when_there_is_no_more_room_for_them() {
+        let mut report = Report::default();
+        for _ in 0..40 {
+            let question = What::Question(Became::Added(vec![b'x'; 10 << 20]));
+            report.find(About::default(), question);
+        }
+        assert_eq!((report.findings.len(), report.findings_more), (6, 34));
+        report.find(About::default(), What::NoAnswer { waited_ms: 1 });
+        assert_eq!(report.findings.len(), 7);
+    }
+
+    #[test]
+    fn what_a_server_says_unasked_does_not_crowd_out_what_has_changed() {
+        let mut report = Report::default();
+        for _ in 0..2 * FINDINGS_MAX {
+            report.find(About::default(), What::Stray { live: Vec::new() });
+        }
+        let name = "rm".to_owned();
+        let became = Became::Added(b"{}".to_vec());
+        report.find(About::default(), What::Item { list: List::Tools, name, became });
+        assert!(report.findings.iter().any(|finding| finding.what.is_tool_drift()));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     reporting::look_for_places(&args.report, &args.recording)?;
     let signer = Signer::default();
     let tape = loading::load(&args.recording, &signer, args.quiet)?;
-    let redactor = loading::redactor(&tape.index, args.redact_key_file.clone())?;
+    let redactor = loading::redactor(&tape.index, args.redact_key_file.clone(), args.quiet)?;
     upstream.look_for().map_err(|error| Failure::new(session::exit_of(&error), error))?;
     let options = Options {
         calls: args.calls.into(),

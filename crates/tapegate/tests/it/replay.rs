@@ -10,6 +10,7 @@ mod edge_cases;
 mod endings;
 mod http;
 mod redacted;
+mod reporting;
 mod roundtrip;
 mod scenes;
 mod tapes;

@@ -10,6 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::peers::{peer, tools};
+use crate::support::replay;
 
 const GOLDENS: [&str; 3] = ["replay", "verify", "hostile"];
 
@@ -128,6 +129,36 @@ fn the_examples_of_the_page_are_parts_of_real_reports() {
             assert!(real.contains(&line.trim_end_matches(',')), "{file} has no line {line}");
         }
     }
+}
+
+#[test]
+fn reports_of_a_real_replay_fit_too() {
+    let header = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"u","thoughtjack_version":"0"}"#;
+    let entry = |dir: &str, msg: &str| {
+        format!(
+            "{{\"type\":\"message\",\"seq\":1,\"ts\":\"2026-01-01T00:00:00Z\",\"dir\":\"{dir}\",\"msg\":{msg}}}\n"
+        )
+    };
+    let odd = r"\u0000\u001b[2J\ud800</testcase>]]>&#0;\u202e é";
+    let call = |name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","n":[1e999,"{odd}"]}}}}"#
+        )
+    };
+    let tape = format!("{header}\n{}", entry("c2s", &call("a")))
+        + &entry("s2c", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    let setup = replay(tape);
+    let files = ["r.json", "r.xml", "r.sarif"].map(|name| setup.folder().join(name));
+    let setup = setup.flags(&["--on-unmatched", "warn", "--match-mode", "by-request"]);
+    let setup =
+        files.iter().fold(setup, |setup, file| setup.flags(&["--report", file.to_str().unwrap()]));
+    let end = setup.run(format!("{}\n{}\n", call(odd), call("b")).as_bytes()).exits(0);
+    assert_eq!(assert_json(&files[0])["unmatched"], 2);
+    let words: Vec<Value> =
+        assert_junit(&files[1]).into_iter().map(|case| case[2].clone()).collect();
+    assert_eq!(words, ["Failure", "Failure", "Skipped"]);
+    assert_sarif(&files[2]);
+    drop(end);
 }
 
 /// Reads a JUnit report: suite, name, result and text of every case.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 
 use serde_json::Value;
@@ -47,8 +48,9 @@ same_from_the_tape! {
 }
 
 /// A client's session with a real server.
+#[derive(Clone)]
 struct Recorded {
-    folder: TempDir,
+    folder: Arc<TempDir>,
     client: Client,
     /// Whether it speaks the revision without sessions.
     stateless: bool,
@@ -61,7 +63,7 @@ struct Recorded {
 
 impl Recorded {
     fn over(link: Link, client: Client, server: Server) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
         let tape = folder.path().join("tape.jsonl");
         // A client that probes starts its server twice, and the second session is the one.
         let mut line = words(&["record", "--force", "-o"]);
@@ -95,26 +97,30 @@ impl Recorded {
         (line, report)
     }
 
-    /// On stdio in every mode, and by HTTP.
+    /// On stdio in every mode, by HTTP, and by the old transport.
     fn plays_on_stdio(&self) {
         for mode in MODES {
             let (line, report) = self.replay(mode);
             self.is_same(Link::Stdio, &line);
             assert_clean(&report, Some(1));
         }
-        self.plays_at(Link::Http, "sequential", |url| self.is_same(Link::Http, &[url]));
+        self.plays_at("sequential", |url| {
+            self.is_same(Link::Http, &[url.to_owned()]);
+            if !self.stateless {
+                self.is_same(Link::Sse, &[url.replace("/mcp", "/sse")]);
+            }
+        });
         self.is_untouched();
     }
 
-    /// By HTTP in every mode, twice in a row and four at once, and on stdio.
+    /// By HTTP in every mode, again and four at once, and on stdio.
     fn plays_by_http(&self) {
-        self.plays_at(Link::Http, "sequential", |url| {
-            self.is_same(Link::Http, std::slice::from_ref(&url));
-            self.is_same(Link::Http, std::slice::from_ref(&url));
-            self.is_same_at_once(&url);
+        self.plays_at("sequential", |url| {
+            self.is_same(Link::Http, &[url.to_owned()]);
+            self.is_same_at_once(url);
         });
         for mode in ["by-request", "fuzzy"] {
-            self.plays_at(Link::Http, mode, |url| self.is_same(Link::Http, &[url]));
+            self.plays_at(mode, |url| self.is_same(Link::Http, &[url.to_owned()]));
         }
         // A client that probes does so on stdio in a session of its own.
         let (line, _) = self.replay("sequential");
@@ -133,16 +139,9 @@ impl Recorded {
         if !self.stateless {
             return seen.iter().for_each(|one| peers::assert_same(&self.live, one));
         }
-        let read = |text: &str| -> Value { serde_json::from_str(text).expect("a transcript") };
-        let steps = |text: &str| {
-            let mut read = read(text)["steps"].take();
-            let missing = |step: &Value| step["step"].as_str().unwrap().starts_with("missing: ");
-            read.as_array_mut().expect("steps").retain(|step| !missing(step));
-            format!("{read:#}")
-        };
         seen.iter().for_each(|one| peers::assert_same(&steps(&self.live), &steps(one)));
         let notes = |texts: &[&String]| {
-            let read = |text: &&String| read(text)["notes"].as_array().cloned().unwrap_or_default();
+            let read = |text: &&String| read(text)["notes"].as_array().cloned().expect("notes");
             let mut notes: Vec<String> =
                 texts.iter().flat_map(read).map(|note| note.to_string()).collect();
             notes.sort_unstable();
@@ -152,15 +151,11 @@ impl Recorded {
     }
 
     /// Plays the tape by HTTP to whoever `visit` sends there.
-    fn plays_at(&self, link: Link, mode: &str, visit: impl FnOnce(String)) {
+    fn plays_at(&self, mode: &str, visit: impl FnOnce(&str)) {
         let (mut line, report) = self.replay(mode);
         line.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
         let player = Running::start(command(&line));
-        let url = match link {
-            Link::Sse => player.url.replace("/mcp", "/sse"),
-            _ => player.url.clone(),
-        };
-        visit(url);
+        visit(&player.url);
         player.stop();
         assert_clean(&report, None);
     }
@@ -174,6 +169,75 @@ impl Recorded {
     fn is_untouched(&self) {
         assert!(fs::read(&self.tape).expect("a tape") == self.kept, "the tape was touched");
     }
+}
+
+/// What the client has done, without what it has waited for in vain.
+fn steps(transcript: &str) -> String {
+    let mut steps = read(transcript)["steps"].take();
+    let missing =
+        |step: &Value| step["step"].as_str().is_some_and(|it| it.starts_with("missing: "));
+    steps.as_array_mut().expect("steps").retain(|step| !missing(step));
+    format!("{steps:#}")
+}
+
+fn read(transcript: &str) -> Value {
+    serde_json::from_str(transcript).expect("a transcript is JSON")
+}
+
+#[test]
+fn what_is_not_on_the_tape_comes_from_the_server_behind_and_the_client_sees_no_difference() {
+    let recorded = Recorded::over(Link::Stdio, TS2, Server::Everything);
+    let text = String::from_utf8(recorded.kept.clone()).expect("a tape is text");
+    // The handshake, the list of tools and some calls; all the rest is asked of the server.
+    let end = text.lines().position(|line| line.contains("\"get-sum\"")).expect("a call");
+    let tape = recorded.folder.path().join("part.jsonl");
+    let part: String = text.lines().take(end).map(|line| format!("{line}\n")).collect();
+    fs::write(&tape, &part).expect("a part of the tape");
+    let (new, report) =
+        (recorded.folder.path().join("new.jsonl"), recorded.folder.path().join("r"));
+    let mut line =
+        words(&["replay", "--match-mode", "by-request", "--on-unmatched", "passthrough"]);
+    for (flag, path) in [("-r", &tape), ("--record-to", &new), ("--report", &report)] {
+        line.extend([flag.to_owned(), path.display().to_string()]);
+    }
+    line.push("--".to_owned());
+    line.extend(Server::Everything.stdio(&tape));
+    let seen = TS2.run(Link::Stdio, &line, Path::new("/dev/null"));
+    peers::assert_none_left(&tape);
+    peers::assert_same(&steps(&recorded.live), &steps(&seen));
+    assert_eq!(fs::read_to_string(&tape).expect("a tape"), part);
+    let report = read(&fs::read_to_string(&report).expect("a report"));
+    assert!(report["passed_on"].as_u64() > Some(20), "{report}");
+    assert_eq!(report["passed_on"], report["unmatched"]);
+    // The new tape has both, and needs nobody behind it.
+    peers::assert_valid(&new);
+    let whole = Recorded { tape: new, live: seen, ..recorded };
+    let (mut line, _) = whole.replay("by-request");
+    // How often the client lists the tools anew depends on when it hears that they have changed.
+    line.extend(["--on-exhausted", "last"].map(str::to_owned));
+    let seen = TS2.run(Link::Stdio, &line, Path::new("/dev/null"));
+    peers::assert_same(&steps(&whole.live), &steps(&seen));
+}
+
+#[test]
+fn independent_calls_may_come_in_any_order() {
+    const ORDERS: [Client; 3] = [
+        Client { python: None, script: &["shuffled.mjs", "1"] },
+        Client { python: None, script: &["shuffled.mjs", "2"] },
+        Client { python: None, script: &["shuffled.mjs", "3"] },
+    ];
+    let recorded = Recorded::over(Link::Stdio, ORDERS[0], Server::Everything);
+    for (client, mode) in ORDERS[1..].iter().zip(["by-request", "fuzzy"]) {
+        let shuffled = Recorded { client: *client, ..recorded.clone() };
+        let (line, report) = shuffled.replay(mode);
+        shuffled.is_same(Link::Stdio, &line);
+        assert_clean(&report, Some(1));
+        shuffled.plays_at(mode, |url| {
+            shuffled.is_same(Link::Http, &[url.to_owned()]);
+            shuffled.is_same_at_once(url);
+        });
+    }
+    recorded.is_untouched();
 }
 
 /// Asserts that everything that was asked is on the tape, and everything on the tape was asked.

@@ -48,7 +48,7 @@ impl Plan {
         reporting::look_for_places(&args.report, &args.recording)?;
         let signer = Signer::new(args.ignore.clone());
         let tape = load(&args.recording, &signer, args.quiet)?;
-        let redactor = redactor(&tape.index, args.redact_key_file.clone())?;
+        let redactor = redactor(&tape.index, args.redact_key_file.clone(), args.quiet)?;
         Ok(Self { args, tape, redactor, upstream, signer })
     }
 

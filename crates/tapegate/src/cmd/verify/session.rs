@@ -38,7 +38,8 @@ pub(super) fn run(
     let mut verifier = Verifier::new(&tape.index, Box::new(tape.reel), options);
     let mut watch: Box<dyn FnMut(u64, u64)> =
         if args.quiet { Box::new(|_, _| ()) } else { talk::progress(&args.recording) };
-    let terms = Terms { upstream, link: link(args), clock, watch: &mut *watch };
+    let timeout = args.timeout;
+    let terms = Terms { upstream, link: link(args), clock, timeout, watch: &mut *watch };
     let played = verifying::run(&mut verifier, terms, &mut signals);
     let ended = runtime.block_on(LocalSet::new().run_until(played));
     // The line that shows how far it has come is rubbed out.

@@ -109,7 +109,7 @@ fn a_replay_that_nobody_asked_anything_is_copied_whole_with_its_latencies() {
 }
 
 #[test]
-fn what_was_refused_is_on_the_new_tape_as_it_was_and_marks_nothing_else() {
+fn what_was_refused_is_on_the_new_tape_and_is_refused_again() {
     let (setup, new) = copying(&[]);
     let end = setup.run(lines(&[call(1, "a", 1), call(2, "z", 1)]).as_bytes()).exits(6);
     assert_eq!(fs::read_to_string(end.run.tape_path()).unwrap(), old());
@@ -118,6 +118,11 @@ fn what_was_refused_is_on_the_new_tape_as_it_was_and_marks_nothing_else() {
     assert!(said[3].1.starts_with(&refusal(2)), "{said:?}");
     // What is left of the old tape is still there.
     assert!(said.iter().any(|(_, text)| *text == answer(3, "three")), "{said:?}");
+    for mode in MODES {
+        let again = replay(fs::read(&new).unwrap()).flags(&["--match-mode", mode]);
+        let end = again.run(lines(&[call(1, "a", 1), call(2, "z", 1)]).as_bytes()).exits(6);
+        end.client_got_some("on the tape, but never answered: tools/call z");
+    }
 }
 
 #[test]

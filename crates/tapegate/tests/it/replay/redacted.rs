@@ -128,3 +128,17 @@ fn a_new_tape_of_a_redacted_one_is_redacted_as_well() {
     end.client_got(lines(&[answered(1), answered(2)]).as_bytes());
     setup().run(lines(&[login(1, OTHER, "hunter2")]).as_bytes()).exits(6);
 }
+
+#[test]
+fn a_tape_of_parts_with_several_keys_says_that_only_one_is_known() {
+    let (_one, one, _) = redacted(&["--redact", "secrets,..password"]);
+    let (_two, two, _) = redacted(&["--redact", "secrets,..password"]);
+    let (one, two) = (fs::read_to_string(one).unwrap(), fs::read_to_string(two).unwrap());
+    let words = "warning: parts of the tape were redacted by other rules or keys; secrets are only known by those of the first\n";
+    for (tape, warns) in [(format!("{one}{two}"), true), (format!("{one}{one}"), false)] {
+        let setup = replay(tape).flags(&["--match-mode", "by-request"]);
+        let end = setup.run(lines(&[login(7, TOKEN, "hunter2")]).as_bytes()).exits(0);
+        assert_eq!(end.stderr.contains(words), warns, "{}", end.stderr);
+        end.client_got(lines(&[answered(7)]).as_bytes());
+    }
+}

@@ -163,3 +163,16 @@ fn a_tape_with_nothing_to_say_starts_no_server() {
     assert_eq!(done.code, Some(0));
     assert!(done.last_line().starts_with("nothing has changed: compared 0 answers"));
 }
+
+#[test]
+fn a_server_that_only_asks_and_never_reads_is_given_up() {
+    let drift = Drift::record("");
+    let question = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
+    let done = verify(&drift.tape, &["--timeout", "1s", "--", "yes", question]);
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(
+        done.stdout.contains("the MCP server does not read what it is told"),
+        "{}",
+        done.stdout
+    );
+}

@@ -70,6 +70,7 @@ fn found() -> Found {
     Found {
         findings,
         findings_more: 4,
+        findings_bytes: 0,
         skipped: vec![
             call("write_file", Why::NotAskedFor),
             call("write_file", Why::NotAskedFor),
