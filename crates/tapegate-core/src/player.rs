@@ -23,10 +23,9 @@ use std::collections::HashMap;
 use std::io;
 
 use crate::actor::{Act, Actor, Cue, Seat};
-use crate::side::Side;
 use crate::signature::Signer;
 use crate::tape::Mask;
-use crate::tape::index::{Bodies, Index, NONE};
+use crate::tape::index::{Bodies, Index, NONE, Slot};
 use crate::time::At;
 use desk::Desk;
 use live::Live;
@@ -180,15 +179,14 @@ impl Player {
         Ok(summary)
     }
 
-    /// Hands over the messages of every request that nobody asked for, with what belongs to it:
-    /// who said it, when on the tape in microseconds, and what.
-    pub fn each_unused(&mut self, take: &mut dyn FnMut(Side, u64, &[u8])) -> io::Result<()> {
+    /// Hands over the messages of every request that nobody asked for, with what belongs to it.
+    pub fn each_unused(&mut self, take: &mut dyn FnMut(&Slot, &[u8])) -> io::Result<()> {
         for ask in 0..self.tape.asks() {
             if self.desk.is_unused(&self.tape, ask) {
                 let mut number = self.tape.index.ask(ask).slot;
                 while number != NONE {
                     let slot = self.tape.index.slot(number);
-                    take(slot.from, slot.at_us, &self.tape.line(&slot)?);
+                    take(&slot, &self.tape.line(&slot)?);
                     number = slot.next;
                 }
             }

@@ -1,6 +1,9 @@
 //! An actor's answers by stream: what there is to come back with, and what is there to come back for.
 
+use tapegate_wire::deck::{Deck, OnTapeError};
+
 use crate::hall::Hall;
+use crate::seats::Tape;
 use crate::web::{self, Seen};
 
 const NEW: &str = "mcp-protocol-version: 2025-11-25";
@@ -55,15 +58,20 @@ fn an_answer_is_a_stream_that_begins_with_an_id_for_those_who_know_what_to_do_wi
 }
 
 #[test]
-fn who_takes_only_json_gets_json() {
+fn who_does_not_name_streams_gets_json() {
     let hall = Hall::open();
-    let session = hall.session();
-    let headers = ["content-type: application/json", "accept: application/json", &session, NEW];
-    for method in ["x", "part"] {
-        let body = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}"}}"#);
-        let reply = web::reply(&mut web::send(hall.port, "POST /mcp", &headers, &body));
-        assert_eq!(reply.header("content-type"), Some("application/json"));
-        assert_eq!(reply.body, ANSWER);
+    for accept in ["accept: application/json", "accept: */*", "x-nothing: x"] {
+        let session = hall.session();
+        for method in ["x", "part"] {
+            let headers = ["content-type: application/json", accept, &session, NEW];
+            let body = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}"}}"#);
+            let reply = web::reply(&mut web::send(hall.port, "POST /mcp", &headers, &body));
+            assert!(reply.message().starts_with(r#"{"jsonrpc":"2.0","id":5,"result":"#));
+            // What comes before an answer makes a stream all the same, where that is acceptable.
+            let streams = method == "part" && accept != "accept: application/json";
+            let expected = if streams { "text/event-stream" } else { "application/json" };
+            assert_eq!(reply.header("content-type"), Some(expected), "{accept} {method}");
+        }
     }
 }
 
@@ -104,4 +112,22 @@ fn who_waits_for_an_answer_knows_soon_that_it_is_under_way() {
     let mut reader = web::send(hall.port, "POST /mcp", &headers, body);
     assert!(web::head(&mut reader).head.contains(" 200 "));
     assert_eq!(events(&web::chunk(&mut reader).unwrap()), pairs(&[("2-1", "")]));
+}
+
+#[test]
+fn what_a_client_has_to_come_back_for_is_marked_on_the_tape() {
+    let (tape, to) = std::io::pipe().unwrap();
+    let hall = Hall::open_recorded(|clock| Deck::new(Box::new(Tape(to)), clock, OnTapeError::Stop));
+    let session = hall.session();
+    hall.post(&[&session, NEW], PART);
+    come_back(&hall, &session, "2-2");
+    hall.post(&[&session, OLD], PART);
+    hall.ask(&session, 9, "stop");
+    assert_eq!(hall.end().0, "Actor");
+    let lines = std::io::read_to_string(tape).unwrap();
+    let lines: Vec<_> = lines.lines().skip(2).take(8).collect();
+    let (asked, told, answered) =
+        (format!("Client 1 {PART}"), format!("Server 1 {PROGRESS}"), format!("Server 1 {ANSWER}"));
+    let (later, last) = (format!("{told} resumed"), format!("{answered} resumed"));
+    assert_eq!(lines, [&asked, &told, &later, &last, &asked, &told, &told, &answered]);
 }

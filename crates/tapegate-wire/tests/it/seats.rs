@@ -196,12 +196,13 @@ fn each_session_has_its_own_server_behind_and_none_outlives_its_session() {
 }
 
 /// Writes entries into a pipe.
-struct Tape(std::io::PipeWriter);
+pub(crate) struct Tape(pub(crate) std::io::PipeWriter);
 
 impl Recorder for Tape {
     fn append(&mut self, entry: &Entry<'_>) {
         let text = String::from_utf8_lossy(&entry.bytes);
-        writeln!(self.0, "{:?} {} {text}", entry.from, entry.lane.session).unwrap();
+        let resumed = if entry.resumed { " resumed" } else { "" };
+        writeln!(self.0, "{:?} {} {text}{resumed}", entry.from, entry.lane.session).unwrap();
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

@@ -21,6 +21,8 @@ pub(super) struct Exchange {
     /// What its client takes for an answer.
     pub(super) accepts_json: bool,
     pub(super) accepts_events: bool,
+    /// Whether its client would have a stream even if JSON were enough.
+    pub(super) knows_streams: bool,
     /// Whether its client knows what to do with an event that has only an id.
     knows_priming: bool,
     /// Whether it is a subscription, which no answer ends soon.
@@ -58,6 +60,7 @@ impl Exchange {
             lane,
             accepts_json: terms.json,
             accepts_events: terms.events,
+            knows_streams: terms.streams,
             knows_priming: terms.knows_priming(said),
             listens: Cell::new(false),
             lists: Cell::new(false),
@@ -118,7 +121,7 @@ impl Exchange {
 
     /// Whether its client comes back for the rest of a stream that ends early.
     pub(super) fn can_resume(&self) -> bool {
-        self.knows_priming && self.can_be_told()
+        self.knows_priming && self.knows_streams && self.can_be_told()
     }
 
     /// Takes the answer to one of its requests; false if nobody can get it.

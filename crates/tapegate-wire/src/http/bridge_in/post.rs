@@ -163,9 +163,10 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
         hub.stream_of(&exchange);
     }
     // Whether a session is opened must be known before anything is said of it.
-    let patience = if hub.by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
+    let by_stream = hub.by_stream && exchange.knows_streams;
+    let patience = if by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
     let late = tokio::time::timeout(patience, exchange.ready()).await.is_err();
-    if exchange.accepts_events && (late || hub.by_stream) {
+    if exchange.accepts_events && (late || by_stream) {
         // A client that waits for long may take silence for a broken connection.
         exchange.prime(&hub.stream_of(&exchange));
     }

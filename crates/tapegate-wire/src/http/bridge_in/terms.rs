@@ -35,6 +35,8 @@ pub(super) struct Terms {
     pub(super) json: bool,
     /// Whether a stream of events is.
     pub(super) events: bool,
+    /// Whether it is by its name, so that the client surely knows what to do with one.
+    pub(super) streams: bool,
     /// The session, if one is named.
     pub(super) session: Option<String>,
     /// The revision, if one is named.
@@ -47,12 +49,22 @@ pub(super) struct Terms {
     params: HeaderMap,
 }
 
+/// How far something is taken for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Taken {
+    No,
+    /// Among everything else.
+    WithOthers,
+    ByName,
+}
+
 impl Terms {
     pub(super) fn read(headers: &HeaderMap) -> Self {
-        let (json, events) = accepts(headers);
+        let events = taken(headers, "text/event-stream");
         Self {
-            json,
-            events,
+            json: taken(headers, "application/json") != Taken::No,
+            events: events != Taken::No,
+            streams: events == Taken::ByName,
             session: text(headers, &SESSION),
             version: text(headers, &VERSION),
             method: text(headers, &METHOD),
@@ -177,22 +189,26 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
 }
 
-/// Whether JSON and events are acceptable. Who says nothing takes both.
-fn accepts(headers: &HeaderMap) -> (bool, bool) {
-    let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    if values().next().is_none() {
-        return (true, true);
-    }
-    let allows = |wanted: &str| {
-        let kind = wanted.split('/').next().unwrap_or_default();
-        values().flat_map(|value| value.split(',')).any(|range| {
-            let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
-            let name = parts.next().unwrap_or_default();
-            let refused = parts.any(|part| matches!(part.as_str(), "q=0" | "q=0.0"));
-            !refused && (name == wanted || name == "*/*" || name == format!("{kind}/*"))
-        })
-    };
-    (allows("application/json"), allows("text/event-stream"))
+/// How far something is acceptable. Who says nothing takes everything.
+fn taken(headers: &HeaderMap, wanted: &str) -> Taken {
+    let mut values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let Some(first) = values.next() else { return Taken::WithOthers };
+    let (kind, _) = wanted.split_once('/').unwrap_or_default();
+    let ranges = std::iter::once(first).chain(values).flat_map(|value| value.split(','));
+    let taken = ranges.map(|range| {
+        let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
+        let name = parts.next().unwrap_or_default();
+        if parts.any(|part| matches!(part.as_str(), "q=0" | "q=0.0")) {
+            Taken::No
+        } else if name == wanted {
+            Taken::ByName
+        } else if name == "*/*" || name.strip_suffix("/*") == Some(kind) {
+            Taken::WithOthers
+        } else {
+            Taken::No
+        }
+    });
+    taken.max().unwrap_or(Taken::No)
 }
 
 /// Whether a header that is there says something else than the body.

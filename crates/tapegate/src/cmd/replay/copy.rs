@@ -75,14 +75,19 @@ pub(super) fn deck(tape: &SharedTape, clock: Clock) -> Deck {
 pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordError> {
     let (lane, now) = (deck.open_session(), deck.now());
     let (mut first_us, mut fed, mut done) = (None, 0u64, Ok(()));
-    player.each_unused(&mut |from, at_us, bytes| {
+    player.each_unused(&mut |slot, bytes| {
+        let (from, at_us, terminated) = (slot.from, slot.at_us, true);
         // Latencies are as they were; the moments are those of the copying.
         let since = at_us.saturating_sub(*first_us.get_or_insert(at_us));
         let at = At {
             wall_us: now.wall_us.saturating_add_unsigned(since),
             mono_ns: now.mono_ns.saturating_add(since.saturating_mul(1000)),
         };
-        deck.feed(at, Event::Received { lane, from, bytes, terminated: true }, &mut |_| {});
+        let event = match slot.resumed {
+            true => Event::Resumed { lane, bytes, terminated },
+            false => Event::Received { lane, from, bytes, terminated },
+        };
+        deck.feed(at, event, &mut |_| {});
         fed += 1;
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {
             done = deck.commit();

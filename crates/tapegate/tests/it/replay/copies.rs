@@ -68,6 +68,19 @@ fn the_new_tape_has_what_was_played_what_was_passed_on_and_what_is_left() {
 }
 
 #[test]
+fn what_is_left_keeps_its_marks() {
+    let line_end = format!("{}}}", answer(2, "two"));
+    let marked = format!("{},\"resumed\":true}}", answer(2, "two"));
+    let setup = replay(old().replace(&line_end, &marked));
+    let new = setup.folder().join("new.jsonl");
+    let end = setup.flags(&["--record-to", new.to_str().unwrap()]).run(b"").exits(0);
+    let text = fs::read_to_string(&new).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| line.contains("\"resumed\":true")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(&answer(2, "two")), "{text}");
+    drop(end);
+}
+
+#[test]
 fn a_copy_of_a_whole_replay_is_the_tape_again_and_plays_in_order() {
     for mode in MODES {
         let (setup, new) = copying(&["--match-mode", mode]);
