@@ -19,7 +19,7 @@ const PY2_SERVERS: Client = Client { python: Some("py2"), script: &["py2.py", "s
 /// What is different each time in the answers and notifications of server-everything: moments,
 /// the names of sessions, its environment, and levels that it draws.
 const VOLATILE: &str = "result.content[*].text,..blob,result.contents[*].text,\
-                        result.messages[*].content.resource.text,params.level,params.data";
+                        result.messages[*].content.resource.text,params.level,params.data,..statusMessage,..status";
 
 /// Records a session of `client` over `near` with the server that `upstream` names.
 fn recorded(client: Client, tape: &Path, upstream: &[String]) {
