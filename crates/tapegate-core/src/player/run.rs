@@ -112,13 +112,17 @@ impl Run {
         asks
     }
 
-    /// The next requests, as long as they ask for the same thing: many clients make such requests
-    /// all at once, and in which order they arrive is chance.
+    /// The next requests, as long as they ask for the same thing, or all for lists: many clients
+    /// make such requests all at once, and in which order they arrive is chance.
     pub(super) fn row(&self, tape: &Tape, signature: Signature) -> Vec<u32> {
         let asks = (self.place..).map_while(|place| tape.in_order(self.part, place));
         let asks = asks.filter(|ask| !self.ahead.contains(ask) && !tape.is_unordered(*ask));
-        let row = asks.take_while(|ask| tape.index.ask(*ask).signature.like == signature.like);
-        row.take(SIDE_BY_SIDE_MAX).collect()
+        let list = tape.relists.is_list(signature);
+        let fits = |ask: &u32| {
+            let other = tape.index.ask(*ask).signature;
+            other.like == signature.like || (list && tape.relists.is_list(other))
+        };
+        asks.take_while(fits).take(SIDE_BY_SIDE_MAX).collect()
     }
 
     /// Takes a request before those that come first in order.

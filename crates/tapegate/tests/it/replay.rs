@@ -9,6 +9,7 @@ mod copies;
 mod edge_cases;
 mod endings;
 mod http;
+mod matching;
 mod redacted;
 mod reporting;
 mod roundtrip;
