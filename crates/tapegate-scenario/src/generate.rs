@@ -23,4 +23,9 @@ impl Generator {
     pub fn read(_node: &Node, _limits: &GeneratorLimits, _findings: &mut Findings) -> Option<Self> {
         Some(Self {})
     }
+
+    /// Appends the payload as a JSON string, quotes included.
+    pub fn write_json_string(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"\"");
+    }
 }
