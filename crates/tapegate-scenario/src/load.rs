@@ -148,7 +148,9 @@ impl Loader<'_> {
             Ok(opened) => opened,
             Err(error) => {
                 let words = match error {
-                    FileError::TooLarge { .. } => format!("the file cannot be read: {error}; {RAISE}"),
+                    FileError::TooLarge { .. } => {
+                        format!("the file cannot be read: {error}; {RAISE}")
+                    }
                     _ => format!("the file cannot be read: {error}"),
                 };
                 self.findings.error(Spot::default(), words);
@@ -249,3 +251,6 @@ fn passes_of(word: &str) -> Option<Passes> {
 
 /// The way out of a limit.
 const RAISE: &str = "move large bodies to files of their own with `$file`";
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -117,13 +117,9 @@ impl Reader<'_> {
 
     fn behavior(&mut self, at: &Fields<'_>) -> Option<Rc<Behavior>> {
         let node = at.get("behavior").filter(|node| node.as_map().is_some())?;
-        let how = behave::Reading {
-            limits: self.limits.generator,
-            interpolate: self.interpolate(node),
-        };
-        Some(self.within("behavior", |reader| {
-            Rc::new(behave::read(node, &how, reader.findings))
-        }))
+        let how =
+            behave::Reading { limits: self.limits.generator, interpolate: self.interpolate(node) };
+        Some(self.within("behavior", |reader| Rc::new(behave::read(node, &how, reader.findings))))
     }
 }
 
@@ -144,7 +140,10 @@ impl<'n> Fields<'n> {
         let entry = self.table.entry(name);
         debug_assert!(entry.is_some(), "{} has no {name}", self.table.name);
         let entries = self.node.as_map()?;
-        entries.iter().find(|(key, _)| entry.is_some_and(|entry| entry.is(&key.name))).map(|(_, n)| n)
+        entries
+            .iter()
+            .find(|(key, _)| entry.is_some_and(|entry| entry.is(&key.name)))
+            .map(|(_, n)| n)
     }
 
     /// The map under a key.

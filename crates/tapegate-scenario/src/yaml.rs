@@ -31,12 +31,7 @@ pub fn parse(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
 }
 
 /// Reads a text of which some has been replaced; places are told as they were before.
-pub fn parse_from(
-    text: &str,
-    file: u16,
-    origin: &Origin,
-    findings: &mut Findings,
-) -> Option<Node> {
+pub fn parse_from(text: &str, file: u16, origin: &Origin, findings: &mut Findings) -> Option<Node> {
     let mut builder = Builder {
         file,
         origin,
@@ -58,10 +53,11 @@ pub fn parse_from(
         let spot = builder.spot(&span.start);
         builder.event(event, spot)?;
     }
-    Some(builder.done.unwrap_or(Node {
-        spot: Spot { file, line: 1, column: 1 },
-        value: Value::Null,
-    }))
+    Some(
+        builder
+            .done
+            .unwrap_or(Node { spot: Spot { file, line: 1, column: 1 }, value: Value::Null }),
+    )
 }
 
 /// Puts a tree together from what the parser tells.
@@ -198,20 +194,18 @@ impl Builder<'_> {
         };
         match &mut open.inside {
             Inside::List(elements) => elements.push(node),
-            Inside::Map { entries, merges, slot } => {
-                match std::mem::replace(slot, Slot::Key) {
-                    Slot::Value(key) => entries.push((key, node)),
-                    Slot::Merge(spot) => {
-                        merges.push(merge::Merge { at: entries.len(), spot, node });
-                    }
-                    Slot::Nothing => {}
-                    Slot::Key => {
-                        let words = format!("a key must be text, but this is {}", node.kind());
-                        self.findings.error(node.spot, words);
-                        *slot = Slot::Nothing;
-                    }
+            Inside::Map { entries, merges, slot } => match std::mem::replace(slot, Slot::Key) {
+                Slot::Value(key) => entries.push((key, node)),
+                Slot::Merge(spot) => {
+                    merges.push(merge::Merge { at: entries.len(), spot, node });
                 }
-            }
+                Slot::Nothing => {}
+                Slot::Key => {
+                    let words = format!("a key must be text, but this is {}", node.kind());
+                    self.findings.error(node.spot, words);
+                    *slot = Slot::Nothing;
+                }
+            },
         }
         Some(())
     }

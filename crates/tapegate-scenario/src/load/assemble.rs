@@ -148,8 +148,9 @@ impl Loader<'_> {
                 },
                 "override" => changes = Some(self.within(node, folder, Wanted::Any)),
                 name => {
-                    let words =
-                        format!("`{name}` beside `$include` has no effect; put it under `override`");
+                    let words = format!(
+                        "`{name}` beside `$include` has no effect; put it under `override`"
+                    );
                     self.findings.error(key.spot, words);
                 }
             }

@@ -11,7 +11,8 @@ use crate::yaml::NESTING_MAX;
 
 /// Reads a text that is one JSON value; `None` if it is none, which `findings` tells.
 pub(super) fn read(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
-    let mut reader = Reader { cursor: Cursor::new(text.as_bytes()).ok()?, lines: Lines::new(text, file) };
+    let mut reader =
+        Reader { cursor: Cursor::new(text.as_bytes()).ok()?, lines: Lines::new(text, file) };
     let node = reader.value(0).and_then(|node| reader.cursor.end().map(|()| node));
     match node {
         Ok(node) => Some(node),

@@ -13,7 +13,16 @@ use crate::yaml::Origin;
 
 /// What templates begin with; not variables even where they could be.
 const TEMPLATES: [&str; 11] = [
-    "args", "connection", "env", "fn", "phase", "prompt", "reply", "request", "resource", "tool",
+    "args",
+    "connection",
+    "env",
+    "fn",
+    "phase",
+    "prompt",
+    "reply",
+    "request",
+    "resource",
+    "tool",
     "uri",
 ];
 
@@ -97,7 +106,9 @@ fn variable(text: &str) -> Found<'_> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || TEMPLATES.contains(&name)
+    if name.is_empty()
+        || name.starts_with(|c: char| c.is_ascii_digit())
+        || TEMPLATES.contains(&name)
     {
         return Found::Other;
     }
@@ -114,8 +125,7 @@ fn variable(text: &str) -> Found<'_> {
     let close = rest.find(['}', '\n']).filter(|at| rest[*at..].starts_with('}'));
     let Some(close) = close else { return Found::Open };
     let words = &rest[..close];
-    let otherwise =
-        if sign == ":-" { Otherwise::Take(words) } else { Otherwise::Refuse(words) };
+    let otherwise = if sign == ":-" { Otherwise::Take(words) } else { Otherwise::Refuse(words) };
     Found::Variable { name, otherwise, bytes: end + 2 + close + 1 }
 }
 
@@ -131,9 +141,8 @@ fn unset<'t>(
         Otherwise::Take(value) => value,
         _ if quiet => "",
         Otherwise::Warn => {
-            let words = format!(
-                "the variable {name} is not set; for the text itself write `$${{{name}}}`"
-            );
+            let words =
+                format!("the variable {name} is not set; for the text itself write `$${{{name}}}`");
             findings.warning(spot, words);
             ""
         }
@@ -215,7 +224,9 @@ mod tests {
         let found: Vec<String> = found
             .into_list()
             .into_iter()
-            .map(|finding| format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.words))
+            .map(|finding| {
+                format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.words)
+            })
             .collect();
         assert_eq!(found, findings);
     }

@@ -9,7 +9,9 @@ pub(crate) fn duration_ns(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
         Value::Text(text) => text.trim(),
         Value::Number(text) => {
-            return Err(format!("a time needs a unit: `{text}ms`, `{text}s`, `{text}m` or `{text}h`"));
+            return Err(format!(
+                "a time needs a unit: `{text}ms`, `{text}s`, `{text}m` or `{text}h`"
+            ));
         }
         _ => return Err(format!("this must be a time, such as `5s`, but it is {}", node.kind())),
     };
@@ -39,7 +41,9 @@ pub(crate) fn bytes(node: &Node) -> Result<u64, String> {
         }
         _ => return Err(format!("this must be a number of bytes, but it is {}", node.kind())),
     };
-    let bad = || format!("`{text}` is no number of bytes; write a whole number, perhaps with `kb` or `mb`");
+    let bad = || {
+        format!("`{text}` is no number of bytes; write a whole number, perhaps with `kb` or `mb`")
+    };
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit = match text[end..].trim() {
         "" | "b" => 1,

@@ -38,7 +38,12 @@ impl Body {
 
 impl Reader<'_> {
     /// The result that `at` writes; `outer` says whether it is an error if `at` does not.
-    pub(super) fn result(&mut self, at: &Fields<'_>, outer: Option<&Fields<'_>>, body: &Body) -> Node {
+    pub(super) fn result(
+        &mut self,
+        at: &Fields<'_>,
+        outer: Option<&Fields<'_>>,
+        body: &Body,
+    ) -> Node {
         let mut entries: Vec<(Key, Node)> = Vec::new();
         for (key, node) in at.node.as_map().unwrap_or_default() {
             let Some(entry) = at.table.entry(&key.name) else { continue };

@@ -7,9 +7,7 @@ use super::response::{self, Tables};
 use super::{Fields, Reader, server};
 use crate::expect::Expectation;
 use crate::generate::Generator;
-use crate::model::{
-    About, Item, ItemKind, Logging, Response, Scenario, State, UnknownMethods,
-};
+use crate::model::{About, Item, ItemKind, Logging, Response, Scenario, State, UnknownMethods};
 use crate::node::{Node, Value};
 use crate::shape::{Table, language};
 

@@ -17,11 +17,7 @@ type Names = HashSet<(ItemKind, String)>;
 
 impl Reader<'_> {
     /// The baseline and the phases of a scenario of either form.
-    pub(super) fn states(
-        &mut self,
-        at: &Fields<'_>,
-        server: Option<Node>,
-    ) -> (State, Vec<Phase>) {
+    pub(super) fn states(&mut self, at: &Fields<'_>, server: Option<Node>) -> (State, Vec<Phase>) {
         self.check_forms(at);
         let (mut baseline, own) = match at.map("baseline", &language::BASELINE) {
             Some(inner) => self.within("baseline", |reader| {
@@ -106,7 +102,8 @@ impl Reader<'_> {
     /// The name of an item comes twice. For tools that is an attack worth having.
     fn twice(&mut self, kind: &Kind, name: &str, spot: Spot) {
         if kind.kind == ItemKind::Tool {
-            let words = format!("there is a tool `{name}` already; both are listed, the last is called");
+            let words =
+                format!("there is a tool `{name}` already; both are listed, the last is called");
             self.findings.warning(spot, words);
         } else {
             self.findings.error(spot, format!("there is {} `{name}` already", kind.word));
@@ -228,8 +225,10 @@ impl Reader<'_> {
             return;
         }
         let known = kind.of(state).iter().map(|item| item.name.as_str());
-        let hint = near(name, known).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-        self.findings.error(spot, format!("the baseline has no {} `{name}`{hint}", bare(kind.word)));
+        let hint =
+            near(name, known).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        self.findings
+            .error(spot, format!("the baseline has no {} `{name}`{hint}", bare(kind.word)));
     }
 
     fn advance(&mut self, at: &Fields<'_>) -> Advance {
@@ -249,9 +248,9 @@ impl Reader<'_> {
             let words = "`on_timeout` has no meaning without `timeout`";
             self.within("on_timeout", |reader| reader.findings.warning(node.spot, words));
         }
-        let matching = at.get("match").map(|node| {
-            self.within("match", |reader| When::read(node, reader.findings))
-        });
+        let matching = at
+            .get("match")
+            .map(|node| self.within("match", |reader| When::read(node, reader.findings)));
         Advance {
             on,
             count: at.whole("count").unwrap_or(1),

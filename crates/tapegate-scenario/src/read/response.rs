@@ -102,20 +102,13 @@ impl Reader<'_> {
         branches
     }
 
-    fn branch(
-        &mut self,
-        node: &Node,
-        outer: &Fields<'_>,
-        body: &Body,
-        tables: &Tables,
-    ) -> Branch {
+    fn branch(&mut self, node: &Node, outer: &Fields<'_>, body: &Body, tables: &Tables) -> Branch {
         let at = Fields::new(node, tables.branch);
         let when = at.get("when");
         let default = at.get("default");
         let (when, answer) = match (when, default) {
             (Some(when), None) => {
-                let when =
-                    self.within("when", |reader| When::read(when, reader.findings));
+                let when = self.within("when", |reader| When::read(when, reader.findings));
                 (Some(when), self.answer(&at, Some(outer), body, tables))
             }
             (None, Some(Node { value: Value::Bool(true), .. })) => {
@@ -166,13 +159,7 @@ impl Reader<'_> {
         plain.map(|_| Answer::Reply(self.reply(at, outer, body)))
     }
 
-    fn sequence(
-        &mut self,
-        node: &Node,
-        at: &Fields<'_>,
-        body: &Body,
-        tables: &Tables,
-    ) -> Answer {
+    fn sequence(&mut self, node: &Node, at: &Fields<'_>, body: &Body, tables: &Tables) -> Answer {
         let exhausted = match at.text("on_exhausted") {
             Some("cycle") => Exhausted::Cycle,
             Some("error") => Exhausted::Error,

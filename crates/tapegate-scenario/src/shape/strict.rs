@@ -30,7 +30,9 @@ pub fn beyond_001(node: &Node, shape: &Shape, findings: &mut Findings) {
                     Some(entry) if !entry.ours => findings
                         .within(&key.name, |findings| beyond_001(value, &entry.shape, findings)),
                     None if table.rest == Rest::Refuse => {}
-                    _ => findings.error(key.spot, format!("TJ-SPEC-001 has no `{}` here", key.name)),
+                    _ => {
+                        findings.error(key.spot, format!("TJ-SPEC-001 has no `{}` here", key.name))
+                    }
                 }
             }
         }

@@ -32,8 +32,10 @@ pub(super) fn settle(
             let first = own[*place].replace((key, node));
             let (second, _) = own[*place].as_ref().expect("just put there");
             let line = first.map_or(0, |(key, _)| key.spot.line);
-            let words =
-                format!("the key `{}` also stands in line {line}; the last one counts", second.name);
+            let words = format!(
+                "the key `{}` also stands in line {line}; the last one counts",
+                second.name
+            );
             findings.warning(second.spot, words);
             own.push(None);
         } else {
@@ -54,8 +56,9 @@ pub(super) fn settle(
 
 /// Whether no key comes twice, found out without any memory; not worth the while for long maps.
 fn is_short_and_distinct(entries: &[(Key, Node)]) -> bool {
-    let is_new =
-        |(at, (key, _)): (usize, &(Key, Node))| entries[..at].iter().all(|(k, _)| k.name != key.name);
+    let is_new = |(at, (key, _)): (usize, &(Key, Node))| {
+        entries[..at].iter().all(|(k, _)| k.name != key.name)
+    };
     entries.len() <= 16 && entries.iter().enumerate().all(is_new)
 }
 

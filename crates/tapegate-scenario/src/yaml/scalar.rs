@@ -16,7 +16,11 @@ pub(super) fn read(
     tag: Option<&Tag>,
 ) -> Result<Value, String> {
     let Some(tag) = tag else {
-        return if style == ScalarStyle::Plain { plain(text) } else { Ok(Value::Text(text.into())) };
+        return if style == ScalarStyle::Plain {
+            plain(text)
+        } else {
+            Ok(Value::Text(text.into()))
+        };
     };
     let is_text = tag.handle.is_empty() && tag.suffix == "!";
     if is_text || tag.is_yaml_core_schema() && tag.suffix == "str" {
@@ -69,9 +73,9 @@ fn number(text: &str) -> Result<Option<String>, String> {
                 return Ok(None);
             }
             let number = u128::from_str_radix(digits, radix);
-            return number.map(|number| Some(number.to_string())).map_err(|_| {
-                format!("`{text}` is too large; put it in quotes if it is text")
-            });
+            return number
+                .map(|number| Some(number.to_string()))
+                .map_err(|_| format!("`{text}` is too large; put it in quotes if it is text"));
         }
     }
     let (sign, rest) = match text.as_bytes() {
@@ -136,9 +140,34 @@ mod tests {
     #[test]
     fn what_only_looks_like_a_number_is_text() {
         for text in [
-            ".", "-", "+", "e3", "1e", "1e+", "1_000", "0x", "0xg", "-0x1", "1.2.3", "12:30", "0b1",
-            "1 2", "--1", "2026-11-15", "+.", ".e3", "yes", "no", "on", "off", "Y", "nULL", "inf",
-            "nan", "-.nan", "<<",
+            ".",
+            "-",
+            "+",
+            "e3",
+            "1e",
+            "1e+",
+            "1_000",
+            "0x",
+            "0xg",
+            "-0x1",
+            "1.2.3",
+            "12:30",
+            "0b1",
+            "1 2",
+            "--1",
+            "2026-11-15",
+            "+.",
+            ".e3",
+            "yes",
+            "no",
+            "on",
+            "off",
+            "Y",
+            "nULL",
+            "inf",
+            "nan",
+            "-.nan",
+            "<<",
         ] {
             assert_eq!(plain(text.into()), Ok(Value::Text(text.to_owned())), "{text}");
         }
