@@ -34,11 +34,11 @@ impl Problem {
     /// The problem that a reply with an error status tells of.
     pub(super) async fn of_reply(
         parts: &Parts,
-        body: Incoming,
+        mut body: Incoming,
         in_session: bool,
         bytes_max: usize,
     ) -> Self {
-        let body = match collect(body, bytes_max).await {
+        let body = match collect(&mut body, bytes_max).await {
             Ok(Collected::Whole(body)) => body.to_vec(),
             Ok(Collected::TooLarge(_)) | Err(_) => Vec::new(),
         };
