@@ -7,7 +7,7 @@ use http::header::{CONTENT_ENCODING, LOCATION};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Frame, Kind, same_id};
+use tapegate_core::frame::{Body, Frame, Kind, same_id};
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
@@ -194,7 +194,10 @@ impl Bridge {
         let text = headers::readable(&parts.headers, body);
         if !text.trim_ascii().is_empty() {
             self.deliver(Some(call), &text, false).await?;
-            return Ok(Answer::Here);
+            return match Frame::read(&text).body() {
+                Body::Garbage(_) => Err(Problem::of_no_message(parts)),
+                _ => Ok(Answer::Here),
+            };
         }
         // A server that only accepts a request may answer it on the stream it has for itself.
         match parts.status {

@@ -31,6 +31,17 @@ impl Problem {
         Self { words: words.to_string(), status: None, message: None }
     }
 
+    /// The problem that something answers in the place of a server that is none.
+    pub(super) fn of_no_message(parts: &Parts) -> Self {
+        let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
+        let status = parts.status;
+        Self::new(format!(
+            "the MCP server replied without an answer: {status} with a body{kind} that is no MCP \
+             message"
+        ))
+    }
+
     /// The problem that a reply with an error status tells of.
     pub(super) async fn of_reply(
         parts: &Parts,

@@ -17,11 +17,14 @@ use super::args::{Args, Format};
 use crate::exit::{Exit, Failure};
 use crate::views::report::Report;
 use crate::views::report::verify::fill;
-use crate::views::{json, junit, sarif, verified};
+use crate::views::{json, junit, sarif, verified, visible};
 use crate::{reporting, talk};
 
 /// How long a server has to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How much is said of why no server was heard.
+const WHY_CHARS_MAX: usize = 600;
 
 /// Verifies the tape and prints what was found.
 pub(super) fn run(
@@ -46,7 +49,10 @@ pub(super) fn run(
     watch(1, 1);
     match ended.map_err(refused)? {
         End::Signal(number) => Ok(Exit::of_signal(number)),
-        End::Unheard(why) => Err(Failure::new(Exit::Transport, why).into()),
+        End::Unheard(why) => {
+            // Whoever answers in a server's place has a say in these words.
+            Err(Failure::new(Exit::Transport, visible::inline(&why, WHY_CHARS_MAX)).into())
+        }
         End::Played => conclude(args, &verifier.finish(), clock, out),
     }
 }
