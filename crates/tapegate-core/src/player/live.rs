@@ -39,6 +39,8 @@ pub(super) struct Live {
     scenes_made: u32,
     /// Which scenes wait for a moment; those that wait no longer are left in.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When everything that still waits is said, because the client says no more.
+    hurry_ns: Option<u64>,
     /// Scenes by the id of their request.
     by_id: Map<IdKey, Vec<u32>>,
     /// What the client was asked: in which scene, by which recorded request.
@@ -125,6 +127,31 @@ impl Live {
     pub(super) fn is_busy(&self) -> bool {
         let due = |scene: &Scene| matches!(scene.wait, Wait::Until(_)) && !scene.answered;
         self.scenes.values().any(|scene| due(scene) && scene.id.is_some()) || self.behind.is_busy()
+    }
+
+    /// The client says no more: from `by_ns` on nothing waits. True if a request that is to be
+    /// answered would have waited longer.
+    pub(super) fn hurry(&mut self, by_ns: u64) -> bool {
+        self.hurry_ns = Some(by_ns);
+        let late = |scene: &Scene| matches!(scene.wait, Wait::Until(due) if due > by_ns);
+        let mut hurried = false;
+        for number in self.numbers(late) {
+            let Some(mut scene) = self.take(number) else { continue };
+            hurried |= scene.id.is_some() && !scene.answered;
+            scene.wait = Wait::Until(by_ns);
+            self.keep(scene);
+        }
+        hurried
+    }
+
+    /// Whether the client says no more.
+    pub(super) fn has_left(&self) -> bool {
+        self.hurry_ns.is_some()
+    }
+
+    /// When something is said that is due at `due_ns`.
+    pub(super) fn moment(&self, due_ns: u64) -> u64 {
+        self.hurry_ns.map_or(due_ns, |hurry_ns| due_ns.min(hurry_ns))
     }
 
     /// The scenes that wait for an answer of the client.

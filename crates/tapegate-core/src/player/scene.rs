@@ -156,7 +156,8 @@ impl Scene {
         while self.next != NONE {
             let slot = context.tape.index.slot(self.next);
             if slot.from == Side::Client {
-                if let Some((_, false)) = self.asked.iter().find(|asked| asked.0 == slot.pair) {
+                let asked = self.asked.iter().find(|asked| asked.0 == slot.pair);
+                if asked.is_some_and(|asked| !asked.1) && !live.has_left() {
                     self.wait = Wait::Reply(slot.pair, at.mono_ns.saturating_add(REPLY_NS_MAX));
                     return Ok(true);
                 }
@@ -164,7 +165,7 @@ impl Scene {
                 continue;
             }
             self.part(context.tape, &slot, act);
-            let due = self.due(&slot, context.options.pace);
+            let due = live.moment(self.due(&slot, context.options.pace));
             if due > at.mono_ns {
                 self.wait = Wait::Until(due);
                 return Ok(true);

@@ -21,6 +21,10 @@ const CODE_PARSE: i32 = -32700;
 const CODE_INVALID: i32 = -32600;
 const CODE_NO_METHOD: i32 = -32601;
 
+/// How long answers keep to the pace of the tape once the client says no more. It may still read,
+/// but no tape may have it wait for ever.
+const LEFT_NS_MAX: u64 = 5_000_000_000;
+
 /// One cue at one seat.
 pub(super) struct Turn<'a, 'b> {
     pub(super) context: Context<'a>,
@@ -150,8 +154,15 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// The client says no more: what waits for its word goes on without it.
+    /// The client says no more: what waits for its word goes on without it, and what has a long
+    /// time to come comes sooner.
     pub(super) fn left(&mut self) -> io::Result<()> {
+        if self.live.hurry(self.at.mono_ns.saturating_add(LEFT_NS_MAX)) {
+            self.desk.warn(format!(
+                "the client says no more, so what is not answered in {} s is answered then",
+                LEFT_NS_MAX / 1_000_000_000
+            ));
+        }
         for mut scene in self.live.take_unreplied() {
             scene.wait_no_longer(self.at, self.context.tape);
             self.play_on(scene)?;
