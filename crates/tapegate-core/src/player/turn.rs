@@ -45,7 +45,10 @@ impl Turn<'_, '_> {
             Body::Batch => self.batch(line)?,
             Body::Garbage(frame::Garbage::Empty) => {}
             Body::Garbage(garbage) => {
-                let words = format!("not a JSON-RPC message: {}", garbage.reason());
+                let words = match garbage {
+                    frame::Garbage::NotAnObject => garbage.reason(),
+                    _ => format!("not a JSON-RPC message: {}", garbage.reason()),
+                };
                 self.desk.warn(format!("the client has said something that is {words}"));
                 let answer = error_reply(b"null", CODE_PARSE, &words, "{\"by\":\"tapegate\"}");
                 (self.act)(Act::Say(&[&answer]));
