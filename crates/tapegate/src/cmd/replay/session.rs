@@ -24,7 +24,7 @@ use crate::talk;
 use crate::taping::SharedTape;
 use crate::upstream::Upstream;
 use crate::views::report::Report;
-use crate::views::report::replay::fill;
+use crate::views::report::replay::{break_off, fill};
 use crate::views::summary;
 use crate::wiring::{announce, client_ports, greet, listen};
 
@@ -125,22 +125,25 @@ fn conclude(
     cause: &Cause,
     clock: Clock,
 ) -> anyhow::Result<Exit> {
-    if let Some(error) = player.failure() {
-        let words = format!("cannot read on in `{}`: {error}", args.recording.display());
-        return Err(Failure::new(Exit::Io, words).into());
-    }
-    let summary = player.summary()?;
+    let summary = player.summary();
     if !args.quiet {
         talk::say(summary::text(&summary).trim_end());
     }
-    if let Some(deck) = deck {
-        copy::finish(player, deck).map_err(|error| Failure::new(Exit::Io, error))?;
-    }
+    let copied = deck.map_or(Ok(()), |deck| copy::finish(player, deck));
+    let broken = player.failure().map(|error| {
+        let words = format!("cannot read on in `{}`: {error}", args.recording.display());
+        Failure::new(Exit::Io, words)
+    });
     if !args.report.is_empty() {
         let mut report = report(args, &summary, clock);
+        broken.iter().for_each(|failure| break_off(&mut report, &failure.words));
         reporting::locate(&mut report);
         reporting::write_all(&report, &args.report)?;
     }
+    if let Some(failure) = broken {
+        return Err(failure.into());
+    }
+    copied.map_err(|error| Failure::new(Exit::Io, error))?;
     Ok(match cause {
         Cause::Signal(number) => Exit::of_signal(*number),
         Cause::Actor => Exit::Diverged,
