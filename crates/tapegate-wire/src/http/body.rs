@@ -74,7 +74,7 @@ impl Body for ReplyBody {
 /// How much of a body over the limit is read to tell what it was, beyond the limit.
 const DRAIN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long that may take.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
+const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a body is read on that is told to be longer: who has sent it is in its first bytes.
 const GLANCE_PATIENCE: Duration = Duration::from_millis(500);
 /// How much is read of it.

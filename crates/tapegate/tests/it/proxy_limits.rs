@@ -161,6 +161,22 @@ fn a_body_that_is_told_to_be_endless_is_refused_before_it_has_come() {
 }
 
 #[test]
+fn a_body_over_the_limit_that_stalls_is_refused_with_its_length() {
+    let (_server, recorders) = recorders();
+    let streams = recorders.each_ref().map(|recorder| {
+        let mut stream = begin(recorder.port, "Content-Length: 5000");
+        stream.write_all(ENDLESS.as_bytes()).unwrap();
+        stream
+    });
+    streams.into_iter().for_each(refused);
+    for recorder in recorders {
+        let anomalies = anomalies(&recorder);
+        assert!(anomalies.contains("\"bytes\":5000"), "{anomalies}");
+        recorder.end();
+    }
+}
+
+#[test]
 fn a_body_that_never_ends_is_refused_and_the_connection_closed() {
     let (_server, recorders) = recorders();
     for recorder in recorders {
