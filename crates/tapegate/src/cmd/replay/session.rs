@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tapegate_core::actor::Actor;
-use tapegate_core::player::{Notice, Options, Player, Summary};
+use tapegate_core::player::{Notice, Options, Player};
 use tapegate_store::loaded::Loaded;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
@@ -135,7 +135,8 @@ fn conclude(
         Failure::new(Exit::Io, words)
     });
     if !args.report.is_empty() {
-        let mut report = report(args, &summary, clock);
+        let report = Report::new("replay", &args.recording, clock.now());
+        let mut report = fill(&summary, &Teller::new(args).divergence(), report);
         broken.iter().for_each(|failure| break_off(&mut report, &failure.words));
         reporting::locate(&mut report);
         reporting::write_all(&report, &args.report)?;
@@ -153,19 +154,4 @@ fn conclude(
         }
         _ => Exit::Ok,
     })
-}
-
-/// What came of the replay, for machines.
-fn report(args: &Args, summary: &Summary, clock: Clock) -> Report {
-    // The monotonic reading counts from the start.
-    let now = clock.now();
-    let report = Report {
-        command: "replay",
-        tape: args.recording.clone(),
-        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
-        duration_ms: now.mono_ns / 1_000_000,
-        counts: Vec::new(),
-        suites: Vec::new(),
-    };
-    fill(summary, &Teller::new(args).divergence(), report)
 }

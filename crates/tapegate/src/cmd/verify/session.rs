@@ -66,7 +66,7 @@ fn link(args: &Args) -> LinkOptions {
 
 /// Prints what was found, writes it down, and finds the exit code.
 fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let mut report = report(args, found, clock);
+    let mut report = fill(found, Report::new("verify", &args.recording, clock.now()));
     if !args.report.is_empty() || args.format != Format::Text {
         reporting::locate(&mut report);
     }
@@ -89,21 +89,6 @@ fn print(args: &Args, found: &Found, out: &mut dyn Write) -> std::io::Result<()>
     }
     let between = if changes.is_empty() { "" } else { "\n" };
     write!(out, "{between}{}", verified::summary(found))
-}
-
-/// What was found, for machines.
-fn report(args: &Args, found: &Found, clock: Clock) -> Report {
-    // The monotonic reading counts from the start.
-    let now = clock.now();
-    let report = Report {
-        command: "verify",
-        tape: args.recording.clone(),
-        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
-        duration_ms: now.mono_ns / 1_000_000,
-        counts: Vec::new(),
-        suites: Vec::new(),
-    };
-    fill(found, report)
 }
 
 fn refused(error: VerifyError) -> Failure {
