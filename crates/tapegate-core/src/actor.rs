@@ -18,6 +18,8 @@ pub enum Cue<'a> {
     Taken {
         /// Whether more than one client may speak here.
         shared: bool,
+        /// Whether each answer travels on a stream of its own, as by HTTP, and not all on one pipe.
+        streams: bool,
     },
     /// The client has said something: one line, without its end.
     Said(&'a [u8]),
@@ -34,6 +36,13 @@ pub enum Cue<'a> {
     BehindGone {
         /// Why.
         why: &'a str,
+    },
+    /// An errand is done.
+    Done {
+        /// Which one.
+        ticket: u64,
+        /// What came of it, or why nothing did.
+        outcome: Result<&'a [u8], &'a str>,
     },
     /// The moment that [`Actor::due`] named has come.
     Due,
@@ -60,9 +69,66 @@ pub enum Act<'a> {
     Part(&'a [u8]),
     /// Say this to the server behind, which is started if it is not running.
     Ask(&'a [&'a [u8]]),
+    /// Send bytes that need not be a message, as they are. With a request they are a part of the body
+    /// that answers it; without one, of what the client is told besides. On a pipe nothing else is
+    /// sent before they end.
+    Raw {
+        /// The id of the request.
+        about: Option<&'a [u8]>,
+        /// The bytes.
+        bytes: &'a [u8],
+        /// Whether this is the end: of the line, of the body, of the event.
+        ends: bool,
+    },
+    /// Have something done elsewhere; [`Cue::Done`] says what came of it.
+    Run {
+        /// What it is known by.
+        ticket: u64,
+        /// What is to be done.
+        errand: Errand<'a>,
+    },
+    /// Leave the client: its connection is closed, and nothing more is heard of it.
+    Leave {
+        /// Whether what was said and not yet sent is lost, and the connection broken rather than closed.
+        abrupt: bool,
+    },
     /// End everything, at every seat: nothing more is read, and once [`Actor::busy`] is over, or
     /// its time is up, the wire ends.
     Stop,
+}
+
+/// Something that is done elsewhere for an actor.
+#[derive(Debug, Clone, Copy)]
+pub struct Errand<'a> {
+    /// Who does it.
+    pub by: Helper<'a>,
+    /// What it is told.
+    pub body: &'a [u8],
+    /// How much it may say, in bytes.
+    pub bytes_max: usize,
+    /// How long it may take, in nanoseconds.
+    pub timeout_ns: u64,
+}
+
+/// Who does an errand.
+#[derive(Debug, Clone, Copy)]
+pub enum Helper<'a> {
+    /// A server that is sent a POST of JSON.
+    Http {
+        /// Where.
+        url: &'a str,
+        /// Headers besides those that must be.
+        headers: &'a [(String, String)],
+    },
+    /// A program that is started, without a shell, and told on its standard input.
+    Command {
+        /// The program and its arguments.
+        argv: &'a [String],
+        /// Variables besides our own.
+        env: &'a [(String, String)],
+        /// Where it is started.
+        folder: Option<&'a str>,
+    },
 }
 
 /// Something that plays the server for any number of clients.

@@ -215,7 +215,7 @@ impl Player {
         cue: Cue<'_>,
         act: &mut dyn FnMut(Act<'_>),
     ) -> io::Result<()> {
-        if let Cue::Taken { shared } = cue {
+        if let Cue::Taken { shared, .. } = cue {
             self.sessions += 1;
             self.seats.insert(seat, Live::new(self.sessions, shared));
             return Ok(());
@@ -231,7 +231,8 @@ impl Player {
             act,
         };
         match cue {
-            Cue::Taken { .. } => Ok(()),
+            // A player runs no errands.
+            Cue::Taken { .. } | Cue::Done { .. } => Ok(()),
             Cue::Said(line) => turn.said(line),
             Cue::TooLarge { message, bytes_max } => turn.too_large(&message, bytes_max),
             Cue::Behind(line) => {

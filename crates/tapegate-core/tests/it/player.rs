@@ -162,12 +162,18 @@ fn play(book: &str) -> String {
                 }
                 Act::Part(id) => format!("part {}", String::from_utf8_lossy(id)),
                 Act::Ask(parts) => format!("ask {}", String::from_utf8_lossy(&parts.concat())),
+                Act::Raw { .. } | Act::Run { .. } | Act::Leave { .. } => unreachable!(),
                 Act::Stop => "stop".to_owned(),
             };
             writeln!(out.borrow_mut(), "<< {} {line}", seat.0).unwrap();
         };
         if seats.insert(seat) {
-            player.handle(at, seat, Cue::Taken { shared: rest == "shared" }, &mut act);
+            player.handle(
+                at,
+                seat,
+                Cue::Taken { shared: rest == "shared", streams: false },
+                &mut act,
+            );
         }
         let cue = match rest.split_once(' ').unwrap_or((rest, "")) {
             ("shared", _) => continue,

@@ -145,7 +145,9 @@ fn replay(recorded: &Conversation, words: &str) -> (Conversation, u64) {
         if let Some(text) = text {
             happened.borrow_mut().push((Side::Client, text.to_owned()));
         }
-        let cue = text.map_or(Cue::Taken { shared: false }, |text| Cue::Said(text.as_bytes()));
+        let cue = text.map_or(Cue::Taken { shared: false, streams: false }, |text| {
+            Cue::Said(text.as_bytes())
+        });
         player.handle(at, seat, cue, &mut |act| {
             if let Act::Say(parts) | Act::Tell { parts, .. } = act {
                 let text = String::from_utf8(parts.concat()).unwrap();

@@ -93,6 +93,7 @@ impl<'d> Desk<'d> {
             Act::Part(id) if *streams => address::add(out, id, &[]),
             Act::Part(_) => {}
             Act::Ask(parts) => drop(ask.add(parts)),
+            Act::Raw { .. } | Act::Run { .. } | Act::Leave { .. } => {}
             Act::Stop => stop = true,
         });
         if stop {

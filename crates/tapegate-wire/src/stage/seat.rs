@@ -69,7 +69,7 @@ impl<'d> Seat<'d> {
         let at = self.desk.now();
         // Clients that share a seat are only told apart by what they ask.
         self.desk.addresses = shared;
-        self.desk.feed(at, Cue::Taken { shared });
+        self.desk.feed(at, Cue::Taken { shared, streams: self.desk.streams });
         loop {
             if let Err(error) = self.work() {
                 return Cause::Tape(error);

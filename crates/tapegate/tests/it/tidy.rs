@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("tapegate-core", &[]),
     ("tapegate-policy", &["tapegate-core"]),
+    ("tapegate-scenario", &["tapegate-core"]),
     ("tapegate-store", &["tapegate-core"]),
     ("tapegate-wire", &["tapegate-core"]),
     ("tapegate-agents", &["tapegate-core"]),
@@ -17,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "tapegate-core",
             "tapegate-policy",
+            "tapegate-scenario",
             "tapegate-store",
             "tapegate-wire",
             "tapegate-agents",
@@ -30,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const MAY_NOT_USE: &[(&str, &[&str])] = &[
     ("tapegate-core", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-policy", &["tokio", "hyper", "rustix", "flate2"]),
+    ("tapegate-scenario", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-store", &["tokio", "hyper"]),
     ("tapegate-agents", &["tokio", "hyper"]),
 ];

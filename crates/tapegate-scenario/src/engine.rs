@@ -1,0 +1,1 @@
+//! A scenario in the role of the server.

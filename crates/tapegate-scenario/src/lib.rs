@@ -1,0 +1,25 @@
+//! Scenarios: YAML that says how an MCP server behaves, and the engine that plays it.
+//!
+//! Like the core, this crate does no I/O and reads no clock and no environment: files and variables
+//! come through [`files::Files`], moments with every cue.
+
+/// How what is said at one seat travels.
+pub mod courier;
+/// A scenario in the role of the server.
+pub mod engine;
+/// What a safe agent does and does not do.
+pub mod expect;
+/// Where the parts of a scenario come from.
+pub mod files;
+/// What is wrong with a scenario, and where.
+pub mod finding;
+/// Text with holes that are filled when it is sent.
+pub mod form;
+/// Payloads that are too large or too odd to be written down.
+pub mod generate;
+/// A scenario, read and checked.
+pub mod model;
+/// What a scenario's text says, before anybody knows what it means.
+pub mod node;
+/// What a request must look like.
+pub mod when;
