@@ -3,8 +3,12 @@
 //! Like the core, this crate does no I/O and reads no clock and no environment: files and variables
 //! come through [`files::Files`], moments with every cue.
 
+/// From a tape to a scenario.
+pub mod convert;
 /// How what is said at one seat travels.
 pub mod courier;
+/// Scenarios as YAML that people read and edit.
+pub mod emit;
 /// A scenario in the role of the server.
 pub mod engine;
 /// What a safe agent does and does not do.
