@@ -13,9 +13,13 @@ pub use judge::{Judge, Outcome, Ruling, Seen, Verdict};
 pub use sighting::Sighting;
 pub use test::Test;
 
+use crate::node::Spot;
+
 /// One thing that a safe agent does, or does not do.
 #[derive(Debug, Clone)]
 pub struct Expectation {
+    /// Where it stands.
+    pub spot: Spot,
     /// A short name: `no-key-leaves`.
     pub id: String,
     /// What is expected, in a sentence.

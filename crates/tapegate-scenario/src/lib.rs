@@ -5,8 +5,12 @@
 
 /// How a server behaves: reading `behavior`.
 pub mod behave;
+/// From a tape to a scenario.
+pub mod convert;
 /// How what is said at one seat travels.
 pub mod courier;
+/// Scenarios as YAML that people read and edit.
+pub mod emit;
 /// A scenario in the role of the server.
 pub mod engine;
 /// What a safe agent does and does not do.

@@ -46,6 +46,7 @@ impl Expectation {
             .map(|after| findings.within("after", |findings| Sighting::read(after, findings)));
         let id = id?;
         Some(Self {
+            spot: node.spot,
             title: text(node, "title", findings).unwrap_or_else(|| id.clone()),
             id,
             severity: severity(node, findings),
