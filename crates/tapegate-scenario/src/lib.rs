@@ -3,12 +3,19 @@
 //! Like the core, this crate does no I/O and reads no clock and no environment: files and variables
 //! come through [`files::Files`], moments with every cue.
 
+/// How a server behaves: reading `behavior`.
+pub mod behave;
+/// From a tape to a scenario.
+pub mod convert;
 /// How what is said at one seat travels.
 pub mod courier;
+/// Scenarios as YAML that people read and edit.
+pub mod emit;
 /// A scenario in the role of the server.
 pub mod engine;
 /// What a safe agent does and does not do.
 pub mod expect;
+mod field;
 /// Where the parts of a scenario come from.
 pub mod files;
 /// What is wrong with a scenario, and where.

@@ -14,7 +14,7 @@ pub(crate) mod verify;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_core::time::{At, SubSecond, write_rfc3339};
 
 use super::{json, junit, sarif};
 
@@ -113,6 +113,19 @@ impl From<&'static Rule> for Cow<'static, Rule> {
 }
 
 impl Report {
+    /// A report with nothing in it yet, of a run that ends `now`: the monotonic clock counts from
+    /// its start.
+    pub(crate) fn new(command: &'static str, tape: &Path, now: At) -> Self {
+        Self {
+            command,
+            tape: tape.to_owned(),
+            started_us: now.wall_us - (now.mono_ns / 1000) as i64,
+            duration_ms: now.mono_ns / 1_000_000,
+            counts: Vec::new(),
+            suites: Vec::new(),
+        }
+    }
+
     /// Whether nothing failed.
     pub(crate) fn is_ok(&self) -> bool {
         self.cases().all(|case| case.outcome != Outcome::Failed)

@@ -47,6 +47,24 @@ static UNUSED: Rule = Rule::new(
     "See whether the client still does all that it did.",
 );
 
+static TAPE_BROKEN: Rule = Rule {
+    id: "tape-broken",
+    text: "The tape could not be read on while it was played.",
+    help: "Leave a tape alone while it is played, or replay a copy.",
+};
+
+/// Adds that the tape could not be read on, for the reason given.
+pub(crate) fn break_off(report: &mut Report, why: &str) {
+    let case = Case {
+        name: "the tape".to_owned(),
+        outcome: Outcome::Failed,
+        rule: Some(&TAPE_BROKEN),
+        message: why.to_owned(),
+        ..Case::default()
+    };
+    report.suites.push(Suite { name: "tape".to_owned(), cases: vec![case] });
+}
+
 /// Fills `report` with what came of a replay.
 pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -> Report {
     let teller = &Teller { palette: Palette::Plain, ..*teller };
