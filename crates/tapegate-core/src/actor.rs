@@ -141,4 +141,11 @@ pub trait Actor {
 
     /// Whether something is still to be said at the seat without the client saying more.
     fn busy(&self, seat: Seat) -> bool;
+
+    /// How many bytes it holds back at the seat. A client for whom too much waits is not heard, while
+    /// the moments that the actor wants to be woken at still come.
+    fn backlog(&self, seat: Seat) -> usize {
+        let _ = seat;
+        0
+    }
 }

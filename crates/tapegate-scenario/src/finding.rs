@@ -57,6 +57,12 @@ impl Findings {
         self.list.iter().any(|finding| finding.severity == Severity::Error)
     }
 
+    /// Whether something that stands there is known to be wrong, so that it need not be said twice.
+    pub fn has_error_at(&self, spot: Spot) -> bool {
+        let is_it = |one: &Finding| one.severity == Severity::Error && one.spot == spot;
+        spot.line > 0 && self.list.iter().any(is_it)
+    }
+
     /// The findings, in the order of the text.
     pub fn into_list(mut self) -> Vec<Finding> {
         self.list.sort_by_key(|finding| finding.spot);

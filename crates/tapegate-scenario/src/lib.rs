@@ -3,6 +3,8 @@
 //! Like the core, this crate does no I/O and reads no clock and no environment: files and variables
 //! come through [`files::Files`], moments with every cue.
 
+/// How a server behaves: reading `behavior`.
+pub mod behave;
 /// From a tape to a scenario.
 pub mod convert;
 /// How what is said at one seat travels.
@@ -13,6 +15,7 @@ pub mod emit;
 pub mod engine;
 /// What a safe agent does and does not do.
 pub mod expect;
+mod field;
 /// Where the parts of a scenario come from.
 pub mod files;
 /// What is wrong with a scenario, and where.

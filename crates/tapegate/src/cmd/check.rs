@@ -85,11 +85,7 @@ fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
         severity: Severity::Error,
         words: words.to_owned(),
     }));
-    if source.is_cut_off() {
-        let words =
-            "the compressed tape was cut off; everything up to its last flush was read".to_owned();
-        findings.push(Finding { line: 0, severity: Severity::Warning, words });
-    }
+    findings.extend(source.findings());
     let beside = writer::beside(path);
     if beside.exists() {
         let words = format!("what was no message lies in `{}`", beside.display());

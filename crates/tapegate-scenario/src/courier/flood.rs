@@ -1,0 +1,75 @@
+//! One message, many times.
+
+use tapegate_core::actor::Act;
+use tapegate_core::time::At;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// One message, many times.
+#[derive(Debug)]
+pub(super) struct Flood {
+    pub(super) message: Box<[u8]>,
+    /// The request that it is because of.
+    pub(super) about: Option<Box<[u8]>>,
+    pub(super) from_ns: u64,
+    /// How often a second; all at once, if it is not said.
+    pub(super) per_second: Option<u32>,
+    /// How often at all; for ever, if it is not said.
+    pub(super) times: Option<u64>,
+    /// How often it was sent, or let go.
+    pub(super) next: u64,
+    /// Whether it must not be read as a message on its way.
+    pub(super) raw: bool,
+}
+
+impl Flood {
+    /// When the next one goes.
+    pub(super) fn due_ns(&self) -> u64 {
+        let Some(rate) = self.per_second else { return self.from_ns };
+        let after = u128::from(self.next) * u128::from(SECOND_NS) / u128::from(rate.max(1));
+        self.from_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
+    }
+
+    /// How much room it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.message.len()
+    }
+
+    /// Sends what is due and fits into `budget`; whether that was all.
+    pub(super) fn send(
+        &mut self,
+        at: At,
+        budget: &mut usize,
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> bool {
+        self.let_go(at);
+        while !self.is_over() && *budget > 0 && self.due_ns() <= at.mono_ns {
+            match &self.about {
+                _ if self.raw => act(Act::Raw { about: None, bytes: &self.message, ends: true }),
+                Some(about) => act(Act::Tell { about, parts: &[&self.message] }),
+                None => act(Act::Say(&[&self.message])),
+            }
+            *budget = budget.saturating_sub(self.message.len() + 1);
+            self.next += 1;
+        }
+        self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        self.times.is_some_and(|times| self.next >= times)
+    }
+
+    /// A client that reads too slowly is owed the last second, and no more.
+    fn let_go(&mut self, at: At) {
+        let Some(rate) = self.per_second else { return };
+        let before = at.mono_ns.saturating_sub(self.from_ns).saturating_sub(SECOND_NS);
+        let owed = u128::from(before) * u128::from(rate) / u128::from(SECOND_NS);
+        self.next = self.next.max(u64::try_from(owed).unwrap_or(u64::MAX));
+    }
+}
+
+/// How many fit into a time at a rate.
+pub(super) fn times(per_second: u32, duration_ns: u64) -> u64 {
+    let times = u128::from(duration_ns) * u128::from(per_second);
+    u64::try_from(times.div_ceil(u128::from(SECOND_NS))).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,122 @@
+//! What is under way to a client, or waits for its turn on a pipe.
+
+use tapegate_core::actor::Act;
+use tapegate_core::time::At;
+
+use super::PIECE_BYTES;
+use super::parcel::Parcel;
+
+/// Something that does not go at once.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// The request it belongs to.
+    pub(super) about: Option<Box<[u8]>>,
+    pub(super) load: Load,
+    /// What the answer is known by, if it is one.
+    pub(super) ticket: Option<u64>,
+    /// How much room it takes.
+    pub(super) bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum Load {
+    /// A message that goes as a whole once it is its turn.
+    Message(Box<[u8]>),
+    /// Bytes that go piece by piece.
+    Raw(Raw),
+}
+
+/// Bytes that go piece by piece.
+#[derive(Debug)]
+pub(super) struct Raw {
+    pub(super) parcel: Parcel,
+    pub(super) pace: Pace,
+    /// When the next piece goes.
+    pub(super) due_ns: u64,
+    /// Whether the last piece ends the line.
+    pub(super) ends: bool,
+    /// Whether the first piece has gone.
+    pub(super) begun: bool,
+}
+
+/// How fast bytes go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) chunk_bytes: usize,
+    pub(super) delay_ns: u64,
+}
+
+impl Pace {
+    /// As fast as they are taken.
+    pub(super) const FULL: Self = Self { chunk_bytes: PIECE_BYTES, delay_ns: 0 };
+}
+
+impl Line {
+    /// When it wants to be sent.
+    pub(super) fn due_ns(&self) -> u64 {
+        match &self.load {
+            Load::Message(_) => 0,
+            Load::Raw(raw) => raw.due_ns,
+        }
+    }
+
+    /// Whether some of it has gone.
+    pub(super) fn has_begun(&self) -> bool {
+        matches!(&self.load, Load::Raw(raw) if raw.begun)
+    }
+
+    /// Ends it where it is.
+    pub(super) fn cut_short(&mut self) {
+        if let Load::Raw(raw) = &mut self.load {
+            (raw.parcel, raw.due_ns, raw.ends) = (Parcel::default(), 0, true);
+        }
+    }
+
+    /// Sends what is due and fits into `budget`; whether that was all.
+    pub(super) fn send(
+        &mut self,
+        at: At,
+        budget: &mut usize,
+        piece: &mut Vec<u8>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> bool {
+        let about = self.about.as_deref();
+        match &mut self.load {
+            Load::Message(text) => {
+                *budget = budget.saturating_sub(text.len());
+                match about.filter(|_| self.ticket.is_none()) {
+                    Some(about) => act(Act::Tell { about, parts: &[text] }),
+                    None => act(Act::Say(&[text])),
+                }
+                true
+            }
+            Load::Raw(raw) => raw.send(at, about, budget, piece, act),
+        }
+    }
+}
+
+impl Raw {
+    fn send(
+        &mut self,
+        at: At,
+        about: Option<&[u8]>,
+        budget: &mut usize,
+        piece: &mut Vec<u8>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) -> bool {
+        while self.due_ns <= at.mono_ns && *budget > 0 {
+            self.parcel.take(self.pace.chunk_bytes.clamp(1, PIECE_BYTES), piece);
+            self.begun = true;
+            let over = self.parcel.left() == 0;
+            act(Act::Raw { about, bytes: piece, ends: over && self.ends });
+            if over {
+                return true;
+            }
+            *budget = budget.saturating_sub(piece.len());
+            if self.pace.delay_ns > 0 {
+                self.due_ns = at.mono_ns.saturating_add(self.pace.delay_ns);
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,89 @@
+//! Bytes that are made as they are sent.
+
+/// Bytes, some of them many times over, so that a great many take little room.
+#[derive(Debug, Default)]
+pub(super) struct Parcel {
+    runs: Vec<Run>,
+    /// The run that is being sent, and how much of it was.
+    run: usize,
+    sent: usize,
+    left: usize,
+}
+
+/// The same bytes, so many times.
+#[derive(Debug)]
+struct Run {
+    unit: Box<[u8]>,
+    bytes: usize,
+}
+
+impl Parcel {
+    /// Bytes as they are.
+    pub(super) fn of(parts: &[&[u8]]) -> Self {
+        Self::default().and(parts.concat(), 1)
+    }
+
+    /// The same bytes `times` over, behind all the others.
+    pub(super) fn and(mut self, unit: Vec<u8>, times: usize) -> Self {
+        let bytes = unit.len().saturating_mul(times);
+        if bytes > 0 {
+            self.left = self.left.saturating_add(bytes);
+            self.runs.push(Run { unit: unit.into(), bytes });
+        }
+        self
+    }
+
+    /// How much is to be sent.
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// How much room it takes.
+    pub(super) fn kept(&self) -> usize {
+        self.runs.iter().map(|run| run.unit.len()).sum()
+    }
+
+    /// Takes up to `bytes_max` bytes, in place of what `out` holds.
+    pub(super) fn take(&mut self, bytes_max: usize, out: &mut Vec<u8>) {
+        out.clear();
+        while out.len() < bytes_max {
+            let Some(run) = self.runs.get(self.run) else { break };
+            let start = self.sent % run.unit.len();
+            let count = (run.unit.len() - start).min(bytes_max - out.len());
+            out.extend_from_slice(&run.unit[start..start + count]);
+            self.sent += count;
+            if self.sent >= run.bytes {
+                (self.run, self.sent) = (self.run + 1, 0);
+            }
+        }
+        self.left -= out.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn pieces_of_any_size_make_the_whole(
+            runs in proptest::collection::vec(("[a-z]{0,5}", 0usize..5), 0..5),
+            sizes in proptest::collection::vec(1usize..9, 1..20),
+        ) {
+            let mut parcel = Parcel::default();
+            let mut whole = String::new();
+            for (unit, times) in &runs {
+                parcel = parcel.and(unit.clone().into_bytes(), *times);
+                whole.push_str(&unit.repeat(*times));
+            }
+            let (mut got, mut piece) = (Vec::new(), Vec::new());
+            for size in sizes.iter().cycle().take(200) {
+                proptest::prop_assert_eq!(parcel.left(), whole.len() - got.len());
+                parcel.take(*size, &mut piece);
+                proptest::prop_assert!(piece.len() <= *size);
+                got.extend_from_slice(&piece);
+            }
+            proptest::prop_assert_eq!(got, whole.into_bytes());
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Payloads that are JSON.
+
+use tapegate_core::json::write_str;
+
+/// A value deep inside of others.
+#[derive(Debug)]
+pub(super) struct Nested {
+    pub(super) depth: usize,
+    pub(super) structure: Structure,
+    /// The key, as JSON.
+    pub(super) key: Vec<u8>,
+    /// What is inside, as JSON.
+    pub(super) inner: Vec<u8>,
+}
+
+/// What values are nested in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Structure {
+    Object,
+    Array,
+    /// In both by turns, an object outside.
+    Mixed,
+}
+
+/// Many notifications in one array.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) count: usize,
+    /// The notification.
+    pub(super) message: Vec<u8>,
+}
+
+/// An object with one key many times.
+#[derive(Debug)]
+pub(super) struct RepeatedKeys {
+    pub(super) count: usize,
+    pub(super) key_length: usize,
+    /// The value, as JSON.
+    pub(super) value: Vec<u8>,
+}
+
+impl Nested {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        for level in 0..self.depth {
+            if self.is_object(level) {
+                out.push(b'{');
+                out.extend_from_slice(&self.key);
+                out.push(b':');
+            } else {
+                out.push(b'[');
+            }
+        }
+        out.extend_from_slice(&self.inner);
+        for level in (0..self.depth).rev() {
+            out.push(if self.is_object(level) { b'}' } else { b']' });
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let objects = match self.structure {
+            Structure::Object => self.depth,
+            Structure::Array => 0,
+            Structure::Mixed => self.depth.div_ceil(2),
+        };
+        let keys = objects.saturating_mul(self.key.len() + 1);
+        self.depth.saturating_mul(2).saturating_add(keys).saturating_add(self.inner.len())
+    }
+
+    fn is_object(&self, level: usize) -> bool {
+        match self.structure {
+            Structure::Object => true,
+            Structure::Array => false,
+            Structure::Mixed => level.is_multiple_of(2),
+        }
+    }
+}
+
+impl Batch {
+    pub(super) fn new(count: usize, method: &str, params: Option<Vec<u8>>) -> Self {
+        let mut message = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
+        write_str(&mut message, method);
+        if let Some(params) = params {
+            message.extend_from_slice(b",\"params\":");
+            message.extend_from_slice(&params);
+        }
+        message.push(b'}');
+        Self { count, message }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
+        for index in 0..self.count {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(&self.message);
+        }
+        out.push(b']');
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.count.saturating_mul(self.message.len() + 1).saturating_add(1)
+    }
+}
+
+impl RepeatedKeys {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for index in 0..self.count {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.push(b'"');
+            out.resize(out.len() + self.key_length, b'k');
+            out.extend_from_slice(b"\":");
+            out.extend_from_slice(&self.value);
+        }
+        out.push(b'}');
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let entry = self.key_length.saturating_add(self.value.len()).saturating_add(4);
+        self.count.saturating_mul(entry).saturating_add(1)
+    }
+}

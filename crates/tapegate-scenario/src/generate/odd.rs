@@ -1,0 +1,187 @@
+//! Payloads that are text, or not even that.
+
+use super::random::Random;
+
+/// Characters or bytes without a meaning.
+#[derive(Debug)]
+pub(super) struct Garbage {
+    pub(super) bytes: usize,
+    pub(super) charset: Charset,
+    pub(super) seed: u64,
+}
+
+/// What garbage is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Charset {
+    /// What can be printed.
+    Ascii,
+    /// Characters of one to four bytes.
+    Utf8,
+    /// Any bytes.
+    Binary,
+    Numeric,
+    Alphanumeric,
+}
+
+/// Text full of characters that deceive.
+#[derive(Debug)]
+pub(super) struct Spam {
+    /// How long it is at most; it is shorter by less than one character.
+    pub(super) bytes: usize,
+    pub(super) category: Category,
+    /// The text that it is put into: behind each character, as evenly as may be.
+    pub(super) carrier: String,
+    pub(super) seed: u64,
+}
+
+/// How characters deceive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Category {
+    ZeroWidth,
+    Rtl,
+    Homoglyph,
+    Combining,
+    Emoji,
+}
+
+/// Text that commands a terminal.
+#[derive(Debug)]
+pub(super) struct Ansi {
+    /// What it commands, by turns.
+    pub(super) sequences: Vec<Sequence>,
+    pub(super) count: usize,
+    /// The title, the target of links, and what is shown at the end.
+    pub(super) payload: String,
+    pub(super) seed: u64,
+}
+
+/// A command to a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sequence {
+    CursorMove,
+    Color,
+    Title,
+    Hyperlink,
+    Clear,
+}
+
+const ALPHANUMERIC: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+impl Garbage {
+    pub(super) fn is_binary(&self) -> bool {
+        self.charset == Charset::Binary
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut random = Random::new(self.seed);
+        let end = out.len() + self.bytes;
+        out.reserve(self.bytes);
+        while out.len() < end {
+            match self.charset {
+                Charset::Ascii => out.push(b' ' + random.below(95) as u8),
+                Charset::Binary => {
+                    let left = (end - out.len()).min(8);
+                    out.extend_from_slice(&random.next().to_le_bytes()[..left]);
+                }
+                Charset::Numeric => out.push(b'0' + random.below(10) as u8),
+                Charset::Alphanumeric => out.push(ALPHANUMERIC[random.below(ALPHANUMERIC.len())]),
+                Charset::Utf8 => {
+                    let found = character(&mut random, end - out.len());
+                    out.extend_from_slice(found.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// A character of no more than so many bytes.
+fn character(random: &mut Random, bytes_max: usize) -> char {
+    let (start, end) = match random.below(bytes_max.min(4)) {
+        0 => (0x20, 0x7f),
+        1 => (0xa0, 0x800),
+        2 => (0x800, 0xd800),
+        _ => (0x1_0000, 0x11_0000),
+    };
+    char::from_u32(start + random.below((end - start) as usize) as u32).unwrap_or('?')
+}
+
+impl Spam {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut random = Random::new(self.seed);
+        let end = out.len() + self.bytes;
+        let mut carrier = self.carrier.chars();
+        let places = self.carrier.chars().count().max(1);
+        let each = self.bytes.saturating_sub(self.carrier.len()) / places;
+        for place in 0..places {
+            let letter = carrier.next();
+            if let Some(letter) = letter.filter(|letter| out.len() + letter.len_utf8() <= end) {
+                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            // What does not divide goes behind the last, and the rest of the carrier must fit.
+            let room = if place + 1 == places { end } else { (out.len() + each).min(end) };
+            self.fill(&mut random, out, room);
+        }
+    }
+
+    fn fill(&self, random: &mut Random, out: &mut Vec<u8>, end: usize) {
+        while let Some(found) = random.pick(self.category.characters()) {
+            if out.len() + found.len_utf8() > end {
+                return;
+            }
+            out.extend_from_slice(found.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+}
+
+impl Category {
+    fn characters(self) -> &'static [char] {
+        match self {
+            Self::ZeroWidth => &['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}'],
+            // Overrides and isolates, and letters that they turn round.
+            Self::Rtl => {
+                &['\u{202e}', '\u{202b}', '\u{2067}', '\u{200f}', 'א', 'ב', 'ג', 'ش', 'ع', 'ق']
+            }
+            // Cyrillic and Greek that look Latin.
+            Self::Homoglyph => &[
+                'а', 'с', 'е', 'о', 'р', 'х', 'у', 'і', 'ѕ', 'ј', 'А', 'В', 'Е', 'К', 'М', 'Н',
+                'О', 'Р', 'С', 'Т', 'Х', 'ο', 'ν', 'Α', 'Β', 'Ζ',
+            ],
+            Self::Combining => &[
+                '\u{300}', '\u{301}', '\u{302}', '\u{303}', '\u{308}', '\u{30a}', '\u{316}',
+                '\u{323}', '\u{334}', '\u{335}', '\u{338}', '\u{353}', '\u{35b}', '\u{36f}',
+            ],
+            Self::Emoji => &['😀', '🔥', '💀', '🚀', '👾', '🧨', '🫠', '🦀', '🧿', '👁'],
+        }
+    }
+}
+
+impl Ansi {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut random = Random::new(self.seed);
+        for sequence in self.sequences.iter().cycle().take(self.count) {
+            let payload = &self.payload;
+            let text = match sequence {
+                Sequence::CursorMove => {
+                    format!("\u{1b}[{};{}H", 1 + random.below(50), 1 + random.below(132))
+                }
+                Sequence::Color => {
+                    format!("\u{1b}[{};{}m", 30 + random.below(8), 40 + random.below(8))
+                }
+                Sequence::Title => format!("\u{1b}]0;{payload}\u{7}"),
+                Sequence::Hyperlink => {
+                    format!("\u{1b}]8;;{payload}\u{1b}\\link\u{1b}]8;;\u{1b}\\")
+                }
+                Sequence::Clear => "\u{1b}[2J\u{1b}[H".to_owned(),
+            };
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.extend_from_slice(self.payload.as_bytes());
+    }
+
+    pub(super) fn bytes_max(&self) -> usize {
+        // The longest that any command is besides the payload.
+        const COMMAND_BYTES_MAX: usize = 24;
+        let each = self.payload.len().saturating_add(COMMAND_BYTES_MAX);
+        self.count.saturating_mul(each).saturating_add(self.payload.len())
+    }
+}

@@ -1,0 +1,28 @@
+//! Numbers that look random and are the same for the same seed, on every machine and in every release.
+
+/// SplitMix64.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        let product = u128::from(self.next()) * end as u128;
+        (product >> 64) as usize
+    }
+
+    /// One of a few.
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
+        if from.is_empty() { None } else { from.get(self.below(from.len())).copied() }
+    }
+}
