@@ -1,6 +1,8 @@
 //! The report of a replay: requests that the tape had no answer to fail, those that were answered
 //! with other params are warned of, and recorded ones that nobody asked for are skipped.
 
+use std::borrow::Cow;
+
 use tapegate_core::player::{Differing, Divergence, Reason, Summary, Unused};
 
 use super::{Case, Outcome, Place, Report, Rule, Suite};
