@@ -70,7 +70,7 @@ impl Body for ReplyBody {
 }
 
 /// A body that was read to its end.
-pub(super) enum Collected {
+pub(crate) enum Collected {
     /// It fits.
     Whole(Bytes),
     /// It is over the limit, and was drained.
@@ -78,7 +78,7 @@ pub(super) enum Collected {
 }
 
 /// Reads a body to its end, keeping at most `bytes_max` bytes of it.
-pub(super) async fn collect(
+pub(crate) async fn collect(
     mut body: Incoming,
     bytes_max: usize,
 ) -> Result<Collected, hyper::Error> {
