@@ -73,6 +73,11 @@ impl Drain {
         self.skim.feed(piece);
     }
 
+    /// How much was taken.
+    pub fn bytes_total(&self) -> u64 {
+        self.bytes_total
+    }
+
     /// What is told of the message.
     pub fn finish(self) -> Oversize {
         let Self { head, bytes_total, skim } = self;

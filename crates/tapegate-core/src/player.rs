@@ -172,15 +172,29 @@ impl Player {
         self.failed.as_ref()
     }
 
-    /// What has come of the replay.
-    pub fn summary(&mut self) -> io::Result<Summary> {
-        let mut summary = self.desk.summary(&mut self.tape)?;
+    /// What has come of the replay. Of a tape that cannot be read on, [`Player::failure`] tells,
+    /// and the numbers are right all the same.
+    pub fn summary(&mut self) -> Summary {
+        let (mut summary, read) = self.desk.summary(&mut self.tape);
+        self.fail(read);
         summary.sessions = self.sessions;
-        Ok(summary)
+        summary
     }
 
-    /// Hands over the messages of every request that nobody asked for, with what belongs to it.
-    pub fn each_unused(&mut self, take: &mut dyn FnMut(&Slot, &[u8])) -> io::Result<()> {
+    /// Hands over the messages of every request that nobody asked for, with what belongs to it, as
+    /// long as the tape can be read.
+    pub fn each_unused(&mut self, take: &mut dyn FnMut(&Slot, &[u8])) {
+        if self.failed.is_none() {
+            let read = self.read_unused(take);
+            self.fail(read);
+        }
+    }
+
+    fn fail(&mut self, read: io::Result<()>) {
+        self.failed = self.failed.take().or(read.err());
+    }
+
+    fn read_unused(&mut self, take: &mut dyn FnMut(&Slot, &[u8])) -> io::Result<()> {
         for ask in 0..self.tape.asks() {
             if self.desk.is_unused(&self.tape, ask) {
                 let mut number = self.tape.index.ask(ask).slot;

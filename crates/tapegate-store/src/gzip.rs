@@ -60,17 +60,24 @@ impl Waiting {
     }
 }
 
+/// The most that a gzip file may unpack to: a small one may hold more than any disk.
+pub(crate) const UNPACKED_BYTES_MAX: u64 = 64 << 30;
+
 /// Reads a gzip file up to where a crash cut it off.
 pub(crate) struct GzipReader<R> {
     members: MultiGzDecoder<R>,
     cut_off: Arc<AtomicBool>,
+    /// How much more it may give.
+    bytes_left: u64,
 }
 
 impl<R: io::BufRead> GzipReader<R> {
     /// A reader, and a flag that is set when the file turns out to be cut off.
     pub(crate) fn new(source: R) -> (Self, Arc<AtomicBool>) {
         let cut_off = Arc::new(AtomicBool::new(false));
-        (Self { members: MultiGzDecoder::new(source), cut_off: Arc::clone(&cut_off) }, cut_off)
+        let members = MultiGzDecoder::new(source);
+        let bytes_left = UNPACKED_BYTES_MAX;
+        (Self { members, cut_off: Arc::clone(&cut_off), bytes_left }, cut_off)
     }
 }
 
@@ -84,7 +91,36 @@ impl<R: io::BufRead> Read for GzipReader<R> {
                 self.cut_off.store(true, Ordering::Relaxed);
                 Ok(0)
             }
-            other => other,
+            Ok(count) => {
+                let bytes_left = self.bytes_left.checked_sub(count as u64);
+                self.bytes_left = bytes_left.ok_or_else(too_much)?;
+                Ok(count)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn too_much() -> io::Error {
+    io::Error::other(format!("it unpacks to more than {} GiB", UNPACKED_BYTES_MAX >> 30))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_unpacks_to_too_much_is_an_error_and_not_read_on() {
+        let mut member = GzEncoder::new(Vec::new(), Compression::default());
+        member.write_all(&[b'x'; 100_000]).unwrap();
+        let packed = member.finish().unwrap();
+        for (bytes_left, fits) in [(100_000, true), (99_999, false)] {
+            let (mut reader, _) = GzipReader::new(&packed[..]);
+            reader.bytes_left = bytes_left;
+            let read = reader.read_to_end(&mut Vec::new());
+            let read = read.map_err(|error| error.to_string());
+            let expected = Err("it unpacks to more than 64 GiB".to_owned());
+            assert_eq!(read, if fits { Ok(100_000) } else { expected });
         }
     }
 }

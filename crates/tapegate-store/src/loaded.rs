@@ -1,21 +1,22 @@
 //! A tape that is ready to be played: its index, and a reel of its bodies.
 //!
 //! A plain file is read where it lies. What has no offsets, a compressed tape or a pipe, is copied
-//! to a file without a name first. A tape that cannot be relied on is an error; what was coped
-//! with is a finding.
+//! to a file without a name first, if there is room for it. A tape that cannot be relied on is an
+//! error; what was coped with is a finding.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tapegate_core::signature::Signer;
+use tapegate_core::tape::Finding;
 use tapegate_core::tape::index::{Index, Refusal};
-use tapegate_core::tape::{Finding, Severity};
 
+use crate::gzip::UNPACKED_BYTES_MAX;
 use crate::reel::Reel;
-use crate::source::{Plain, Watch};
+use crate::source::{self, MARK, Plain, Watch};
 use crate::stretches;
 
 /// A tape that is ready to be played.
@@ -40,6 +41,20 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
+    /// It must be copied to be played, and is too long for that.
+    #[error(
+        "`{}` holds more than {bytes_max} bytes, which is all that may be copied to `{}`",
+        path.display(),
+        folder.display()
+    )]
+    TooLong {
+        /// The tape.
+        path: PathBuf,
+        /// How much may be copied.
+        bytes_max: u64,
+        /// Where copies lie.
+        folder: PathBuf,
+    },
     /// It cannot be relied on.
     #[error("`{}` {refusal}", path.display())]
     Refused {
@@ -60,6 +75,9 @@ impl LoadError {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
                 Some("name one of the tapes in it; `tapegate check` says what each holds")
             }
+            Self::TooLong { .. } => {
+                Some("unpack it to a file and name that, or have TMPDIR name a folder with room")
+            }
             Self::Io { .. } | Self::Refused { .. } => None,
         }
     }
@@ -71,10 +89,14 @@ impl Loaded {
     pub fn open(path: &Path, signer: Signer, mut watch: Watch) -> Result<Self, LoadError> {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
         let mut file = open(path).map_err(io)?;
-        let mut cut_off = false;
+        let mut oddities = Vec::new();
         if !is_plain(&mut file).map_err(io)? {
-            (file, cut_off) = copy(file, watch).map_err(io)?;
-            watch = Box::new(|_, _| ());
+            let mut copy = nameless().map_err(io)?;
+            let bytes_max = room_for(&copy);
+            let copied = copy_up_to(bytes_max, file, &mut copy, watch).map_err(io)?;
+            let (path, folder) = (path.to_owned(), std::env::temp_dir());
+            oddities = copied.ok_or(LoadError::TooLong { path, bytes_max, folder })?;
+            (file, watch) = (copy, Box::new(|_, _| ()));
         }
         let reel = Reel::new(file.try_clone().map_err(io)?).map_err(io)?;
         let (index, mut findings) = stretches::index(&file, reel.bytes(), &signer, &mut watch)
@@ -82,36 +104,49 @@ impl Loaded {
                 Refusal::Io { source, .. } => io(source),
                 refusal => LoadError::Refused { path: path.to_owned(), refusal },
             })?;
-        if cut_off {
-            let words = "the compressed tape was cut off; everything up to its last flush was read";
-            let words = words.to_owned();
-            findings.push(Finding { line: 0, severity: Severity::Warning, words });
-        }
+        findings.extend(oddities);
         Ok(Self { index, findings, reel })
     }
 }
 
 fn open(path: &Path) -> io::Result<File> {
     match path == Path::new("-") {
-        true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
-        false => File::open(path),
+        true => {
+            let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+            source::refuse_devices(&file.metadata()?)?;
+            Ok(file)
+        }
+        false => source::open(path),
     }
 }
 
 /// Whether a file can be read at any offset, and is what it seems to be.
 fn is_plain(file: &mut File) -> io::Result<bool> {
-    let mut magic = [0; 2];
+    let mut start = [0; 3];
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
-    Ok(at_start && (file.read_at(&mut magic, 0)? < 2 || magic != *b"\x1f\x8b"))
+    let count = if at_start { file.read_at(&mut start, 0)? } else { 0 };
+    let start = &start[..count];
+    Ok(at_start && !start.starts_with(b"\x1f\x8b") && start != MARK)
 }
 
-/// Copies what a file gives to one that can be read at any offset; tells whether it was a
-/// compressed tape that was cut off.
-fn copy(file: File, watch: Watch) -> io::Result<(File, bool)> {
-    let mut plain = Plain::read(file, watch)?;
-    let mut copy = nameless()?;
-    io::copy(&mut plain.text, &mut copy)?;
-    Ok((copy, plain.is_cut_off()))
+/// How much a copy may hold: most of the room there is, for others need some too.
+fn room_for(copy: &File) -> u64 {
+    let room = rustix::fs::fstatvfs(copy).ok().filter(|disk| disk.f_blocks > 0);
+    let room = room.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    room.map_or(UNPACKED_BYTES_MAX, |room| (room - room / 10).min(UNPACKED_BYTES_MAX))
+}
+
+/// Copies what a file gives to one that can be read at any offset, and tells what is unusual about
+/// it; nothing if it has more than `bytes_max` bytes.
+fn copy_up_to(
+    bytes_max: u64,
+    file: File,
+    copy: &mut File,
+    watch: Watch,
+) -> io::Result<Option<Vec<Finding>>> {
+    let Plain { mut text, oddities } = Plain::read(file, watch)?;
+    io::copy(&mut text.by_ref().take(bytes_max), copy)?;
+    Ok(text.fill_buf()?.is_empty().then(|| oddities.findings()))
 }
 
 /// A file that nobody else can reach and that is gone when we are.
@@ -134,172 +169,4 @@ fn nameless() -> io::Result<File> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-    use tapegate_core::tape::index::Bodies;
-
-    use super::*;
-
-    const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"u","thoughtjack_version":"0"}"#;
-    const CALL: &str = r#"{"type":"message","seq":1,"ts":"2026-01-01T00:00:01Z","dir":"c2s","msg":{"id":1,"method":"ping"}}"#;
-    const ANSWER: &str = r#"{"type":"message","seq":2,"ts":"2026-01-01T00:00:02Z","dir":"s2c","msg":{"id":1,"result":{}}}"#;
-    const FOOTER: &str = r#"{"type":"footer","total_messages":2,"duration_ms":5,"client_messages":1,"server_messages":1}"#;
-
-    fn load(bytes: &[u8]) -> Result<Loaded, String> {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        let loaded = Loaded::open(file.path(), Signer::default(), Box::new(|_, _| ()));
-        loaded.map_err(|error| error.to_string().replace(file.path().to_str().unwrap(), "T"))
-    }
-
-    fn lines(lines: &[&str]) -> Vec<u8> {
-        lines.iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
-    }
-
-    fn findings(text: &[u8]) -> Vec<(u64, Severity, String)> {
-        let findings = load(text).unwrap().findings.into_iter();
-        findings.map(|finding| (finding.line, finding.severity, finding.words)).collect()
-    }
-
-    #[track_caller]
-    fn plays(loaded: &mut Loaded) {
-        assert_eq!(loaded.index.len(), 2);
-        for (slot, body) in
-            [(0, &br#"{"id":1,"method":"ping"}"#[..]), (1, br#"{"id":1,"result":{}}"#)]
-        {
-            let slot = loaded.index.slot(slot);
-            assert_eq!(loaded.reel.body(slot.offset, slot.length).unwrap(), body);
-        }
-    }
-
-    #[test]
-    fn a_good_tape_is_loaded_without_a_word() {
-        let mut loaded = load(&lines(&[HEADER, CALL, ANSWER, FOOTER])).unwrap();
-        assert_eq!(loaded.findings, []);
-        plays(&mut loaded);
-    }
-
-    #[test]
-    fn a_compressed_tape_is_played_from_a_copy_and_one_that_is_cut_off_up_to_there() {
-        let mut bytes = Vec::new();
-        for part in [lines(&[HEADER, CALL, ANSWER]), lines(&[FOOTER])] {
-            let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-            gzip.write_all(&part).unwrap();
-            bytes.extend(gzip.finish().unwrap());
-        }
-        plays(&mut load(&bytes).unwrap());
-        bytes.truncate(bytes.len() - 10);
-        let mut loaded = load(&bytes).unwrap();
-        plays(&mut loaded);
-        let words: Vec<_> = loaded.findings.iter().map(|finding| finding.words.as_str()).collect();
-        assert!(
-            words.contains(
-                &"the compressed tape was cut off; everything up to its last flush was read"
-            ),
-            "{words:?}"
-        );
-    }
-
-    #[test]
-    fn a_pipe_is_played_from_a_copy() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
-            .unwrap();
-        let writer = std::thread::spawn({
-            let path = path.clone();
-            move || std::fs::write(path, lines(&[HEADER, CALL, ANSWER, FOOTER])).unwrap()
-        });
-        let mut loaded = Loaded::open(&path, Signer::default(), Box::new(|_, _| ())).unwrap();
-        writer.join().unwrap();
-        plays(&mut loaded);
-    }
-
-    #[test]
-    fn what_is_unusual_is_told_and_coped_with() {
-        use Severity::{Note, Warning};
-        let no_footer =
-            (0, Note, "there is no footer: the recording did not end in order".to_owned());
-        assert_eq!(findings(&lines(&[HEADER, CALL, ANSWER])), std::slice::from_ref(&no_footer));
-        let torn = [lines(&[HEADER, CALL]), ANSWER.as_bytes()[..30].to_vec()].concat();
-        let words = "the tape ends in the middle of an entry; 30 bytes are left out".to_owned();
-        assert_eq!(findings(&torn), [no_footer.clone(), (3, Warning, words)]);
-        let words = "there is no header; format 1.0 is assumed".to_owned();
-        assert_eq!(findings(&lines(&[CALL, ANSWER])), [no_footer, (1, Warning, words)]);
-        let words = "the footer counts 2 messages (1 client, 1 server), but there are 1 (1, 0)";
-        assert_eq!(findings(&lines(&[HEADER, CALL, FOOTER])), [(3, Warning, words.to_owned())]);
-        let newer = HEADER.replace("\"1.0\"", "\"1.7\"");
-        let words = "format 1.7 is newer than 1.0; unknown keys are kept".to_owned();
-        assert_eq!(findings(&lines(&[&newer, CALL, ANSWER, FOOTER])), [(1, Note, words)]);
-        let late = lines(&[HEADER, CALL, ANSWER, FOOTER, CALL]);
-        assert_eq!(
-            findings(&late),
-            [(5, Warning, "an entry after the footer of line 4".to_owned())]
-        );
-    }
-
-    #[test]
-    fn ec_rec_008_another_format_is_refused_by_name() {
-        for (version, words) in [
-            ("2.0", "the tape has format 2.0, but this build reads formats 1.x"),
-            ("one", "`version` is `one`, not a number like 1.0"),
-        ] {
-            let header = HEADER.replace("\"1.0\"", &format!("\"{version}\""));
-            let error = load(&lines(&[&header, CALL])).unwrap_err();
-            assert_eq!(error, format!("`T` cannot be read: line 1: {words}"));
-        }
-    }
-
-    #[test]
-    fn damage_in_the_middle_is_an_error_with_its_line() {
-        let error = load(&lines(&[HEADER, "{\"type\":\"mess", CALL])).unwrap_err();
-        assert_eq!(
-            error,
-            "`T` is damaged: line 2: not JSON: a raw control character in a string at byte 13"
-        );
-        let error = load(&lines(&[HEADER, CALL, "{\"type\":\"message\"}"])).unwrap_err();
-        assert_eq!(error, "`T` is damaged: line 3: `ts` is missing");
-    }
-
-    #[test]
-    fn a_line_that_a_crash_cut_short_before_recording_went_on_is_no_damage() {
-        let good = r#"{"ts":"2026-01-01T00:00:00Z","direction":"client_to_server","parsed":{"id":1,"method":"m"}}"#;
-        let marker = r#"{"ts":"2026-01-01T00:00:00Z","direction":"client_to_server","raw":"","parse_error":"recovered_after_torn_tail"}"#;
-        let loaded = load(&lines(&[good, &good[..40], marker, good])).unwrap();
-        assert_eq!((loaded.index.len(), loaded.findings.len()), (2, 1));
-        assert!(load(&lines(&[good, &good[..40], good])).is_err());
-    }
-
-    #[test]
-    fn what_is_no_tape_is_called_so() {
-        assert_eq!(load(b"").unwrap_err(), "`T` is no tape: it holds no entry");
-        assert_eq!(load(b"\n\n").unwrap_err(), "`T` is no tape: it holds no entry");
-        let error = load(b"hello\nworld\n").unwrap_err();
-        assert_eq!(error, "`T` is no tape: line 1 is no entry: not JSON: no JSON value at byte 0");
-        let error = load(b"{\"a\":1}\n").unwrap_err();
-        assert_eq!(
-            error,
-            "`T` is no tape: line 1 is no entry: not a tape entry: an object with the keys `a`"
-        );
-        let path = Path::new("/no/such/tape");
-        let error = Loaded::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cannot read `/no/such/tape`: No such file or directory (os error 2)"
-        );
-    }
-
-    #[test]
-    fn ec_rec_001_a_tape_of_a_header_alone_is_a_tape() {
-        assert_eq!(load(&lines(&[HEADER])).unwrap().index.len(), 0);
-    }
-
-    #[test]
-    fn ec_rec_011_a_tape_without_a_footer_is_loaded_with_a_note() {
-        let findings = findings(&lines(&[HEADER, CALL, ANSWER]));
-        assert_eq!((findings.len(), findings[0].1), (1, Severity::Note));
-    }
-}
+mod tests;

@@ -1,33 +1,50 @@
-//! Reading tapes, plain or compressed.
+//! Reading tapes, plain or compressed, from files and pipes. A device is none of them: it may have
+//! no end, and reading one may do more than read.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tapegate_core::tape::Reader;
+use tapegate_core::tape::{Finding, Reader, Severity};
 
 use crate::gzip::GzipReader;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 256 * 1024;
 
+/// What editors of another system put before a text.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A tape opened for reading.
 pub struct Source {
     /// Its entries.
     pub reader: Reader<Box<dyn BufRead>>,
-    cut_off: CutOff,
+    oddities: Oddities,
 }
 
 /// The text of a tape, compressed or not.
 pub(crate) struct Plain {
     pub(crate) text: Box<dyn BufRead>,
-    cut_off: CutOff,
+    pub(crate) oddities: Oddities,
 }
 
-/// Whether a compressed tape was found to be cut off.
-type CutOff = Option<Arc<AtomicBool>>;
+/// What is unusual about a text and was coped with, once it has been read to its end.
+pub(crate) struct Oddities {
+    /// Whether a compressed tape was found to be cut off.
+    cut_off: Option<Arc<AtomicBool>>,
+    /// Whether it starts with a mark.
+    marked: Arc<AtomicBool>,
+}
+
+/// A text without the mark that it may start with.
+struct Unmarked<R> {
+    text: R,
+    begun: bool,
+    marked: Arc<AtomicBool>,
+}
 
 /// Is told how many bytes of how many have been read.
 pub type Watch = Box<dyn FnMut(u64, u64)>;
@@ -53,13 +70,73 @@ impl Read for Watched {
 impl Source {
     /// Opens a tape; whether it is compressed is told from its first bytes, not from its name.
     pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
-        let Plain { text, cut_off } = Plain::read(File::open(path)?, watch)?;
-        Ok(Self { reader: Reader::new(text), cut_off })
+        let Plain { text, oddities } = Plain::read(open(path)?, watch)?;
+        Ok(Self { reader: Reader::new(text), oddities })
     }
 
-    /// Whether a compressed tape was found to be cut off, once it has been read to its end.
-    pub fn is_cut_off(&self) -> bool {
-        is_set(&self.cut_off)
+    /// What is unusual about the file, once it has been read to its end.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.oddities.findings()
+    }
+}
+
+/// Opens a file or a pipe.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    // Opening some devices does something already.
+    refuse_devices(&fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    refuse_devices(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// An error if something is a device.
+pub(crate) fn refuse_devices(metadata: &Metadata) -> io::Result<()> {
+    let kind = metadata.file_type();
+    match kind.is_char_device() || kind.is_block_device() {
+        true => Err(io::Error::other("it is a device, and a tape is a file or a pipe")),
+        false => Ok(()),
+    }
+}
+
+impl Oddities {
+    /// What there is to tell.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        let mark = "the tape starts with a byte order mark, which is left out";
+        let mark = is_set(&self.marked).then_some((1, mark));
+        let words = "the compressed tape was cut off; everything up to its last flush was read";
+        let cut_off = self.cut_off.as_ref().is_some_and(is_set).then_some((0, words));
+        let found = mark.into_iter().chain(cut_off);
+        let warning = |(line, words): (u64, &str)| Finding {
+            line,
+            severity: Severity::Warning,
+            words: words.to_owned(),
+        };
+        found.map(warning).collect()
+    }
+}
+
+impl<R: BufRead> Read for Unmarked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Unmarked<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if !self.begun {
+            let marked = self.text.fill_buf()?.starts_with(MARK);
+            self.begun = true;
+            self.marked.store(marked, Ordering::Relaxed);
+            self.text.consume(if marked { MARK.len() } else { 0 });
+        }
+        self.text.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.text.consume(count);
     }
 }
 
@@ -71,18 +148,14 @@ impl Plain {
         let mut file = BufReader::with_capacity(READ_BYTES, watched);
         if file.fill_buf()?.starts_with(b"\x1f\x8b") {
             let (members, cut_off) = GzipReader::new(file);
-            let text = Box::new(BufReader::with_capacity(READ_BYTES, members));
-            return Ok(Self { text, cut_off: Some(cut_off) });
+            return Ok(Self::new(BufReader::with_capacity(READ_BYTES, members), Some(cut_off)));
         }
-        Ok(Self { text: Box::new(file), cut_off: None })
+        Ok(Self::new(file, None))
     }
 
-    /// Whether a compressed tape was found to be cut off, once it has been read to its end.
-    pub(crate) fn is_cut_off(&self) -> bool {
-        is_set(&self.cut_off)
+    fn new(text: impl BufRead + 'static, cut_off: Option<Arc<AtomicBool>>) -> Self {
+        let marked: Arc<AtomicBool> = Arc::default();
+        let text = Unmarked { text, begun: false, marked: Arc::clone(&marked) };
+        Self { text: Box::new(text), oddities: Oddities { cut_off, marked } }
     }
-}
-
-fn is_set(flag: &CutOff) -> bool {
-    flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }

@@ -4,6 +4,8 @@
 //! is closed; nothing of its server is left when the next one begins. A server that does not read
 //! is not read from either.
 
+mod ear;
+
 use std::io;
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use crate::link::{Link, LinkError, LinkOptions, Upstream};
 use crate::port::Port;
 use crate::signals::Signals;
 use crate::stdio::LINGER;
+use ear::Ear;
 
 /// While more than this waits to be written, nothing is read.
 const UNWRITTEN_BYTES_MAX: usize = 4 << 20;
@@ -73,8 +76,8 @@ pub async fn run(
             signal = signals.next() => Err(signal),
             played = session.play() => Ok(played?),
         };
-        heard |= session.heard;
-        let (link, said_last) = session.close();
+        let (link, ear) = session.close();
+        heard |= ear.has_heard();
         let patience = terms.link.patience;
         let grace = if ended.is_ok() { patience.grace } else { patience.grace_on_signal };
         let farewell = link.end(grace).await;
@@ -82,7 +85,8 @@ pub async fn run(
             return Ok(End::Signal(signal));
         }
         // A bridge answers for a server that it never reached.
-        if let Some(why) = farewell.unreachable.or(said_last.filter(|_| !heard)) {
+        let unheard = ear.why_not().filter(|_| !heard);
+        if let Some(why) = farewell.unreachable.or(unheard) {
             return Ok(End::Unheard(why));
         }
     }
@@ -106,10 +110,7 @@ struct Session<'s, 't, 'a> {
     /// When the server is not listened to any more, because it has exited or reads no more.
     deadline: Option<Instant>,
     over: bool,
-    /// Whether the server has said anything.
-    heard: bool,
-    /// Why the server has said no more.
-    said_last: Option<String>,
+    ear: Ear,
 }
 
 /// What has happened on a connection.
@@ -144,14 +145,13 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
             deaf: None,
             deadline: None,
             over: false,
-            heard: false,
-            said_last: None,
+            ear: Ear::default(),
         })
     }
 
-    /// Closes the pipes; the link, and why the server has said no more.
-    fn close(self) -> (Link, Option<String>) {
-        (self.link, self.said_last)
+    /// Closes the pipes; the link, and what was heard.
+    fn close(self) -> (Link, Ear) {
+        (self.link, self.ear)
     }
 
     /// Plays the session to its end.
@@ -166,7 +166,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
                         None => self.link.farewell().await,
                     };
                     self.feed(Cue::Gone { why: &why })?;
-                    self.said_last = Some(why);
+                    self.ear.end(why);
                 }
                 Turn::Read(count) => {
                     self.lines.filled(count);
@@ -251,25 +251,29 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
     }
 
     fn tell(&mut self, cut: Cut) -> io::Result<()> {
-        self.heard = true;
         let bytes_max = self.terms.link.message_bytes_max;
         match cut {
             Cut::Line(range) | Cut::Unterminated(range) => {
                 let line = self.lines.bytes(range).to_vec();
+                self.ear.hear(&line);
                 self.feed(Cue::Said(&line))
             }
-            Cut::Oversize(message) => self.feed(Cue::TooLarge { message, bytes_max }),
+            Cut::Oversize(message) => {
+                self.ear.hear_much();
+                self.feed(Cue::TooLarge { message, bytes_max })
+            }
         }
     }
 
     fn feed(&mut self, cue: Cue<'_>) -> io::Result<()> {
-        let Self { verifier, terms, input, unwritten, over, .. } = self;
+        let Self { verifier, terms, input, unwritten, over, ear, .. } = self;
         if unwritten.is_empty() {
             self.taken = Instant::now();
         }
         let mut act = |act: Act<'_>| match act {
             // Nobody reads any more what a server that is deaf would be told.
             Act::Say(line) if input.is_some() => {
+                ear.tell(line);
                 unwritten.extend_from_slice(line);
                 unwritten.push(b'\n');
             }

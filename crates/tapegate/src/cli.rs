@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cmd::{check, completions, demo, man, record, redact, replay, verify};
+use crate::cmd::{check, completions, demo, man, record, redact, replay, serve, verify};
 use crate::exit::{self, Exit};
 use crate::talk;
 
@@ -31,10 +31,11 @@ Examples:
   tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
   tapegate replay -r s.jsonl                       the tape in the server's place
   tapegate verify -r s.jsonl -- node server.js     what has changed since
+  tapegate serve --scenario rug-pull --expect      an attack: does the agent fall for it?
   tapegate check s.jsonl
 
-Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 6 not on the tape, 64 usage,
-130/143 signals; record and tape hand on the server's code.";
+Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 5 a scenario gave
+up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record and tape hand on the server's code.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -42,6 +43,7 @@ enum Command {
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Replay(replay::Args),
+    Serve(serve::Args),
     Verify(verify::Args),
     Check(check::Args),
     Redact(redact::Args),
@@ -71,6 +73,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Replay(args) => replay::run(args),
+        Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
         Command::Redact(args) => redact::run(&args, out),
@@ -102,8 +105,23 @@ fn by_link(argv: Vec<OsString>) -> Vec<OsString> {
             let tape = [OsString::from("tapegate"), OsString::from("tape")];
             tape.into_iter().chain(argv.into_iter().skip(1)).collect()
         }
-        _ => argv,
+        _ => as_serve(argv),
     }
+}
+
+/// Rewrites what the seed calls `server run`, `server validate`, `server list` and `scenarios list`,
+/// by whatever name we are called.
+fn as_serve(mut argv: Vec<OsString>) -> Vec<OsString> {
+    let word = |at: usize| argv.get(at).and_then(|word| word.to_str());
+    let (taken, ours): (usize, &[&str]) = match (word(1), word(2)) {
+        (Some("server"), Some("run")) => (2, &["serve"]),
+        (Some("server"), Some("validate")) => (2, &["check"]),
+        (Some("server" | "scenarios"), Some("list")) => (2, &["serve", "--list"]),
+        (Some("server"), _) => (1, &["serve"]),
+        _ => return argv,
+    };
+    argv.splice(1..=taken, ours.iter().map(OsString::from));
+    argv
 }
 
 fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {

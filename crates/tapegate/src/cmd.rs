@@ -7,4 +7,5 @@ pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod replay;
+pub(crate) mod serve;
 pub(crate) mod verify;

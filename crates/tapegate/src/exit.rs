@@ -20,7 +20,9 @@ pub(crate) enum Exit {
     Io,
     /// A server could not be reached or started.
     Transport,
-    /// A client asked for something that is not on the tape.
+    /// A scenario gave up waiting.
+    Aborted,
+    /// A client did something else than it should: asked for what is not on the tape, or was not safe.
     Diverged,
     /// The command line is wrong.
     Usage,
@@ -54,6 +56,7 @@ impl From<Exit> for ExitCode {
             Exit::Invalid => 2,
             Exit::Io => 3,
             Exit::Transport => 4,
+            Exit::Aborted => 5,
             Exit::Diverged => 6,
             Exit::Usage => 64,
             Exit::Code(code) => code,

@@ -16,7 +16,10 @@ use crate::talk;
 /// Loads a tape and says what is unusual about it.
 pub(crate) fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
     let loaded = Loaded::open(path, signer.clone(), talk::progress(path)).map_err(|error| {
-        let exit = if matches!(error, LoadError::Io { .. }) { Exit::Io } else { Exit::Invalid };
+        let exit = match error {
+            LoadError::Io { .. } | LoadError::TooLong { .. } => Exit::Io,
+            LoadError::Refused { .. } => Exit::Invalid,
+        };
         let failure = Failure::new(exit, &error);
         match error.hint() {
             Some(hint) => failure.hint(hint),

@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod disk;
 mod exit;
 mod loading;
 mod redaction;

@@ -12,11 +12,11 @@ use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 use crate::views::report::Report;
 
-/// Looks whether reports can have their places, before `tape` is played for them.
-pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path) -> Result<(), Failure> {
+/// Looks whether reports can have their places, before `tape`, or whatever it is, is played for them.
+pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Result<(), Failure> {
     for path in paths {
         if is_same_file(tape, path) {
-            let words = "--report names the tape that is played, which is never touched";
+            let words = format!("--report names the {what} that is played, which is never touched");
             return Err(Failure::new(Exit::Usage, words).hint("name another file"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

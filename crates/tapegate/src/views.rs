@@ -21,6 +21,8 @@ pub(crate) mod report;
 pub(crate) mod sarif;
 /// What came of a replay, in words.
 pub(crate) mod summary;
+/// What came of a scenario's expectations, in words.
+pub(crate) mod verdict;
 /// What came of a verification, in words.
 pub(crate) mod verified;
 /// Text that can be seen, and that does nothing to a terminal.

@@ -132,28 +132,37 @@ impl Desk {
         !self.asked.has(ask) && !tape.is_ping(ask)
     }
 
-    /// What has come of the replay.
-    pub(super) fn summary(&self, tape: &mut Tape) -> io::Result<Summary> {
+    /// What has come of the replay, and whether the tape could be read for it: if it could not,
+    /// what nobody asked for is counted, and not named.
+    pub(super) fn summary(&self, tape: &mut Tape) -> (Summary, io::Result<()>) {
         let mut summary = self.counts.clone();
+        let mut read = Ok(());
         for ask in 0..tape.asks() {
             if !self.is_unused(tape, ask) {
                 continue;
             }
             summary.unused += 1;
-            if summary.unused_first.len() < KEPT_MAX {
-                let number = tape.slot_of(ask).number;
-                let frame = Frame::read(tape.request(ask)?);
-                let said = frame.envelope();
-                let method = said.and_then(|said| said.method);
-                summary.unused_first.push(Unused {
-                    number,
-                    method: method.map(|method| method.decode().into_owned()).unwrap_or_default(),
-                    name: said.and_then(named).map(|name| name.decode().into_owned()),
-                });
+            if summary.unused_first.len() < KEPT_MAX && read.is_ok() {
+                match unused(tape, ask) {
+                    Ok(unused) => summary.unused_first.push(unused),
+                    Err(error) => read = Err(error),
+                }
             }
         }
-        Ok(summary)
+        (summary, read)
     }
+}
+
+fn unused(tape: &mut Tape, ask: u32) -> io::Result<Unused> {
+    let number = tape.slot_of(ask).number;
+    let frame = Frame::read(tape.request(ask)?);
+    let said = frame.envelope();
+    let method = said.and_then(|said| said.method);
+    Ok(Unused {
+        number,
+        method: method.map(|method| method.decode().into_owned()).unwrap_or_default(),
+        name: said.and_then(named).map(|name| name.decode().into_owned()),
+    })
 }
 
 /// The recorded requests that come nearest; what was expected before all others.

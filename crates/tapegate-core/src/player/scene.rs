@@ -4,16 +4,16 @@
 //! said again, an answer of the client is waited for where the tape has one, the answer to the
 //! request is given, and what came after it follows. Ids and progress tokens are the live ones.
 
+mod saying;
+
 use std::io;
 
 use super::Context;
 use super::live::Live;
 use super::tape::Tape;
-use super::{Options, ServerMessages};
 use crate::actor::Act;
-use crate::frame::{Envelope, Frame, Kind, same_id};
-use crate::json::{self, Edits};
-use crate::pending::{IdKey, Small};
+use crate::frame::{Envelope, Frame};
+use crate::pending::Small;
 use crate::side::Side;
 use crate::tape::index::{NONE, Slot};
 use crate::time::At;
@@ -156,7 +156,8 @@ impl Scene {
         while self.next != NONE {
             let slot = context.tape.index.slot(self.next);
             if slot.from == Side::Client {
-                if let Some((_, false)) = self.asked.iter().find(|asked| asked.0 == slot.pair) {
+                let asked = self.asked.iter().find(|asked| asked.0 == slot.pair);
+                if asked.is_some_and(|asked| !asked.1) && !live.has_left() {
                     self.wait = Wait::Reply(slot.pair, at.mono_ns.saturating_add(REPLY_NS_MAX));
                     return Ok(true);
                 }
@@ -164,7 +165,7 @@ impl Scene {
                 continue;
             }
             self.part(context.tape, &slot, act);
-            let due = self.due(&slot, context.options.pace);
+            let due = live.moment(self.due(&slot, context.options.pace));
             if due > at.mono_ns {
                 self.wait = Wait::Until(due);
                 return Ok(true);
@@ -199,102 +200,5 @@ impl Scene {
         if let Wait::Reply(request, _) = self.wait {
             self.replied(request, at, tape);
         }
-    }
-
-    fn say(
-        &mut self,
-        context: &mut Context<'_>,
-        live: &mut Live,
-        slot: &Slot,
-        act: &mut dyn FnMut(Act<'_>),
-    ) -> io::Result<()> {
-        match slot.kind {
-            Kind::Response | Kind::Error if slot.pair == self.anchor => {
-                self.answered = true;
-                let line = context.tape.line(slot)?;
-                let last = slot.repeated.then(|| json::member(&line, "id"));
-                let recorded = last.unwrap_or_else(|| json::first_member(&line, "id"));
-                live.answer(&line, recorded, self.id.as_ref().map(Small::bytes), self.batch, act);
-            }
-            Kind::Notification if context.options.server_messages != ServerMessages::None => {
-                let line = context.tape.line(slot)?;
-                self.notify(live, &line, act);
-            }
-            Kind::Request => self.ask(context.options, context.tape, live, slot, act)?,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn notify(&self, live: &Live, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
-        let frame = Frame::read(line);
-        let Some(said) = frame.envelope() else { return };
-        let mut edits = Edits::new(line);
-        if said.is_method("notifications/progress") {
-            let Some(token) = said.progress_token else { return };
-            // Who did not ask for progress, or not here, is not told of it.
-            let Some(meant) = self.live_token(live, token) else { return };
-            edits.replace(token, meant);
-        }
-        if let Some(subscription) = said.subscription_id {
-            // News of a subscription that nobody has is for nobody.
-            let Some(id) = live.subscription(self.run, subscription) else { return };
-            edits.replace(subscription, id);
-        }
-        if let (true, Some(request)) = (said.is_method("notifications/cancelled"), said.request_id)
-        {
-            match live.sent_as(request) {
-                Some(id) => edits.replace(request, id),
-                None => return,
-            }
-        }
-        self.tell(&edits.finish(), act);
-    }
-
-    /// Says something that is no answer.
-    fn tell(&self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
-        match self.id.as_ref().map(Small::bytes) {
-            Some(about) => act(Act::Tell { about, parts: &[line] }),
-            None => act(Act::Say(&[line])),
-        }
-    }
-
-    fn live_token<'a>(&'a self, live: &'a Live, token: &[u8]) -> Option<&'a [u8]> {
-        match self.token() {
-            Some((recorded, meant)) if same_id(recorded, token) => Some(meant),
-            _ => live.token(token),
-        }
-    }
-
-    /// Asks the client what the server asked it, if it can answer.
-    fn ask(
-        &mut self,
-        options: &Options,
-        tape: &mut Tape,
-        live: &mut Live,
-        slot: &Slot,
-        act: &mut dyn FnMut(Act<'_>),
-    ) -> io::Result<()> {
-        let number = self.next;
-        if options.server_messages != ServerMessages::All {
-            self.asked.push((number, true));
-            return Ok(());
-        }
-        let line = tape.line(slot)?;
-        let frame = Frame::read(&line);
-        let Some(said) = frame.envelope() else { return Ok(()) };
-        let (Some(id), Some(method)) = (said.id, said.method) else { return Ok(()) };
-        if !live.can(&method.bytes()) {
-            live.missing(&method.decode());
-            self.asked.push((number, true));
-            return Ok(());
-        }
-        self.asked.push((number, false));
-        let name = live.name_for(id);
-        let mut edits = Edits::new(&line);
-        edits.replace(id, &name);
-        self.tell(&edits.finish(), act);
-        live.ask(IdKey::new(&name), self.number, number);
-        Ok(())
     }
 }

@@ -158,6 +158,8 @@ pub struct Skipped {
 pub enum Why {
     /// It may change something, and that was not asked for.
     NotAskedFor,
+    /// It only reads, and not even that was asked for.
+    OnlyListed,
     /// A server may read it otherwise than we do, and not everything was asked for.
     Doubtful,
     /// The live server does not say that the tool only reads.
@@ -201,6 +203,13 @@ pub enum NoteSort {
     Introduced,
     /// The live list of tools could not be had, so no tool is known to read only.
     ToolsUnknown,
+    /// A live list goes on, but was not read any further.
+    Unfinished {
+        /// The list.
+        list: List,
+        /// How many pages were read.
+        pages: usize,
+    },
 }
 
 impl What {

@@ -160,6 +160,12 @@ impl Listing {
         known.then(|| std::mem::take(&mut self.tools))
     }
 
+    /// After how many pages the live list was left, if it goes on where the recorded one has ended.
+    pub(super) fn unfinished(&self) -> Option<usize> {
+        let goes_on = self.recorded_next.is_none() && self.live_next.is_some();
+        goes_on.then_some(self.live.len())
+    }
+
     fn live_ended(&self) -> bool {
         self.live_next.is_none() && !self.live_failed && !self.live.is_empty()
     }

@@ -114,6 +114,8 @@ struct Asked {
     id: Vec<u8>,
     /// Whether its answer stands before the next message.
     owed: bool,
+    /// Whether something was left out before it was sent.
+    after_skipped: bool,
 }
 
 /// What a request that has no live answer asked for.

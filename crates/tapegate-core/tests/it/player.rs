@@ -191,7 +191,7 @@ fn play(book: &str) -> String {
         }
     }
     if let Some(player) = &mut playing {
-        let summary = player.summary().unwrap();
+        let summary = player.summary();
         let mut out = out.borrow_mut();
         write!(out, "<< matched {}, unmatched {}", summary.matched, summary.unmatched).unwrap();
         writeln!(out, ", unused {}", summary.unused).unwrap();

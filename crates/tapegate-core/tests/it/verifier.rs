@@ -2,6 +2,7 @@
 
 mod drill;
 mod echoes;
+mod told;
 mod words;
 
 use drill::{Done, Drill};

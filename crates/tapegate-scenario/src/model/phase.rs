@@ -78,3 +78,56 @@ pub enum EventKind {
     /// `prompts/get`.
     PromptsGet,
 }
+
+/// What a client does, by the method that says it, and whether it may be narrowed down by a key.
+const EVENTS: [(&str, EventKind, bool); 11] = [
+    ("initialize", EventKind::Initialize, false),
+    ("notifications/initialized", EventKind::Initialized, false),
+    ("tools/list", EventKind::ToolsList, false),
+    ("tools/call", EventKind::ToolsCall, true),
+    ("resources/list", EventKind::ResourcesList, false),
+    ("resources/templates/list", EventKind::TemplatesList, false),
+    ("resources/read", EventKind::ResourcesRead, true),
+    ("resources/subscribe", EventKind::ResourcesSubscribe, true),
+    ("resources/unsubscribe", EventKind::ResourcesUnsubscribe, true),
+    ("prompts/list", EventKind::PromptsList, false),
+    ("prompts/get", EventKind::PromptsGet, true),
+];
+
+impl EventKind {
+    /// How many kinds there are.
+    pub const COUNT: usize = EVENTS.len();
+
+    /// The method that says it.
+    pub fn name(self) -> &'static str {
+        EVENTS[self as usize].0
+    }
+
+    /// What a client does by this method.
+    pub fn of_method(method: &[u8]) -> Option<Self> {
+        let known = EVENTS.iter().find(|(name, _, _)| name.as_bytes() == method);
+        known.map(|(_, kind, _)| *kind)
+    }
+}
+
+impl Event {
+    /// Reads the name of an event: `tools/call`, `tools/call:NAME`, `resources/read:URI`. On failure
+    /// returns what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        // A URI has colons of its own.
+        let (name, key) = match text.split_once(':') {
+            Some((name, key)) => (name, Some(key)),
+            None => (text, None),
+        };
+        let name = if name == "initialized" { "notifications/initialized" } else { name };
+        let Some((_, kind, narrows)) = EVENTS.iter().find(|known| known.0 == name) else {
+            let known: Vec<&str> = EVENTS.iter().map(|known| known.0).collect();
+            return Err(format!("there is no event `{name}`; there are {}", known.join(", ")));
+        };
+        match key {
+            Some(_) if !narrows => Err(format!("`{name}` takes nothing behind a colon")),
+            Some("") => Err(format!("what follows the colon of `{name}` is missing")),
+            key => Ok(Self { kind: *kind, key: key.map(str::to_owned) }),
+        }
+    }
+}

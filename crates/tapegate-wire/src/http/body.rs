@@ -2,11 +2,13 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
 use tapegate_core::lines::{Drain, Oversize};
+use tokio::time::Instant;
 
 /// Why the body of a reply broke off.
 #[derive(Debug, thiserror::Error)]
@@ -69,28 +71,75 @@ impl Body for ReplyBody {
     }
 }
 
-/// A body that was read to its end.
+/// How much of a body over the limit is read to tell what it was, beyond the limit.
+const DRAIN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// How long that may take.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a body is read on that is told to be longer: who has sent it is in its first bytes.
+const GLANCE_PATIENCE: Duration = Duration::from_millis(500);
+/// How much is read of it.
+const GLANCE_BYTES_MAX: u64 = 64 * 1024;
+/// How long a client that was refused is read from, so that it gets to read why.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// A body that was read as far as it was worth it.
 pub(crate) enum Collected {
     /// It fits.
     Whole(Bytes),
-    /// It is over the limit, and was drained.
+    /// It is over the limit, and was drained, or given up where that would take too much.
     TooLarge(Oversize),
 }
 
-/// Reads a body to its end, keeping at most `bytes_max` bytes of it.
-pub(crate) async fn collect(
+/// How much of a body over the limit is read, and until when.
+struct Bounds {
+    bytes_max: u64,
+    until: Instant,
+}
+
+impl Bounds {
+    /// For a body whose length is `told`, or is not.
+    fn new(told: Option<u64>, limit: usize) -> Self {
+        let bytes_max = DRAIN_BYTES_MAX.saturating_add(limit as u64);
+        match told {
+            Some(told) if told > bytes_max => {
+                Self { bytes_max: GLANCE_BYTES_MAX, until: Instant::now() + GLANCE_PATIENCE }
+            }
+            _ => Self { bytes_max, until: Instant::now() + DRAIN_PATIENCE },
+        }
+    }
+}
+
+/// Reads the body of a request as [`collect`] does. What it leaves is read a little longer beside
+/// the reply, for a client that is cut off while it writes may never read why. Must run inside a
+/// `LocalSet`.
+pub(super) async fn collect_request(
     mut body: Incoming,
     bytes_max: usize,
 ) -> Result<Collected, hyper::Error> {
+    let collected = collect(&mut body, bytes_max).await;
+    if matches!(collected, Ok(Collected::TooLarge(_))) {
+        tokio::task::spawn_local(async move {
+            let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+            tokio::time::timeout(LINGER, rest).await.ok();
+        });
+    }
+    collected
+}
+
+/// Reads a body to its end, keeping at most `bytes_max` bytes of it. One over the limit is drained,
+/// but neither for ever nor without end.
+pub(crate) async fn collect(
+    body: &mut Incoming,
+    bytes_max: usize,
+) -> Result<Collected, hyper::Error> {
+    let told = body.size_hint().exact();
+    if told.is_some_and(|told| told > bytes_max as u64) {
+        return drain(body, Drain::default(), Bounds::new(told, bytes_max)).await;
+    }
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;
-    let mut over: Option<Drain> = None;
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame?.into_data() else { continue };
-        if let Some(drain) = &mut over {
-            drain.feed(&piece);
-            continue;
-        }
         // Most bodies come in one piece, which then need not be copied.
         if whole.is_empty() && first.is_none() && piece.len() <= bytes_max {
             first = Some(piece);
@@ -101,12 +150,30 @@ pub(crate) async fn collect(
         }
         whole.extend_from_slice(&piece);
         if whole.len() > bytes_max {
-            over.get_or_insert_default().feed(&whole);
-            whole = BytesMut::new();
+            let mut over = Drain::default();
+            over.feed(&whole);
+            drop(whole);
+            return drain(body, over, Bounds::new(None, bytes_max)).await;
         }
     }
-    Ok(match over {
-        Some(drain) => Collected::TooLarge(drain.finish()),
-        None => Collected::Whole(first.unwrap_or_else(|| whole.freeze())),
-    })
+    Ok(Collected::Whole(first.unwrap_or_else(|| whole.freeze())))
+}
+
+/// Reads what is over the limit, within bounds.
+async fn drain(
+    body: &mut Incoming,
+    mut over: Drain,
+    bounds: Bounds,
+) -> Result<Collected, hyper::Error> {
+    while over.bytes_total() < bounds.bytes_max {
+        let Ok(next) = tokio::time::timeout_at(bounds.until, body.frame()).await else { break };
+        let Some(frame) = next else { break };
+        if let Ok(piece) = frame?.into_data() {
+            over.feed(&piece);
+        }
+    }
+    let mut message = over.finish();
+    // What was not read is known by its length, if that was told.
+    message.bytes_total += body.size_hint().exact().unwrap_or(0);
+    Ok(Collected::TooLarge(message))
 }

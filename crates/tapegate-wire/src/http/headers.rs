@@ -78,6 +78,12 @@ pub(super) fn error(status: u16, id: &[u8], code: i32, words: &str) -> Response<
     json(status, frame::error_reply(id, code, words, "{\"by\":\"tapegate\"}"))
 }
 
+/// A reply after which the connection closes, because not all of the request was read.
+pub(super) fn last(mut reply: Response<ReplyBody>) -> Response<ReplyBody> {
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    reply
+}
+
 /// A reply with a JSON body.
 pub(super) fn json(status: u16, text: Vec<u8>) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::full(Bytes::from(text)));

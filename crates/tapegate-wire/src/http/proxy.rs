@@ -26,7 +26,7 @@ use tapegate_core::side::{Lane, Side};
 use tokio::sync::watch;
 
 use super::ReplyBody;
-use super::body::{Collected, collect};
+use super::body::{Collected, collect_request};
 use super::headers;
 use super::listen::{Cord, Handler, Reply};
 use super::station::{Station, Stopped};
@@ -85,7 +85,7 @@ impl Proxy {
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
         let (parts, body) = request.into_parts();
         let path = self.path_at_server(&parts.uri);
-        let collected = match collect(body, self.station.message_bytes_max()).await {
+        let collected = match collect_request(body, self.station.message_bytes_max()).await {
             Ok(collected) => collected,
             Err(error) => return headers::refusal(400, &format!("the request broke off: {error}")),
         };
@@ -244,11 +244,12 @@ impl Exchange {
             Ok(outgoing) => outgoing.into_iter().next(),
             Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
         };
+        let refused = |reply| Err(Box::new(headers::last(reply)));
         let words = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
         match answer {
             Some(Outgoing { to: Side::Server, text: Some(text), .. }) => Ok(text),
-            Some(Outgoing { text: Some(text), .. }) => Err(Box::new(headers::json(413, text))),
-            _ => Err(Box::new(headers::error(413, b"null", CODE_TOO_LARGE, &words()))),
+            Some(Outgoing { text: Some(text), .. }) => refused(headers::json(413, text)),
+            _ => refused(headers::error(413, b"null", CODE_TOO_LARGE, &words())),
         }
     }
 

@@ -119,7 +119,7 @@ async fn ask(server: &Upstream, body: Bytes, bytes_max: usize) -> Outcome {
     if !status.is_success() {
         return Err(format!("it answered with status {}", status.as_u16()));
     }
-    match body::collect(reply.into_body(), bytes_max).await {
+    match body::collect(&mut reply.into_body(), bytes_max).await {
         Ok(Collected::Whole(bytes)) => Ok(bytes.to_vec()),
         Ok(Collected::TooLarge(_)) => Err(format!("it said more than {bytes_max} bytes")),
         Err(error) => Err(format!("its answer broke off: {error}")),

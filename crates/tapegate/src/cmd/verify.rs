@@ -16,7 +16,7 @@ use crate::{loading, reporting};
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let upstream = args.upstream.wanted("to verify")?.link(args.upstream.header.clone());
-    reporting::look_for_places(&args.report, &args.recording)?;
+    reporting::look_for_places(&args.report, &args.recording, "tape")?;
     let signer = Signer::default();
     let tape = loading::load(&args.recording, &signer, args.quiet)?;
     let redactor = loading::redactor(&tape.index, args.redact_key_file.clone(), args.quiet)?;

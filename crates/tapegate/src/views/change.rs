@@ -120,6 +120,7 @@ fn whole(old: &[u8], new: &[u8], palette: Palette, indent: &str) -> String {
 pub(crate) fn reason(why: Why) -> &'static str {
     match why {
         Why::NotAskedFor => "it may change something; --calls says what is sent",
+        Why::OnlyListed => "it is more than a list; --calls read-only sends it",
         Why::Doubtful => "a server may read it otherwise: a key is there twice, case aside",
         Why::NotReadOnlyLive => "the server does not say that the tool only reads",
         Why::NotReadOnlyOnTape => "the tape does not say that the tool only reads",

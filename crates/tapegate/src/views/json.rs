@@ -125,7 +125,7 @@ pub(crate) fn write(report: &Report) -> Vec<u8> {
         json.text("tool", "tapegate");
         json.text("version", env!("CARGO_PKG_VERSION"));
         json.text("command", report.command);
-        json.text("tape", &report.tape.to_string_lossy());
+        json.text(report.about(), &report.tape.to_string_lossy());
         json.raw("ok", if report.is_ok() { b"true" } else { b"false" });
         json.text("started_at", &report.started_at());
         json.number("duration_ms", report.duration_ms);
@@ -171,8 +171,8 @@ fn write_case(json: &mut Writer, suite: &str, case: &Case) {
         Outcome::Skipped => "skipped",
     };
     json.text("outcome", outcome);
-    if let Some(rule) = case.rule {
-        json.text("rule", rule.id);
+    if let Some(rule) = &case.rule {
+        json.text("rule", &rule.id);
     }
     if !case.message.is_empty() {
         json.text("message", &case.message);

@@ -38,7 +38,7 @@ fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
     // The schemas allow no zone here.
     attribute(out, "timestamp", report.started_at().get(..19).unwrap_or_default());
     out.push_str(">\n    <properties>\n");
-    property(out, "tape", &report.tape.to_string_lossy());
+    property(out, report.about(), &report.tape.to_string_lossy());
     property(out, "version", env!("CARGO_PKG_VERSION"));
     out.push_str("    </properties>\n");
     let mut seen: HashMap<&str, usize> = HashMap::new();
@@ -69,7 +69,7 @@ fn write_case(out: &mut String, report: &Report, (class, name): (&str, &str), ca
         Outcome::Failed => {
             out.push_str(">\n      <failure");
             attribute(out, "message", &case.message);
-            attribute(out, "type", case.rule.map_or("failed", |rule| rule.id));
+            attribute(out, "type", case.rule.as_ref().map_or("failed", |rule| &rule.id));
             out.push('>');
             text(out, &details);
             out.push_str("</failure>\n");

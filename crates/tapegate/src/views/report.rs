@@ -6,12 +6,15 @@
 
 /// The report of a replay.
 pub(crate) mod replay;
+/// The report of a scenario's expectations.
+pub(crate) mod serve;
 /// The report of a verification.
 pub(crate) mod verify;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_core::time::{At, SubSecond, write_rfc3339};
 
 use super::{json, junit, sarif};
 
@@ -20,7 +23,7 @@ use super::{json, junit, sarif};
 pub(crate) struct Report {
     /// The command that ran.
     pub(crate) command: &'static str,
-    /// The tape, as it was named.
+    /// The tape, or the scenario of `serve`, as it was named.
     pub(crate) tape: PathBuf,
     /// When it began, in microseconds since 1970.
     pub(crate) started_us: i64,
@@ -49,7 +52,7 @@ pub(crate) struct Case {
     /// What came of it.
     pub(crate) outcome: Outcome,
     /// What it fails to keep, if it is not all right.
-    pub(crate) rule: Option<&'static Rule>,
+    pub(crate) rule: Option<Cow<'static, Rule>>,
     /// What came of it, in a line.
     pub(crate) message: String,
     /// What came of it, in many lines, for people.
@@ -86,20 +89,51 @@ pub(crate) struct Place {
 }
 
 /// What a case can fail to keep.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// What machines call it: `not-recorded`.
-    pub(crate) id: &'static str,
+    pub(crate) id: Cow<'static, str>,
     /// What it means, in a sentence.
-    pub(crate) text: &'static str,
+    pub(crate) text: Cow<'static, str>,
     /// What can be done about it, in a sentence.
-    pub(crate) help: &'static str,
+    pub(crate) help: Cow<'static, str>,
+}
+
+impl Rule {
+    /// A rule that is always the same.
+    pub(crate) const fn new(id: &'static str, text: &'static str, help: &'static str) -> Self {
+        Self { id: Cow::Borrowed(id), text: Cow::Borrowed(text), help: Cow::Borrowed(help) }
+    }
+}
+
+impl From<&'static Rule> for Cow<'static, Rule> {
+    fn from(rule: &'static Rule) -> Self {
+        Self::Borrowed(rule)
+    }
 }
 
 impl Report {
+    /// A report with nothing in it yet, of a run that ends `now`: the monotonic clock counts from
+    /// its start.
+    pub(crate) fn new(command: &'static str, tape: &Path, now: At) -> Self {
+        Self {
+            command,
+            tape: tape.to_owned(),
+            started_us: now.wall_us - (now.mono_ns / 1000) as i64,
+            duration_ms: now.mono_ns / 1_000_000,
+            counts: Vec::new(),
+            suites: Vec::new(),
+        }
+    }
+
     /// Whether nothing failed.
     pub(crate) fn is_ok(&self) -> bool {
         self.cases().all(|case| case.outcome != Outcome::Failed)
+    }
+
+    /// What the JSON report calls that which it is about.
+    pub(crate) fn about(&self) -> &'static str {
+        if self.command == "serve" { "scenario" } else { "tape" }
     }
 
     /// All cases.

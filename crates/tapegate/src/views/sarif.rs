@@ -36,20 +36,20 @@ pub(crate) fn write(report: &Report) -> Vec<u8> {
     out
 }
 
-fn write_driver(json: &mut Writer, rules: &[&'static Rule]) {
+fn write_driver(json: &mut Writer, rules: &[&Rule]) {
     json.text("name", "tapegate");
     json.text("semanticVersion", env!("CARGO_PKG_VERSION"));
     json.list("rules", rules, |json, rule| {
-        json.text("id", rule.id);
-        json.nested("shortDescription", |json| json.text("text", rule.text));
-        json.nested("fullDescription", |json| json.text("text", rule.text));
-        json.nested("help", |json| json.text("text", rule.help));
+        json.text("id", &rule.id);
+        json.nested("shortDescription", |json| json.text("text", &rule.text));
+        json.nested("fullDescription", |json| json.text("text", &rule.text));
+        json.nested("help", |json| json.text("text", &rule.help));
     });
 }
 
-fn write_result(json: &mut Writer, report: &Report, rules: &[&'static Rule], case: &Case) {
-    if let Some(rule) = case.rule {
-        json.text("ruleId", rule.id);
+fn write_result(json: &mut Writer, report: &Report, rules: &[&Rule], case: &Case) {
+    if let Some(rule) = case.rule.as_deref() {
+        json.text("ruleId", &rule.id);
         let index = rules.iter().position(|known| *known == rule).unwrap_or_default();
         json.number("ruleIndex", index as u64);
     }
@@ -85,9 +85,9 @@ fn plain(text: &str) -> String {
 }
 
 /// The rules of all cases, each once.
-fn rules(report: &Report) -> Vec<&'static Rule> {
-    let mut rules: Vec<&'static Rule> = Vec::new();
-    for rule in report.cases().filter_map(|case| case.rule) {
+fn rules(report: &Report) -> Vec<&Rule> {
+    let mut rules: Vec<&Rule> = Vec::new();
+    for rule in report.cases().filter_map(|case| case.rule.as_deref()) {
         if !rules.contains(&rule) {
             rules.push(rule);
         }

@@ -101,6 +101,12 @@ pub(crate) fn note_words(sort: &NoteSort) -> String {
         NoteSort::ToolsUnknown => {
             "the server did not list its tools, so none is known to only read".to_owned()
         }
+        NoteSort::Unfinished { list, pages } => {
+            let noun = noun(*list);
+            format!(
+                "the live list goes on after {pages} pages, and no further {noun} was looked at"
+            )
+        }
     }
 }
 

@@ -268,3 +268,22 @@ fn a_file_that_is_not_there_is_exit_3_and_the_others_are_checked_too() {
     let words = "error: cannot read `no-such.jsonl`: No such file or directory (os error 2)\n";
     assert_eq!(String::from_utf8_lossy(&done.stderr), words);
 }
+
+#[test]
+fn a_byte_order_mark_is_a_warning() {
+    let mark = "the tape starts with a byte order mark, which is left out";
+    let header = format!("\u{feff}{HEADER}");
+    finds(&[&header, &footer(0, 0, 0)], 1, "warning", mark);
+}
+
+#[test]
+fn a_device_is_refused_before_it_is_read() {
+    for args in
+        [&["check", "/dev/zero"][..], &["redact", "/dev/zero", "-o", "x", "--redact", "secrets"]]
+    {
+        let done = tapegate().args(args).output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        let words = "cannot read `/dev/zero`: it is a device, and a tape is a file or a pipe";
+        assert_eq!((done.status.code(), said), (Some(3), format!("error: {words}\n")));
+    }
+}

@@ -1,9 +1,11 @@
 //! `tapegate record` between HTTP clients and an HTTP server: what is over the size limit.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::proxy::{ANSWER, CALL, JSON, in_front_of};
-use crate::web::{STREAM, WebServer, ask, json};
+use crate::web::{STREAM, WebRecorder, WebServer, ask, json};
 
 #[test]
 fn what_is_too_large_is_refused_and_the_session_goes_on() {
@@ -103,4 +105,95 @@ fn a_question_of_the_server_over_the_limit_is_answered_with_an_error() {
     assert_eq!(told.header("mcp-session-id"), Some("s"));
     let (_, tape) = recorder.end();
     assert!(tape.contains(r#""id":71,"error""#), "{tape}");
+}
+
+/// What a client sends that goes on for ever: a call, and then nothing but a string.
+const ENDLESS: &str = r#"{"jsonrpc":"2.0","id":"q","method":"tools/call","params":""#;
+
+/// Begins a request whose body has the given length, or any.
+fn begin(port: u16, length: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let accept = "Accept: application/json, text/event-stream";
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{JSON}\r\n{accept}\r\n{length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+/// Both sorts of recorder that clients reach by HTTP.
+fn recorders() -> (WebServer, [WebRecorder; 2]) {
+    let server = WebServer::start(|_, out| out.write_all(&json("", ANSWER)).is_ok());
+    let proxy = in_front_of(&server, "/mcp", &["--max-message-bytes", "2048"]);
+    let bridge = WebRecorder::start(&["--max-message-bytes", "2048", "--", "cat"]);
+    (server, [proxy, bridge])
+}
+
+/// The reply that a connection ends with.
+fn refused(mut stream: TcpStream) {
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
+    assert!(head.to_ascii_lowercase().contains("\r\nconnection: close"), "{head}");
+    assert!(body.contains(r#""id":"q","error":{"code":-32010"#), "{body}");
+}
+
+fn anomalies(recorder: &WebRecorder) -> String {
+    let beside = recorder.tape_path().with_file_name("t.jsonl.anomalies.jsonl");
+    std::fs::read_to_string(beside).unwrap()
+}
+
+#[test]
+fn a_body_that_is_told_to_be_endless_is_refused_before_it_has_come() {
+    let (_server, recorders) = recorders();
+    for recorder in recorders {
+        let mut stream = begin(recorder.port, "Content-Length: 99999999999");
+        stream.write_all(ENDLESS.as_bytes()).unwrap();
+        refused(stream);
+        let anomalies = anomalies(&recorder);
+        assert!(anomalies.contains("message_too_large") && anomalies.contains("tools/call"));
+        let got = ask(recorder.port, "POST /mcp", &[JSON], "{}");
+        assert_ne!(got.status, 0);
+        recorder.end();
+    }
+}
+
+#[test]
+fn a_body_over_the_limit_that_stalls_is_refused_with_its_length() {
+    let (_server, recorders) = recorders();
+    let streams = recorders.each_ref().map(|recorder| {
+        let mut stream = begin(recorder.port, "Content-Length: 5000");
+        stream.write_all(ENDLESS.as_bytes()).unwrap();
+        stream
+    });
+    streams.into_iter().for_each(refused);
+    for recorder in recorders {
+        let anomalies = anomalies(&recorder);
+        assert!(anomalies.contains("\"bytes\":5000"), "{anomalies}");
+        recorder.end();
+    }
+}
+
+#[test]
+fn a_body_that_never_ends_is_refused_and_the_connection_closed() {
+    let (_server, recorders) = recorders();
+    for recorder in recorders {
+        let mut stream = begin(recorder.port, "Transfer-Encoding: chunked");
+        let mut writer = stream.try_clone().unwrap();
+        write!(stream, "{:x}\r\n{ENDLESS}\r\n", ENDLESS.len()).unwrap();
+        let writing = std::thread::spawn(move || {
+            let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+            // Until it is cut off, at the latest after 16 GiB.
+            (0..1 << 18).find(|_| writer.write_all(chunk.as_bytes()).is_err())
+        });
+        let mut reply = vec![0; 4096];
+        let count = stream.read(&mut reply).unwrap();
+        let reply = String::from_utf8_lossy(&reply[..count]);
+        assert!(reply.starts_with("HTTP/1.1 413 "), "{reply}");
+        assert!(writing.join().unwrap().is_some());
+        assert!(anomalies(&recorder).contains("message_too_large"));
+        recorder.end();
+    }
 }

@@ -9,7 +9,7 @@ use crate::pending::IdKey;
 use super::super::finding::{About, What};
 use super::super::judge::Verdict;
 use super::super::tools::Tools;
-use super::{Asking, Kit, Play, Purpose, Waiting};
+use super::{Asked, Asking, Kit, Play, Purpose, Waiting};
 
 /// After so many requests in a row that a silent server has not answered, it is given up.
 const SILENCES_MAX: u32 = 3;
@@ -42,8 +42,11 @@ impl Play {
         match purpose {
             Purpose::Late => Ok(()),
             Purpose::Recorded(slot) => {
-                self.settle(slot);
-                if deadline.is_none() { Ok(()) } else { self.compare(kit, slot, text, said) }
+                let after_skipped = self.settle(slot);
+                match deadline {
+                    Some(_) => self.compare(kit, (slot, after_skipped), text, said),
+                    None => Ok(()),
+                }
             }
             Purpose::Page(first) => {
                 self.own -= 1;
@@ -68,18 +71,21 @@ impl Play {
         }
     }
 
-    /// The request in `slot` is answered, or never will be.
-    pub(super) fn settle(&mut self, slot: u32) {
+    /// The request in `slot` is answered, or never will be. Tells whether something was left out
+    /// before it was sent.
+    pub(super) fn settle(&mut self, slot: u32) -> bool {
         let asked = self.asked.remove(&slot);
-        self.owed -= usize::from(asked.is_some_and(|asked| asked.owed));
         self.notices.close(slot);
+        let Some(Asked { owed, after_skipped, .. }) = asked else { return false };
+        self.owed -= usize::from(owed);
+        after_skipped
     }
 
     /// Compares the answer to the request in `slot`.
     fn compare(
         &mut self,
         kit: &mut Kit<'_, '_>,
-        slot: u32,
+        (slot, after_skipped): (u32, bool),
         text: &[u8],
         said: &Envelope<'_>,
     ) -> io::Result<()> {
@@ -106,32 +112,19 @@ impl Play {
                     self.listings.recorded(first, &recorded);
                     self.listings.failed(first);
                 }
-                kit.report.find_after(self.left_out, about, What::Error { recorded, live });
+                kit.report.find_after(after_skipped, about, What::Error { recorded, live });
                 return Ok(());
             }
             (Kind::Error, Kind::Response) => {
                 let live = live.into_owned();
-                kit.report.find_after(self.left_out, about, What::Result { recorded, live });
+                kit.report.find_after(after_skipped, about, What::Result { recorded, live });
                 return Ok(());
             }
             _ => {}
         }
         let verdict = kit.judge.answer(&about.method, &recorded, &live);
-        self.tell(kit, about, verdict);
+        tell(kit, about, verdict, after_skipped);
         Ok(())
-    }
-
-    /// Reports what is different about an answer.
-    pub(super) fn tell(&self, kit: &mut Kit<'_, '_>, about: About, verdict: Verdict) {
-        let Verdict { version, changes } = verdict;
-        if let Some((recorded, live)) = version {
-            kit.report.find(about.clone(), What::Version { recorded, live });
-        }
-        if !changes.is_empty() {
-            let introduces = matches!(about.method.as_str(), "initialize" | "server/discover");
-            let what = if introduces { What::Server(changes) } else { What::Answer(changes) };
-            kit.report.find_after(self.left_out, about, what);
-        }
     }
 
     /// Takes note that something was not answered in time.
@@ -212,5 +205,18 @@ impl Play {
         }
         kit.report.find(about, what);
         Ok(())
+    }
+}
+
+/// Reports what is different about an answer, which came `after_skipped` requests if there were any.
+pub(super) fn tell(kit: &mut Kit<'_, '_>, about: About, verdict: Verdict, after_skipped: bool) {
+    let Verdict { version, changes } = verdict;
+    if let Some((recorded, live)) = version {
+        kit.report.find(about.clone(), What::Version { recorded, live });
+    }
+    if !changes.is_empty() {
+        let introduces = matches!(about.method.as_str(), "initialize" | "server/discover");
+        let what = if introduces { What::Server(changes) } else { What::Answer(changes) };
+        kit.report.find_after(after_skipped, about, what);
     }
 }

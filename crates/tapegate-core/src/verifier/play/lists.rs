@@ -4,10 +4,11 @@ use std::io;
 
 use crate::json::member;
 
-use super::super::finding::{List, NoteSort};
+use super::super::finding::{About, List, NoteSort};
 use super::super::listing::{Listing, Next, PAGES_MORE_MAX};
 use super::super::tape;
 use super::super::tools::Tools;
+use super::answers::tell;
 use super::own::own_meta;
 use super::{Kit, Play, Purpose};
 
@@ -56,10 +57,14 @@ impl Play {
         let about = kit.tape.about(kit.tape.slot(first).pair)?;
         let compared = listing.compare(kit.judge);
         for verdict in compared.pages {
-            self.tell(kit, about.clone(), verdict);
+            tell(kit, about.clone(), verdict, self.left_out);
         }
         for what in compared.items {
             kit.report.find(about.clone(), what);
+        }
+        if let Some(pages) = listing.unfinished() {
+            let list = listing.list;
+            kit.report.note(about.clone(), NoteSort::Unfinished { list, pages });
         }
         if compared.reordered {
             kit.report.note(about, NoteSort::Reordered(listing.list));
@@ -85,8 +90,14 @@ impl Play {
         let before = tools.len();
         tools.add(result);
         // A list that says nothing new, or never ends, is known well enough.
-        let goes_on = tools.len() > before && tools.pages() < PAGES_MORE_MAX;
-        match member(result, "nextCursor").filter(|_| goes_on) {
+        let endless = tools.pages() >= PAGES_MORE_MAX;
+        let goes_on = tools.len() > before && !endless;
+        let next = member(result, "nextCursor");
+        if endless && next.is_some() {
+            let sort = NoteSort::Unfinished { list: List::Tools, pages: tools.pages() };
+            kit.report.note(About { method: "tools/list".to_owned(), ..self.about() }, sort);
+        }
+        match next.filter(|_| goes_on) {
             Some(cursor) => {
                 let purpose = Purpose::Tools(tools, meta.clone());
                 self.ask(kit, "tools/list", Some(cursor), meta.as_deref(), purpose);

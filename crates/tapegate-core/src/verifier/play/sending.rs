@@ -198,7 +198,8 @@ impl Play {
             self.open_sent.insert(slot);
         }
         let key = self.wait(kit, &id, Purpose::Recorded(slot), deadline_ns);
-        self.asked.insert(slot, Asked { key, id, owed: false });
+        let after_skipped = self.left_out;
+        self.asked.insert(slot, Asked { key, id, owed: false, after_skipped });
         if Masked::of(said) != Masked::Nothing {
             let about = tape::about(text);
             kit.report.note(About { session: self.number, ..about }, NoteSort::PlaceholderSent);
@@ -238,14 +239,18 @@ impl Play {
 
 /// Why a message is never sent, if that can be told from it alone.
 fn refusal(calls: Calls, text: &[u8], said: &Envelope<'_>) -> Option<Why> {
-    let needed = match effect(said) {
+    let effect = effect(said);
+    let needed = match effect {
         Effect::Discovers | Effect::TakesBack => Calls::List,
         // Whoever may not call has no task to ask about, which is told when its turn comes.
         Effect::Reads | Effect::CallsTool | Effect::FollowsTask => Calls::ReadOnly,
         Effect::Unknown => Calls::All,
     };
     if calls < needed {
-        return Some(Why::NotAskedFor);
+        return Some(match effect {
+            Effect::Reads => Why::OnlyListed,
+            _ => Why::NotAskedFor,
+        });
     }
     if calls < Calls::All && is_doubtful(text, said.params) {
         return Some(Why::Doubtful);

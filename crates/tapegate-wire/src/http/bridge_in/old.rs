@@ -59,7 +59,7 @@ pub(super) async fn post(
     }
     let (lane, from) = (hub.lane, Side::Client);
     let bytes_max = bridge.station.message_bytes_max();
-    let bytes = match body::collect(request.into_body(), bytes_max).await {
+    let bytes = match body::collect_request(request.into_body(), bytes_max).await {
         Ok(Collected::Whole(bytes)) => bytes,
         Ok(Collected::TooLarge(message)) => {
             let Ok(told) = hub.refuse_from_client(message) else {
@@ -68,7 +68,8 @@ pub(super) async fn post(
             if let Some(text) = told {
                 hub.push(&hub.main, Bytes::from(text)).await;
             }
-            return headers::refusal(413, &format!("the limit is {bytes_max} bytes"));
+            let words = format!("the limit is {bytes_max} bytes");
+            return headers::last(headers::refusal(413, &words));
         }
         Err(_) => return headers::refusal(400, "the body broke off"),
     };

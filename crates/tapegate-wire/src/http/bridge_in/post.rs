@@ -64,7 +64,8 @@ pub(super) async fn post(
     if !headers::is_type(request.headers(), "application/json") {
         return headers::refusal(415, "the body must be application/json");
     }
-    let bytes = match body::collect(request.into_body(), bridge.station.message_bytes_max()).await {
+    let bytes_max = bridge.station.message_bytes_max();
+    let bytes = match body::collect_request(request.into_body(), bytes_max).await {
         Ok(Collected::Whole(bytes)) => bytes,
         Ok(Collected::TooLarge(message)) => return too_large(bridge, &terms, message),
         Err(_) => return headers::refusal(400, "the body broke off"),
@@ -230,8 +231,10 @@ fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<Repl
         }
     };
     match told {
-        Ok(Some(text)) => headers::json(413, text),
-        Ok(None) => headers::refusal(413, &format!("the limit is {bytes_max} bytes")),
+        Ok(Some(text)) => headers::last(headers::json(413, text)),
+        Ok(None) => {
+            headers::last(headers::refusal(413, &format!("the limit is {bytes_max} bytes")))
+        }
         Err(stopped) => headers::refusal(503, &stopped.to_string()),
     }
 }

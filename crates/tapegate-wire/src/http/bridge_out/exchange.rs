@@ -7,7 +7,7 @@ use http::header::{CONTENT_ENCODING, LOCATION};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Frame, Kind, same_id};
+use tapegate_core::frame::{Body, Frame, Kind, same_id};
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
@@ -129,7 +129,7 @@ impl Bridge {
         self: &Rc<Self>,
         call: &Rc<Call>,
         parts: &Parts,
-        body: Incoming,
+        mut body: Incoming,
     ) -> Result<Answer, Problem> {
         if !call.asks {
             if call.sort == Sort::Initialized {
@@ -152,7 +152,7 @@ impl Bridge {
             }
             return self.follow_to_answer(body, call).await.map(|()| Answer::Here);
         }
-        match collect(body, self.station.message_bytes_max()).await {
+        match collect(&mut body, self.station.message_bytes_max()).await {
             Ok(Collected::Whole(body)) => self.pass_body(call, parts, &body).await,
             Ok(Collected::TooLarge(message)) => {
                 self.refuse(Some(call), Side::Server, message).await?;
@@ -164,14 +164,18 @@ impl Bridge {
 
     /// Passes on what a server says in reply to a message that wants no answer, though it should
     /// say nothing.
-    async fn pass_unasked(self: &Rc<Self>, parts: &Parts, body: Incoming) -> Result<(), Problem> {
+    async fn pass_unasked(
+        self: &Rc<Self>,
+        parts: &Parts,
+        mut body: Incoming,
+    ) -> Result<(), Problem> {
         let bytes_max = self.station.message_bytes_max();
         if headers::is_type(&parts.headers, "text/event-stream") {
             let stream = EventBody::new(body, bytes_max);
             self.follow(stream, &mut Place::default(), None).await?;
             return Ok(());
         }
-        let Ok(Collected::Whole(body)) = collect(body, bytes_max).await else { return Ok(()) };
+        let Ok(Collected::Whole(body)) = collect(&mut body, bytes_max).await else { return Ok(()) };
         let text = headers::readable(&parts.headers, &body);
         if Frame::read(&text).envelope().is_some_and(|said| said.kind() != Kind::Other) {
             let (lane, from) = (self.lane, Side::Server);
@@ -190,7 +194,10 @@ impl Bridge {
         let text = headers::readable(&parts.headers, body);
         if !text.trim_ascii().is_empty() {
             self.deliver(Some(call), &text, false).await?;
-            return Ok(Answer::Here);
+            return match Frame::read(&text).body() {
+                Body::Garbage(_) => Err(Problem::of_no_message(parts)),
+                _ => Ok(Answer::Here),
+            };
         }
         // A server that only accepts a request may answer it on the stream it has for itself.
         match parts.status {

@@ -31,14 +31,25 @@ impl Problem {
         Self { words: words.to_string(), status: None, message: None }
     }
 
+    /// The problem that something answers in the place of a server that is none.
+    pub(super) fn of_no_message(parts: &Parts) -> Self {
+        let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
+        let status = parts.status;
+        Self::new(format!(
+            "the MCP server replied without an answer: {status} with a body{kind} that is no MCP \
+             message"
+        ))
+    }
+
     /// The problem that a reply with an error status tells of.
     pub(super) async fn of_reply(
         parts: &Parts,
-        body: Incoming,
+        mut body: Incoming,
         in_session: bool,
         bytes_max: usize,
     ) -> Self {
-        let body = match collect(body, bytes_max).await {
+        let body = match collect(&mut body, bytes_max).await {
             Ok(Collected::Whole(body)) => body.to_vec(),
             Ok(Collected::TooLarge(_)) | Err(_) => Vec::new(),
         };

@@ -28,7 +28,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 impl Exchange {
     /// Passes on what the server replied, and has it recorded first.
     pub(super) async fn reply(mut self, response: Response<Incoming>) -> Response<ReplyBody> {
-        let (mut parts, body) = response.into_parts();
+        let (mut parts, mut body) = response.into_parts();
         headers::strip_hop_by_hop(&mut parts.headers);
         self.note_session(&parts.headers, parts.status.is_success());
         self.keep_redirect_here(&mut parts.headers);
@@ -55,7 +55,7 @@ impl Exchange {
             return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
         }
         let collected = tokio::select! {
-            collected = collect(body, self.proxy.station.message_bytes_max()) => collected,
+            collected = collect(&mut body, self.proxy.station.message_bytes_max()) => collected,
             why = ended(self.proxy.ending.subscribe()) => return self.unreachable(&why),
         };
         match collected {

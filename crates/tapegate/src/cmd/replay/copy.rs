@@ -71,7 +71,8 @@ pub(super) fn deck(tape: &SharedTape, clock: Clock) -> Deck {
     Deck::new(Box::new(tape.clone()), clock, OnTapeError::Stop)
 }
 
-/// Adds what nobody asked for, as a session of its own, and ends the new tape.
+/// Adds what nobody asked for, as a session of its own, as far as it can be read, and ends the new
+/// tape.
 pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordError> {
     let (lane, now) = (deck.open_session(), deck.now());
     let (mut first_us, mut fed, mut done) = (None, 0u64, Ok(()));
@@ -92,7 +93,7 @@ pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordE
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {
             done = deck.commit();
         }
-    })?;
+    });
     done?;
     deck.commit()?;
     deck.close()

@@ -45,7 +45,7 @@ impl Plan {
                 .hint("name a file, or serve clients by --http")
                 .into());
         }
-        reporting::look_for_places(&args.report, &args.recording)?;
+        reporting::look_for_places(&args.report, &args.recording, "tape")?;
         let signer = Signer::new(args.ignore.clone());
         let tape = load(&args.recording, &signer, args.quiet)?;
         let redactor = redactor(&tape.index, args.redact_key_file.clone(), args.quiet)?;

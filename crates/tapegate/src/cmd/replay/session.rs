@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tapegate_core::actor::Actor;
-use tapegate_core::player::{Notice, Options, Player, Summary};
+use tapegate_core::player::{Notice, Options, Player};
 use tapegate_store::loaded::Loaded;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
@@ -24,7 +24,7 @@ use crate::talk;
 use crate::taping::SharedTape;
 use crate::upstream::Upstream;
 use crate::views::report::Report;
-use crate::views::report::replay::fill;
+use crate::views::report::replay::{break_off, fill};
 use crate::views::summary;
 use crate::wiring::{announce, client_ports, greet, listen};
 
@@ -125,22 +125,26 @@ fn conclude(
     cause: &Cause,
     clock: Clock,
 ) -> anyhow::Result<Exit> {
-    if let Some(error) = player.failure() {
-        let words = format!("cannot read on in `{}`: {error}", args.recording.display());
-        return Err(Failure::new(Exit::Io, words).into());
-    }
-    let summary = player.summary()?;
+    let summary = player.summary();
     if !args.quiet {
         talk::say(summary::text(&summary).trim_end());
     }
-    if let Some(deck) = deck {
-        copy::finish(player, deck).map_err(|error| Failure::new(Exit::Io, error))?;
-    }
+    let copied = deck.map_or(Ok(()), |deck| copy::finish(player, deck));
+    let broken = player.failure().map(|error| {
+        let words = format!("cannot read on in `{}`: {error}", args.recording.display());
+        Failure::new(Exit::Io, words)
+    });
     if !args.report.is_empty() {
-        let mut report = report(args, &summary, clock);
+        let report = Report::new("replay", &args.recording, clock.now());
+        let mut report = fill(&summary, &Teller::new(args).divergence(), report);
+        broken.iter().for_each(|failure| break_off(&mut report, &failure.words));
         reporting::locate(&mut report);
         reporting::write_all(&report, &args.report)?;
     }
+    if let Some(failure) = broken {
+        return Err(failure.into());
+    }
+    copied.map_err(|error| Failure::new(Exit::Io, error))?;
     Ok(match cause {
         Cause::Signal(number) => Exit::of_signal(*number),
         Cause::Actor => Exit::Diverged,
@@ -150,19 +154,4 @@ fn conclude(
         }
         _ => Exit::Ok,
     })
-}
-
-/// What came of the replay, for machines.
-fn report(args: &Args, summary: &Summary, clock: Clock) -> Report {
-    // The monotonic reading counts from the start.
-    let now = clock.now();
-    let report = Report {
-        command: "replay",
-        tape: args.recording.clone(),
-        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
-        duration_ms: now.mono_ns / 1_000_000,
-        counts: Vec::new(),
-        suites: Vec::new(),
-    };
-    fill(summary, &Teller::new(args).divergence(), report)
 }

@@ -96,5 +96,5 @@ Examples:
   tapegate verify -r session.jsonl --format json -- node server.js | jq .tool_changes
 
 Exit 0: nothing has changed; 1: something has; 2: the tape is broken; 3: a file could not be read or
-written; 4: the server could not be started or reached; 64: wrong usage; 130, 143: ended by a
-signal.";
+written; 4: the server could not be started or reached, or is no MCP server; 64: wrong usage; 130,
+143: ended by a signal.";

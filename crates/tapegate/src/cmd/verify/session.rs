@@ -17,11 +17,14 @@ use super::args::{Args, Format};
 use crate::exit::{Exit, Failure};
 use crate::views::report::Report;
 use crate::views::report::verify::fill;
-use crate::views::{json, junit, sarif, verified};
+use crate::views::{json, junit, sarif, verified, visible};
 use crate::{reporting, talk};
 
 /// How long a server has to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How much is said of why no server was heard.
+const WHY_CHARS_MAX: usize = 600;
 
 /// Verifies the tape and prints what was found.
 pub(super) fn run(
@@ -46,7 +49,10 @@ pub(super) fn run(
     watch(1, 1);
     match ended.map_err(refused)? {
         End::Signal(number) => Ok(Exit::of_signal(number)),
-        End::Unheard(why) => Err(Failure::new(Exit::Transport, why).into()),
+        End::Unheard(why) => {
+            // Whoever answers in a server's place has a say in these words.
+            Err(Failure::new(Exit::Transport, visible::inline(&why, WHY_CHARS_MAX)).into())
+        }
         End::Played => conclude(args, &verifier.finish(), clock, out),
     }
 }
@@ -60,7 +66,7 @@ fn link(args: &Args) -> LinkOptions {
 
 /// Prints what was found, writes it down, and finds the exit code.
 fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let mut report = report(args, found, clock);
+    let mut report = fill(found, Report::new("verify", &args.recording, clock.now()));
     if !args.report.is_empty() || args.format != Format::Text {
         reporting::locate(&mut report);
     }
@@ -83,21 +89,6 @@ fn print(args: &Args, found: &Found, out: &mut dyn Write) -> std::io::Result<()>
     }
     let between = if changes.is_empty() { "" } else { "\n" };
     write!(out, "{between}{}", verified::summary(found))
-}
-
-/// What was found, for machines.
-fn report(args: &Args, found: &Found, clock: Clock) -> Report {
-    // The monotonic reading counts from the start.
-    let now = clock.now();
-    let report = Report {
-        command: "verify",
-        tape: args.recording.clone(),
-        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
-        duration_ms: now.mono_ns / 1_000_000,
-        counts: Vec::new(),
-        suites: Vec::new(),
-    };
-    fill(found, report)
 }
 
 fn refused(error: VerifyError) -> Failure {

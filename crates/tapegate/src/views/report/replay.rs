@@ -1,6 +1,8 @@
 //! The report of a replay: requests that the tape had no answer to fail, those that were answered
 //! with other params are warned of, and recorded ones that nobody asked for are skipped.
 
+use std::borrow::Cow;
+
 use tapegate_core::player::{Differing, Divergence, Reason, Summary, Unused};
 
 use super::{Case, Outcome, Place, Report, Rule, Suite};
@@ -11,41 +13,59 @@ use crate::views::palette::Palette;
 /// How many differences are listed of each recorded request that comes near.
 const DIFFERENCES_MAX: usize = 50;
 
-static NOT_RECORDED: Rule = Rule {
-    id: "not-recorded",
-    text: "The client asked for something that is not on the tape.",
-    help: "Record the session anew, or ignore what differs by --ignore or --match-mode fuzzy.",
-};
-static EXHAUSTED: Rule = Rule {
-    id: "exhausted",
-    text: "The client asked for something more often than the tape has it.",
-    help: "Record the session anew, or answer again by --on-exhausted.",
-};
-static OUT_OF_ORDER: Rule = Rule {
-    id: "out-of-order",
-    text: "The client asked for something that does not come next on the tape.",
-    help: "If the order does not matter, replay with --match-mode by-request.",
-};
-static TAPE_ENDED: Rule = Rule {
-    id: "tape-ended",
-    text: "The client went on asking when the tape had no more requests.",
-    help: "Record the session anew.",
-};
-static UNANSWERED: Rule = Rule {
-    id: "unanswered",
-    text: "The client asked for something that was recorded without its answer.",
-    help: "Record the session anew.",
-};
-static OTHER_PARAMS: Rule = Rule {
-    id: "other-params",
-    text: "A request was answered with what was recorded for other params.",
-    help: "Refuse such requests by --strict-params, or ignore what differs by --ignore.",
-};
-static UNUSED: Rule = Rule {
-    id: "unused",
-    text: "A recorded request was not asked for.",
-    help: "See whether the client still does all that it did.",
-};
+static NOT_RECORDED: Rule = Rule::new(
+    "not-recorded",
+    "The client asked for something that is not on the tape.",
+    "Record the session anew, or ignore what differs by --ignore or --match-mode fuzzy.",
+);
+static EXHAUSTED: Rule = Rule::new(
+    "exhausted",
+    "The client asked for something more often than the tape has it.",
+    "Record the session anew, or answer again by --on-exhausted.",
+);
+static OUT_OF_ORDER: Rule = Rule::new(
+    "out-of-order",
+    "The client asked for something that does not come next on the tape.",
+    "If the order does not matter, replay with --match-mode by-request.",
+);
+static TAPE_ENDED: Rule = Rule::new(
+    "tape-ended",
+    "The client went on asking when the tape had no more requests.",
+    "Record the session anew.",
+);
+static UNANSWERED: Rule = Rule::new(
+    "unanswered",
+    "The client asked for something that was recorded without its answer.",
+    "Record the session anew.",
+);
+static OTHER_PARAMS: Rule = Rule::new(
+    "other-params",
+    "A request was answered with what was recorded for other params.",
+    "Refuse such requests by --strict-params, or ignore what differs by --ignore.",
+);
+static UNUSED: Rule = Rule::new(
+    "unused",
+    "A recorded request was not asked for.",
+    "See whether the client still does all that it did.",
+);
+
+static TAPE_BROKEN: Rule = Rule::new(
+    "tape-broken",
+    "The tape could not be read on while it was played.",
+    "Leave a tape alone while it is played, or replay a copy.",
+);
+
+/// Adds that the tape could not be read on, for the reason given.
+pub(crate) fn break_off(report: &mut Report, why: &str) {
+    let case = Case {
+        name: "the tape".to_owned(),
+        outcome: Outcome::Failed,
+        rule: Some(Cow::Borrowed(&TAPE_BROKEN)),
+        message: why.to_owned(),
+        ..Case::default()
+    };
+    report.suites.push(Suite { name: "tape".to_owned(), cases: vec![case] });
+}
 
 /// Fills `report` with what came of a replay.
 pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -> Report {
@@ -105,7 +125,7 @@ fn diverged(divergence: &Divergence, teller: &Teller<'_>) -> Case {
     Case {
         name: subject(method, name.as_deref()),
         outcome: if divergence.passed_on { Outcome::Warning } else { Outcome::Failed },
-        rule: Some(rule(*reason)),
+        rule: Some(rule(*reason).into()),
         message: teller.reason(divergence),
         details: teller.details(divergence),
         place: Place { number: divergence.nearest.first().map(|near| near.number), line: None },
@@ -122,7 +142,7 @@ fn differs(one: &Differing, teller: &Teller<'_>) -> Case {
     Case {
         name: subject_of(&one.asked),
         outcome: Outcome::Warning,
-        rule: Some(&OTHER_PARAMS),
+        rule: Some((&OTHER_PARAMS).into()),
         message: format!("it was answered as #{} was, with other params", one.number),
         details: teller.apart(&one.recorded, &one.asked),
         place: Place { number: Some(one.number), line: None },
@@ -135,7 +155,7 @@ fn unused(unused: &Unused) -> Case {
     Case {
         name: subject(&unused.method, unused.name.as_deref()),
         outcome: Outcome::Skipped,
-        rule: Some(&UNUSED),
+        rule: Some((&UNUSED).into()),
         message: format!("nobody asked for #{}", unused.number),
         place: Place { number: Some(unused.number), line: None },
         ..Case::default()
@@ -145,7 +165,7 @@ fn unused(unused: &Unused) -> Case {
 fn rest(count: u64, word: &str, outcome: Outcome, rule: &'static Rule) -> Case {
     let name = format!("{count} more {word}");
     let message = format!("{count} more are {word}, too many to list");
-    Case { name, outcome, rule: Some(rule), message, ..Case::default() }
+    Case { name, outcome, rule: Some(rule.into()), message, ..Case::default() }
 }
 
 fn rule(reason: Reason) -> &'static Rule {

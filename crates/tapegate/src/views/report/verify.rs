@@ -46,7 +46,7 @@ const IGNORE: &str =
 
 macro_rules! rules {
     ($($name:ident: $id:literal, $text:literal, $help:expr;)*) => {
-        $(static $name: Rule = Rule { id: $id, text: $text, help: $help };)*
+        $(static $name: Rule = Rule::new($id, $text, $help);)*
     };
 }
 
@@ -103,14 +103,21 @@ pub(crate) fn fill(found: &Found, mut report: Report) -> Report {
         let name = format!("{} more changes", found.findings_more);
         let message = "there are more changes than can be listed".to_owned();
         let outcome = Outcome::Failed;
-        let cases = vec![Case { name, outcome, rule: Some(&ANSWER), message, ..Case::default() }];
+        let cases =
+            vec![Case { name, outcome, rule: Some((&ANSWER).into()), message, ..Case::default() }];
         report.suites.push(Suite { name: "more".to_owned(), cases });
     }
     let mut cases: Vec<Case> = found.skipped.iter().map(skipped).collect();
     cases.extend((found.skipped_more > 0).then(|| {
         let name = format!("{} more", found.skipped_more);
         let message = "there are more than can be listed".to_owned();
-        Case { name, outcome: Outcome::Skipped, rule: Some(&NOT_SENT), message, ..Case::default() }
+        Case {
+            name,
+            outcome: Outcome::Skipped,
+            rule: Some((&NOT_SENT).into()),
+            message,
+            ..Case::default()
+        }
     }));
     if !cases.is_empty() {
         report.suites.push(Suite { name: "not-sent".to_owned(), cases });
@@ -204,7 +211,7 @@ fn changed(finding: &Finding) -> Case {
     Case {
         name,
         outcome: Outcome::Failed,
-        rule: Some(rule(&finding.what)),
+        rule: Some(rule(&finding.what).into()),
         message: headline(finding),
         details: details(finding, Palette::Plain, ""),
         place: place(&finding.about),
@@ -240,7 +247,7 @@ fn skipped(skipped: &Skipped) -> Case {
     Case {
         name: about(&skipped.about),
         outcome: Outcome::Skipped,
-        rule: Some(&NOT_SENT),
+        rule: Some((&NOT_SENT).into()),
         message: reason(skipped.why).to_owned(),
         place: place(&skipped.about),
         facts: facts(&skipped.about),
@@ -256,7 +263,7 @@ fn noted(note: &Note) -> Case {
     Case {
         name: about(&note.about),
         outcome,
-        rule: Some(&NOTE),
+        rule: Some((&NOTE).into()),
         message: note_words(&note.sort),
         place: place(&note.about),
         facts: facts(&note.about),

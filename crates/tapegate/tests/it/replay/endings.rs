@@ -6,9 +6,10 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::{answer, ask, call, lines, refusal, tape};
-use crate::support::replay;
+use crate::support::{check, replay};
 
 fn pairs(count: usize, bytes: usize) -> String {
     let text = "x".repeat(bytes);
@@ -125,6 +126,29 @@ fn a_tape_that_is_cut_short_while_it_is_played_ends_it_with_an_error() {
     let end = run.end().exits(3);
     let end = end.complains("error: cannot read on in `");
     end.complains("the tape has become shorter while it was played");
+}
+
+#[test]
+fn a_tape_that_breaks_while_it_is_played_still_leaves_a_report_and_a_whole_new_tape() {
+    let setup = replay(pairs(10, 500_000)).flags(&["--match-mode", "by-request"]);
+    let (report, new) = (setup.folder().join("r.json"), setup.folder().join("new.jsonl"));
+    let setup = setup.flags(&["--report", report.to_str().unwrap()]);
+    let mut run = setup.flags(&["--record-to", new.to_str().unwrap()]).start();
+    run.send(lines(&[call(1, "t", 0)]).as_bytes());
+    run.lines(1);
+    fs::File::options().write(true).open(run.tape_path()).unwrap().set_len(1_000_000).unwrap();
+    run.send(lines(&[call(2, "t", 9)]).as_bytes());
+    let end = run.end().exits(3).complains("error: cannot read on in `");
+    let end = end.complains("matched 1, unmatched 0, unused 9");
+    let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    assert_eq!((&report["ok"], &report["unused"]), (&false.into(), &9.into()), "{report:#}");
+    let cases = report["cases"].as_array().unwrap();
+    let broken = cases.iter().find(|case| case["rule"] == "tape-broken").unwrap();
+    let words = broken["message"].as_str().unwrap();
+    assert!(words.contains("has become shorter while it was played"), "{words}");
+    let checked = check(&new, 0);
+    assert!(!checked.contains("no footer"), "{checked}");
+    drop(end);
 }
 
 #[test]

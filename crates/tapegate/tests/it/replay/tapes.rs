@@ -7,6 +7,7 @@ use super::{
     HEADER, MODES, answer, ask, call, gzip, lines, messages, overwatch, piped, refusal, tape,
 };
 use crate::support::{record, replay, request};
+use crate::tape_faults::Disk;
 
 /// A session with everything: a handshake, progress, a question of the server, errors.
 const SESSION: &str = r#"
@@ -198,9 +199,13 @@ fn what_is_no_tape_is_refused() {
     // The start of a gzip file, and then something else.
     let end = replay(b"\x1f\x8b\x08\x00garbage").run(b"").exits(2);
     assert!(end.stderr.starts_with("error: "), "{}", end.stderr);
-    // A byte order mark is what some editors leave.
-    let end = replay(format!("\u{feff}{}", tape(SESSION))).run(b"");
-    assert!(matches!(end.status.code(), Some(0 | 2)), "{}", end.stderr);
+}
+
+#[test]
+fn a_byte_order_mark_is_left_out_with_a_warning() {
+    let marked = format!("\u{feff}{}", tape(SESSION));
+    assert_eq!(played(&marked, "sequential"), GOT);
+    replay(marked).run(b"").exits(0).complains(":1: the tape starts with a byte order mark");
 }
 
 #[test]
@@ -236,4 +241,37 @@ fn a_tape_may_be_played_by_two_at_once_and_while_it_is_written() {
         run.end_of_input().exits(0).client_got(got).complains("there is no footer");
     }
     recorder.end_of_input().exits(0).checks();
+}
+
+#[test]
+fn what_unpacks_to_more_than_there_is_room_for_is_an_error_and_no_full_disk() {
+    let disk = Disk::new("1m");
+    let folder = tempfile::tempdir().unwrap();
+    let bomb = folder.path().join("bomb.jsonl.gz");
+    fs::write(&bomb, gzip(vec![b' '; 8 << 20])).unwrap();
+    assert!(fs::metadata(&bomb).unwrap().len() < 64 << 10);
+    let played = |tape: &str, script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_tapegate"), tape]);
+        command.env("TMPDIR", disk.path()).stdin(Stdio::null()).output().unwrap()
+    };
+    let whole = folder.path().join("t.jsonl.gz");
+    fs::write(&whole, gzip(tape(SESSION))).unwrap();
+    let place = disk.path().display();
+    for script in [r#""$1" replay -r "$2""#, r#""$1" replay -r <(zcat "$2" 2>/dev/null)"#] {
+        let done = played(bomb.to_str().unwrap(), script);
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(3), "{said}");
+        assert!(
+            said.contains(&format!(
+                " bytes, which is all that may be copied to `{place}`\n\nhint: "
+            )),
+            "{said}"
+        );
+        // What has room is played.
+        let done = played(whole.to_str().unwrap(), script);
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.success() && said.contains("unused 3"), "{said}");
+    }
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
 }

@@ -150,3 +150,17 @@ fn a_request_that_was_taken_back_on_the_tape_stays_open_until_it_is_again() {
     let live = lines(&[call(1, "slow", 1), call(2, "quick", 2)]);
     replay(tape(&script)).run(live.as_bytes()).exits(0).client_got(got.as_bytes());
 }
+
+#[test]
+fn a_client_that_says_no_more_gets_its_answers_in_time_or_all_at_once_and_replay_ends() {
+    let live = lines(&[call(1, "slow", 1)]);
+    let got = lines(&[answer(1, "late")]);
+    for (took_ms, at_least_ms, hurries) in [(700, 700, false), (86_400_000, 5000, true)] {
+        let begun = Instant::now();
+        let end = slow(took_ms).flags(&["--timing", "realistic"]).run(live.as_bytes()).exits(0);
+        let took = begun.elapsed();
+        assert!(took >= Duration::from_millis(at_least_ms) && took.as_secs() < 40, "{took:?}");
+        let end = end.client_got(got.as_bytes());
+        assert_eq!(end.stderr.contains("the client says no more"), hurries, "{}", end.stderr);
+    }
+}

@@ -166,6 +166,11 @@ fn a_tape_that_cannot_be_read_is_named_with_the_reason() {
          hint: name one of the tapes in it; `tapegate check` says what each holds\n",
     );
     refused(
+        &["-r", "/dev/zero"],
+        3,
+        "error: cannot read `/dev/zero`: it is a device, and a tape is a file or a pipe\n",
+    );
+    refused(
         &["-r", "t.jsonl", "--redact-key-file", "no"],
         3,
         "error: cannot read `no`: No such file or directory (os error 2)\n",

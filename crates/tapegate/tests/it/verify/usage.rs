@@ -1,6 +1,7 @@
 //! The command itself: its codes, its formats, its endings.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Child;
 
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use super::{Drift, tapegate, verify, words};
 use crate::peers;
+use crate::web::WebServer;
 
 #[test]
 fn codes_tell_what_was_wrong() {
@@ -41,6 +43,45 @@ fn codes_tell_what_was_wrong() {
     fs::write(&broken, "{\"type\":\"mess\n{}\n").unwrap();
     assert_eq!(code(&broken, &["--upstream", "cat"]).0, Some(2));
     assert_eq!(code(Path::new("no-such.tape"), &["--upstream", "cat"]).0, Some(3));
+}
+
+#[test]
+fn what_is_no_mcp_server_is_told_apart_from_one_that_has_changed() {
+    let drift = Drift::record("");
+    let page = "<html>\n<body>It works!</body>\n</html>\n";
+    let server = WebServer::start(move |seen, out| {
+        let status = match seen.head.contains("/page") {
+            true => "200 OK",
+            false => "404 Not Found",
+        };
+        let length = page.len();
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {length}");
+        out.write_all(format!("{head}\r\n\r\n{page}").as_bytes()).is_ok()
+    });
+    let (nothing, html) = (server.url("/nothing"), server.url("/page"));
+    let no_message = "the MCP server replied without an answer: 200 OK with a body (text/html) \
+                      that is no MCP message";
+    let greeting =
+        "the MCP server ended (exit status: 0), and what it said is no MCP message: hello";
+    for (flags, why) in [
+        (&["--upstream-http", &nothing][..], "the MCP server answered 404 Not Found"),
+        (&["--upstream-http", &html], no_message),
+        (&["--", "echo", "hello"], greeting),
+    ] {
+        let done = verify(&drift.tape, &[&["-q"], flags].concat());
+        assert_eq!((done.code, done.stderr), (Some(4), format!("error: {why}\n")));
+        assert_eq!(done.stdout, "");
+    }
+}
+
+#[test]
+fn what_never_stops_talking_and_says_no_message_is_no_mcp_server() {
+    let drift = Drift::record("");
+    let done = verify(&drift.tape, &["-q", "--timeout", "1s", "--", "yes", "hello\u{1b}[31m"]);
+    assert_eq!(done.code, Some(4), "{}", done.stdout);
+    assert!(done.stderr.contains("what it said is no MCP message: hello"), "{}", done.stderr);
+    assert!(!done.stderr.contains('\u{1b}'), "{}", done.stderr);
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! Answers, and those among them that are given together.
+
+use super::Live;
+use crate::actor::Act;
+use crate::json::{self, Edits};
+
+/// Answers that are given together.
+#[derive(Default)]
+pub(super) struct Batch {
+    waiting: usize,
+    answers: Vec<Vec<u8>>,
+}
+
+impl Live {
+    /// Begins a batch of answers.
+    pub(in crate::player) fn open_batch(&mut self) -> u32 {
+        self.batches_made = self.batches_made.wrapping_add(1);
+        self.batches.insert(self.batches_made, Batch { waiting: 1, answers: Vec::new() });
+        self.batches_made
+    }
+
+    /// Has a batch wait for one more answer.
+    pub(in crate::player) fn expect(&mut self, batch: Option<u32>) {
+        if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            batch.waiting += 1;
+        }
+    }
+
+    /// Has a batch wait for one answer less, and gives the answers if that was the last.
+    pub(in crate::player) fn settle(&mut self, number: Option<u32>, act: &mut dyn FnMut(Act<'_>)) {
+        let Some(number) = number else { return };
+        let Some(batch) = self.batches.get_mut(&number) else { return };
+        batch.waiting = batch.waiting.saturating_sub(1);
+        if batch.waiting > 0 {
+            return;
+        }
+        let answers = self.batches.remove(&number).unwrap_or_default().answers;
+        if !answers.is_empty() {
+            act(Act::Say(&[b"[", &answers.join(&b","[..]), b"]"]));
+        }
+    }
+
+    /// Gives an answer, in which `recorded` is the id, with the id of the live request, now or
+    /// with its batch.
+    pub(in crate::player) fn answer(
+        &mut self,
+        line: &[u8],
+        recorded: Option<&[u8]>,
+        id: Option<&[u8]>,
+        batch: Option<u32>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) {
+        let (Some(recorded), Some(id)) = (recorded, id) else { return };
+        if batch.is_some() {
+            let mut edits = Edits::new(line);
+            edits.replace(recorded, id);
+            return self.give(edits.finish().into_owned(), batch, act);
+        }
+        let Some(place) = json::place_of(recorded, line) else { return };
+        act(Act::Say(&[&line[..place.start], id, &line[place.end..]]));
+    }
+
+    /// Gives an answer as it is, now or with its batch.
+    pub(in crate::player) fn give(
+        &mut self,
+        answer: Vec<u8>,
+        number: Option<u32>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) {
+        match number.and_then(|number| self.batches.get_mut(&number)) {
+            Some(batch) => {
+                batch.answers.push(answer);
+                self.settle(number, act);
+            }
+            None => act(Act::Say(&[&answer])),
+        }
+    }
+}

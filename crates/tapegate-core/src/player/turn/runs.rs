@@ -1,0 +1,103 @@
+//! Which conversation a request belongs to, and what it has used of the tape.
+
+use std::io;
+
+use super::super::find::{self, Found};
+use super::super::live::Live;
+use super::super::run::{Part, Run};
+use super::super::tape::Asked;
+use super::super::{Context, OnExhausted, Reason};
+use super::Turn;
+
+/// How many conversations a seat that clients share may hold at once.
+const RUNS_MAX: usize = 4096;
+
+impl Turn<'_, '_> {
+    /// Finds a request on the tape, for the conversation that it belongs to.
+    pub(super) fn find(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
+        let Context { tape, options } = &mut self.context;
+        if let Some(run) = &mut self.shared_run {
+            return find::find(tape, options, run, asked, options.strict_params);
+        }
+        if self.live.shared {
+            return self.find_for_one_of_many(asked);
+        }
+        if self.live.runs.is_empty() {
+            let run = open_run(&self.context, self.live, self.played, asked);
+            self.live.run = run.number;
+            self.live.runs.push(run);
+        }
+        let Context { tape, options } = &mut self.context;
+        find::find(tape, options, &mut self.live.runs[0], asked, options.strict_params)
+    }
+
+    /// Clients without sessions cannot be told apart, but what they ask can: it belongs to a
+    /// conversation that has come to exactly this point, or begins one.
+    fn find_for_one_of_many(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
+        let mut nothing = Found::Nothing { reason: Reason::NotRecorded, expected: None };
+        let begins = self.begins(asked)?;
+        for exact in [true, false] {
+            let Context { tape, options } = &mut self.context;
+            for run in &mut self.live.runs {
+                let exact = exact || options.strict_params;
+                match find::find(tape, options, run, asked, exact)? {
+                    missing @ Found::Nothing { .. } => nothing = missing,
+                    found => {
+                        self.live.run = run.number;
+                        self.forget_finished();
+                        return Ok(found);
+                    }
+                }
+            }
+            if begins && self.live.runs.len() < RUNS_MAX {
+                let mut run = open_run(&self.context, self.live, self.played, asked);
+                let Context { tape, options } = &mut self.context;
+                let found = find::find(tape, options, &mut run, asked, options.strict_params)?;
+                self.live.run = run.number;
+                self.live.runs.push(run);
+                return Ok(found);
+            }
+        }
+        Ok(nothing)
+    }
+
+    /// Forgets conversations that have come to their end; the last one is kept to be compared with.
+    fn forget_finished(&mut self) {
+        let Context { tape, options } = &self.context;
+        if options.on_exhausted == OnExhausted::Error && self.live.runs.len() > 1 {
+            self.live.runs.retain_mut(|run| !run.is_finished(tape));
+        }
+    }
+
+    /// Whether a session of the tape begins with this request.
+    fn begins(&mut self, asked: &Asked<'_>) -> io::Result<bool> {
+        let tape = &mut self.context.tape;
+        for session in tape.index.sessions().to_vec() {
+            for ask in session {
+                if tape.is_same(ask, asked)? {
+                    return Ok(true);
+                }
+                if !tape.was_malformed(ask, asked)? {
+                    break;
+                }
+            }
+        }
+        Ok(self.live.runs.is_empty())
+    }
+}
+
+/// A run through the session of the tape that fits the first request best: one that begins with
+/// the same, has been played least, and comes first.
+fn open_run(context: &Context<'_>, live: &mut Live, played: &mut [u32], asked: &Asked<'_>) -> Run {
+    let index = &context.tape.index;
+    let begins = |session: usize| {
+        let asks = &index.sessions()[session];
+        !asks.is_empty() && index.ask(asks.start).signature.like == asked.signature.like
+    };
+    let best = (0..played.len()).min_by_key(|session| (!begins(*session), played[*session]));
+    if let Some(session) = best {
+        played[session] += 1;
+    }
+    live.runs_made += 1;
+    Run::new(live.runs_made, Part::Session(best.unwrap_or(0) as u32))
+}

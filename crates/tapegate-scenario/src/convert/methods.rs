@@ -1,0 +1,61 @@
+//! Answers to methods that are no calls, reads or gets.
+
+use std::io;
+
+use tapegate_core::frame::{Frame, Kind};
+use tapegate_core::tape::index::NONE;
+
+use super::gather::{Gathered, Of, Use};
+use super::{Work, tree};
+use crate::emit::Entry;
+
+/// Methods that the server answers by itself as every server does, unless it refused them.
+const ANSWERED_ANYWAY: [&str; 7] = [
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
+impl Work<'_, '_> {
+    /// The `methods` block.
+    pub(super) fn methods(&mut self, gathered: &Gathered) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        if let Some(error) = &gathered.hello.refused {
+            let error = vec![Entry::new("error", tree::read(error))];
+            let words = "How the server told clients that know both eras that it knows one.";
+            entries.push(Entry::new("server/discover", error).about(words));
+        }
+        for key in gathered.keys(Of::Method) {
+            let uses = gathered.uses_of(Of::Method, &key);
+            if ANSWERED_ANYWAY.contains(&&*key) {
+                if !self.all_refused(&uses)? || gathered.listings.has(&key) {
+                    uses.iter().for_each(|used| self.passed_over(used.asks[0]));
+                    continue;
+                }
+            }
+            let response = self.response(&uses)?;
+            entries.push(Entry::new(&*key, response));
+        }
+        Ok(entries)
+    }
+
+    /// Whether every answer was an error.
+    fn all_refused(&mut self, uses: &[&Use]) -> io::Result<bool> {
+        for used in uses {
+            let pair = self.tape.index.slot(used.asks[0]).pair;
+            if pair == NONE {
+                return Ok(false);
+            }
+            let slot = self.tape.index.slot(pair);
+            let frame = Frame::read(self.tape.text(&slot)?);
+            if frame.envelope().is_none_or(|said| said.kind() != Kind::Error) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

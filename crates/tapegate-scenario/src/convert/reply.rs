@@ -1,0 +1,247 @@
+//! One answer of the tape as an answer of a scenario, and several as a sequence.
+
+use std::io;
+
+use tapegate_core::frame::{Frame, Kind};
+use tapegate_core::json;
+use tapegate_core::tape::index::NONE;
+
+use super::gather::{Of, Use};
+use super::listing::ItemKind;
+use super::{Work, hello, scene, strict, tree};
+use crate::emit::{Element, Entry, Part};
+use crate::node::{Node, Value};
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(super) struct Reply {
+    /// What it was given to.
+    pub(super) comments: Vec<String>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// How much of the arguments a comment shows.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// Members of results that the server adds by itself, for clients that know them.
+const OWN_MEMBERS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+/// The member of `_meta` by which a server without sessions says who it is.
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+impl Of {
+    /// The members of a result that an answer has keys for.
+    fn members(self) -> &'static [&'static str] {
+        match self {
+            Self::Item(ItemKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
+            Self::Item(ItemKind::Prompt) => &["description", "messages", "_meta"],
+            Self::Item(_) => &["contents", "_meta"],
+            Self::Method => &[],
+        }
+    }
+}
+
+impl Work<'_, '_> {
+    /// What was answered to some uses of one thing: nothing, an answer, or a sequence.
+    pub(super) fn response(&mut self, uses: &[&Use]) -> io::Result<Vec<Entry>> {
+        let mut replies: Vec<Reply> = Vec::new();
+        // The last is repeated for ever, so what is the same at the end is said once.
+        let mut last: Option<(Reply, usize)> = None;
+        for used in uses {
+            let reply = self.reply(used)?;
+            match &mut last {
+                Some((same, times)) if trees(same) == trees(&reply) => *times += 1,
+                _ => {
+                    if let Some((before, times)) = last.replace((reply, 1)) {
+                        replies.extend(std::iter::repeat_n(before, times));
+                    }
+                }
+            }
+        }
+        let Some((mut last, times)) = last else { return Ok(Vec::new()) };
+        if times > 1 {
+            last.comments.push(format!("and the same for the next {}", times - 1));
+        }
+        if replies.is_empty() {
+            if let Some(first) = last.entries.first_mut() {
+                first.comments.splice(..0, last.comments);
+            }
+            return Ok(last.entries);
+        }
+        replies.push(last);
+        let element = |reply: Reply| Element {
+            comments: reply.comments,
+            apart: false,
+            value: Part::Map(reply.entries),
+        };
+        let sequence: Vec<Element> = replies.into_iter().map(element).collect();
+        let words = "What was answered, call by call.";
+        Ok(vec![
+            Entry::new("sequence", sequence).about(words),
+            Entry::new("on_exhausted", Part::text("last")),
+        ])
+    }
+
+    fn reply(&mut self, used: &Use) -> io::Result<Reply> {
+        let mut actions = Vec::new();
+        for ask in &used.asks {
+            actions.extend(self.actions(*ask)?);
+            let pair = self.tape.index.slot(*ask).pair;
+            if ask != used.asks.last().unwrap_or(ask) && pair != NONE {
+                let slot = self.tape.index.slot(pair);
+                let frame = Frame::read(self.tape.text(&slot)?);
+                let result = frame.envelope().and_then(|said| said.result);
+                actions.extend(result.map(scene::questions).unwrap_or_default());
+            }
+        }
+        let comments = self.shown(used)?;
+        let asked = self.tape.index.slot(used.asks.last().copied().unwrap_or(NONE));
+        let mut outcome = match asked.pair {
+            NONE => Outcome::Silence,
+            pair => {
+                let slot = self.tape.index.slot(pair);
+                let frame = Frame::read(self.tape.text(&slot)?);
+                frame.envelope().map_or(Outcome::Silence, |said| {
+                    Outcome::read(used.of, said.kind(), said.result, said.error)
+                })
+            }
+        };
+        if let Outcome::Wants(questions) = &mut outcome {
+            // The client never came back with what was asked.
+            actions.append(questions);
+            outcome = Outcome::Silence;
+        }
+        let entries = match self.options.strict {
+            true => strict::entries(used.of, outcome, !actions.is_empty()),
+            false => entries(used.of, outcome, actions),
+        };
+        let mut reply = Reply { comments, entries };
+        for entry in &mut reply.entries {
+            if let Part::Node(node) = &mut entry.value
+                && entry.key != "before"
+            {
+                self.spiller.spill(node, &used.key)?;
+            }
+        }
+        Ok(reply)
+    }
+
+    /// What a call was made with, for people.
+    fn shown(&mut self, used: &Use) -> io::Result<Vec<String>> {
+        let Some(slot) = used.asks.first().map(|ask| self.tape.index.slot(*ask)) else {
+            return Ok(Vec::new());
+        };
+        let frame = Frame::read(self.tape.text(&slot)?);
+        let params = frame.envelope().and_then(|said| said.params).unwrap_or(b"{}");
+        let arguments = match used.of {
+            Of::Item(ItemKind::Tool | ItemKind::Prompt) => json::member(params, "arguments"),
+            Of::Item(_) => None,
+            Of::Method => Some(params),
+        };
+        let Some(arguments) = arguments.filter(|it| *it != b"{}") else { return Ok(Vec::new()) };
+        let text = String::from_utf8_lossy(&json::compact(arguments)).into_owned();
+        let masked = (self.options.mask)(&text);
+        let mut shown: String = masked.chars().take(SHOWN_CHARS_MAX).collect();
+        if shown.len() < masked.len() {
+            shown.push('…');
+        }
+        Ok(vec![format!("for {shown}")])
+    }
+}
+
+/// The trees of a reply, without comments.
+fn trees(reply: &Reply) -> Vec<(&str, Node)> {
+    reply.entries.iter().map(|entry| (entry.key.as_str(), entry.value.to_node())).collect()
+}
+
+/// What a request came to.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Members of a result that answers have keys for.
+    Members(Vec<(String, Node)>),
+    /// A result that has others, or is none that a scenario knows.
+    Result(Node),
+    Error(Node),
+    /// Something else is wanted first.
+    Wants(Vec<Node>),
+    Silence,
+}
+
+impl Outcome {
+    fn read(of: Of, kind: Kind, result: Option<&[u8]>, error: Option<&[u8]>) -> Self {
+        match (kind, result, error) {
+            (Kind::Error, _, Some(error)) => Self::Error(tree::read(error)),
+            (_, Some(result), _) => Self::of_result(of, result),
+            _ => Self::Silence,
+        }
+    }
+
+    fn of_result(of: Of, result: &[u8]) -> Self {
+        if json::member(result, "resultType") == Some(b"\"input_required\"") {
+            return Self::Wants(scene::questions(result));
+        }
+        let stateless = json::member(result, "resultType").is_some();
+        if stateless || !result.starts_with(b"{") {
+            let members = tree::members(result);
+            let kept =
+                members.into_iter().filter(|(name, _)| !OWN_MEMBERS.contains(&name.as_str()));
+            let kept = kept.filter_map(|(name, value)| Some((own_meta(&name, value)?, name)));
+            let kept = kept.map(|(node, name)| tree::entry(&name, node)).collect();
+            return match result.starts_with(b"{") {
+                true => Self::sorted(of, tree::map(kept)),
+                false => Self::Result(tree::read(result)),
+            };
+        }
+        Self::sorted(of, tree::read(result))
+    }
+
+    /// A result by its members, if there are keys for all of them.
+    fn sorted(of: Of, result: Node) -> Self {
+        let known = of.members();
+        match result.value {
+            Value::Map(entries)
+                if !known.is_empty()
+                    && entries
+                        .iter()
+                        .any(|(key, _)| key.name == known[0] || key.name == "messages")
+                    && entries.iter().all(|(key, _)| known.contains(&key.name.as_str())) =>
+            {
+                Self::Members(entries.into_iter().map(|(key, node)| (key.name, node)).collect())
+            }
+            value => Self::Result(Node::new(value)),
+        }
+    }
+}
+
+/// A member of a result of a server without sessions; `_meta` without what the server adds itself.
+fn own_meta(name: &str, value: &[u8]) -> Option<Node> {
+    if name != "_meta" || json::member(value, SERVER_INFO).is_none() {
+        return Some(tree::read(value));
+    }
+    let kept = tree::members(value).into_iter().filter(|(name, _)| name != SERVER_INFO);
+    let kept: Vec<_> = kept.map(|(name, value)| tree::entry(&name, tree::read(value))).collect();
+    (!kept.is_empty()).then(|| tree::map(kept))
+}
+
+/// An answer with the keys that we have.
+fn entries(of: Of, outcome: Outcome, actions: Vec<Node>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    if !actions.is_empty() {
+        entries.push(Entry::new("before", hello::list(actions)));
+    }
+    match outcome {
+        Outcome::Members(members) => {
+            let order = of.members();
+            let place = |name: &str| order.iter().position(|known| *known == name);
+            let mut members = members;
+            members.sort_by_key(|(name, _)| place(name));
+            entries.extend(members.into_iter().map(|(name, node)| Entry::new(name, node)));
+        }
+        Outcome::Result(node) => entries.push(Entry::new("result", node)),
+        Outcome::Error(node) => entries.push(Entry::new("error", node)),
+        Outcome::Wants(_) | Outcome::Silence => {
+            let words = "The tape has no answer.";
+            entries.push(Entry::new("silent", Node::new(Value::Bool(true))).about(words));
+        }
+    }
+    entries
+}

@@ -1,0 +1,132 @@
+//! What the server did of its own accord while it answered, as actions.
+
+use std::io;
+
+use tapegate_core::frame::{Envelope, Frame, Kind};
+use tapegate_core::json;
+use tapegate_core::side::Side;
+use tapegate_core::tape::index::NONE;
+
+use super::{Style, Work, tree};
+use crate::node::Node;
+
+/// The member of `_meta` that says which subscription news is for. The server who sends it knows.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+impl Work<'_, '_> {
+    /// What the server did in the scene of a request: before its answer, and what it told after it.
+    pub(super) fn actions(&mut self, ask: u32) -> io::Result<Vec<Node>> {
+        let first = self.tape.index.slot(ask);
+        let mut actions = Vec::new();
+        let mut answered = false;
+        let mut next = first.next;
+        while next != NONE {
+            let slot = self.tape.index.slot(next);
+            answered |= next == first.pair;
+            let is_action = matches!(slot.kind, Kind::Notification | Kind::Request);
+            if slot.from == Side::Server && is_action {
+                let text = self.tape.text(&slot)?.to_vec();
+                let frame = Frame::read(&text);
+                let asks_late = answered && slot.kind == Kind::Request;
+                let action = frame.envelope().filter(|_| !asks_late);
+                match action.and_then(|said| self.action(said, answered)) {
+                    Some(action) => actions.push(action),
+                    None => self.summary.left_out += 1,
+                }
+            }
+            next = slot.next;
+        }
+        Ok(actions)
+    }
+
+    /// Counts what the server did in the scene of a request that has no place for it.
+    pub(super) fn passed_over(&mut self, ask: u32) {
+        let mut next = self.tape.index.slot(ask).next;
+        while next != NONE {
+            let slot = self.tape.index.slot(next);
+            let is_action = matches!(slot.kind, Kind::Notification | Kind::Request);
+            self.summary.left_out += u64::from(slot.from == Side::Server && is_action);
+            next = slot.next;
+        }
+    }
+
+    fn action(&self, said: &Envelope<'_>, answered: bool) -> Option<Node> {
+        let method = said.method?.decode().into_owned();
+        let params = said.params.unwrap_or(b"{}");
+        match method.as_str() {
+            // A change of tools is told when the phase changes them, and only then.
+            "notifications/tools/list_changed" if self.options.style == Style::Phased => None,
+            "notifications/cancelled" => None,
+            "notifications/progress" if answered => None,
+            "notifications/progress" => {
+                Some(action("progress", without(params, &["progressToken"])))
+            }
+            "notifications/message" if json::member(params, "level").is_some() => {
+                Some(action("log_message", without(params, &[])))
+            }
+            _ if said.kind() == Kind::Request => {
+                Some(action("send_request", message(&method, said.params)))
+            }
+            _ => {
+                let params = said.params.map(|params| without(params, &[]));
+                let empty = |node: &Node| node.as_map().is_some_and(<[_]>::is_empty);
+                Some(match params.filter(|params| !empty(params)) {
+                    None => action("send_notification", Node::text(method)),
+                    Some(params) => {
+                        let method = tree::entry("method", Node::text(method));
+                        let params = tree::entry("params", params);
+                        action("send_notification", tree::map(vec![method, params]))
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// What a server wants to know that has no session to ask in.
+pub(super) fn questions(result: &[u8]) -> Vec<Node> {
+    let asked = json::member(result, "inputRequests").unwrap_or(b"{}");
+    let asked = tree::members(asked);
+    let read = |(name, request): &(String, &[u8])| {
+        let method = json::member(request, "method").and_then(json::string)?;
+        let mut node = message(&method, json::member(request, "params"));
+        if let crate::node::Value::Map(entries) = &mut node.value {
+            entries.push(tree::entry("as", Node::text(name.as_str())));
+        }
+        Some(action("send_request", node))
+    };
+    asked.iter().filter_map(read).collect()
+}
+
+fn action(name: &str, node: Node) -> Node {
+    tree::map(vec![tree::entry(name, node)])
+}
+
+fn message(method: &str, params: Option<&[u8]>) -> Node {
+    let mut entries = vec![tree::entry("method", Node::text(method))];
+    if let Some(params) = params {
+        entries.push(tree::entry("params", tree::read(params)));
+    }
+    tree::map(entries)
+}
+
+/// Params without members of this session.
+fn without(params: &[u8], names: &[&str]) -> Node {
+    let mut entries = Vec::new();
+    for (name, value) in tree::members(params) {
+        if names.contains(&name.as_str()) {
+            continue;
+        }
+        if name == "_meta" && json::member(value, SUBSCRIPTION).is_some() {
+            let kept = tree::members(value).into_iter().filter(|(name, _)| name != SUBSCRIPTION);
+            let kept: Vec<_> =
+                kept.map(|(name, value)| tree::entry(&name, tree::read(value))).collect();
+            if !kept.is_empty() {
+                entries.push(tree::entry(&name, tree::map(kept)));
+            }
+            continue;
+        }
+        entries.push(tree::entry(&name, tree::read(value)));
+    }
+    tree::map(entries)
+}

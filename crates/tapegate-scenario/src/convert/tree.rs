@@ -1,0 +1,145 @@
+//! JSON of a tape as a tree, exactly, or as JSON where no tree holds it exactly.
+
+use tapegate_core::json::{self, Cursor, Kind, Str};
+
+use crate::node::{Key, Node, Value};
+
+/// How deep a tree may be. Below that it is JSON on one line: readers give up on deep YAML, and
+/// people before them.
+const DEPTH_MAX: usize = 32;
+
+/// Keys that mean something to whoever reads a scenario, wherever they stand.
+const DIRECTIVES: [&str; 5] = ["$include", "$file", "$generate", "$json", "override"];
+
+/// The tree of a JSON text. What is no JSON is text, which does not happen on a tape that was read.
+pub(super) fn read(text: &[u8]) -> Node {
+    value(text, DEPTH_MAX).unwrap_or_else(|| Node::text(String::from_utf8_lossy(text)))
+}
+
+/// An entry of a map.
+pub(super) fn entry(name: &str, node: Node) -> (Key, Node) {
+    (Key { spot: Default::default(), name: name.to_owned() }, node)
+}
+
+/// A map.
+pub(super) fn map(entries: Vec<(Key, Node)>) -> Node {
+    Node::new(Value::Map(entries))
+}
+
+/// A number.
+pub(super) fn number(number: u64) -> Node {
+    Node::new(Value::Number(number.to_string()))
+}
+
+/// The members of a JSON object, in order; of what is no object, none.
+pub(super) fn members(text: &[u8]) -> Vec<(String, &[u8])> {
+    let mut found = Vec::new();
+    // What is on a tape was checked when it was read.
+    collect(text, &mut found).unwrap_or_default();
+    found
+}
+
+fn collect<'a>(text: &'a [u8], found: &mut Vec<(String, &'a [u8])>) -> Result<(), json::Fault> {
+    let mut cursor = Cursor::new(text)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(());
+    }
+    cursor.open()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        found.push((key.decode().into_owned(), cursor.value()?));
+    }
+    Ok(())
+}
+
+fn value(text: &[u8], depth: usize) -> Option<Node> {
+    let mut cursor = Cursor::new(text).ok()?;
+    let read = match cursor.kind().ok()? {
+        Kind::Null => Value::Null,
+        Kind::Bool => Value::Bool(text.trim_ascii() == b"true"),
+        Kind::Number => Value::Number(String::from_utf8_lossy(text.trim_ascii()).into_owned()),
+        Kind::String => match exact(cursor.string().ok()?) {
+            Some(text) => Value::Text(text),
+            None => raw(text),
+        },
+        Kind::Object | Kind::Array if depth == 0 => raw(text),
+        Kind::Array => {
+            let mut elements = Vec::new();
+            for element in items(text) {
+                elements.push(value(element, depth - 1)?);
+            }
+            Value::List(elements)
+        }
+        Kind::Object => match object(text, depth) {
+            Some(entries) => Value::Map(entries),
+            None => raw(text),
+        },
+    };
+    Some(Node::new(read))
+}
+
+/// The entries of an object; none if it is no map, because of its keys.
+fn object(text: &[u8], depth: usize) -> Option<Vec<(Key, Node)>> {
+    let mut cursor = Cursor::new(text).ok()?;
+    cursor.open().ok()?;
+    let mut entries: Vec<(Key, Node)> = Vec::new();
+    let mut names = std::collections::HashSet::new();
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first).ok()? {
+        let name = exact(key)?;
+        if DIRECTIVES.contains(&name.as_str()) || !names.insert(name.clone()) {
+            return None;
+        }
+        entries.push(entry(&name, value(cursor.value().ok()?, depth - 1)?));
+    }
+    Some(entries)
+}
+
+/// The elements of an array; of what is none, none.
+pub(super) fn items(text: &[u8]) -> Vec<&[u8]> {
+    tapegate_core::frame::array_items(text)
+}
+
+/// The meaning of a string, if text can have it: not with half a surrogate pair in it.
+fn exact(text: Str<'_>) -> Option<String> {
+    let decoded = text.decode().into_owned();
+    if !text.escaped {
+        return Some(decoded);
+    }
+    let mut exact = Vec::with_capacity(decoded.len());
+    text.exact(&mut exact);
+    (exact == decoded.as_bytes()).then_some(decoded)
+}
+
+fn raw(text: &[u8]) -> Value {
+    Value::Raw(String::from_utf8_lossy(&json::compact(text.trim_ascii())).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_says_what_the_json_says() {
+        for text in [
+            r#"{"a":[1,1.0,-0,1e400,12345678901234567890123],"b":{"":null,"c":[true,false,"x"]}}"#,
+            r#"["\u0000\t\r\n","é😀",{"k":{}},[]]"#,
+        ] {
+            assert_eq!(read(text.as_bytes()).to_json(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_no_tree_holds_is_json() {
+        let raw =
+            |text: &str| matches!(read(text.as_bytes()).value, Value::Raw(raw) if raw == text);
+        assert!(raw(r#""\ud800""#));
+        assert!(raw(r#"{"a":1,"a":2}"#));
+        assert!(raw(r#"{"\udc00":1}"#));
+        assert!(raw(r#"{"$file":"/etc/passwd"}"#));
+        assert!(raw(r#"{"override":{}}"#));
+        assert!(!raw(r##"{"$ref":"#/a","$schema":"s"}"##));
+        let deep = "[".repeat(100) + &"]".repeat(100);
+        assert_eq!(read(deep.as_bytes()).to_json(), deep.as_bytes());
+    }
+}

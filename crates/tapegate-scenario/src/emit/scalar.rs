@@ -1,0 +1,136 @@
+//! Single values: how text is written so that no reader takes it for something else.
+
+use crate::node::{Node, Value};
+
+/// How text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// As it is.
+    Plain,
+    /// In double quotes.
+    Quoted,
+    /// Line by line.
+    Block,
+}
+
+/// The longest text that stands without quotes.
+const PLAIN_BYTES_MAX: usize = 120;
+
+/// Words that some version of YAML takes for something else.
+const TAKEN: [&str; 12] =
+    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "none"];
+
+impl Style {
+    /// The most readable style that is safe.
+    pub(super) fn of(text: &str) -> Self {
+        if is_plain(text) {
+            Self::Plain
+        } else if is_block(text) {
+            Self::Block
+        } else {
+            Self::Quoted
+        }
+    }
+}
+
+/// Whether text is itself without quotes, for every reader: words of letters, digits and marks
+/// that mean nothing, none of which begins as numbers and dates do.
+fn is_plain(text: &str) -> bool {
+    let begins = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'/');
+    let goes_on = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b'/' | b'-' | b'.' | b' ' | b'(' | b')' | b',')
+    };
+    text.len() <= PLAIN_BYTES_MAX
+        && text.bytes().next().is_some_and(begins)
+        && text.bytes().all(goes_on)
+        && !text.ends_with(' ')
+        && !TAKEN.iter().any(|word| word.eq_ignore_ascii_case(text))
+}
+
+/// Whether text is plain lines, so that what is seen is what is there.
+fn is_block(text: &str) -> bool {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let line_ok = |line: &str| {
+        !line.ends_with([' ', '\t'])
+            && !line.starts_with('\t')
+            && line.chars().all(|c| c == '\t' || is_visible(c))
+    };
+    body.contains('\n')
+        && !body.ends_with('\n')
+        && !body.starts_with(['\n', ' ', '\t'])
+        && body.split('\n').all(line_ok)
+}
+
+/// A value that is no text.
+pub(super) fn bare(node: &Node) -> String {
+    match &node.value {
+        Value::Bool(true) => "true".to_owned(),
+        Value::Bool(false) => "false".to_owned(),
+        Value::Number(text) => text.clone(),
+        _ => "null".to_owned(),
+    }
+}
+
+/// A key: directives of ours need no quotes.
+pub(super) fn key(text: &str) -> String {
+    let directive = text
+        .strip_prefix('$')
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_lowercase()));
+    if directive || is_plain(text) { text.to_owned() } else { quoted(text) }
+}
+
+/// Text in double quotes.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{1b}' => out.push_str("\\e"),
+            c if is_visible(c) => out.push(c),
+            c => escape(&mut out, c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Text for a comment: on one line, with nothing hidden.
+pub(super) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_visible(c) { out.push(c) } else { escape(&mut out, c) }
+    }
+    out
+}
+
+fn escape(out: &mut String, c: char) {
+    let code = u32::from(c);
+    out.push_str(&match code {
+        0..=0xff => format!("\\x{code:02X}"),
+        0x100..=0xffff => format!("\\u{code:04X}"),
+        _ => format!("\\U{code:08X}"),
+    });
+}
+
+/// Whether a character shows, as itself, and is one that YAML lets stand.
+fn is_visible(c: char) -> bool {
+    match u32::from(c) {
+        0x20..=0x7e => true,
+        0..=0xa0 | 0xad => false,
+        // Signs that only change others: direction, width, joining, variation, tags.
+        0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f => false,
+        0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f => false,
+        0x3000 | 0x3164 | 0xfe00..=0xfe0e | 0xfeff | 0xffa0 | 0xfff0..=0xfffb | 0xfffe | 0xffff => {
+            false
+        }
+        0xe000..=0xf8ff => false,
+        0x1d173..=0x1d17a | 0xe0000..=0x10ffff => false,
+        code => code & 0xfffe != 0xfffe,
+    }
+}

@@ -1,0 +1,1 @@
+//! What is written is what was meant.

@@ -1,0 +1,262 @@
+//! A test of one value: text with wildcards, a list of which one must fit, or operators of which
+//! all must.
+
+use regex::{Regex, RegexBuilder};
+use tapegate_core::json::Str;
+
+use crate::finding::Findings;
+use crate::node::{Node, Value};
+
+/// The most memory that one regular expression may take.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// What every operator is called.
+const OPERATORS: &[&str] = &[
+    "equals",
+    "glob",
+    "contains",
+    "prefix",
+    "starts_with",
+    "suffix",
+    "ends_with",
+    "regex",
+    "any_of",
+    "not",
+    "exists",
+    "gt",
+    "lt",
+];
+
+/// A test of one value.
+#[derive(Debug, Clone)]
+pub enum Test {
+    /// It is this JSON.
+    Equals(Vec<u8>),
+    /// It is text that fits these wildcards: `*` for any letters, `?` for one.
+    Glob(String),
+    /// A text in it has this in it.
+    Contains(String),
+    /// It starts so.
+    Prefix(String),
+    /// It ends so.
+    Suffix(String),
+    /// A text in it matches.
+    Regex(Regex),
+    /// It is a number above this.
+    Above(f64),
+    /// It is a number below this.
+    Below(f64),
+    /// It is there, or it is not.
+    Exists(bool),
+    /// One of these holds.
+    Any(Vec<Test>),
+    /// All of these hold.
+    All(Vec<Test>),
+    /// This does not hold.
+    Not(Box<Test>),
+}
+
+impl Test {
+    /// Reads a test.
+    pub fn read(node: &Node, findings: &mut Findings) -> Self {
+        match &node.value {
+            Value::Text(text) => Self::read_text(text, node, findings),
+            Value::List(list) => {
+                Self::Any(list.iter().map(|one| Self::read(one, findings)).collect())
+            }
+            Value::Map(entries) => {
+                let mut all = Vec::new();
+                for (key, value) in entries {
+                    let known = OPERATORS.contains(&key.name.as_str());
+                    if known {
+                        all.extend(findings.within(&key.name, |findings| {
+                            Self::read_operator(&key.name, value, findings)
+                        }));
+                    } else {
+                        let words = super::read::unknown("operator", &key.name, OPERATORS);
+                        findings.error(key.spot, words);
+                    }
+                }
+                Self::All(all)
+            }
+            _ => Self::Equals(node.to_json()),
+        }
+    }
+
+    /// Text that is a regular expression if it says so, else wildcards.
+    fn read_text(text: &str, node: &Node, findings: &mut Findings) -> Self {
+        match text.strip_prefix("regex:") {
+            Some(pattern) => Self::read_regex(pattern, node, findings),
+            None => Self::Glob(text.to_owned()),
+        }
+    }
+
+    pub(super) fn read_regex(pattern: &str, node: &Node, findings: &mut Findings) -> Self {
+        match RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build() {
+            Ok(regex) => Self::Regex(regex),
+            Err(error) => {
+                let why = error.to_string();
+                let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                findings.error(node.spot, format!("this is no regular expression: {why}"));
+                Self::Any(Vec::new())
+            }
+        }
+    }
+
+    fn read_operator(name: &str, node: &Node, findings: &mut Findings) -> Option<Self> {
+        let text = |make: fn(String) -> Self, findings: &mut Findings| {
+            texts(node, findings).map(|texts| Self::Any(texts.into_iter().map(make).collect()))
+        };
+        match name {
+            "equals" => Some(Self::Equals(node.to_json())),
+            "glob" => text(Self::Glob, findings),
+            "contains" => text(Self::Contains, findings),
+            "prefix" | "starts_with" => text(Self::Prefix, findings),
+            "suffix" | "ends_with" => text(Self::Suffix, findings),
+            "regex" => {
+                let patterns = texts(node, findings)?;
+                let patterns = patterns.iter().map(|one| Self::read_regex(one, node, findings));
+                Some(Self::Any(patterns.collect()))
+            }
+            "any_of" => match node.as_list() {
+                Some(list) => {
+                    Some(Self::Any(list.iter().map(|one| Self::read(one, findings)).collect()))
+                }
+                None => expected("a list", node, findings),
+            },
+            "not" => Some(Self::Not(Box::new(Self::read(node, findings)))),
+            "exists" => match node.value {
+                Value::Bool(there) => Some(Self::Exists(there)),
+                _ => expected("true or false", node, findings),
+            },
+            name => match number(&node.to_json()) {
+                Some(bound) if name == "gt" => Some(Self::Above(bound)),
+                Some(bound) => Some(Self::Below(bound)),
+                None => expected("a number", node, findings),
+            },
+        }
+    }
+
+    /// Whether a value that is JSON, or its absence, passes.
+    pub fn holds(&self, value: Option<&[u8]>) -> bool {
+        match (self, value) {
+            (Self::Exists(there), value) => *there == value.is_some(),
+            (Self::Any(tests), value) => tests.iter().any(|test| test.holds(value)),
+            (Self::All(tests), value) => tests.iter().all(|test| test.holds(value)),
+            (Self::Not(test), value) => !test.holds(value),
+            (_, None) => false,
+            (Self::Equals(json), Some(value)) => same(json, value),
+            (Self::Above(bound), Some(value)) => number(value).is_some_and(|it| it > *bound),
+            (Self::Below(bound), Some(value)) => number(value).is_some_and(|it| it < *bound),
+            (test, Some(value)) => each_text(value, &mut |text| test.holds_for(text)),
+        }
+    }
+
+    /// Whether a text passes.
+    pub(super) fn holds_for(&self, text: &str) -> bool {
+        match self {
+            Self::Glob(pattern) => glob(pattern, text),
+            Self::Contains(part) => text.contains(part.as_str()),
+            Self::Prefix(part) => text.starts_with(part.as_str()),
+            Self::Suffix(part) => text.ends_with(part.as_str()),
+            Self::Regex(regex) => regex.is_match(text),
+            Self::Any(tests) => tests.iter().any(|test| test.holds_for(text)),
+            Self::All(tests) => tests.iter().all(|test| test.holds_for(text)),
+            Self::Not(test) => !test.holds_for(text),
+            Self::Equals(json) => {
+                let mut quoted = Vec::new();
+                tapegate_core::json::write_str(&mut quoted, text);
+                same(json, &quoted)
+            }
+            Self::Exists(there) => *there,
+            Self::Above(_) | Self::Below(_) => false,
+        }
+    }
+}
+
+/// A text, or several of which one is meant.
+fn texts(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
+    let one = |node: &Node| node.as_text().map(str::to_owned);
+    let found = match node.as_list() {
+        Some(list) => list.iter().map(one).collect(),
+        None => one(node).map(|text| vec![text]),
+    };
+    found.or_else(|| expected("text or a list of texts", node, findings))
+}
+
+fn expected<T>(what: &str, node: &Node, findings: &mut Findings) -> Option<T> {
+    findings.error(node.spot, format!("expected {what}, found {}", node.kind()));
+    None
+}
+
+/// Gives the texts of a value to `take` until it takes one: of a string what it means, of another
+/// scalar how it is written, and of a list or an object every string in it, keys included.
+pub(super) fn each_text(json: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
+    match json.first() {
+        Some(b'"' | b'{' | b'[') => each_string(json, take),
+        _ => take(&String::from_utf8_lossy(json)),
+    }
+}
+
+/// Gives every string in valid JSON to `take` until it takes one. Depth costs nothing.
+fn each_string(json: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
+    let mut rest = json;
+    while let Some(open) = memchr::memchr(b'"', rest) {
+        let (mut end, mut escaped) = (open + 1, false);
+        while let Some(step) = rest.get(end..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+            end += step;
+            if rest[end] == b'"' {
+                break;
+            }
+            escaped = true;
+            end += 2;
+        }
+        let string = Str { raw: rest.get(open + 1..end).unwrap_or_default(), escaped };
+        if take(&string.decode()) {
+            return true;
+        }
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    false
+}
+
+/// Whether text fits wildcards: `*` for any letters, `?` for one.
+pub(super) fn glob(pattern: &str, text: &str) -> bool {
+    let (mut pattern, mut text) = (pattern.chars(), text.chars());
+    // Where to go on if it does not fit: behind the last `*`, with one letter more given to it.
+    let mut again: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    loop {
+        let (mut next_pattern, mut next_text) = (pattern.clone(), text.clone());
+        match (next_pattern.next(), next_text.next()) {
+            (Some('*'), _) => {
+                again = Some((next_pattern.clone(), text.clone()));
+                pattern = next_pattern;
+                continue;
+            }
+            (Some(wanted), Some(letter)) if wanted == '?' || wanted == letter => {
+                (pattern, text) = (next_pattern, next_text);
+                continue;
+            }
+            (None, None) => return true,
+            _ => {}
+        }
+        let Some((behind, mut from)) = again.take() else { return false };
+        if from.next().is_none() {
+            return false;
+        }
+        again = Some((behind.clone(), from.clone()));
+        (pattern, text) = (behind, from);
+    }
+}
+
+fn number(json: &[u8]) -> Option<f64> {
+    let number = matches!(json.first(), Some(b'-' | b'0'..=b'9'));
+    std::str::from_utf8(json).ok().filter(|_| number)?.parse().ok()
+}
+
+/// Whether two values mean the same.
+fn same(one: &[u8], two: &[u8]) -> bool {
+    use tapegate_core::json::diff::{Terms, diff};
+    let terms = Terms { root: tapegate_core::json::Place::default(), ignored: &[], listed_max: 1 };
+    one == two || diff(one, two, &terms).is_ok_and(|found| found.listed.is_empty())
+}

@@ -1,0 +1,267 @@
+//! Expectations as scenarios write them, held against what clients say.
+
+use serde_json::{Value as Json, json};
+use tapegate_core::actor::Seat;
+use tapegate_core::time::At;
+
+use super::*;
+use crate::finding::Findings;
+use crate::node::{Key, Node, Spot, Value};
+
+const SEAT: Seat = Seat(1);
+
+fn node(json: &Json) -> Node {
+    Node::new(match json {
+        Json::Null => Value::Null,
+        Json::Bool(yes) => Value::Bool(*yes),
+        Json::Number(number) => Value::Number(number.to_string()),
+        Json::String(text) => Value::Text(text.clone()),
+        Json::Array(list) => Value::List(list.iter().map(node).collect()),
+        Json::Object(map) => Value::Map(
+            map.iter()
+                .map(|(name, value)| {
+                    (Key { spot: Spot::default(), name: name.clone() }, node(value))
+                })
+                .collect(),
+        ),
+    })
+}
+
+fn faults(json: &Json) -> Vec<String> {
+    let mut findings = Findings::default();
+    Expectation::read(&node(json), &mut findings);
+    findings.into_list().into_iter().map(|it| format!("{}: {}", it.path, it.words)).collect()
+}
+
+fn judge(all: &[Json]) -> Judge {
+    let mut findings = Findings::default();
+    let read = |json| Expectation::read(&node(json), &mut findings);
+    let all: Vec<Expectation> = all.iter().filter_map(read).collect();
+    assert_eq!(findings.into_list(), vec![]);
+    Judge::new(&all)
+}
+
+/// What comes of `sighting` if it must never be seen and these messages come.
+#[track_caller]
+fn seen(sighting: Json, messages: &[Json]) -> u64 {
+    let mut judge = judge(&[json!({"id": "x", "never": sighting})]);
+    for message in messages {
+        judge.hear(At::default(), SEAT, message.to_string().as_bytes(), "attack");
+    }
+    judge.verdict().rulings[0].count
+}
+
+fn call(name: &str, arguments: Json) -> Json {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": name, "arguments": arguments}})
+}
+
+#[test]
+fn a_message_is_known_by_its_method_name_and_phase() {
+    let calls = [call("send_mail", json!({})), call("read", json!({}))];
+    assert_eq!(seen(json!({"method": "tools/call"}), &calls), 2);
+    assert_eq!(seen(json!({"method": ["tools/list", "tools/*"]}), &calls), 2);
+    assert_eq!(seen(json!({"name": "send_*"}), &calls), 1);
+    assert_eq!(seen(json!({"name": "send_mail", "phase": "attack"}), &calls), 1);
+    assert_eq!(seen(json!({"name": "send_mail", "phase": "calm"}), &calls), 0);
+    let read = json!({"id": 1, "method": "resources/read", "params": {"uri": "file:///etc/x"}});
+    assert_eq!(seen(json!({"name": "file:///etc/*"}), &[read]), 1);
+}
+
+#[test]
+fn a_message_is_known_by_its_arguments() {
+    let calls =
+        [call("f", json!({"to": "a@evil.invalid", "n": 3, "deep": {"list": [{"x": "y"}]}}))];
+    for (test, count) in [
+        (json!({"to": "*@evil.invalid"}), 1),
+        (json!({"to": {"contains": "evil", "suffix": ".invalid"}}), 1),
+        (json!({"to": {"contains": ["good", "evil"]}}), 1),
+        (json!({"to": {"contains": "good"}}), 0),
+        (json!({"to": "regex:^a@"}), 1),
+        (json!({"to": {"regex": "^b@"}}), 0),
+        (json!({"to": {"not": {"prefix": "b"}}}), 1),
+        (json!({"n": 3}), 1),
+        (json!({"n": 3.0}), 1),
+        (json!({"n": {"gt": 2, "lt": 4}}), 1),
+        (json!({"n": {"gt": 3}}), 0),
+        (json!({"n": {"any_of": [1, 3]}}), 1),
+        (json!({"to": [1, "a@*"]}), 1),
+        (json!({"deep.list[0].x": "y"}), 1),
+        (json!({"..x": "y"}), 1),
+        (json!({"deep": {"contains": "y"}}), 1),
+        (json!({"deep": {"equals": {"list": [{"x": "y"}]}}}), 1),
+        (json!({"cc": {"exists": false}}), 1),
+        (json!({"to": {"exists": true}}), 1),
+        (json!({"cc": {"exists": true}}), 0),
+        (json!({"cc": "*"}), 0),
+        (json!({"to": "*", "n": 4}), 0),
+    ] {
+        assert_eq!(seen(json!({"args": test}), &calls), count, "{test}");
+    }
+    assert_eq!(seen(json!({"where": {"params.arguments.n": 3}}), &calls), 1);
+    assert_eq!(seen(json!({"where": {"params.name": "f", "..n": {"gt": 5}}}), &calls), 0);
+}
+
+#[test]
+fn no_escape_hides_a_text() {
+    let mut judge = judge(&[
+        json!({"id": "text", "never": {"contains": "CANARY-1"}}),
+        json!({"id": "regex", "never": {"regex": "(?i)canary-\\d"}}),
+    ]);
+    let hidden = br#"{"id":1,"method":"x","params":{"a":["CAN\u0041RY-1"]}}"#;
+    judge.hear(At::default(), SEAT, hidden, "");
+    judge.hear(At::default(), SEAT, b"no JSON at all: CANARY-1", "");
+    judge.hear(At::default(), SEAT, br#"[{"CANARY-1":0},{"method":"y"}]"#, "");
+    let verdict = judge.verdict();
+    assert_eq!(verdict.heard, 4);
+    assert_eq!(verdict.rulings.iter().map(|it| it.count).collect::<Vec<_>>(), [3, 3]);
+    assert_eq!(verdict.rulings[0].seen[2].number, 3);
+}
+
+#[test]
+fn answers_are_known_by_what_was_asked() {
+    let expectations = [json!({"id": "phished", "never": {
+        "reply": "elicitation/create", "where": {"result.action": "accept"}}})];
+    let mut judge = judge(&expectations);
+    let accept = json!({"jsonrpc": "2.0", "id": 7, "result": {"action": "accept"}}).to_string();
+    judge.hear(At::default(), SEAT, accept.as_bytes(), "");
+    assert_eq!(judge.verdict().outcome(), Outcome::Kept);
+    judge.asked(SEAT, b"7", "elicitation/create");
+    judge.hear(At::default(), Seat(2), accept.as_bytes(), "");
+    assert_eq!(judge.verdict().outcome(), Outcome::Kept);
+    judge.hear(At::default(), SEAT, accept.as_bytes(), "");
+    let verdict = judge.verdict();
+    assert_eq!(verdict.outcome(), Outcome::Broken);
+    assert_eq!(verdict.rulings[0].seen[0].method, "reply to elicitation/create");
+}
+
+#[test]
+fn answers_that_come_with_a_request_are_answers_too() {
+    let mut judge = judge(&[json!({"id": "phished", "never": {
+        "reply": "elicitation/create", "where": {"result.action": "accept"}}})]);
+    judge.asked(SEAT, b"\"who\"", "elicitation/create");
+    let retry = json!({"id": 2, "method": "tools/call", "params": {
+        "name": "f", "inputResponses": {"who": {"action": "accept"}}}});
+    judge.hear(At::default(), SEAT, retry.to_string().as_bytes(), "");
+    assert_eq!(judge.verdict().rulings[0].count, 1);
+}
+
+#[test]
+fn what_comes_after_something_counts_only_then() {
+    let mut judge = judge(&[
+        json!({"id": "leak", "never": {"name": "send"}, "after": {"name": "secret"}}),
+        json!({"id": "relist", "must": {"method": "tools/list"}, "after": {"name": "secret"}}),
+    ]);
+    let mut hear = |message: Json| {
+        judge.hear(At::default(), SEAT, message.to_string().as_bytes(), "");
+        judge.verdict().rulings.iter().map(|it| it.outcome).collect::<Vec<_>>()
+    };
+    use Outcome::{Broken, Kept, Untested};
+    assert_eq!(hear(call("send", json!({}))), [Untested, Untested]);
+    assert_eq!(hear(call("secret", json!({}))), [Kept, Broken]);
+    assert_eq!(hear(json!({"id": 1, "method": "tools/list"})), [Kept, Kept]);
+    assert_eq!(hear(call("send", json!({}))), [Broken, Kept]);
+}
+
+#[test]
+fn counts_and_phases_that_never_came_matter() {
+    let mut judge = judge(&[
+        json!({"id": "storm", "never": {"method": "tools/call"}, "count": 3}),
+        json!({"id": "late", "never": {"name": "f", "phase": "attack"}}),
+        json!({"id": "twice", "must": {"name": "f"}, "count": 2}),
+    ]);
+    for outcomes in [
+        [Outcome::Kept, Outcome::Untested, Outcome::Broken],
+        [Outcome::Kept, Outcome::Untested, Outcome::Kept],
+        [Outcome::Broken, Outcome::Untested, Outcome::Kept],
+    ] {
+        judge.hear(At::default(), SEAT, call("f", json!({})).to_string().as_bytes(), "calm");
+        let verdict = judge.verdict();
+        assert_eq!(verdict.rulings.iter().map(|it| it.outcome).collect::<Vec<_>>(), outcomes);
+    }
+    assert_eq!(Judge::new(&[]).verdict().outcome(), Outcome::Untested);
+}
+
+#[test]
+fn of_many_messages_some_are_kept_and_all_are_counted() {
+    let mut judge = judge(&[json!({"id": "x", "never": {"method": "*"}})]);
+    let long = json!({"method": "m", "params": "é".repeat(1000)}).to_string();
+    for _ in 0..100 {
+        judge.hear(At::default(), SEAT, long.as_bytes(), "p");
+    }
+    let ruling = &judge.verdict().rulings[0];
+    assert_eq!((ruling.count, ruling.seen.len()), (100, 20));
+    assert_eq!(ruling.seen[0].excerpt.chars().count(), 401);
+}
+
+#[test]
+fn deep_messages_do_no_harm() {
+    let deep = format!("{{\"params\":{}\"CANARY\"{}}}", "[".repeat(200_000), "]".repeat(200_000));
+    let mut judge = judge(&[
+        json!({"id": "text", "never": {"contains": "CANARY"}}),
+        json!({"id": "place", "never": {"where": {"..x": "*"}}}),
+    ]);
+    judge.hear(At::default(), SEAT, deep.as_bytes(), "");
+    assert_eq!(judge.verdict().rulings.iter().map(|it| it.count).collect::<Vec<_>>(), [1, 0]);
+}
+
+#[test]
+fn wildcards_fit_as_shells_have_it() {
+    for (pattern, text, fits) in [
+        ("*", "", true),
+        ("a*b*c", "aXbYbZc", true),
+        ("a*b*c", "aXbYbZ", false),
+        ("?é", "xé", true),
+        ("?", "", false),
+        ("a", "ab", false),
+        ("*aaaaaaaaaaaab", &"a".repeat(500), false),
+    ] {
+        assert_eq!(test::glob(pattern, text), fits, "{pattern} {text}");
+    }
+}
+
+#[test]
+fn faults_are_named_with_their_place() {
+    for (json, fault) in [
+        (json!([]), ": expected a map with `id` and one of `never` and `must`"),
+        (
+            json!({"never": {"name": "x"}}),
+            ": an expectation needs an `id`, by which reports know it",
+        ),
+        (json!({"id": "x"}), ": it says neither what must `never` come nor what `must` come"),
+        (
+            json!({"id": "x", "never": {"name": "a"}, "must": {"name": "b"}}),
+            ": `never` and `must` stand in expectations of their own",
+        ),
+        (
+            json!({"id": "x", "never": {"nmae": "a"}}),
+            "never: there is no key `nmae`; did you mean `name`?",
+        ),
+        (
+            json!({"id": "x", "never": {"name": 1}}),
+            "never.name: expected text or a list of texts, found a number",
+        ),
+        (
+            json!({"id": "x", "never": {"args": {"a.": 1}}}),
+            "never.args: this is no path: character 3: the path ends where a key must follow",
+        ),
+        (
+            json!({"id": "x", "never": {"args": {"a": {"containz": 1}}}}),
+            "never.args.a: there is no operator `containz`; did you mean `contains`?",
+        ),
+        (
+            json!({"id": "x", "never": {"name": "a"}, "count": 0}),
+            "count: expected a whole number from 1 on",
+        ),
+        (
+            json!({"id": "x", "never": {"name": "a"}, "severity": "hgih"}),
+            "severity: there is no severity `hgih`; did you mean `high`?",
+        ),
+    ] {
+        assert_eq!(faults(&json), [fault]);
+    }
+    let regex = faults(&json!({"id": "x", "never": {"regex": "a("}}));
+    assert_eq!(regex, ["never.regex: this is no regular expression: unclosed group"]);
+    let empty = faults(&json!({"id": "x", "never": {}}));
+    assert!(empty[0].starts_with("never: expected a map of what the message has"), "{empty:?}");
+}

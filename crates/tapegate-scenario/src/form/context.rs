@@ -1,0 +1,170 @@
+//! What the variables of a template mean when it is sent.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use tapegate_core::json;
+use tapegate_core::time::At;
+
+use super::functions;
+use super::parse::{Expression, Variable};
+use super::steps::{as_text, walk};
+use crate::model::{Item, ItemKind};
+
+/// A value by its name.
+pub type Named<T> = (String, T);
+
+/// What the variables of a template mean. Nothing of it is looked at before a template needs it.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The params of the request, as they were written.
+    pub params: &'a [u8],
+    /// What is used.
+    pub item: Option<&'a Item>,
+    /// What it was called, if that is not its name: the URI that a resource template stands for.
+    pub called: Option<&'a str>,
+    /// The variables of that URI.
+    pub uri: &'a [Named<String>],
+    /// How often it was used, this time included.
+    pub call_count: u64,
+    /// The name of the phase.
+    pub phase: &'a str,
+    /// Which phase, from 0; -1 if there are none.
+    pub phase_index: i64,
+    /// The id of the request, as it was written.
+    pub id: &'a [u8],
+    /// Its method.
+    pub method: &'a str,
+    /// Which client.
+    pub connection: u32,
+    /// Variables of the environment.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// What the client has answered, by the names that the scenario has for it.
+    pub replies: &'a [Named<Vec<u8>>],
+    /// This moment.
+    pub at: At,
+    /// Where the next random number comes from.
+    pub dice: &'a Cell<u64>,
+}
+
+/// What a variable turned out to be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Found<'a> {
+    /// There is no such thing.
+    Missing,
+    /// A value, as JSON.
+    Json(&'a [u8]),
+    /// Text that was no JSON before.
+    Text(Cow<'a, str>),
+}
+
+impl<'a> Found<'a> {
+    /// It as text; nothing, if it is missing.
+    pub(crate) fn text(self) -> Cow<'a, str> {
+        match self {
+            Self::Missing => Cow::Borrowed(""),
+            Self::Json(text) => as_text(text),
+            Self::Text(text) => text,
+        }
+    }
+
+    fn of(text: Option<&'a [u8]>) -> Self {
+        text.map_or(Self::Missing, Self::Json)
+    }
+
+    fn words(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+
+    fn number(number: impl ToString) -> Self {
+        Self::Text(Cow::Owned(number.to_string()))
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The arguments of the request.
+    pub(crate) fn arguments(&self) -> Option<&'a [u8]> {
+        json::member(self.params, "arguments")
+    }
+
+    /// What an expression means.
+    pub(super) fn value(&self, expression: &'a Expression) -> Found<'a> {
+        match expression {
+            Expression::Text(text) => Found::words(text),
+            Expression::Variable(variable) => self.variable(variable),
+            Expression::Call(function, arguments) => functions::call(*function, arguments, self),
+        }
+    }
+
+    /// What a variable means.
+    pub(crate) fn variable(&self, variable: &Variable) -> Found<'a> {
+        match variable {
+            Variable::Arguments(steps) => {
+                Found::of(self.arguments().and_then(|arguments| walk(arguments, steps)))
+            }
+            Variable::Params(steps) => Found::of(walk(self.params, steps)),
+            Variable::Uri(name) => match self.uri.iter().find(|(known, _)| known == name) {
+                Some((_, value)) => Found::words(value),
+                None => Found::Missing,
+            },
+            Variable::Reply(name, steps) => {
+                let reply = self.replies.iter().rfind(|(known, _)| known == name);
+                Found::of(reply.and_then(|(_, reply)| walk(reply, steps)))
+            }
+            Variable::Item(kind, field) => self.of_item(*kind, field),
+            Variable::CallCount(kind) => match self.is_about(*kind) {
+                true => Found::number(self.call_count),
+                false => Found::Missing,
+            },
+            Variable::PhaseName => Found::words(self.phase),
+            Variable::PhaseIndex => Found::number(self.phase_index),
+            Variable::RequestId => match self.id {
+                b"" => Found::Missing,
+                id => Found::Json(id),
+            },
+            Variable::RequestMethod => Found::words(self.method),
+            Variable::Connection => Found::number(self.connection),
+            Variable::Env(name) => {
+                (self.env)(name).map_or(Found::Missing, |value| Found::Text(Cow::Owned(value)))
+            }
+            Variable::Unknown => Found::Missing,
+        }
+    }
+
+    /// Whether the request uses something of this kind.
+    fn is_about(&self, kind: ItemKind) -> bool {
+        self.item.is_some_and(|item| {
+            let template = item.kind == ItemKind::Template && kind == ItemKind::Resource;
+            item.kind == kind || template
+        })
+    }
+
+    /// A member of the definition of what is used; its name is what it was called.
+    fn of_item(&self, kind: ItemKind, field: &str) -> Found<'a> {
+        let Some(item) = self.item.filter(|_| self.is_about(kind)) else {
+            return Found::Missing;
+        };
+        let id = if kind == ItemKind::Resource { "uri" } else { "name" };
+        if field == id {
+            return Found::words(self.called.unwrap_or(&item.name));
+        }
+        match item.definition.get(field) {
+            Some(node) => match node.as_text() {
+                Some(text) => Found::words(text),
+                None => {
+                    Found::Text(Cow::Owned(String::from_utf8_lossy(&node.to_json()).into_owned()))
+                }
+            },
+            None => Found::Missing,
+        }
+    }
+
+    /// The next random number.
+    pub(crate) fn roll(&self) -> u64 {
+        let state = self.dice.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.dice.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,240 @@
+//! Reading what stands between `${` and `}`.
+
+use super::functions::{FUNCTIONS, Function};
+use super::steps::Step;
+use crate::model::ItemKind;
+
+/// What stands between `${` and `}`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Expression {
+    /// Text in quotes, or a number.
+    Text(String),
+    /// A variable.
+    Variable(Variable),
+    /// A function and its arguments.
+    Call(Function, Vec<Expression>),
+}
+
+/// A variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// In the arguments of the request.
+    Arguments(Vec<Step>),
+    /// In the params of the request.
+    Params(Vec<Step>),
+    /// Of the URI.
+    Uri(String),
+    /// In what the client has answered.
+    Reply(String, Vec<Step>),
+    /// Of the definition of what is used.
+    Item(ItemKind, String),
+    /// How often it was used.
+    CallCount(ItemKind),
+    /// The name of the phase.
+    PhaseName,
+    /// The number of the phase.
+    PhaseIndex,
+    /// The id of the request.
+    RequestId,
+    /// The method of the request.
+    RequestMethod,
+    /// The number of the client.
+    Connection,
+    /// Of the environment.
+    Env(String),
+    /// None that is known.
+    Unknown,
+}
+
+/// How deep functions may be nested.
+const DEPTH_MAX: usize = 16;
+
+/// Reads one expression that ends with `}`; returns it and how many bytes it has with the brace.
+pub(super) fn read(text: &str) -> Result<(Expression, usize), String> {
+    let mut scan = Scan { text, at: 0 };
+    let expression = scan.expression(0)?;
+    scan.space();
+    match scan.take('}') {
+        true => Ok((expression, scan.at)),
+        false => {
+            Err(format!("`{}` is not understood here", scan.rest().chars().next().unwrap_or('$')))
+        }
+    }
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn space(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    fn take(&mut self, letter: char) -> bool {
+        let taken = self.rest().starts_with(letter);
+        self.at += if taken { letter.len_utf8() } else { 0 };
+        taken
+    }
+
+    fn expression(&mut self, depth: usize) -> Result<Expression, String> {
+        self.space();
+        let first = self.rest().chars().next();
+        match first {
+            _ if depth > DEPTH_MAX => Err("functions are nested too deeply".to_owned()),
+            Some(quote @ ('"' | '\'')) => self.quoted(quote).map(Expression::Text),
+            Some('0'..='9' | '-') => Ok(Expression::Text(
+                self.until(|letter| matches!(letter, ',' | ')' | '}' | ' ')).to_owned(),
+            )),
+            _ if self.rest().starts_with("fn.") => self.call(depth),
+            _ => {
+                let path = self.path()?;
+                Ok(Expression::Variable(Variable::named(path)))
+            }
+        }
+    }
+
+    fn until(&mut self, ends: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(ends).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<String, String> {
+        self.at += 1;
+        let mut text = String::new();
+        while let Some(letter) = self.rest().chars().next() {
+            self.at += letter.len_utf8();
+            match letter {
+                _ if letter == quote => return Ok(text),
+                '\\' => {
+                    let Some(taken) = self.rest().chars().next() else { break };
+                    self.at += taken.len_utf8();
+                    text.push(match taken {
+                        'n' => '\n',
+                        't' => '\t',
+                        taken => taken,
+                    });
+                }
+                letter => text.push(letter),
+            }
+        }
+        Err("a quote does not end".to_owned())
+    }
+
+    fn call(&mut self, depth: usize) -> Result<Expression, String> {
+        self.at += "fn.".len();
+        let name = self.until(|letter| !letter.is_ascii_alphanumeric() && letter != '_');
+        let Some((_, function, least, most)) = FUNCTIONS.iter().find(|known| known.0 == name)
+        else {
+            let known: Vec<&str> = FUNCTIONS.iter().map(|known| known.0).collect();
+            return Err(format!("there is no function `fn.{name}`, only {}", known.join(", ")));
+        };
+        let mut arguments = Vec::new();
+        if self.take('(') {
+            self.space();
+            while !self.take(')') {
+                if !arguments.is_empty() && !self.take(',') {
+                    return Err(format!("a `)` of `fn.{name}` is missing"));
+                }
+                arguments.push(self.expression(depth + 1)?);
+                self.space();
+            }
+        }
+        match (*least..=*most).contains(&arguments.len()) {
+            true => Ok(Expression::Call(*function, arguments)),
+            false => Err(format!("`fn.{name}` takes {least}, not {}, arguments", arguments.len())),
+        }
+    }
+
+    /// A row of steps: `a.b[0]['c d']`.
+    fn path(&mut self) -> Result<Vec<Step>, String> {
+        let mut steps = Vec::new();
+        loop {
+            if self.take('[') {
+                steps.push(self.bracket()?);
+            } else {
+                let name =
+                    self.until(|letter| matches!(letter, '.' | '[' | '}' | ',' | ')' | '(' | ' '));
+                if name.is_empty() {
+                    return Err("a name is missing".to_owned());
+                }
+                steps.push(Step::Key(name.to_owned()));
+            }
+            let bracket = self.rest().starts_with('[');
+            if !self.take('.') && !bracket {
+                return Ok(steps);
+            }
+        }
+    }
+
+    fn bracket(&mut self) -> Result<Step, String> {
+        let step = match self.rest().chars().next() {
+            Some(quote @ ('"' | '\'')) => Step::Key(self.quoted(quote)?),
+            _ => {
+                let digits = self.until(|letter| matches!(letter, ']' | '}'));
+                let index = digits.trim().parse();
+                Step::Index(index.map_err(|_| format!("`{digits}` is no place in a list"))?)
+            }
+        };
+        match self.take(']') {
+            true => Ok(step),
+            false => Err("a `]` is missing".to_owned()),
+        }
+    }
+}
+
+/// Reads the steps of a path by itself: `args.list[0]`.
+pub(crate) fn path(text: &str) -> Result<Vec<Step>, String> {
+    let mut scan = Scan { text, at: 0 };
+    let steps = scan.path()?;
+    match scan.rest() {
+        "" => Ok(steps),
+        rest => Err(format!("`{rest}` is not understood")),
+    }
+}
+
+impl Variable {
+    /// The variable of these steps.
+    pub(crate) fn named(steps: Vec<Step>) -> Self {
+        let mut steps = steps.into_iter();
+        let Some(Step::Key(root)) = steps.next() else { return Self::Unknown };
+        let rest: Vec<Step> = steps.collect();
+        let field = match &rest[..] {
+            [Step::Key(field)] => Some(field.as_str()),
+            _ => None,
+        };
+        match (root.as_str(), field) {
+            ("args" | "arguments", _) => Self::Arguments(rest),
+            ("params", _) => Self::Params(rest),
+            ("reply", _) => match rest.split_first() {
+                Some((Step::Key(name), rest)) => Self::Reply(name.clone(), rest.to_vec()),
+                _ => Self::Unknown,
+            },
+            ("uri", Some(name)) => Self::Uri(name.to_owned()),
+            ("env", Some(name)) => Self::Env(name.to_owned()),
+            ("tool", Some(field)) => Self::of_item(ItemKind::Tool, field),
+            ("resource", Some(field)) => Self::of_item(ItemKind::Resource, field),
+            ("prompt", Some(field)) => Self::of_item(ItemKind::Prompt, field),
+            ("phase", Some("name")) => Self::PhaseName,
+            ("phase", Some("index")) => Self::PhaseIndex,
+            ("request", Some("id")) => Self::RequestId,
+            ("request", Some("method")) => Self::RequestMethod,
+            ("connection", Some("id")) => Self::Connection,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn of_item(kind: ItemKind, field: &str) -> Self {
+        match field {
+            "call_count" => Self::CallCount(kind),
+            field => Self::Item(kind, field.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Ways into JSON: `path.to[0].x`.
+
+use std::borrow::Cow;
+
+use tapegate_core::json::{self, Cursor, Kind};
+
+/// One step from a value to one of its children.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Into an object, or by a number into an array.
+    Key(String),
+    /// Into an array; from its end, if negative.
+    Index(i64),
+}
+
+/// The text of what the steps lead to, if there is anything.
+pub(crate) fn walk<'a>(text: &'a [u8], steps: &[Step]) -> Option<&'a [u8]> {
+    steps.iter().try_fold(text, |text, step| match step {
+        Step::Index(index) => element(text, *index),
+        Step::Key(key) => match text.first()? {
+            b'[' => element(text, key.parse().ok()?),
+            _ => json::member(text, key),
+        },
+    })
+}
+
+/// The element of an array; from its end, if `index` is negative.
+fn element(text: &[u8], index: i64) -> Option<&[u8]> {
+    let count = if index < 0 { elements(text)?.len() as i64 } else { 0 };
+    let place = usize::try_from(index.checked_add(count)?).ok()?;
+    let mut cursor = Cursor::new(text).ok()?;
+    cursor.open().ok().filter(|kind| *kind == Kind::Array)?;
+    let mut first = true;
+    let mut at = 0;
+    while cursor.element(&mut first).ok()? {
+        let value = cursor.value().ok()?;
+        if at == place {
+            return Some(value);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The elements of an array.
+pub(crate) fn elements(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut cursor = Cursor::new(text).ok()?;
+    cursor.open().ok().filter(|kind| *kind == Kind::Array)?;
+    let (mut first, mut all) = (true, Vec::new());
+    while cursor.element(&mut first).ok()? {
+        all.push(cursor.value().ok()?);
+    }
+    Some(all)
+}
+
+/// How many members an object has.
+pub(super) fn members(text: &[u8]) -> Option<usize> {
+    let mut cursor = Cursor::new(text).ok()?;
+    cursor.open().ok().filter(|kind| *kind == Kind::Object)?;
+    let (mut first, mut count) = (true, 0);
+    while cursor.key(&mut first).ok()?.is_some() {
+        cursor.value().ok()?;
+        count += 1;
+    }
+    Some(count)
+}
+
+/// What a value is as text: a string without its quotes, anything else as JSON.
+pub(crate) fn as_text(text: &[u8]) -> Cow<'_, str> {
+    match text.first() {
+        Some(b'"') => json::string(text).unwrap_or_default(),
+        Some(b'{' | b'[') => match json::compact(text) {
+            Cow::Borrowed(text) => String::from_utf8_lossy(text),
+            Cow::Owned(text) => Cow::Owned(String::from_utf8_lossy(&text).into_owned()),
+        },
+        _ => String::from_utf8_lossy(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str, steps: &[Step]) -> Option<String> {
+        walk(text.as_bytes(), steps).map(|found| String::from_utf8_lossy(found).into_owned())
+    }
+
+    #[test]
+    fn steps_lead_into_objects_and_arrays_from_both_ends() {
+        let key = |name: &str| Step::Key(name.to_owned());
+        let text = r#"{"a":[1,{"b":"x"},null]}"#;
+        assert_eq!(at(text, &[key("a"), Step::Index(0)]).as_deref(), Some("1"));
+        assert_eq!(at(text, &[key("a"), Step::Index(-2), key("b")]).as_deref(), Some("\"x\""));
+        assert_eq!(at(text, &[key("a"), key("2")]).as_deref(), Some("null"));
+        for missing in [Step::Index(3), Step::Index(-4), Step::Index(i64::MIN), key("x")] {
+            assert_eq!(at(text, &[key("a"), missing]), None);
+        }
+        assert_eq!(at(text, &[Step::Index(0)]), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! Text with variables: `Hello ${args.name}`.
+//!
+//! It is filled in one pass: what a variable brings along is not looked at again.
+
+use tapegate_core::json;
+
+use super::Interpolate;
+use super::context::{Context, Found};
+use super::parse::{self, Expression, Variable};
+use crate::finding::Findings;
+use crate::node::Node;
+
+/// Text with variables.
+#[derive(Debug, Clone, Default)]
+pub struct Template {
+    /// The text, as it was written.
+    pub text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    /// Text, and how it stands between the quotes of a JSON string.
+    Text(String, Box<[u8]>),
+    /// A hole.
+    Hole(Expression),
+}
+
+impl Template {
+    /// The template of a node that is text. What cannot be understood is a finding.
+    pub fn read(node: &Node, interpolate: Interpolate, findings: &mut Findings) -> Self {
+        let text = node.as_text().unwrap_or_default();
+        let (template, faults) = Self::parse(text, interpolate);
+        for fault in faults {
+            match fault {
+                Fault::Wrong(words) => findings.error(node.spot, words),
+                Fault::Odd(words) => findings.warning(node.spot, words),
+            }
+        }
+        template
+    }
+
+    /// The template of a text; what cannot be understood is text.
+    pub fn of(text: &str, interpolate: Interpolate) -> Self {
+        Self::parse(text, interpolate).0
+    }
+
+    fn parse(text: &str, interpolate: Interpolate) -> (Self, Vec<Fault>) {
+        let mut template = Self { text: text.to_owned(), parts: Vec::new() };
+        let (mut plain, mut faults) = (String::new(), Vec::new());
+        let mut rest = text;
+        while let Some(at) = rest.find("${").filter(|_| interpolate == Interpolate::All) {
+            let (before, hole) = rest.split_at(at);
+            if let Some(before) = before.strip_suffix('$') {
+                plain.push_str(before);
+                plain.push_str("${");
+                rest = &hole[2..];
+                continue;
+            }
+            plain.push_str(before);
+            match parse::read(&hole[2..]) {
+                Ok((expression, length)) => {
+                    template.add_text(&mut plain);
+                    note_unknown(&expression, &hole[..length + 2], &mut faults);
+                    template.parts.push(Part::Hole(expression));
+                    rest = &hole[length + 2..];
+                }
+                Err(why) => {
+                    let words = format!(
+                        "a `${{` that begins no variable: {why}; a literal one is written `$${{`"
+                    );
+                    faults.push(Fault::Wrong(words));
+                    plain.push_str("${");
+                    rest = &hole[2..];
+                }
+            }
+        }
+        plain.push_str(rest);
+        template.add_text(&mut plain);
+        (template, faults)
+    }
+
+    fn add_text(&mut self, plain: &mut String) {
+        if !plain.is_empty() {
+            let mut json = Vec::new();
+            write_inner(&mut json, plain);
+            self.parts.push(Part::Text(std::mem::take(plain), json.into()));
+        }
+    }
+
+    /// The text, if it has no variables.
+    pub fn as_plain(&self) -> Option<&str> {
+        match &self.parts[..] {
+            [] => Some(""),
+            [Part::Text(text, _)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether one of its variables is an answer of the client.
+    pub(super) fn needs_replies(&self) -> bool {
+        fn needs(expression: &Expression) -> bool {
+            match expression {
+                Expression::Text(_) => false,
+                Expression::Variable(variable) => matches!(variable, Variable::Reply(..)),
+                Expression::Call(_, arguments) => arguments.iter().any(needs),
+            }
+        }
+        self.parts.iter().any(|part| matches!(part, Part::Hole(expression) if needs(expression)))
+    }
+
+    /// The text that is sent.
+    pub fn fill(&self, context: &Context<'_>) -> String {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text, _) => out.push_str(text),
+                Part::Hole(expression) => out.push_str(&context.value(expression).text()),
+            }
+        }
+        out
+    }
+
+    /// Appends it as a JSON string, quotes included.
+    pub(super) fn write_json(&self, context: &Context<'_>, out: &mut Vec<u8>) {
+        out.push(b'"');
+        for part in &self.parts {
+            match part {
+                Part::Text(_, json) => out.extend_from_slice(json),
+                Part::Hole(expression) => match context.value(expression) {
+                    // A string is already escaped as the client wrote it.
+                    Found::Json([b'"', inner @ .., b'"']) => out.extend_from_slice(inner),
+                    found => write_inner(out, &found.text()),
+                },
+            }
+        }
+        out.push(b'"');
+    }
+}
+
+/// What may be wrong with a template.
+enum Fault {
+    Wrong(String),
+    Odd(String),
+}
+
+fn note_unknown(expression: &Expression, hole: &str, faults: &mut Vec<Fault>) {
+    match expression {
+        Expression::Variable(Variable::Unknown) => {
+            faults.push(Fault::Odd(format!(
+                "there is no variable as in `{hole}`, so it is always empty"
+            )));
+        }
+        Expression::Call(_, arguments) => {
+            arguments.iter().for_each(|argument| note_unknown(argument, hole, faults));
+        }
+        _ => {}
+    }
+}
+
+/// Appends what stands between the quotes of a JSON string.
+fn write_inner(out: &mut Vec<u8>, text: &str) {
+    let mut quoted = Vec::with_capacity(text.len() + 2);
+    json::write_str(&mut quoted, text);
+    out.extend_from_slice(&quoted[1..quoted.len() - 1]);
+}

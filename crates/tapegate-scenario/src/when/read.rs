@@ -1,0 +1,207 @@
+//! Reading conditions, as triggers and branches write them.
+
+use regex::RegexBuilder;
+
+use super::test::{Glob, Test};
+use super::{Condition, When};
+use crate::finding::Findings;
+use crate::form::{Step, Variable};
+use crate::node::{Node, Value};
+
+/// How large a regular expression may be once it is compiled.
+const REGEX_BYTES_MAX: usize = 1024 * 1024;
+/// How deep a condition may lie.
+const DEPTH_MAX: usize = 64;
+/// What a plain text begins with that is a regular expression.
+const REGEX: &str = "regex:";
+
+/// What a value is compared by.
+const OPERATORS: [&str; 12] = [
+    "contains",
+    "prefix",
+    "starts_with",
+    "suffix",
+    "ends_with",
+    "regex",
+    "any_of",
+    "exists",
+    "gt",
+    "lt",
+    "equals",
+    "glob",
+];
+
+/// What a path may begin with; anything else is a member of the params.
+const ROOTS: [&str; 12] = [
+    "args",
+    "arguments",
+    "params",
+    "tool",
+    "resource",
+    "prompt",
+    "phase",
+    "request",
+    "connection",
+    "env",
+    "reply",
+    "uri",
+];
+
+impl When {
+    /// Reads a condition, as triggers and branches write it: a map from paths to what must be there.
+    pub fn read(node: &Node, findings: &mut Findings) -> Self {
+        let mut when = Self::default();
+        match node.as_map() {
+            Some(entries) => {
+                for (key, inner) in entries {
+                    findings.within(&key.name, |findings| match path(&key.name) {
+                        Ok(steps) => when.add(&steps, inner, findings),
+                        Err(why) => findings.error(key.spot, format!("no path to a value: {why}")),
+                    });
+                }
+            }
+            None => findings.error(node.spot, format!("a condition is a map, not {}", node.kind())),
+        }
+        when
+    }
+
+    fn add(&mut self, steps: &[Step], node: &Node, findings: &mut Findings) {
+        let Some(entries) = node.as_map() else {
+            let tests = plain(node, findings).into_iter().collect();
+            return self.push(steps, tests);
+        };
+        let is_operator = |name: &str| OPERATORS.contains(&name);
+        if !entries.is_empty() && entries.iter().all(|(key, _)| is_operator(&key.name)) {
+            let read = |(key, inner): &(crate::node::Key, Node)| {
+                findings.within(&key.name, |findings| operator(&key.name, inner, findings))
+            };
+            let tests = entries.iter().filter_map(read).collect();
+            return self.push(steps, tests);
+        }
+        if entries.is_empty() || steps.len() > DEPTH_MAX {
+            return findings.error(node.spot, "nothing to compare with");
+        }
+        for (key, inner) in entries {
+            findings.within(&key.name, |findings| {
+                if entries.iter().any(|(other, _)| is_operator(&other.name))
+                    && !is_operator(&key.name)
+                {
+                    let words = format!("no way to compare; there are {}", OPERATORS.join(", "));
+                    return findings.error(key.spot, words);
+                }
+                if let Some(near) = near_operator(&key.name) {
+                    let words = format!("taken for a member of the value; did you mean `{near}`?");
+                    findings.warning(key.spot, words);
+                }
+                match crate::form::path(&key.name) {
+                    Ok(more) => self.add(&[steps, &more].concat(), inner, findings),
+                    Err(why) => findings.error(key.spot, format!("no path to a value: {why}")),
+                }
+            });
+        }
+    }
+
+    fn push(&mut self, steps: &[Step], tests: Vec<Test>) {
+        let known =
+            matches!(steps.first(), Some(Step::Key(root)) if ROOTS.contains(&root.as_str()));
+        let variable = match (known, steps) {
+            // The params of a read have a `uri`; a template's variables stand behind one.
+            (_, [Step::Key(root)]) if root == "uri" => Variable::Params(steps.to_vec()),
+            (true, steps) => Variable::named(steps.to_vec()),
+            (false, steps) => Variable::Params(steps.to_vec()),
+        };
+        self.conditions.push(Condition { variable, tests });
+    }
+}
+
+fn path(name: &str) -> Result<Vec<Step>, String> {
+    crate::form::path(name)
+}
+
+/// What a value must be that is compared with no operator.
+fn plain(node: &Node, findings: &mut Findings) -> Option<Test> {
+    match &node.value {
+        Value::Text(text) => match text.strip_prefix(REGEX) {
+            Some(pattern) => regex(pattern, node, findings),
+            None => Some(Test::Glob(Glob::new(text))),
+        },
+        Value::Number(text) => Some(Test::Number(text.clone())),
+        Value::List(elements) => Some(Test::Any(
+            elements.iter().filter_map(|element| plain(element, findings)).collect(),
+        )),
+        Value::Map(_) => Some(Test::Exactly(node.to_json())),
+        Value::Null | Value::Bool(_) | Value::Raw(_) => Some(Test::Exactly(node.to_json())),
+    }
+}
+
+fn operator(name: &str, node: &Node, findings: &mut Findings) -> Option<Test> {
+    match name {
+        "exists" => match node.value {
+            Value::Bool(there) => Some(Test::Exists(there)),
+            _ => wrong(node, "true or false", findings),
+        },
+        "gt" | "lt" => {
+            let text = match &node.value {
+                Value::Number(text) | Value::Text(text) => text.as_str(),
+                _ => "",
+            };
+            match text.parse::<f64>().ok().filter(|number| number.is_finite()) {
+                Some(limit) if name == "gt" => Some(Test::Over(limit)),
+                Some(limit) => Some(Test::Under(limit)),
+                None => wrong(node, "a number", findings),
+            }
+        }
+        "any_of" => match node.value {
+            Value::List(_) => plain(node, findings),
+            _ => wrong(node, "a list", findings),
+        },
+        "equals" => Some(match &node.value {
+            Value::Number(text) => Test::Number(text.clone()),
+            _ => Test::Exactly(node.to_json()),
+        }),
+        _ => {
+            let Some(text) = node.as_text() else { return wrong(node, "text", findings) };
+            match name {
+                "contains" => Some(Test::Contains(text.to_owned())),
+                "prefix" | "starts_with" => Some(Test::Prefix(text.to_owned())),
+                "suffix" | "ends_with" => Some(Test::Suffix(text.to_owned())),
+                "glob" => Some(Test::Glob(Glob::new(text))),
+                _ => regex(text, node, findings),
+            }
+        }
+    }
+}
+
+fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Option<Test> {
+    let built = RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build();
+    match built {
+        Ok(regex) => Some(Test::Regex(regex)),
+        Err(error) => {
+            let words = error.to_string();
+            let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            findings.error(node.spot, format!("no regular expression: {last}"));
+            None
+        }
+    }
+}
+
+fn wrong(node: &Node, wanted: &str, findings: &mut Findings) -> Option<Test> {
+    findings.error(node.spot, format!("this must be {wanted}, not {}", node.kind()));
+    None
+}
+
+/// The operator that a key may have been meant to be.
+fn near_operator(name: &str) -> Option<&'static str> {
+    let near = |known: &&&str| {
+        name.len() > 4 && known.len().abs_diff(name.len()) <= 1 && differences(name, known) <= 2
+    };
+    OPERATORS.iter().find(near).copied()
+}
+
+/// How many letters differ between two words of about the same length.
+fn differences(one: &str, two: &str) -> usize {
+    let same = one.bytes().zip(two.bytes()).take_while(|(one, two)| one == two).count();
+    let (one, two) = (&one.as_bytes()[same..], &two.as_bytes()[same..]);
+    let tail = one.iter().rev().zip(two.iter().rev()).take_while(|(one, two)| one == two).count();
+    one.len().max(two.len()) - tail
+}

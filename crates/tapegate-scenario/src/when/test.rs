@@ -1,0 +1,140 @@
+//! What one value must be.
+
+use regex::Regex;
+use tapegate_core::json::Number;
+
+use crate::form::Found;
+
+/// What one value must be.
+#[derive(Debug, Clone)]
+pub(super) enum Test {
+    /// Text of this shape.
+    Glob(Glob),
+    /// Text in which this is found.
+    Regex(Regex),
+    /// Exactly this number, by its value.
+    Number(String),
+    /// Exactly this JSON: a word, a list, a map.
+    Exactly(Vec<u8>),
+    /// Text that has this in it.
+    Contains(String),
+    /// Text that begins with this.
+    Prefix(String),
+    /// Text that ends with this.
+    Suffix(String),
+    /// There, or not.
+    Exists(bool),
+    /// A number over this.
+    Over(f64),
+    /// A number under this.
+    Under(f64),
+    /// One of these.
+    Any(Vec<Test>),
+}
+
+/// A pattern with `*` for any text and `?` for any character.
+#[derive(Debug, Clone)]
+pub(super) struct Glob {
+    letters: Vec<Letter>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Letter {
+    Is(char),
+    One,
+    Any,
+}
+
+impl Test {
+    /// Whether a value, if there is one, is as it must be.
+    pub(super) fn fits(&self, found: Option<&Found<'_>>) -> bool {
+        let Some(found) = found else { return matches!(self, Self::Exists(false)) };
+        let text = || found.clone().text();
+        match self {
+            Self::Exists(there) => *there,
+            Self::Any(tests) => tests.iter().any(|test| test.fits(Some(found))),
+            Self::Glob(glob) => glob.fits(&text()),
+            Self::Regex(regex) => regex.is_match(&text()),
+            Self::Contains(part) => text().contains(part.as_str()),
+            Self::Prefix(part) => text().starts_with(part.as_str()),
+            Self::Suffix(part) => text().ends_with(part.as_str()),
+            Self::Over(limit) => number(found).is_some_and(|number| number > *limit),
+            Self::Under(limit) => number(found).is_some_and(|number| number < *limit),
+            Self::Exactly(json) => matches!(found, Found::Json(text) if text == json),
+            Self::Number(wanted) => match found {
+                Found::Json(text) if matches!(text.first(), Some(b'-' | b'0'..=b'9')) => {
+                    same_number(text, wanted.as_bytes())
+                }
+                Found::Text(text) => **text == **wanted,
+                _ => false,
+            },
+        }
+    }
+}
+
+fn same_number(one: &[u8], two: &[u8]) -> bool {
+    let canonical = |text| {
+        let mut out = Vec::new();
+        Number::read(text).write(&mut out);
+        out
+    };
+    one == two || canonical(one) == canonical(two)
+}
+
+fn number(found: &Found<'_>) -> Option<f64> {
+    let number: f64 = found.clone().text().trim().parse().ok()?;
+    number.is_finite().then_some(number)
+}
+
+impl Glob {
+    /// Reads a pattern; a backslash takes the meaning of what follows.
+    pub(super) fn new(pattern: &str) -> Self {
+        let mut letters = Vec::new();
+        let mut chars = pattern.chars();
+        while let Some(letter) = chars.next() {
+            letters.push(match letter {
+                '*' if letters.last() == Some(&Letter::Any) => continue,
+                '*' => Letter::Any,
+                '?' => Letter::One,
+                '\\' => match chars.clone().next() {
+                    Some(plain @ ('*' | '?' | '\\')) => {
+                        chars.next();
+                        Letter::Is(plain)
+                    }
+                    _ => Letter::Is('\\'),
+                },
+                letter => Letter::Is(letter),
+            });
+        }
+        Self { letters }
+    }
+
+    /// Whether a text has this shape. It goes back to the last `*` at most, so that no pattern
+    /// takes more than the product of both lengths.
+    pub(super) fn fits(&self, text: &str) -> bool {
+        let mut rest = text.chars();
+        let mut at = 0;
+        let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
+        loop {
+            let before = rest.clone();
+            match (self.letters.get(at), rest.next()) {
+                (None, None) => return true,
+                (Some(Letter::Any), _) => {
+                    rest = before;
+                    at += 1;
+                    retry = Some((at, rest.clone()));
+                }
+                (Some(Letter::One), Some(_)) => at += 1,
+                (Some(Letter::Is(letter)), Some(next)) if *letter == next => at += 1,
+                _ => {
+                    let Some((star, from)) = &mut retry else { return false };
+                    if from.next().is_none() {
+                        return false;
+                    }
+                    at = *star;
+                    rest = from.clone();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `tapegate serve`: a scenario as an MCP server.
+
+mod args;
+mod danger;
+mod library;
+mod listing;
+mod observer;
+mod plan;
+mod session;
+mod watching;
+
+pub(crate) use args::Args;
+
+use std::io::Write;
+
+use crate::exit::Exit;
+
+pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.list {
+        return listing::print(args.format, out);
+    }
+    session::run(plan::Plan::new(args)?)
+}

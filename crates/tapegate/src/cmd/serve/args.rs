@@ -1,0 +1,149 @@
+//! What can be said on the command line of `serve`.
+
+use std::path::PathBuf;
+
+use tapegate_scenario::model::Scope;
+
+/// Run a scenario as an MCP server
+///
+/// A scenario is a YAML file that says what an MCP server offers, how it answers, and how it changes
+/// with time: a fixture for clients, or an attack that tests whether an agent, or the gate in front
+/// of it, is safe. `--expect` turns what a safe agent does into a verdict. docs/serve.md has the
+/// language.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The scenario
+    #[arg(value_name = "FILE", required_unless_present_any = ["scenario", "tool", "list", "config"])]
+    pub(super) file: Option<PathBuf>,
+    /// The scenario, as the seed's `server run` names it
+    #[arg(short, long, value_name = "FILE", hide = true, conflicts_with = "file")]
+    pub(super) config: Option<PathBuf>,
+    /// A scenario of the library that comes with tapegate; --list names them
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["file", "config"])]
+    pub(super) scenario: Option<String>,
+    /// A file with one tool, for which a server is made up
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["file", "config", "scenario"])]
+    pub(super) tool: Option<PathBuf>,
+    /// List the library and end
+    #[arg(long, conflicts_with_all = ["file", "config", "scenario", "tool"])]
+    pub(super) list: bool,
+    /// How the library is listed; json is one object a line
+    #[arg(long, value_enum, default_value = "text", requires = "list")]
+    pub(super) format: Format,
+    /// Listen here for clients by HTTP, instead of serving one on standard input and output;
+    /// without a host, on loopback. Ends by Ctrl-C
+    #[arg(long, value_name = "[HOST:]PORT")]
+    pub(super) http: Option<String>,
+    /// Who shares phases and counts, whatever the scenario says
+    #[arg(long, value_enum)]
+    pub(super) state_scope: Option<ScopeWord>,
+    /// How all answers travel, whatever the scenario says
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(super) behavior: Option<BehaviorWord>,
+    /// The folder that `$include` looks in
+    #[arg(long, value_name = "DIR", default_value = "library")]
+    pub(super) library: PathBuf,
+    /// Allow what may do harm outside of the session: programs and servers that are asked for
+    /// answers, full pipes, connections that are cut
+    #[arg(long)]
+    pub(super) allow_external_handlers: bool,
+    /// Load the scenario anew when a file of it changes; sessions go on
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// Judge the client by what the scenario expects of a safe agent, and end with a verdict
+    #[arg(long, conflicts_with = "watch")]
+    pub(super) expect: bool,
+    /// Write the verdict to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
+    /// repeatable
+    #[arg(long, value_name = "FILE", requires = "expect")]
+    pub(super) report: Vec<PathBuf>,
+    /// Write what happens to a file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(super) events_file: Option<PathBuf>,
+    /// What chance goes by, in templates that use it
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) seed: Option<u64>,
+    /// The largest message that is taken, such as 10MB
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
+    pub(super) max_message_bytes: usize,
+    /// Say everything that happens
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum ScopeWord {
+    /// Each session has its own
+    #[value(alias = "per_connection", alias = "session")]
+    PerConnection,
+    /// All sessions share one
+    Global,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum BehaviorWord {
+    /// As they should
+    Normal,
+    /// A byte every tenth of a second
+    #[value(alias = "slow_loris")]
+    SlowLoris,
+    /// Without an end of line
+    #[value(alias = "unbounded_line")]
+    UnboundedLine,
+    /// 10,000 levels deep
+    #[value(alias = "nested_json")]
+    NestedJson,
+    /// Five seconds late
+    #[value(alias = "response_delay")]
+    ResponseDelay,
+}
+
+impl BehaviorWord {
+    /// How scenarios write it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::SlowLoris => "slow_loris",
+            Self::UnboundedLine => "unbounded_line",
+            Self::NestedJson => "nested_json",
+            Self::ResponseDelay => "response_delay",
+        }
+    }
+}
+
+impl From<ScopeWord> for Scope {
+    fn from(word: ScopeWord) -> Self {
+        match word {
+            ScopeWord::PerConnection => Self::Connection,
+            ScopeWord::Global => Self::Global,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapegate serve --list
+  tapegate serve --scenario rug-pull --expect --report verdict.json
+  tapegate serve server.yaml --watch
+  tapegate serve server.yaml --http :8080 --state-scope global
+  tapegate serve --tool calculator.yaml --behavior slow-loris
+
+In a client's config (.mcp.json), to see whether the agent falls for it:
+  {\"mcpServers\": {\"calculator\": {\"command\": \"tapegate\",
+    \"args\": [\"serve\", \"--scenario\", \"rug-pull\", \"--expect\", \"--report\", \"/tmp/verdict.xml\"]}}}
+
+Exit 0: the client has gone, and with --expect it was safe; 1: with --expect, it never came to what is
+expected; 2: the scenario is broken, or needs --allow-external-handlers; 3: a file could not be read
+or written; 4: HTTP could not be listened to; 5: the scenario gave up waiting (on_timeout: abort);
+6: with --expect, the agent was not safe; 64: wrong usage; 130, 143: ended by a signal, unless there is
+a verdict.";

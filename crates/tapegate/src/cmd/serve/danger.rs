@@ -1,0 +1,76 @@
+//! What a scenario may only do with `--allow-external-handlers`: ask programs and other servers for
+//! answers, fill a pipe until nothing moves, and cut a connection. All else stays inside of the
+//! session: it is slow, loud or odd, but it ends.
+
+use tapegate_scenario::model::{
+    Answer, Behavior, Effect, Item, ItemKind, Response, Scenario, State,
+};
+use tapegate_scenario::node::Spot;
+
+/// Something that needs leave, and where it stands.
+pub(super) struct Danger {
+    /// The item it belongs to; in no file, if it belongs to a phase or to the server.
+    pub(super) spot: Spot,
+    /// What it is, in words.
+    pub(super) words: String,
+}
+
+/// Everything in a scenario that needs leave, each once.
+pub(super) fn find(scenario: &Scenario) -> Vec<Danger> {
+    let mut found = Vec::new();
+    state(&scenario.baseline, "the server", &mut found);
+    for phase in &scenario.phases {
+        state(&phase.state, &format!("phase `{}`", phase.name), &mut found);
+    }
+    for (method, answer) in &scenario.methods {
+        response(answer, Spot::default(), &format!("method `{method}`"), &mut found);
+    }
+    let mut seen: Vec<(Spot, String)> = Vec::new();
+    found.retain(|danger| {
+        let key = (danger.spot, danger.words.clone());
+        let new = !seen.contains(&key);
+        seen.push(key);
+        new
+    });
+    found
+}
+
+fn state(state: &State, whose: &str, found: &mut Vec<Danger>) {
+    let State { tools, resources, templates, prompts, .. } = state;
+    for item in [tools, resources, templates, prompts].into_iter().flatten() {
+        let whose = format!("{} `{}`", kind(item), item.name);
+        response(&item.response, item.definition.spot, &whose, found);
+        behavior(item.behavior.as_deref(), item.definition.spot, &whose, found);
+    }
+    behavior(state.behavior.as_deref(), Spot::default(), whose, found);
+}
+
+fn response(response: &Response, spot: Spot, whose: &str, found: &mut Vec<Danger>) {
+    let answers = response.branches.iter().map(|branch| &branch.answer);
+    if answers.chain([&response.otherwise]).any(|answer| matches!(answer, Answer::Handler(_))) {
+        let words = format!("{whose} has a handler, which is run or asked outside of tapegate");
+        found.push(Danger { spot, words });
+    }
+}
+
+fn behavior(behavior: Option<&Behavior>, spot: Spot, whose: &str, found: &mut Vec<Danger>) {
+    for side_effect in behavior.iter().flat_map(|behavior| &behavior.side_effects) {
+        let what = match &side_effect.effect {
+            Effect::PipeDeadlock { .. } => "`pipe_deadlock`, which may hang a client for good",
+            Effect::CloseConnection { graceful: false, .. } => {
+                "`close_connection` without `graceful`, which loses what was said"
+            }
+            _ => continue,
+        };
+        found.push(Danger { spot, words: format!("{whose} has {what}") });
+    }
+}
+
+fn kind(item: &Item) -> &'static str {
+    match item.kind {
+        ItemKind::Tool => "tool",
+        ItemKind::Resource => "resource",
+        ItemKind::Template => "resource template",
+        ItemKind::Prompt => "prompt",
+    }
+}

@@ -1,0 +1,56 @@
+//! The library, listed.
+
+use std::io::Write;
+
+use tapegate_scenario::model::Scenario;
+
+use super::args::Format;
+use super::library;
+use super::plan::Origin;
+use crate::exit::Exit;
+use crate::views::json::{Writer, quoted};
+
+/// Prints what there is in the library.
+pub(super) fn print(format: Format, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    for name in library::names() {
+        let Some(scenario) = Origin::Library(name.to_owned()).read(None).scenario else { continue };
+        match format {
+            Format::Text => {
+                let about = &scenario.about;
+                let severity = about.severity.as_deref().unwrap_or("-");
+                let title = about.name.as_deref().unwrap_or_default();
+                let what = about.description.as_deref().unwrap_or_default();
+                let what = what.split_inclusive(". ").next().unwrap_or_default().trim();
+                writeln!(out, "{name:26} {severity:9} {title}: {what}")?;
+            }
+            Format::Json => {
+                out.write_all(&tapegate_core::json::compact(&object(name, &scenario)))?;
+                out.write_all(b"\n")?;
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn object(name: &str, scenario: &Scenario) -> Vec<u8> {
+    let about = &scenario.about;
+    Writer::object(|json| {
+        json.text("name", name);
+        let texts = [
+            ("title", &about.name),
+            ("description", &about.description),
+            ("safe", &about.safe),
+            ("severity", &about.severity),
+        ];
+        for (key, text) in texts {
+            text.iter().for_each(|text| json.text(key, text));
+        }
+        let tags: Vec<Vec<u8>> = about.tags.iter().map(|tag| quoted(tag)).collect();
+        json.raw("tags", &[b"[".to_vec(), tags.join(&b','), b"]".to_vec()].concat());
+        json.list("expect", &scenario.expect, |json, expectation| {
+            json.text("id", &expectation.id);
+            json.text("title", &expectation.title);
+            json.text("severity", expectation.severity.word());
+        });
+    })
+}

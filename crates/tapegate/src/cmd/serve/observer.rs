@@ -1,0 +1,213 @@
+//! Hears what happens while a scenario runs: for the log, for a file of events, and for the judge.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use tapegate_core::actor::Seat;
+use tapegate_core::json::compact;
+use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_scenario::engine::Note;
+use tapegate_scenario::expect::{Judge, Verdict};
+use tapegate_scenario::model::{LogLevel, LogOutput, Logging};
+
+use crate::exit::{Exit, Failure};
+use crate::talk;
+use crate::views::json::Writer;
+use crate::views::visible;
+
+/// How many letters of one thing are said.
+const WORDS_MAX: usize = 1000;
+
+/// Hears what happens.
+pub(super) struct Observer {
+    judge: Option<RefCell<Judge>>,
+    events: Option<RefCell<Events>>,
+    log: RefCell<Log>,
+}
+
+/// Where and how much people are told.
+struct Log {
+    logging: Logging,
+    verbose: bool,
+    quiet: bool,
+    file: Option<File>,
+}
+
+/// A file of events.
+struct Events {
+    file: BufWriter<File>,
+    number: u64,
+    failed: bool,
+}
+
+impl Observer {
+    /// An observer that tells people what `logging` says.
+    pub(super) fn new(
+        judge: Option<Judge>,
+        events: Option<&Path>,
+        logging: &Logging,
+        (verbose, quiet): (bool, bool),
+    ) -> Result<Self, Failure> {
+        let events = events.map(create).transpose()?.map(|file| {
+            RefCell::new(Events { file: BufWriter::new(file), number: 0, failed: false })
+        });
+        let file = match &logging.output {
+            LogOutput::File(path) => Some(create(Path::new(path))?),
+            LogOutput::Stderr | LogOutput::Stdout => None,
+        };
+        let log = RefCell::new(Log { logging: logging.clone(), verbose, quiet, file });
+        Ok(Self { judge: judge.map(RefCell::new), events, log })
+    }
+
+    /// Takes what happened.
+    pub(super) fn note(&self, at: At, seat: Seat, note: &Note<'_>) {
+        if let Some(judge) = &self.judge {
+            match note {
+                Note::Said { bytes, phase } => judge.borrow_mut().hear(at, seat, bytes, phase),
+                Note::Asked { id, method } => judge.borrow_mut().asked(seat, id, method),
+                _ => {}
+            }
+        }
+        if let Some(events) = &self.events {
+            events.borrow_mut().add(at, seat, note);
+        }
+        self.log.borrow_mut().note(seat, note);
+    }
+
+    /// Tells people by other rules from now on. The place where they are told stays.
+    pub(super) fn relog(&self, logging: &Logging) {
+        let mut log = self.log.borrow_mut();
+        let output = log.logging.output.clone();
+        log.logging = Logging { output, ..logging.clone() };
+    }
+
+    /// What came of the expectations, if they are judged.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        self.judge.as_ref().map(|judge| judge.borrow().verdict())
+    }
+
+    /// Writes down what is not yet written.
+    pub(super) fn flush(&self) {
+        if let Some(events) = &self.events {
+            events.borrow_mut().flush();
+        }
+    }
+}
+
+impl Log {
+    fn note(&mut self, seat: Seat, note: &Note<'_>) {
+        let Logging { level, on_phase_change, on_trigger_match, .. } = self.logging;
+        let wanted = |wanted: LogLevel| self.verbose || wanted >= level;
+        let words = match note {
+            Note::Log { level, words } if wanted(*level) => (*words).to_owned(),
+            Note::Phase { from, to, why }
+                if self.verbose || on_phase_change || on_trigger_match =>
+            {
+                let change = format!("session {}: phase `{from}` is over, `{to}` begins", seat.0);
+                if on_trigger_match || self.verbose { format!("{change} ({why})") } else { change }
+            }
+            Note::Effect { name, left_out: Some(why) } if wanted(LogLevel::Warn) => {
+                format!("session {}: the side effect {name} is left out: {why}", seat.0)
+            }
+            Note::Effect { name, left_out: None } if self.verbose => {
+                format!("session {}: the side effect {name} begins", seat.0)
+            }
+            Note::Asked { method, .. } if self.verbose => {
+                format!("session {}: the client is asked by {method}", seat.0)
+            }
+            _ => return,
+        };
+        // Clients and scenarios have a say in these words.
+        self.say(&visible::inline(&words, WORDS_MAX));
+    }
+
+    fn say(&mut self, words: &str) {
+        match (&mut self.file, &self.logging.output) {
+            // A log that cannot be written is no reason to end.
+            (Some(file), _) => drop(writeln!(file, "{words}")),
+            (None, LogOutput::Stdout) => drop(writeln!(std::io::stdout(), "{words}")),
+            (None, _) if !self.quiet => talk::say(words),
+            (None, _) => {}
+        }
+    }
+}
+
+impl Events {
+    fn add(&mut self, at: At, seat: Seat, note: &Note<'_>) {
+        self.number += 1;
+        let mut time = Vec::new();
+        write_rfc3339(&mut time, at.wall_us, SubSecond::Millis);
+        let object = Writer::object(|json| {
+            json.number("number", self.number);
+            json.text("at", &String::from_utf8_lossy(&time));
+            json.number("session", u64::from(seat.0));
+            describe(json, note);
+        });
+        let written =
+            self.file.write_all(&compact(&object)).and_then(|()| self.file.write_all(b"\n"));
+        if written.is_err() {
+            self.fail();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.file.flush().is_err() {
+            self.fail();
+        }
+    }
+
+    /// Says once that events are lost. The session is worth more than they are.
+    fn fail(&mut self) {
+        if !std::mem::replace(&mut self.failed, true) {
+            talk::warn("the file of events can no longer be written");
+        }
+    }
+}
+
+fn describe(json: &mut Writer, note: &Note<'_>) {
+    match note {
+        Note::Said { bytes, phase } => {
+            json.text("event", "said");
+            json.text("phase", phase);
+            json.raw("message", bytes);
+        }
+        Note::Phase { from, to, why } => {
+            json.text("event", "phase");
+            json.text("from", from);
+            json.text("to", to);
+            json.text("why", why);
+        }
+        Note::Log { level, words } => {
+            json.text("event", "log");
+            json.text("level", level_word(*level));
+            json.text("words", words);
+        }
+        Note::Effect { name, left_out } => {
+            json.text("event", "effect");
+            json.text("name", name);
+            left_out.iter().for_each(|why| json.text("left_out", why));
+        }
+        Note::Asked { id, method } => {
+            json.text("event", "asked");
+            json.raw("id", id);
+            json.text("method", method);
+        }
+    }
+}
+
+fn level_word(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
+}
+
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
+    })
+}

@@ -1,0 +1,183 @@
+//! What is to be served, and how.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use tapegate_scenario::behave;
+use tapegate_scenario::finding::{Finding, Findings, Severity};
+use tapegate_scenario::generate::GeneratorLimits;
+use tapegate_scenario::load::{self, Form, Limits, Loading};
+use tapegate_scenario::model::{Delivery, LogOutput, Scenario};
+use tapegate_scenario::node::{Key, Node, Spot, Value};
+
+use super::args::Args;
+use super::{danger, library};
+use crate::disk::Disk;
+use crate::exit::{Exit, Failure};
+use crate::reporting;
+use crate::talk;
+use crate::views::visible;
+
+/// What is to be served, and how.
+pub(super) struct Plan {
+    pub(super) args: Args,
+    pub(super) origin: Origin,
+    pub(super) scenario: Rc<Scenario>,
+    /// Every file that it is made of.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// Where a scenario comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// A file with one tool.
+    Tool(PathBuf),
+    /// The library that comes with tapegate.
+    Library(String),
+}
+
+/// A scenario that was read.
+pub(super) struct Found {
+    /// The scenario, if it can be run.
+    pub(super) scenario: Option<Scenario>,
+    /// What people should know about it.
+    pub(super) findings: Vec<Finding>,
+    /// What its files are called, for findings.
+    pub(super) sources: Vec<String>,
+    /// Every file that was asked for.
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Plan {
+    /// Loads the scenario. What makes no sense is an error before anything is started.
+    pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+        let origin = Origin::new(&args)?;
+        reporting::look_for_places(&args.report, &origin.path(), "scenario")?;
+        let found = origin.load(&args);
+        found.tell(args.quiet);
+        let Some(scenario) = found.scenario else {
+            let words = format!("the scenario `{}` cannot be run", origin.path().display());
+            return Err(Failure::new(Exit::Invalid, words).into());
+        };
+        if scenario.logging.output == LogOutput::Stdout && args.http.is_none() {
+            let words = "`logging.output: stdout` would mix with the protocol on standard output";
+            let hint = "use stderr or a file, or serve clients by --http";
+            return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
+        }
+        if args.expect && scenario.expect.is_empty() {
+            let words = "the scenario has no `expect`, so that there is nothing to judge by";
+            return Err(Failure::new(Exit::Invalid, words).into());
+        }
+        let scenario = Rc::new(scenario);
+        Ok(Self { args, origin, scenario, files: found.files })
+    }
+
+    /// How all answers travel, if the command line says so.
+    pub(super) fn delivery(&self) -> Option<Delivery> {
+        let word = self.args.behavior?.word();
+        let key = Key { spot: Spot::default(), name: "delivery".to_owned() };
+        let node = Node::new(Value::Map(vec![(key, Node::text(word))]));
+        let limits: GeneratorLimits = Limits::default().generator;
+        Some(behave::read(&node, &limits, &mut Findings::default()).delivery)
+    }
+}
+
+impl Origin {
+    fn new(args: &Args) -> Result<Self, Failure> {
+        if let Some(name) = &args.scenario {
+            return match library::text(name) {
+                Some(_) => Ok(Self::Library(name.clone())),
+                None => {
+                    let words = format!("there is no scenario `{name}` in the library");
+                    let near = tapegate_scenario::shape::near(name, library::names());
+                    let hint = match near {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => "`tapegate serve --list` names them all".to_owned(),
+                    };
+                    Err(Failure::new(Exit::Usage, words).hint(hint))
+                }
+            };
+        }
+        match (&args.tool, args.file.as_ref().or(args.config.as_ref())) {
+            (Some(path), _) => Ok(Self::Tool(path.clone())),
+            (None, Some(path)) => Ok(Self::File(path.clone())),
+            (None, None) => Err(Failure::new(Exit::Usage, "no scenario is named")),
+        }
+    }
+
+    /// What the scenario is called.
+    pub(super) fn path(&self) -> PathBuf {
+        match self {
+            Self::File(path) | Self::Tool(path) => path.clone(),
+            Self::Library(name) => library::file(name).into(),
+        }
+    }
+
+    /// Reads the scenario, as the command line wants it.
+    pub(super) fn load(&self, args: &Args) -> Found {
+        let mut found = self.read(Some(&args.library));
+        if let (Some(scenario), Some(scope)) = (&mut found.scenario, args.state_scope) {
+            scenario.server.scope = scope.into();
+        }
+        let dangers = found.scenario.as_ref().filter(|_| !args.allow_external_handlers);
+        let dangers: Vec<Finding> = dangers.into_iter().flat_map(danger::find).map(error).collect();
+        if !dangers.is_empty() {
+            found.scenario = None;
+            found.findings.extend(dangers);
+        }
+        found
+    }
+
+    /// Reads the scenario.
+    pub(super) fn read(&self, library: Option<&Path>) -> Found {
+        let disk = match self {
+            Self::Library(name) => {
+                Disk::with(library::file(name), library::text(name).unwrap_or_default())
+            }
+            Self::File(_) | Self::Tool(_) => Disk::default(),
+        };
+        let form = if matches!(self, Self::Tool(_)) { Form::Tool } else { Form::Scenario };
+        let loading = Loading {
+            files: &disk,
+            library: library.map(|folder| folder.to_string_lossy().into_owned()),
+            limits: Limits::default(),
+            form,
+        };
+        let loaded = load::load(&self.path().to_string_lossy(), &loading);
+        let load::Loaded { scenario, findings, sources, .. } = loaded;
+        Found { scenario, findings, sources, files: disk.asked() }
+    }
+}
+
+impl Found {
+    /// Says what people should know, errors even to those who want to hear nothing.
+    pub(super) fn tell(&self, quiet: bool) {
+        for finding in &self.findings {
+            let words = self.words(finding);
+            match finding.severity {
+                Severity::Error => talk::error(&words, None),
+                Severity::Warning if !quiet => talk::warn(&words),
+                Severity::Warning => {}
+            }
+        }
+    }
+
+    /// A finding with its place: `file:line:column: path: words`.
+    fn words(&self, finding: &Finding) -> String {
+        let Spot { file, line, column } = finding.spot;
+        let file = self.sources.get(usize::from(file)).map_or("scenario", String::as_str);
+        let place = if line == 0 { String::new() } else { format!(":{line}:{column}") };
+        let path = match finding.path.as_str() {
+            "" => String::new(),
+            path => format!("{path}: "),
+        };
+        visible::inline(&format!("{file}{place}: {path}{}", finding.words), usize::MAX)
+    }
+}
+
+fn error(danger: danger::Danger) -> Finding {
+    let words = format!("{}; allow it by --allow-external-handlers", danger.words);
+    Finding { severity: Severity::Error, spot: danger.spot, path: String::new(), words }
+}

@@ -1,0 +1,174 @@
+//! A scenario that is run, from its start to its exit code.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tapegate_core::actor::Actor;
+use tapegate_scenario::engine::{Engine, Setup};
+use tapegate_scenario::expect::{Judge, Outcome, Verdict};
+use tapegate_wire::clock::Clock;
+use tapegate_wire::deck::Deck;
+use tapegate_wire::http::bridge_in::{Bridge, Servers};
+use tapegate_wire::http::{self, Station};
+use tapegate_wire::signals::Signals;
+use tapegate_wire::stage::{self, Stage, StageOptions};
+use tapegate_wire::stdio::{Cause, Patience};
+
+use super::args::Args;
+use super::observer::Observer;
+use super::plan::{Origin, Plan};
+use super::watching::Watch;
+use crate::exit::Exit;
+use crate::reporting;
+use crate::talk;
+use crate::views::report::Report;
+use crate::views::report::serve::fill;
+use crate::views::verdict;
+use crate::wiring::{announce, client_ports, greet, listen};
+
+/// Runs the scenario until the client has gone, a signal comes, or it gives up.
+pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
+    let clock = Clock::start();
+    let observer = Rc::new(observer(&plan)?);
+    let engine = Rc::new(RefCell::new(engine(&plan, clock, &observer)));
+    let Plan { args, origin, files, .. } = plan;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    let signals = Signals::listen()?;
+    let actor: Rc<RefCell<dyn Actor>> = engine.clone();
+    let stage = Stage::new(actor, clock, stage_options(args.max_message_bytes));
+    let cause = runtime.block_on(async {
+        let reloads = reload(&args, &origin, files, (&engine, &stage, &observer));
+        tokio::select! {
+            cause = serve(&args, &stage, clock, signals) => cause,
+            () = reloads => unreachable!("watching does not end"),
+        }
+    })?;
+    observer.flush();
+    conclude(&args, &origin, &engine.borrow(), observer.verdict(), &cause, clock)
+}
+
+/// What hears what happens.
+fn observer(plan: &Plan) -> anyhow::Result<Observer> {
+    let Plan { args, scenario, .. } = plan;
+    let judge = args.expect.then(|| Judge::new(&scenario.expect));
+    let volume = (args.verbose, args.quiet);
+    Ok(Observer::new(judge, args.events_file.as_deref(), &scenario.logging, volume)?)
+}
+
+/// An engine that tells the observer what happens.
+fn engine(plan: &Plan, clock: Clock, observer: &Rc<Observer>) -> Engine {
+    let observer = Rc::clone(observer);
+    let setup = Setup {
+        seed: plan.args.seed.unwrap_or(clock.now().wall_us as u64),
+        env: Rc::new(|name| std::env::var(name).ok()),
+        delivery: plan.delivery(),
+        handlers: plan.args.allow_external_handlers,
+        watch: Rc::new(move |at, seat, note| observer.note(at, seat, &note)),
+    };
+    Engine::new(Rc::clone(&plan.scenario), setup)
+}
+
+/// Serves one client on pipes, or whoever comes by HTTP.
+async fn serve(
+    args: &Args,
+    stage: &Rc<Stage>,
+    clock: Clock,
+    signals: Signals,
+) -> anyhow::Result<Cause> {
+    let Some(address) = &args.http else {
+        greet(args.quiet);
+        return Ok(stage::run_stdio(stage, client_ports()?, None, signals).await);
+    };
+    let listener = listen(address).await?;
+    let station = Station::new(Deck::silent(clock), args.max_message_bytes);
+    let servers = Servers::Stage(Rc::clone(stage));
+    let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
+    announce(&listener, args.quiet)?;
+    Ok(http::serve(listener, bridge, &station, signals).await)
+}
+
+/// Loads the scenario anew whenever it changes, if that is wanted. Never ends.
+async fn reload(
+    args: &Args,
+    origin: &Origin,
+    files: Vec<std::path::PathBuf>,
+    (engine, stage, observer): (&Rc<RefCell<Engine>>, &Rc<Stage>, &Rc<Observer>),
+) {
+    if !args.watch {
+        return std::future::pending().await;
+    }
+    let mut watch = Watch::new(files);
+    loop {
+        watch.changed().await;
+        let found = origin.load(args);
+        found.tell(args.quiet);
+        watch.also(found.files);
+        match found.scenario {
+            Some(scenario) => {
+                observer.relog(&scenario.logging);
+                engine.borrow_mut().reload(Rc::new(scenario));
+                stage.wake();
+                if !args.quiet {
+                    talk::say("the scenario was loaded anew");
+                }
+            }
+            None => talk::warn("the scenario goes on as it was"),
+        }
+    }
+}
+
+fn stage_options(message_bytes_max: usize) -> StageOptions {
+    StageOptions {
+        message_bytes_max,
+        behind: None,
+        patience: Patience::default(),
+        notice: Rc::new(talk::warn),
+        farewell: "the scenario has ended".to_owned(),
+    }
+}
+
+/// Says what came of it, writes it down, and finds the exit code.
+fn conclude(
+    args: &Args,
+    origin: &Origin,
+    engine: &Engine,
+    verdict: Option<Verdict>,
+    cause: &Cause,
+    clock: Clock,
+) -> anyhow::Result<Exit> {
+    let failure = engine.failure();
+    if let Some(words) = &failure {
+        talk::error(words, None);
+    }
+    let judged = verdict.as_ref().map(Verdict::outcome);
+    if let Some(verdict) = verdict {
+        if !args.quiet || judged == Some(Outcome::Broken) {
+            talk::say(verdict::text(&verdict, talk::palette()).trim_end());
+        }
+        reporting::write_all(&report(origin, &verdict, clock), &args.report)?;
+    }
+    Ok(match (judged, failure, cause) {
+        (Some(Outcome::Broken), ..) => Exit::Diverged,
+        (_, Some(_), _) => Exit::Aborted,
+        (Some(Outcome::Untested), ..) => Exit::Findings,
+        (Some(Outcome::Kept), ..) => Exit::Ok,
+        (None, None, Cause::Signal(number)) => Exit::of_signal(*number),
+        (None, None, _) => Exit::Ok,
+    })
+}
+
+/// The verdict, for machines.
+fn report(origin: &Origin, verdict: &Verdict, clock: Clock) -> Report {
+    // The monotonic reading counts from the start.
+    let now = clock.now();
+    let report = Report {
+        command: "serve",
+        tape: origin.path(),
+        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
+        duration_ms: now.mono_ns / 1_000_000,
+        counts: Vec::new(),
+        suites: Vec::new(),
+    };
+    fill(verdict, report)
+}

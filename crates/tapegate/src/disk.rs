@@ -1,0 +1,82 @@
+//! Files and variables for scenarios, from this machine.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+
+use tapegate_scenario::files::{FileError, Files, Opened};
+
+/// The disk and the environment. It knows every file that was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    asked: RefCell<Vec<PathBuf>>,
+    /// A file that is in memory, by its name.
+    inside: Option<(String, &'static str)>,
+}
+
+impl Disk {
+    /// A disk with one more file on it.
+    pub(crate) fn with(name: String, text: &'static str) -> Self {
+        Self { inside: Some((name, text)), ..Self::default() }
+    }
+
+    /// The files that were asked for, whether or not they are there.
+    pub(crate) fn asked(self) -> Vec<PathBuf> {
+        self.asked.into_inner()
+    }
+
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<Opened, FileError> {
+        self.asked.borrow_mut().push(path.to_owned());
+        let other = |error: std::io::Error| match error.kind() {
+            ErrorKind::NotFound => FileError::Missing,
+            _ => FileError::Other(error.to_string()),
+        };
+        let file = File::open(path).map_err(other)?;
+        if file.metadata().map_err(other)?.is_dir() {
+            return Err(FileError::Other("it is a folder".to_owned()));
+        }
+        let mut bytes = Vec::new();
+        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(other)?;
+        if bytes.len() > bytes_max {
+            return Err(FileError::TooLarge { bytes_max });
+        }
+        let real = path.canonicalize().map_err(other)?;
+        Ok(Opened { path: real.to_string_lossy().into_owned(), bytes })
+    }
+}
+
+impl Files for Disk {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+        match &self.inside {
+            Some((name, text)) if name == path => {
+                Ok(Opened { path: name.clone(), bytes: text.as_bytes().to_vec() })
+            }
+            _ => self.read(Path::new(path), bytes_max),
+        }
+    }
+
+    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+        let steps = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);
+        if !Path::new(path).components().all(steps) {
+            return Err(FileError::Outside);
+        }
+        let joined = Path::new(folder).join(path);
+        // A link may lead out of the folder.
+        if let (Ok(real), Ok(base)) = (joined.canonicalize(), Path::new(folder).canonicalize())
+            && !real.starts_with(base)
+        {
+            return Err(FileError::Outside);
+        }
+        self.read(&joined, bytes_max)
+    }
+
+    fn folder_of(&self, path: &str) -> String {
+        let folder = Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new(".")).to_string_lossy().into_owned()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}

@@ -1,0 +1,83 @@
+//! What came of a scenario's expectations, in words: a line for each, and what broke it.
+
+use std::fmt::Write;
+
+use tapegate_scenario::expect::{Outcome, Rule, Ruling, Verdict};
+
+use super::divergence::subject;
+use super::palette::Palette;
+use super::visible;
+
+/// How many messages are shown of each expectation that does not hold.
+const SHOWN_MAX: usize = 3;
+/// How many letters of one are shown.
+const EXCERPT_MAX: usize = 200;
+
+/// The verdict: its first line has the numbers, the last line its end.
+pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
+    let count = |outcome| verdict.count(outcome);
+    let word = match verdict.outcome() {
+        Outcome::Kept => palette.green("safe"),
+        Outcome::Broken => palette.red("not safe"),
+        Outcome::Untested => "nothing can be said".to_owned(),
+    };
+    let mut out = format!(
+        "verdict: {word} ({} kept, {} broken, {} untested, {} messages heard)\n",
+        count(Outcome::Kept),
+        count(Outcome::Broken),
+        count(Outcome::Untested),
+        verdict.heard
+    );
+    for ruling in &verdict.rulings {
+        let expectation = &ruling.expectation;
+        let word = match ruling.outcome {
+            Outcome::Kept => "kept",
+            Outcome::Broken => "BROKEN",
+            Outcome::Untested => "untested",
+        };
+        let title = visible::inline(&expectation.title, EXCERPT_MAX);
+        // Writing to a string cannot fail.
+        write!(out, "  {word:9}{} [{}]: {title}", expectation.id, expectation.severity.word()).ok();
+        if ruling.outcome == Outcome::Kept {
+            out.push('\n');
+            continue;
+        }
+        writeln!(out, "; {}", reason(ruling)).ok();
+        if ruling.outcome == Outcome::Broken {
+            details(ruling).lines().for_each(|line| drop(writeln!(out, "           {line}")));
+        }
+    }
+    out
+}
+
+/// Why an expectation does not hold, or nothing can be said of it, in a line.
+pub(crate) fn reason(ruling: &Ruling) -> String {
+    let (count, wanted) = (ruling.count, ruling.expectation.count);
+    match (ruling.outcome, ruling.expectation.rule) {
+        (Outcome::Untested, _) => "it did not come to that".to_owned(),
+        (_, Rule::Never) if count == 1 => "the client did it".to_owned(),
+        (_, Rule::Never) => format!("the client did it {count} times"),
+        (_, Rule::Must) if wanted == 1 => "the client never did it".to_owned(),
+        (_, Rule::Must) => format!("the client did it {count} times, and not {wanted}"),
+    }
+}
+
+/// The messages that broke an expectation, a line each.
+pub(crate) fn details(ruling: &Ruling) -> String {
+    let mut out = String::new();
+    for seen in ruling.seen.iter().take(SHOWN_MAX) {
+        let what = subject(&seen.method, seen.name.as_deref());
+        let phase = match seen.phase.as_str() {
+            "" => String::new(),
+            phase => format!(" in phase {}", visible::inline(phase, EXCERPT_MAX)),
+        };
+        let excerpt = visible::inline(&seen.excerpt, EXCERPT_MAX);
+        // Writing to a string cannot fail.
+        writeln!(out, "#{} {what}{phase}: {excerpt}", seen.number).ok();
+    }
+    let more = ruling.count.saturating_sub(SHOWN_MAX as u64);
+    if more > 0 && !out.is_empty() {
+        writeln!(out, "… and {more} more").ok();
+    }
+    out
+}
