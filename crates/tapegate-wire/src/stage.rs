@@ -77,6 +77,11 @@ impl Stage {
         })
     }
 
+    /// Has the actor asked again at every seat when it wants to be woken, because it has changed.
+    pub fn wake(&self) {
+        self.news.notify_waiters();
+    }
+
     fn next_seat(&self) -> Number {
         self.seats.set(self.seats.get() + 1);
         Number(self.seats.get())

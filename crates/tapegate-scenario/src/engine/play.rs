@@ -259,7 +259,7 @@ impl Turn<'_, '_> {
         let id = id.map_or_else(|| self.visit.asked.to_string(), str::to_owned);
         let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":").into_bytes();
         write_call(&mut line, method, params);
-        self.note(Note::Asked { method });
+        self.note(Note::Asked { id: id.as_bytes(), method });
         self.tell(asked, &line);
         id.into_bytes().into()
     }
@@ -377,11 +377,13 @@ impl Turn<'_, '_> {
             if !names.is_empty() {
                 requests.push(b',');
             }
+            let start = requests.len();
             json::write_str(&mut requests, name);
+            let id = requests[start..].to_vec();
             requests.extend_from_slice(b":{\"method\":");
             let params = params.as_ref().map(|params| self.fill(asked, params));
             write_call(&mut requests, method, params.as_deref());
-            self.note(Note::Asked { method });
+            self.note(Note::Asked { id: &id, method });
             names.push(name.clone());
         }
         requests.push(b'}');

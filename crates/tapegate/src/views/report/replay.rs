@@ -47,18 +47,18 @@ static UNUSED: Rule = Rule::new(
     "See whether the client still does all that it did.",
 );
 
-static TAPE_BROKEN: Rule = Rule {
-    id: "tape-broken",
-    text: "The tape could not be read on while it was played.",
-    help: "Leave a tape alone while it is played, or replay a copy.",
-};
+static TAPE_BROKEN: Rule = Rule::new(
+    "tape-broken",
+    "The tape could not be read on while it was played.",
+    "Leave a tape alone while it is played, or replay a copy.",
+);
 
 /// Adds that the tape could not be read on, for the reason given.
 pub(crate) fn break_off(report: &mut Report, why: &str) {
     let case = Case {
         name: "the tape".to_owned(),
         outcome: Outcome::Failed,
-        rule: Some(&TAPE_BROKEN),
+        rule: Some((&TAPE_BROKEN).into()),
         message: why.to_owned(),
         ..Case::default()
     };
