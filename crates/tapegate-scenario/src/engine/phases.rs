@@ -56,6 +56,15 @@ impl Turn<'_, '_> {
         }
     }
 
+    /// The client has gone: what the others wait for will not be delivered any more.
+    pub(super) fn abandoned(&mut self) {
+        if self.progress.leaving.as_ref().is_some_and(|leaving| leaving.seat == self.seat)
+            && let Some(leaving) = self.progress.leaving.take()
+        {
+            self.enter_next(leaving.why);
+        }
+    }
+
     /// Does what is done when a client has come.
     pub(super) fn connected(&mut self, asked: &Asked<'_>) {
         if !std::mem::replace(&mut self.visit.is_connected, true) {

@@ -44,7 +44,8 @@ impl<'a> Turn<'a, '_> {
             Cue::Done { ticket, outcome } => self.handled(ticket, outcome),
             Cue::Due => self.due(),
             Cue::Left => self.left(),
-            Cue::Taken { .. } | Cue::Behind(_) | Cue::BehindGone { .. } | Cue::Empty => {}
+            Cue::Empty => return self.abandoned(),
+            Cue::Taken { .. } | Cue::Behind(_) | Cue::BehindGone { .. } => {}
         }
         self.go_on();
     }
