@@ -46,7 +46,7 @@ impl Turn<'_, '_> {
         self.write_instructions(&mut out);
         out.push(b'}');
         self.result(asked, &out);
-        self.connected(asked);
+        self.connected();
     }
 
     /// Says who the server is, and what it can do.

@@ -107,11 +107,18 @@ impl<'a> Turn<'a, '_> {
             asked.behavior = Some(behavior);
         }
         self.count(&mut asked, event);
+        let acts = asked.behavior.is_some_and(|behavior| !behavior.side_effects.is_empty());
+        if acts {
+            self.start_with_request(&asked, false);
+        }
         self.dispatch(&asked, event);
+        if !acts {
+            return;
+        }
         if let Some(trigger) = effect_trigger(&asked, event) {
             self.start_effects(&asked, trigger);
         }
-        self.start_effects(&asked, EffectTrigger::OnRequest);
+        self.start_with_request(&asked, true);
     }
 
     /// Counts the request, and notes whether it leads out of the phase.

@@ -28,6 +28,8 @@ const ID_BYTES_MAX: usize = 1024;
 pub(super) struct Visit {
     /// Which one since the start, from 1.
     pub(super) number: u32,
+    /// Whether each answer has a stream of its own.
+    pub(super) streams: bool,
     pub(super) courier: Courier,
     /// The revision that the handshake led to.
     pub(super) version: Option<Box<str>>,
@@ -72,6 +74,7 @@ impl Visit {
     pub(super) fn new(number: u32, streams: bool) -> Self {
         Self {
             number,
+            streams,
             courier: Courier::new(streams),
             version: None,
             is_modern: false,
