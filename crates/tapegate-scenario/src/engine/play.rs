@@ -12,7 +12,7 @@ use super::Note;
 use super::modern;
 use super::request::{Asked, log_level};
 use super::source::{Pick, Source};
-use super::turn::{CODE_FAILED, CODE_INTERNAL, CODE_PARAMS, Turn};
+use super::turn::{CODE_FAILED, CODE_INCAPABLE, CODE_INTERNAL, CODE_PARAMS, Turn};
 use super::visit::{PLAYS_MAX, SUSPENDED_MAX};
 use crate::form::{Form, Named};
 use crate::model::{Action, Behavior, Item, LogLevel, OnCancel};
@@ -103,6 +103,18 @@ impl Kept {
         }
     }
 
+    /// Takes what the client has answered before it was asked.
+    fn take_responses(&mut self, actions: &[Action]) {
+        let Some(responses) = json::member(&self.params, "inputResponses") else { return };
+        for action in actions {
+            let Action::Ask { method, name, .. } = action else { continue };
+            let name = name.as_ref().unwrap_or(method);
+            if let Some(response) = json::member(responses, name) {
+                self.replies.push((name.clone(), response.to_vec()));
+            }
+        }
+    }
+
     fn asked(&self) -> Asked<'_> {
         Asked {
             id: &self.id,
@@ -131,13 +143,18 @@ enum Done {
     Waits(Wait),
     /// The client must come back with these.
     Suspends(Vec<String>),
+    /// The client cannot be asked: it lacks these capabilities.
+    Lacks(Vec<&'static str>),
 }
 
 impl Turn<'_, '_> {
     /// Begins what is done before an answer, or on entering a phase.
     pub(super) fn begin_play(&mut self, asked: &Asked<'_>, source: Source, pick: Pick) {
+        let mut kept = Kept::new(asked);
+        if asked.modern {
+            kept.take_responses(source.actions(pick));
+        }
         let source = Some(source);
-        let kept = Kept::new(asked);
         self.perform(Play { kept, source, pick, step: 0, wait: Wait::Until(0) });
     }
 
@@ -177,6 +194,7 @@ impl Turn<'_, '_> {
                     return self.keep(play);
                 }
                 Done::Suspends(names) => return self.suspend(play, first, names),
+                Done::Lacks(names) => return self.refuse_incapable(&play.kept.asked(), &names),
             }
         }
         if let Some(reply) = source.as_ref().and_then(|source| source.reply(play.pick)) {
@@ -363,7 +381,7 @@ impl Turn<'_, '_> {
     /// a need to know the answer.
     fn want(&mut self, action: &Action, next: &[Action], asked: &Asked<'_>) -> Done {
         let mut requests = b"{".to_vec();
-        let mut names = Vec::new();
+        let (mut names, mut lacking) = (Vec::new(), Vec::new());
         for (place, action) in std::iter::once(action).chain(next).enumerate() {
             let Action::Ask { method, params, name, .. } = action else { break };
             let needs = params.as_ref().is_some_and(Form::needs_replies);
@@ -372,6 +390,10 @@ impl Turn<'_, '_> {
             }
             let name = name.as_ref().unwrap_or(method);
             if asked.replies.iter().any(|(known, _)| known == name) || names.contains(name) {
+                continue;
+            }
+            if let Some(capability) = modern::lacking(asked.params, method) {
+                lacking.push(capability);
                 continue;
             }
             if !names.is_empty() {
@@ -388,12 +410,22 @@ impl Turn<'_, '_> {
         }
         requests.push(b'}');
         match names.is_empty() {
+            // What the client cannot do is left out, unless there is nothing else it was asked for.
+            true if asked.replies.is_empty() && !lacking.is_empty() => Done::Lacks(lacking),
             true => Done::Yes,
             false => {
                 self.visit.scratch = requests;
                 Done::Suspends(names)
             }
         }
+    }
+
+    /// Refuses a request that needs what the client has not said it can do.
+    fn refuse_incapable(&mut self, asked: &Asked<'_>, lacking: &[&str]) {
+        let members: Vec<String> = lacking.iter().map(|name| format!("\"{name}\":{{}}")).collect();
+        let data = format!("{{\"requiredCapabilities\":{{{}}}}}", members.join(","));
+        let words = format!("the client cannot do what this needs: {}", lacking.join(", "));
+        self.error(asked, CODE_INCAPABLE, &words, Some(data.as_bytes()));
     }
 
     fn suspend(&mut self, mut play: Play, step: usize, names: Vec<String>) {

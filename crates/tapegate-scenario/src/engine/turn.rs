@@ -20,6 +20,7 @@ pub(super) const CODE_NO_METHOD: i32 = -32601;
 pub(super) const CODE_PARAMS: i32 = -32602;
 pub(super) const CODE_INTERNAL: i32 = -32603;
 pub(super) const CODE_FAILED: i32 = -32000;
+pub(super) const CODE_INCAPABLE: i32 = -32021;
 
 /// One cue at one seat.
 pub(super) struct Turn<'a, 'b> {
