@@ -161,7 +161,7 @@ impl<'a> Turn<'a, '_> {
             (_, Some(EventKind::ToolsCall)) => self.use_item(asked, "name", "tool"),
             (_, Some(EventKind::PromptsGet)) => self.use_item(asked, "name", "prompt"),
             (_, Some(EventKind::ResourcesRead)) => self.use_item(asked, "uri", "resource"),
-            ("server/discover", _) if script.is_modern() => self.discover(asked),
+            ("server/discover", _) if asked.modern => self.discover(asked),
             ("subscriptions/listen", _) if asked.modern => self.listen(asked),
             ("completion/complete", _) => {
                 self.result(
@@ -177,7 +177,7 @@ impl<'a> Turn<'a, '_> {
             }
             ("ping", _) if !asked.modern => self.result(asked, b"{}"),
             ("logging/setLevel", _) if !asked.modern => self.set_level(asked),
-            ("initialize" | "ping" | "logging/setLevel", _)
+            ("initialize" | "ping" | "logging/setLevel" | "server/discover", _)
             | (_, Some(EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe)) => {
                 self.error(asked, CODE_NO_METHOD, "Method not found", None);
             }
