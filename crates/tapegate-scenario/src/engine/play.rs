@@ -109,7 +109,7 @@ impl Kept {
         for action in actions {
             let Action::Ask { method, name, .. } = action else { continue };
             let name = name.as_ref().unwrap_or(method);
-            if let Some(response) = json::member(responses, name) {
+            if let Some(response) = response(responses, name) {
                 self.replies.push((name.clone(), response.to_vec()));
             }
         }
@@ -457,7 +457,7 @@ impl Turn<'_, '_> {
         let responses = json::member(asked.params, "inputResponses").unwrap_or(b"{}");
         let kept = &mut one.play.kept;
         for name in one.names {
-            if let Some(response) = json::member(responses, &name) {
+            if let Some(response) = response(responses, &name) {
                 kept.replies.push((name, response.to_vec()));
             }
         }
@@ -468,6 +468,11 @@ impl Turn<'_, '_> {
         self.perform(one.play);
         true
     }
+}
+
+/// What the client has answered under this name. What is no object is no answer.
+fn response<'a>(responses: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    json::member(responses, name).filter(|response| response.starts_with(b"{"))
 }
 
 /// Appends a method and its params, and the end of the object.
