@@ -12,20 +12,6 @@ pub(super) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// The capability that a client needs to be asked by this method, if its request does not name it.
-pub(super) fn lacking(params: &[u8], method: &str) -> Option<&'static str> {
-    let needed = match method.split('/').next() {
-        Some("sampling") => "sampling",
-        Some("elicitation") => "elicitation",
-        Some("roots") => "roots",
-        _ => return None,
-    };
-    let meta = json::member(params, "_meta");
-    let capabilities = meta.and_then(|meta| json::member(meta, CAPABILITIES));
-    let has = capabilities.is_some_and(|capabilities| json::member(capabilities, needed).is_some());
-    (!has).then_some(needed)
-}
-
 /// Appends a result with what every result must have and it has not: its type, who made it, and,
 /// if it may be kept, for how long. What is no object is left alone.
 pub(super) fn finish(result: &[u8], cacheable: bool, info: &[u8], out: &mut Vec<u8>) {

@@ -228,7 +228,9 @@ fn tell(out: &mut String, seat: Seat, note: &Note<'_>) {
         Note::Effect { name, left_out: Some(why) } => {
             writeln!(out, "<< {seat} leaves out {name}: {why}")
         }
-        Note::Asked { method, .. } => writeln!(out, "<< {seat} asks {method}"),
+        Note::Asked { id, method } => {
+            writeln!(out, "<< {seat} asks {method} as {}", String::from_utf8_lossy(id))
+        }
     }
     .unwrap();
 }
