@@ -46,10 +46,20 @@ impl Findings {
 
     /// Goes a step down while `work` is done: `advance`, or `[0]`.
     pub fn within<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(step.to_owned());
+        self.enter(step);
         let done = work(self);
-        self.path.pop();
+        self.leave();
         done
+    }
+
+    /// Goes a step down.
+    pub fn enter(&mut self, step: &str) {
+        self.path.push(step.to_owned());
+    }
+
+    /// Goes back up.
+    pub fn leave(&mut self) {
+        self.path.pop();
     }
 
     /// Whether something keeps the scenario from running.

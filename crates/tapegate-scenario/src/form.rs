@@ -16,7 +16,7 @@ use tapegate_core::json;
 pub(crate) use context::Found;
 pub use context::{Context, Named};
 pub(crate) use parse::{Variable, path};
-pub(crate) use steps::Step;
+pub(crate) use steps::{Step, as_text as text_of, elements};
 pub use template::Template;
 
 use crate::finding::Findings;

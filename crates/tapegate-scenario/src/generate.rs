@@ -44,11 +44,6 @@ impl Default for GeneratorLimits {
     fn default() -> Self {
         Self { payload_bytes: 100 * 1024 * 1024, depth: 100_000, count: 100_000 }
     }
-
-    /// Appends the payload as a JSON string, quotes included.
-    pub fn write_json_string(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"\"\"");
-    }
 }
 
 impl Generator {

@@ -24,9 +24,17 @@ pub mod finding;
 pub mod form;
 /// Payloads that are too large or too odd to be written down.
 pub mod generate;
+/// From the text of a scenario to the scenario.
+pub mod load;
 /// A scenario, read and checked.
 pub mod model;
 /// What a scenario's text says, before anybody knows what it means.
 pub mod node;
+/// The tables of the language, and what they are good for.
+pub mod shape;
 /// What a request must look like.
 pub mod when;
+/// YAML as a tree that knows where everything stands.
+pub mod yaml;
+
+mod read;

@@ -18,6 +18,10 @@ pub use phase::{Advance, Event, EventKind, OnTimeout, Phase};
 use crate::expect::Expectation;
 use crate::node::Node;
 
+/// The revisions of the protocol that are known, newest first.
+pub const PROTOCOL_VERSIONS: [&str; 5] =
+    ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
 /// A scenario.
 #[derive(Debug)]
 pub struct Scenario {

@@ -61,7 +61,9 @@ impl Test {
     pub fn read(node: &Node, findings: &mut Findings) -> Self {
         match &node.value {
             Value::Text(text) => Self::read_text(text, node, findings),
-            Value::List(list) => Self::Any(list.iter().map(|one| Self::read(one, findings)).collect()),
+            Value::List(list) => {
+                Self::Any(list.iter().map(|one| Self::read(one, findings)).collect())
+            }
             Value::Map(entries) => {
                 let mut all = Vec::new();
                 for (key, value) in entries {

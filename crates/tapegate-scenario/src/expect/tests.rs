@@ -70,7 +70,8 @@ fn a_message_is_known_by_its_method_name_and_phase() {
 
 #[test]
 fn a_message_is_known_by_its_arguments() {
-    let calls = [call("f", json!({"to": "a@evil.invalid", "n": 3, "deep": {"list": [{"x": "y"}]}}))];
+    let calls =
+        [call("f", json!({"to": "a@evil.invalid", "n": 3, "deep": {"list": [{"x": "y"}]}}))];
     for (test, count) in [
         (json!({"to": "*@evil.invalid"}), 1),
         (json!({"to": {"contains": "evil", "suffix": ".invalid"}}), 1),
@@ -223,7 +224,10 @@ fn wildcards_fit_as_shells_have_it() {
 fn faults_are_named_with_their_place() {
     for (json, fault) in [
         (json!([]), ": expected a map with `id` and one of `never` and `must`"),
-        (json!({"never": {"name": "x"}}), ": an expectation needs an `id`, by which reports know it"),
+        (
+            json!({"never": {"name": "x"}}),
+            ": an expectation needs an `id`, by which reports know it",
+        ),
         (json!({"id": "x"}), ": it says neither what must `never` come nor what `must` come"),
         (
             json!({"id": "x", "never": {"name": "a"}, "must": {"name": "b"}}),
@@ -233,7 +237,10 @@ fn faults_are_named_with_their_place() {
             json!({"id": "x", "never": {"nmae": "a"}}),
             "never: there is no key `nmae`; did you mean `name`?",
         ),
-        (json!({"id": "x", "never": {"name": 1}}), "never.name: expected text or a list of texts, found a number"),
+        (
+            json!({"id": "x", "never": {"name": 1}}),
+            "never.name: expected text or a list of texts, found a number",
+        ),
         (
             json!({"id": "x", "never": {"args": {"a.": 1}}}),
             "never.args: this is no path: character 3: the path ends where a key must follow",
@@ -242,7 +249,10 @@ fn faults_are_named_with_their_place() {
             json!({"id": "x", "never": {"args": {"a": {"containz": 1}}}}),
             "never.args.a: there is no operator `containz`; did you mean `contains`?",
         ),
-        (json!({"id": "x", "never": {"name": "a"}, "count": 0}), "count: expected a whole number from 1 on"),
+        (
+            json!({"id": "x", "never": {"name": "a"}, "count": 0}),
+            "count: expected a whole number from 1 on",
+        ),
         (
             json!({"id": "x", "never": {"name": "a"}, "severity": "hgih"}),
             "severity: there is no severity `hgih`; did you mean `high`?",

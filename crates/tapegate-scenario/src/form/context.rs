@@ -160,7 +160,7 @@ impl<'a> Context<'a> {
     }
 
     /// The next random number.
-    pub(super) fn roll(&self) -> u64 {
+    pub(crate) fn roll(&self) -> u64 {
         let state = self.dice.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.dice.set(state);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

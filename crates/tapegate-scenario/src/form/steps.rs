@@ -43,7 +43,7 @@ fn element(text: &[u8], index: i64) -> Option<&[u8]> {
 }
 
 /// The elements of an array.
-pub(super) fn elements(text: &[u8]) -> Option<Vec<&[u8]>> {
+pub(crate) fn elements(text: &[u8]) -> Option<Vec<&[u8]>> {
     let mut cursor = Cursor::new(text).ok()?;
     cursor.open().ok().filter(|kind| *kind == Kind::Array)?;
     let (mut first, mut all) = (true, Vec::new());
@@ -66,7 +66,7 @@ pub(super) fn members(text: &[u8]) -> Option<usize> {
 }
 
 /// What a value is as text: a string without its quotes, anything else as JSON.
-pub(super) fn as_text(text: &[u8]) -> Cow<'_, str> {
+pub(crate) fn as_text(text: &[u8]) -> Cow<'_, str> {
     match text.first() {
         Some(b'"') => json::string(text).unwrap_or_default(),
         Some(b'{' | b'[') => match json::compact(text) {

@@ -98,6 +98,11 @@ impl EventKind {
     /// How many kinds there are.
     pub const COUNT: usize = EVENTS.len();
 
+    /// The method that says it.
+    pub fn name(self) -> &'static str {
+        EVENTS[self as usize].0
+    }
+
     /// What a client does by this method.
     pub fn of_method(method: &[u8]) -> Option<Self> {
         let known = EVENTS.iter().find(|(name, _, _)| name.as_bytes() == method);

@@ -85,7 +85,7 @@ impl Actor for Parrot {
                 act(Act::Say(&[word.as_bytes()]));
             }
             Cue::Empty => self.later.retain(|key, _| key.0 != seat),
-            Cue::Taken { .. } | Cue::Left => {}
+            Cue::Taken { .. } | Cue::Done { .. } | Cue::Left => {}
         }
     }
 

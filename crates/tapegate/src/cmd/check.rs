@@ -1,35 +1,47 @@
 //! `tapegate check`
 
-use std::io::Write;
+mod scenario;
+mod tape;
+
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tapegate_core::json::write_str;
-use tapegate_core::tape::{Audit, Finding, Problem, Severity, Totals};
-use tapegate_store::source::Source;
-use tapegate_store::writer;
+use tapegate_scenario::load::Form;
 
 use crate::exit::Exit;
-use crate::talk;
 
-/// Look over tapes and report every fault with its line
+/// Look over tapes and scenarios and report every fault with its line
 ///
-/// Errors mean that a tape says less, or other things, than it seems to; warnings that something is
-/// unusual and was coped with, such as a torn last line after a crash; notes are worth knowing.
+/// Errors mean that a tape says less, or other things, than it seems to, or that a scenario cannot be
+/// served; warnings that something is unusual and was coped with, such as a torn last line after a
+/// crash, or is perhaps not what was meant; notes are worth knowing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tapegate check session.jsonl
+  tapegate check --strict scenario.yaml
   tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
 Exit codes: 0 no errors, 1 at least one error, 3 a file could not be read.")]
 pub(crate) struct Args {
-    /// The tapes, plain or gzip, of any dialect
-    #[arg(required = true, value_name = "TAPE")]
-    tapes: Vec<PathBuf>,
+    /// Tapes, plain or gzip, of any dialect; scenarios, which end in .yaml or .yml
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// How findings are printed; json is one object a line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Count warnings as errors
+    #[arg(long)]
+    strict: bool,
+    /// Find fault with everything in a scenario that TJ-SPEC-001 does not have
+    #[arg(long)]
+    strict_001: bool,
+    /// The folder that `$include` looks in
+    #[arg(long, value_name = "DIR", default_value = "library")]
+    library: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -38,122 +50,66 @@ enum Format {
     Json,
 }
 
-/// After this many lines that are no entry, and none that is, a file is taken for something else.
-const NO_TAPE_LINES: u64 = 20;
-/// After this many faults nobody reads on.
-const FAULTS_MAX: u64 = 10_000;
+/// What a file turns out to be.
+enum Kind {
+    Tape,
+    Scenario(Form),
+}
+
+/// How much of a file is looked at to find out what it is.
+const HEAD_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
-    for path in &args.tapes {
-        let (findings, totals) = audit(path)?;
-        if findings.iter().any(|finding| finding.severity == Severity::Error) {
+    for path in &args.files {
+        let is_bad = match kind(path)? {
+            Kind::Tape => tape::check(args, path, out)?,
+            Kind::Scenario(form) => scenario::check(args, path, form, out)?,
+        };
+        if is_bad {
             exit = Exit::Findings;
-        }
-        match args.format {
-            Format::Text => print_text(path, &findings, totals, out)?,
-            Format::Json => print_json(path, &findings, totals, out)?,
         }
     }
     Ok(exit)
 }
 
-fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
-    let name = path.display();
-    let mut source = Source::open(path, talk::progress(path))
-        .with_context(|| format!("cannot read `{name}`"))?;
-    let mut audit = Audit::default();
-    let (mut good, mut bad) = (0u64, 0u64);
-    let mut given_up = None;
-    while let Some(next) = source.reader.next() {
-        audit.line(&next);
-        match next {
-            Ok(_) => good += 1,
-            Err(Problem::Io { .. }) => break,
-            Err(_) => bad += 1,
-        }
-        given_up = match (good, bad) {
-            (0, NO_TAPE_LINES) => Some("this is no tape: none of its first lines is an entry"),
-            (_, FAULTS_MAX) => Some("there are too many faults to list"),
-            _ => continue,
-        };
-        break;
+/// Finds out what a file is: by its name, or by what it begins with.
+fn kind(path: &Path) -> anyhow::Result<Kind> {
+    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    if !is_yaml && std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        // What can be read only once is read by whoever wants all of it.
+        return Ok(Kind::Tape);
     }
-    let (mut findings, totals) = audit.finish();
-    findings.extend(given_up.map(|words| Finding {
-        line: 0,
-        severity: Severity::Error,
-        words: words.to_owned(),
-    }));
-    findings.extend(source.findings());
-    let beside = writer::beside(path);
-    if beside.exists() {
-        let words = format!("what was no message lies in `{}`", beside.display());
-        findings.push(Finding { line: 0, severity: Severity::Note, words });
-    }
-    Ok((findings, totals))
+    let mut head = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    let has = |key: &[u8]| head.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
+    Ok(match (is_yaml, has(b"server:"), has(b"tool:")) {
+        (true, false, true) => Kind::Scenario(Form::Tool),
+        (true, _, _) | (false, true, _) => Kind::Scenario(Form::Scenario),
+        (false, false, true) => Kind::Scenario(Form::Tool),
+        (false, false, false) => Kind::Tape,
+    })
 }
 
-fn print_text(
-    path: &Path,
-    findings: &[Finding],
-    totals: Totals,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let name = path.display();
-    for Finding { line, severity, words } in findings {
-        let place = if *line == 0 { String::new() } else { format!(":{line}") };
-        writeln!(out, "{name}{place}: {}: {words}", severity_word(*severity))?;
-    }
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let verdict = match (count(Severity::Error), count(Severity::Warning)) {
+/// What came of it, in a few words.
+fn verdict(errors: usize, warnings: usize) -> String {
+    match (errors, warnings) {
         (0, 0) => "ok".to_owned(),
-        (0, warnings) => format!("ok with {warnings} warning{}", plural(warnings)),
-        (errors, _) => format!("{errors} error{}", plural(errors)),
-    };
-    let Totals { client_messages, server_messages, anomalies, .. } = totals;
-    let messages = client_messages + server_messages;
-    write!(out, "{name}: {verdict}, {messages} message{}", plural(messages as usize))?;
-    write!(out, " ({client_messages} client, {server_messages} server), {anomalies}")?;
-    writeln!(out, " {}", if anomalies == 1 { "anomaly" } else { "anomalies" })
-}
-
-fn print_json(
-    path: &Path,
-    findings: &[Finding],
-    totals: Totals,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let quoted = |text: &str| {
-        let mut quoted = Vec::new();
-        write_str(&mut quoted, text);
-        String::from_utf8(quoted).unwrap_or_default()
-    };
-    let name = quoted(&path.to_string_lossy());
-    for Finding { line, severity, words } in findings {
-        let severity = severity_word(*severity);
-        let words = quoted(words);
-        writeln!(
-            out,
-            "{{\"tape\":{name},\"line\":{line},\"severity\":\"{severity}\",\"finding\":{words}}}"
-        )?;
-    }
-    let Totals { client_messages, server_messages, anomalies, unanswered, footer } = totals;
-    writeln!(
-        out,
-        "{{\"tape\":{name},\"client_messages\":{client_messages},\"server_messages\":{server_messages},\
-         \"anomalies\":{anomalies},\"unanswered\":{unanswered},\"footer\":{footer}}}"
-    )
-}
-
-fn severity_word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
+        (0, warnings) => format!("ok with {}", counted(warnings, "warning")),
+        (errors, _) => counted(errors, "error"),
     }
 }
 
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
+/// How many there are of something.
+fn counted(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A text as JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = Vec::new();
+    write_str(&mut quoted, text);
+    String::from_utf8(quoted).unwrap_or_default()
 }

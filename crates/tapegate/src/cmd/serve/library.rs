@@ -3,7 +3,10 @@
 /// The name of each and its text.
 static SCENARIOS: &[(&str, &str)] = &[
     ("adaptive-injection", include_str!("../../../../../scenarios/adaptive-injection.yaml")),
-    ("ansi-terminal-injection", include_str!("../../../../../scenarios/ansi-terminal-injection.yaml")),
+    (
+        "ansi-terminal-injection",
+        include_str!("../../../../../scenarios/ansi-terminal-injection.yaml"),
+    ),
     ("argument-exfiltration", include_str!("../../../../../scenarios/argument-exfiltration.yaml")),
     ("bait-and-switch", include_str!("../../../../../scenarios/bait-and-switch.yaml")),
     ("batch-amplification", include_str!("../../../../../scenarios/batch-amplification.yaml")),
@@ -12,7 +15,10 @@ static SCENARIOS: &[(&str, &str)] = &[
     ("credential-harvester", include_str!("../../../../../scenarios/credential-harvester.yaml")),
     ("cross-server-pivot", include_str!("../../../../../scenarios/cross-server-pivot.yaml")),
     ("elicitation-phishing", include_str!("../../../../../scenarios/elicitation-phishing.yaml")),
-    ("error-message-injection", include_str!("../../../../../scenarios/error-message-injection.yaml")),
+    (
+        "error-message-injection",
+        include_str!("../../../../../scenarios/error-message-injection.yaml"),
+    ),
     ("escalation-ladder", include_str!("../../../../../scenarios/escalation-ladder.yaml")),
     ("everything", include_str!("../../../../../scenarios/everything.yaml")),
     ("id-collision", include_str!("../../../../../scenarios/id-collision.yaml")),
@@ -22,7 +28,10 @@ static SCENARIOS: &[(&str, &str)] = &[
     ("notification-flood", include_str!("../../../../../scenarios/notification-flood.yaml")),
     ("pipe-deadlock", include_str!("../../../../../scenarios/pipe-deadlock.yaml")),
     ("prompt-injection", include_str!("../../../../../scenarios/prompt-injection.yaml")),
-    ("prompt-template-injection", include_str!("../../../../../scenarios/prompt-template-injection.yaml")),
+    (
+        "prompt-template-injection",
+        include_str!("../../../../../scenarios/prompt-template-injection.yaml"),
+    ),
     ("resource-exfiltration", include_str!("../../../../../scenarios/resource-exfiltration.yaml")),
     ("resource-rug-pull", include_str!("../../../../../scenarios/resource-rug-pull.yaml")),
     ("rug-pull", include_str!("../../../../../scenarios/rug-pull.yaml")),

@@ -102,7 +102,9 @@ impl Log {
         let wanted = |wanted: LogLevel| self.verbose || wanted >= level;
         let words = match note {
             Note::Log { level, words } if wanted(*level) => (*words).to_owned(),
-            Note::Phase { from, to, why } if self.verbose || on_phase_change || on_trigger_match => {
+            Note::Phase { from, to, why }
+                if self.verbose || on_phase_change || on_trigger_match =>
+            {
                 let change = format!("session {}: phase `{from}` is over, `{to}` begins", seat.0);
                 if on_trigger_match || self.verbose { format!("{change} ({why})") } else { change }
             }
@@ -143,7 +145,8 @@ impl Events {
             json.number("session", u64::from(seat.0));
             describe(json, note);
         });
-        let written = self.file.write_all(&compact(&object)).and_then(|()| self.file.write_all(b"\n"));
+        let written =
+            self.file.write_all(&compact(&object)).and_then(|()| self.file.write_all(b"\n"));
         if written.is_err() {
             self.fail();
         }

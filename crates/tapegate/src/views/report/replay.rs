@@ -1,6 +1,8 @@
 //! The report of a replay: requests that the tape had no answer to fail, those that were answered
 //! with other params are warned of, and recorded ones that nobody asked for are skipped.
 
+use std::borrow::Cow;
+
 use tapegate_core::player::{Differing, Divergence, Reason, Summary, Unused};
 
 use super::{Case, Outcome, Place, Report, Rule, Suite};
@@ -47,18 +49,18 @@ static UNUSED: Rule = Rule::new(
     "See whether the client still does all that it did.",
 );
 
-static TAPE_BROKEN: Rule = Rule {
-    id: "tape-broken",
-    text: "The tape could not be read on while it was played.",
-    help: "Leave a tape alone while it is played, or replay a copy.",
-};
+static TAPE_BROKEN: Rule = Rule::new(
+    "tape-broken",
+    "The tape could not be read on while it was played.",
+    "Leave a tape alone while it is played, or replay a copy.",
+);
 
 /// Adds that the tape could not be read on, for the reason given.
 pub(crate) fn break_off(report: &mut Report, why: &str) {
     let case = Case {
         name: "the tape".to_owned(),
         outcome: Outcome::Failed,
-        rule: Some(&TAPE_BROKEN),
+        rule: Some(Cow::Borrowed(&TAPE_BROKEN)),
         message: why.to_owned(),
         ..Case::default()
     };

@@ -13,8 +13,11 @@ use crate::views::palette::Palette;
 /// Everything that a format could stumble over.
 const HOSTILE: &str = "<a b=\"c\" d='e'>&amp; ]]> <![CDATA[ \0\u{1}\u{8}\t\n\u{b}\r\r\n\u{1b}[31m\u{7f}\u{85}\u{9b}\u{2028}\u{202e}\u{feff}\u{fffd}\u{fffe}\u{ffff}\u{1f600}\u{10ffff} ${x} {0} [a](https://x) %s \\u0000 -- ?>";
 
-static CHANGED: Rule =
-    Rule::new("changed", "The server answers otherwise than it did.", "See whether the change is meant.");
+static CHANGED: Rule = Rule::new(
+    "changed",
+    "The server answers otherwise than it did.",
+    "See whether the change is meant.",
+);
 
 fn shell(command: &'static str, tape: impl Into<PathBuf>) -> Report {
     let (tape, counts, suites) = (tape.into(), Vec::new(), Vec::new());

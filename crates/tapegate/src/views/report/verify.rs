@@ -103,14 +103,21 @@ pub(crate) fn fill(found: &Found, mut report: Report) -> Report {
         let name = format!("{} more changes", found.findings_more);
         let message = "there are more changes than can be listed".to_owned();
         let outcome = Outcome::Failed;
-        let cases = vec![Case { name, outcome, rule: Some((&ANSWER).into()), message, ..Case::default() }];
+        let cases =
+            vec![Case { name, outcome, rule: Some((&ANSWER).into()), message, ..Case::default() }];
         report.suites.push(Suite { name: "more".to_owned(), cases });
     }
     let mut cases: Vec<Case> = found.skipped.iter().map(skipped).collect();
     cases.extend((found.skipped_more > 0).then(|| {
         let name = format!("{} more", found.skipped_more);
         let message = "there are more than can be listed".to_owned();
-        Case { name, outcome: Outcome::Skipped, rule: Some((&NOT_SENT).into()), message, ..Case::default() }
+        Case {
+            name,
+            outcome: Outcome::Skipped,
+            rule: Some((&NOT_SENT).into()),
+            message,
+            ..Case::default()
+        }
     }));
     if !cases.is_empty() {
         report.suites.push(Suite { name: "not-sent".to_owned(), cases });

@@ -1,0 +1,77 @@
+//! Batches: many messages on one line, and their answers on another.
+
+use tapegate_core::frame;
+
+use super::turn::{CODE_INVALID, Turn};
+
+/// The one revision that has batches.
+const BATCHES: &str = "2025-03-26";
+
+/// The answers to a batch.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// How many answers are still to come.
+    missing: usize,
+    answers: Vec<u8>,
+}
+
+impl Turn<'_, '_> {
+    /// Takes a batch of the client.
+    pub(super) fn batch(&mut self, line: &[u8]) {
+        if self.visit.version.as_deref() != Some(BATCHES) {
+            return self.refuse(
+                b"null",
+                CODE_INVALID,
+                "batches are no part of this revision",
+                None,
+            );
+        }
+        let parts = frame::elements(line);
+        if parts.is_empty() {
+            return self.refuse(b"null", CODE_INVALID, "an empty batch", None);
+        }
+        self.visit.batch_count = self.visit.batch_count.wrapping_add(1);
+        let number = self.visit.batch_count;
+        // It is not over before its last part was heard.
+        self.visit.batches.insert(number, Batch { missing: 1, answers: Vec::new() });
+        for part in &parts {
+            match part.envelope() {
+                Some(said) => self.message(part.text(), said, Some(number)),
+                None => {
+                    self.expect_answer(Some(number));
+                    self.refuse(
+                        b"null",
+                        CODE_INVALID,
+                        "an element that is no object",
+                        Some(number),
+                    );
+                }
+            }
+        }
+        self.gather(number, &[]);
+    }
+
+    /// Notes that a batch has one more answer to wait for.
+    pub(super) fn expect_answer(&mut self, batch: Option<u32>) {
+        if let Some(batch) = batch.and_then(|batch| self.visit.batches.get_mut(&batch)) {
+            batch.missing += 1;
+        }
+    }
+
+    /// Adds an answer to a batch, or none, and sends them all if it was the last.
+    pub(super) fn gather(&mut self, number: u32, parts: &[&[u8]]) {
+        let Some(batch) = self.visit.batches.get_mut(&number) else { return };
+        batch.missing = batch.missing.saturating_sub(1);
+        if !parts.is_empty() {
+            batch.answers.push(if batch.answers.is_empty() { b'[' } else { b',' });
+            parts.iter().for_each(|part| batch.answers.extend_from_slice(part));
+        }
+        if batch.missing > 0 {
+            return;
+        }
+        let Some(batch) = self.visit.batches.remove(&number) else { return };
+        if !batch.answers.is_empty() {
+            self.visit.courier.say(&[&batch.answers, b"]"], self.act);
+        }
+    }
+}

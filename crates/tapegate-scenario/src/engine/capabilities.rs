@@ -1,0 +1,126 @@
+//! What a server says it can do: what the scenario gives, or what can be told from what there is.
+
+use std::rc::Rc;
+
+use crate::model::{
+    Action, Answer, EffectTrigger, EventKind, Item, Reply, Response, Scenario, State,
+};
+
+/// The capabilities of a state, as JSON.
+pub(super) fn of(scenario: &Scenario, state: &State) -> Vec<u8> {
+    match &state.capabilities {
+        Some(given) => given.to_json(),
+        None => infer(scenario).into_bytes(),
+    }
+}
+
+/// A client learns of capabilities once, so what any phase has counts.
+fn infer(scenario: &Scenario) -> String {
+    let actions = Actions::of(scenario);
+    let mut all = Vec::new();
+    let kind = |name: &str, items: Items, more: &str| {
+        let has = states(scenario).any(|state| !items(state).is_empty());
+        let changed = format!("notifications/{name}/list_changed");
+        let changes = changes(scenario, items) || actions.notify(&changed);
+        has.then(|| match (changes, more) {
+            (true, "") => format!("\"{name}\":{{\"listChanged\":true}}"),
+            (true, more) => format!("\"{name}\":{{{more},\"listChanged\":true}}"),
+            (false, more) => format!("\"{name}\":{{{more}}}"),
+        })
+    };
+    let resources: Items = |state| &state.resources;
+    let templates: Items = |state| &state.templates;
+    let has_resources = states(scenario).any(|state| !resources(state).is_empty());
+    let items = if has_resources { resources } else { templates };
+    let more = if subscribes(scenario, &actions) { "\"subscribe\":true" } else { "" };
+    all.extend(kind("tools", |state| &state.tools, ""));
+    all.extend(kind("resources", items, more));
+    all.extend(kind("prompts", |state| &state.prompts, ""));
+    if actions.logs() {
+        all.push("\"logging\":{}".to_owned());
+    }
+    if scenario.methods.iter().any(|(name, _)| name == "completion/complete") {
+        all.push("\"completions\":{}".to_owned());
+    }
+    format!("{{{}}}", all.join(","))
+}
+
+type Items = fn(&State) -> &Vec<Rc<Item>>;
+
+fn states(scenario: &Scenario) -> impl Iterator<Item = &State> {
+    std::iter::once(&scenario.baseline).chain(scenario.phases.iter().map(|phase| &phase.state))
+}
+
+/// Whether two lists are the same for whoever asks for them.
+pub(super) fn same_list(one: &[Rc<Item>], two: &[Rc<Item>]) -> bool {
+    let same = |(one, two): (&Rc<Item>, &Rc<Item>)| {
+        Rc::ptr_eq(one, two) || one.definition.to_json() == two.definition.to_json()
+    };
+    one.len() == two.len() && one.iter().zip(two).all(same)
+}
+
+fn changes(scenario: &Scenario, items: Items) -> bool {
+    let phases = &scenario.phases;
+    phases.windows(2).any(|two| !same_list(items(&two[0].state), items(&two[1].state)))
+}
+
+fn subscribes(scenario: &Scenario, actions: &Actions<'_>) -> bool {
+    let waits = scenario.phases.iter().any(|phase| {
+        let on = phase.advance.as_ref().and_then(|advance| advance.on.as_ref());
+        on.is_some_and(|on| {
+            matches!(on.kind, EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe)
+        })
+    });
+    let acts = states(scenario).any(|state| {
+        let items = state.resources.iter().filter_map(|item| item.behavior.as_ref());
+        let mut effects = items.chain(&state.behavior).flat_map(|behavior| &behavior.side_effects);
+        effects.any(|effect| {
+            matches!(effect.trigger, EffectTrigger::OnSubscribe | EffectTrigger::OnUnsubscribe)
+        })
+    });
+    waits || acts || actions.notify("notifications/resources/updated")
+}
+
+/// Everything that a scenario does of its own accord.
+struct Actions<'a> {
+    all: Vec<&'a Action>,
+}
+
+impl<'a> Actions<'a> {
+    fn of(scenario: &'a Scenario) -> Self {
+        let mut actions = Self { all: Vec::new() };
+        let mut seen = std::collections::HashSet::new();
+        for state in states(scenario) {
+            let kinds = [&state.tools, &state.resources, &state.templates, &state.prompts];
+            for item in kinds.into_iter().flatten().filter(|item| seen.insert(Rc::as_ptr(item))) {
+                actions.add(&item.response);
+            }
+        }
+        scenario.phases.iter().for_each(|phase| actions.all.extend(&phase.on_enter));
+        scenario.methods.iter().for_each(|(_, response)| actions.add(response));
+        actions
+    }
+
+    fn add(&mut self, response: &'a Response) {
+        let branches = response.branches.iter().map(|branch| &branch.answer);
+        for answer in branches.chain([&response.otherwise]) {
+            let replies: &[Reply] = match answer {
+                Answer::Reply(reply) => std::slice::from_ref(reply),
+                Answer::Sequence(sequence) => &sequence.replies,
+                Answer::Empty | Answer::Handler(_) => &[],
+            };
+            replies.iter().for_each(|reply| self.all.extend(&reply.before));
+        }
+    }
+
+    fn notify(&self, wanted: &str) -> bool {
+        self.all
+            .iter()
+            .any(|action| matches!(action, Action::Notify { method, .. } if method == wanted))
+    }
+
+    fn logs(&self) -> bool {
+        let says = |action: &&Action| matches!(action, Action::Message { .. });
+        self.all.iter().any(says) || self.notify("notifications/message")
+    }
+}

@@ -1,0 +1,140 @@
+//! Clients without sessions that want to hear of changes.
+
+use tapegate_core::json;
+
+use super::modern;
+use super::play::write_call;
+use super::request::Asked;
+use super::turn::{CODE_INTERNAL, CODE_PARAMS, Turn};
+use crate::form::{elements, text_of};
+
+/// How many may listen at once.
+const LISTENS_MAX: usize = 1024;
+/// How many resources one may listen for.
+const URIS_MAX: usize = 1024;
+
+/// What somebody wants to hear of.
+pub(super) struct Listen {
+    pub(super) id: Box<[u8]>,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Vec<String>,
+}
+
+/// What has changed.
+pub(super) enum Change {
+    Tools,
+    Prompts,
+    Resources,
+    Resource(String),
+}
+
+impl Change {
+    /// The change that a notification tells of, if it does.
+    pub(super) fn of(method: &str, params: Option<&[u8]>) -> Option<Self> {
+        match method {
+            "notifications/tools/list_changed" => Some(Self::Tools),
+            "notifications/prompts/list_changed" => Some(Self::Prompts),
+            "notifications/resources/list_changed" => Some(Self::Resources),
+            "notifications/resources/updated" => {
+                let uri = params.and_then(|params| json::member(params, "uri"));
+                Some(Self::Resource(uri.map(text_of).unwrap_or_default().into_owned()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Listen {
+    fn read(id: &[u8], wanted: &[u8]) -> Self {
+        let wants = |name: &str| json::member(wanted, name) == Some(b"true");
+        let uris = json::member(wanted, "resourceSubscriptions").and_then(elements);
+        let uris = uris.unwrap_or_default().into_iter().take(URIS_MAX);
+        Self {
+            id: id.into(),
+            tools: wants("toolsListChanged"),
+            prompts: wants("promptsListChanged"),
+            resources: wants("resourcesListChanged"),
+            uris: uris.map(|uri| text_of(uri).into_owned()).collect(),
+        }
+    }
+
+    fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Resource(uri) => self.uris.contains(uri),
+        }
+    }
+
+    /// What is listened for, as the client is told.
+    fn honoured(&self) -> Vec<u8> {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        let flags = [
+            (self.tools, "toolsListChanged"),
+            (self.prompts, "promptsListChanged"),
+            (self.resources, "resourcesListChanged"),
+        ];
+        let wanted = flags.into_iter().filter(|flag| flag.0);
+        all.extend(wanted.map(|(_, name)| format!("\"{name}\":true").into_bytes()));
+        if !self.uris.is_empty() {
+            let mut uris = b"\"resourceSubscriptions\":[".to_vec();
+            for (place, uri) in self.uris.iter().enumerate() {
+                if place > 0 {
+                    uris.push(b',');
+                }
+                json::write_str(&mut uris, uri);
+            }
+            uris.push(b']');
+            all.push(uris);
+        }
+        [&b"{"[..], &all.join(&b','), b"}"].concat()
+    }
+}
+
+impl Turn<'_, '_> {
+    /// Has a client listen: the request stays open, and what has changed is told because of it.
+    pub(super) fn listen(&mut self, asked: &Asked<'_>) {
+        let wanted = json::member(asked.params, "notifications");
+        let Some(wanted) = wanted.filter(|wanted| wanted.starts_with(b"{")) else {
+            return self.error(
+                asked,
+                CODE_PARAMS,
+                "`notifications` is missing or is no object",
+                None,
+            );
+        };
+        if self.visit.listens.len() >= LISTENS_MAX {
+            return self.error(asked, CODE_INTERNAL, "too many listen already", None);
+        }
+        let listen = Listen::read(asked.id, wanted);
+        let honoured = listen.honoured();
+        let params = [b"{\"notifications\":", &honoured[..], b"}"].concat();
+        self.tell_listener(asked.id, "notifications/subscriptions/acknowledged", Some(&params));
+        if honoured == b"{}" {
+            // Nothing would ever follow.
+            let meta = modern::with_meta(b"{}", modern::SUBSCRIPTION, asked.id);
+            return self.result(asked, &meta);
+        }
+        self.visit.listens.push(listen);
+        self.silence(asked);
+    }
+
+    /// Tells everybody of a change who wants to hear of it.
+    pub(super) fn tell_listeners(&mut self, change: &Change, method: &str, params: Option<&[u8]>) {
+        let listens = std::mem::take(&mut self.visit.listens);
+        for listen in listens.iter().filter(|listen| listen.wants(change)) {
+            self.tell_listener(&listen.id, method, params);
+        }
+        self.visit.listens = listens;
+    }
+
+    fn tell_listener(&mut self, id: &[u8], method: &str, params: Option<&[u8]>) {
+        let params = modern::with_meta(params.unwrap_or(b"{}"), modern::SUBSCRIPTION, id);
+        let mut line = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
+        write_call(&mut line, method, Some(&params));
+        self.visit.courier.tell(id, &[&line], self.act);
+    }
+}

@@ -1,0 +1,105 @@
+//! The items of one kind that a state has: found by their names, and listed page by page.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use tapegate_core::tape::{base64_decode, base64_encode};
+
+use super::{Map, modern};
+use crate::model::{Item, ItemKind};
+
+/// The items of one kind that a state has.
+pub(super) struct Listing {
+    kind: ItemKind,
+    items: Vec<Rc<Item>>,
+    /// By name; of several, the last.
+    index: Map<Box<str>, usize>,
+    page_size: usize,
+    pages: OnceCell<Vec<Box<[u8]>>>,
+    modern_pages: OnceCell<Vec<Box<[u8]>>>,
+}
+
+impl Listing {
+    pub(super) fn new(kind: ItemKind, items: &[Rc<Item>], page_size: Option<usize>) -> Self {
+        let named = items.iter().enumerate();
+        Self {
+            kind,
+            items: items.to_vec(),
+            index: named.map(|(place, item)| (item.name.as_str().into(), place)).collect(),
+            page_size: page_size.unwrap_or(usize::MAX).max(1),
+            pages: OnceCell::new(),
+            modern_pages: OnceCell::new(),
+        }
+    }
+
+    /// The item that goes by this name.
+    pub(super) fn get(&self, name: &str) -> Option<&Rc<Item>> {
+        self.index.get(name).map(|place| &self.items[*place])
+    }
+
+    /// All of them.
+    pub(super) fn items(&self) -> &[Rc<Item>] {
+        &self.items
+    }
+
+    /// The page that a cursor stands for, as the result of a request; the first without one.
+    pub(super) fn page(&self, cursor: Option<&str>, modern: Option<&[u8]>) -> Option<&[u8]> {
+        let pages = match modern {
+            Some(info) => self.modern_pages.get_or_init(|| self.modern(info)),
+            None => self.pages.get_or_init(|| self.write()),
+        };
+        let number = match cursor {
+            Some(cursor) => self.read_cursor(cursor)?,
+            None => 0,
+        };
+        pages.get(number).map(|page| &**page)
+    }
+
+    fn key(&self) -> &'static str {
+        match self.kind {
+            ItemKind::Tool => "tools",
+            ItemKind::Resource => "resources",
+            ItemKind::Template => "resourceTemplates",
+            ItemKind::Prompt => "prompts",
+        }
+    }
+
+    fn write(&self) -> Vec<Box<[u8]>> {
+        let count = self.items.len().div_ceil(self.page_size).max(1);
+        (0..count).map(|number| self.write_page(number, number + 1 < count)).collect()
+    }
+
+    fn write_page(&self, number: usize, more: bool) -> Box<[u8]> {
+        let mut out = format!("{{\"{}\":[", self.key()).into_bytes();
+        let start = number.saturating_mul(self.page_size);
+        for (place, item) in self.items.iter().skip(start).take(self.page_size).enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            item.definition.write_json(&mut out);
+        }
+        out.push(b']');
+        if more {
+            let cursor = base64_encode(format!("{}:{}", self.key(), number + 1).as_bytes());
+            out.extend_from_slice(format!(",\"nextCursor\":\"{cursor}\"").as_bytes());
+        }
+        out.push(b'}');
+        out.into()
+    }
+
+    fn modern(&self, info: &[u8]) -> Vec<Box<[u8]>> {
+        let pages = self.write();
+        let finish = |page: &Box<[u8]>| {
+            let mut out = Vec::with_capacity(page.len() + info.len() + 128);
+            modern::finish(page, true, info, &mut out);
+            out.into()
+        };
+        pages.iter().map(finish).collect()
+    }
+
+    fn read_cursor(&self, cursor: &str) -> Option<usize> {
+        let bytes = base64_decode(cursor)?;
+        let text = std::str::from_utf8(&bytes).ok()?;
+        text.strip_prefix(self.key())?.strip_prefix(':')?.parse().ok()
+    }
+}

@@ -1,0 +1,147 @@
+//! From phase to phase: what fires a trigger, and what follows.
+
+use std::rc::Rc;
+
+use tapegate_core::actor::Act;
+
+use super::Note;
+use super::request::Asked;
+use super::source::{Pick, Source};
+use super::turn::Turn;
+use crate::model::{EffectTrigger, EventKind, LogLevel, OnTimeout};
+
+impl Turn<'_, '_> {
+    /// Whether an event that was just counted leads out of the phase.
+    pub(super) fn fires(&self, kind: EventKind, key: Option<&str>, asked: &Asked<'_>) -> bool {
+        let phase = self.script.scenario.phases.get(self.progress.phase);
+        let Some(advance) = phase.and_then(|phase| phase.advance.as_ref()) else { return false };
+        let Some(on) = advance.on.as_ref().filter(|on| on.kind == kind) else { return false };
+        let keyed = on.key.is_none() || on.key.as_deref() == key;
+        keyed
+            && self.progress.counted(on) >= advance.count
+            && advance.matching.as_ref().is_none_or(|when| when.fits(&self.context(asked)))
+    }
+
+    /// The client says that it is ready.
+    pub(super) fn initialized(&mut self) {
+        self.begin();
+        let asked = self.unasked();
+        self.progress.count(EventKind::Initialized, None, true);
+        let fires = self.fires(EventKind::Initialized, None, &asked);
+        if fires && self.progress.leaving.is_none() {
+            self.enter_next(EventKind::Initialized.name());
+        }
+    }
+
+    /// Does what is done on entering the first phase, once.
+    pub(super) fn begin(&mut self) {
+        if !std::mem::replace(&mut self.progress.begun, true) {
+            self.enter();
+        }
+    }
+
+    /// An answer has been delivered, or never will be.
+    pub(super) fn settle(&mut self, ticket: u64) {
+        if self.visit.starting == Some(ticket) {
+            self.visit.starting = None;
+            let asked = self.unasked();
+            self.connected(&asked);
+            self.begin();
+        }
+        let leaving = self.progress.leaving.as_ref();
+        if leaving.is_some_and(|leaving| leaving.seat == self.seat && leaving.ticket == ticket)
+            && let Some(leaving) = self.progress.leaving.take()
+        {
+            self.enter_next(leaving.why);
+        }
+    }
+
+    /// Does what is done when a client has come.
+    pub(super) fn connected(&mut self, asked: &Asked<'_>) {
+        if !std::mem::replace(&mut self.visit.is_connected, true) {
+            let asked = Asked { behavior: self.scene().behavior.as_ref(), ..*asked };
+            self.start_effects(&asked, EffectTrigger::OnConnect);
+            self.start_effects(&asked, EffectTrigger::Continuous);
+        }
+    }
+
+    /// Leaves the phase if its time is up.
+    pub(super) fn timers(&mut self) {
+        let script = self.script;
+        let (Some(entered), None) = (self.progress.entered_ns, &self.progress.leaving) else {
+            return;
+        };
+        let phase = script.scenario.phases.get(self.progress.phase);
+        let Some(advance) = phase.and_then(|phase| phase.advance.as_ref()) else { return };
+        let passed = self.at.mono_ns.saturating_sub(entered);
+        if advance.after_ns.is_some_and(|after| passed >= after) {
+            return self.enter_next("after");
+        }
+        if advance.timeout_ns.is_none_or(|timeout| passed < timeout) {
+            return;
+        }
+        match advance.on_timeout {
+            OnTimeout::Advance => self.enter_next("timeout"),
+            OnTimeout::Abort => {
+                let name = script.phase_name(self.progress.phase);
+                let words = format!("what leads out of the phase `{name}` has not come in time");
+                self.log(LogLevel::Error, &words);
+                *self.failure = Some(words);
+                (self.act)(Act::Stop);
+            }
+        }
+    }
+
+    fn enter_next(&mut self, why: &str) {
+        let script = self.script;
+        let old = self.scene().behavior.as_ref();
+        let from = script.phase_name(self.progress.phase);
+        self.progress.phase = (self.progress.phase + 1).min(script.scenario.phases.len());
+        self.progress.entered_ns = Some(self.at.mono_ns);
+        self.progress.begun = true;
+        let to = script.phase_name(self.progress.phase);
+        self.note(Note::Phase { from, to, why });
+        self.enter();
+        let new = self.scene().behavior.as_ref();
+        let same = match (old, new) {
+            (Some(old), Some(new)) => Rc::ptr_eq(old, new),
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        if self.visit.is_connected && !same {
+            self.start_effects(&self.unasked(), EffectTrigger::Continuous);
+        }
+    }
+
+    /// Does what is done on entering the phase.
+    fn enter(&mut self) {
+        let phase = self.progress.phase;
+        let on_enter = self.script.scenario.phases.get(phase).map(|phase| &phase.on_enter);
+        if on_enter.is_some_and(|actions| !actions.is_empty()) {
+            let source = Source::Phase(Rc::clone(self.script), phase);
+            self.begin_play(&self.unasked(), source, Pick::default());
+        }
+    }
+
+    /// What stands for a request where there is none.
+    pub(super) fn unasked(&self) -> Asked<'static>
+    where
+        Self: Sized,
+    {
+        Asked {
+            id: b"",
+            method: "",
+            params: b"{}",
+            modern: false,
+            token: None,
+            batch: None,
+            ticket: 0,
+            phase: self.progress.phase,
+            item: None,
+            called: None,
+            uri: &[],
+            call_count: 0,
+            replies: &[],
+            behavior: None,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where somebody is in a scenario: the phase, and what was counted on the way.
+
+use tapegate_core::actor::Seat;
+
+use super::Map;
+use super::script::Script;
+use crate::model::{Event, EventKind, Exhausted, Sequence};
+
+/// How many names of things that do not exist are counted.
+const NAMES_MAX: usize = 10_000;
+
+/// Where somebody is in a scenario.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The phase; behind the last one there is the baseline.
+    pub(super) phase: usize,
+    /// When it was entered, or the first request came.
+    pub(super) entered_ns: Option<u64>,
+    /// Whether what is done on entering the first phase was done.
+    pub(super) begun: bool,
+    /// The answer after which the phase changes.
+    pub(super) leaving: Option<Leaving>,
+    counts: [u64; EventKind::COUNT],
+    keyed: Map<EventKind, Map<Box<str>, u64>>,
+    names: usize,
+    /// How often each sequence was asked for its next answer.
+    places: Map<u32, u64>,
+}
+
+/// A change of phase that waits for an answer to be delivered.
+#[derive(Debug, Clone)]
+pub(super) struct Leaving {
+    /// Who is answered.
+    pub(super) seat: Seat,
+    /// The answer.
+    pub(super) ticket: u64,
+    /// What led there.
+    pub(super) why: &'static str,
+}
+
+impl Progress {
+    /// Counts an event; returns how often it came with this key. Names that the scenario does not
+    /// know are counted up to a bound.
+    pub(super) fn count(&mut self, kind: EventKind, key: Option<&str>, known: bool) -> u64 {
+        let count = &mut self.counts[kind as usize];
+        *count = count.saturating_add(1);
+        let Some(key) = key else { return *count };
+        let keyed = self.keyed.entry(kind).or_default();
+        if let Some(count) = keyed.get_mut(key) {
+            *count = count.saturating_add(1);
+            return *count;
+        }
+        if !known {
+            if self.names >= NAMES_MAX {
+                return 1;
+            }
+            self.names += 1;
+        }
+        keyed.insert(key.into(), 1);
+        1
+    }
+
+    /// How often an event has come.
+    pub(super) fn counted(&self, event: &Event) -> u64 {
+        match &event.key {
+            None => self.counts[event.kind as usize],
+            Some(key) => {
+                let keyed = self.keyed.get(&event.kind);
+                keyed.and_then(|keyed| keyed.get(key.as_str())).copied().unwrap_or(0)
+            }
+        }
+    }
+
+    /// The place of a sequence's next answer; `None` if there is none any more.
+    pub(super) fn next_place(&mut self, sequence: &Sequence) -> Option<usize> {
+        let count = sequence.replies.len();
+        let place = self.places.entry(sequence.number).or_default();
+        let asked = usize::try_from(*place).unwrap_or(usize::MAX);
+        *place = place.saturating_add(1);
+        match sequence.exhausted {
+            _ if asked < count => Some(asked),
+            Exhausted::Last => count.checked_sub(1),
+            Exhausted::Cycle => asked.checked_rem(count),
+            Exhausted::Error => None,
+        }
+    }
+
+    /// Forgets where sequences are, because they are others now.
+    pub(super) fn restart_sequences(&mut self) {
+        self.places.clear();
+    }
+
+    /// When the phase is left even if nothing happens.
+    pub(super) fn due(&self, script: &Script) -> Option<u64> {
+        if self.leaving.is_some() {
+            return None;
+        }
+        let entered = self.entered_ns?;
+        let advance = script.scenario.phases.get(self.phase)?.advance.as_ref()?;
+        let waits = [advance.after_ns, advance.timeout_ns];
+        waits.into_iter().flatten().map(|wait| entered.saturating_add(wait)).min()
+    }
+}

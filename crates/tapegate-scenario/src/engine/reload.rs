@@ -1,0 +1,51 @@
+//! A scenario that is read anew while clients are there.
+
+use std::rc::Rc;
+
+use super::Engine;
+use super::capabilities::same_list;
+use super::progress::Progress;
+use super::script::Script;
+use crate::model::{Scenario, State};
+
+impl Engine {
+    /// Goes on with another scenario: each client stays in the phase of the same name, and is told
+    /// of the lists that have changed. What is under way is finished as it was begun.
+    pub fn reload(&mut self, scenario: Rc<Scenario>) {
+        let old = std::mem::replace(&mut self.script, Rc::new(Script::new(scenario)));
+        let was_global = self.is_global();
+        let from = self.global.phase;
+        move_on(&mut self.global, &old, &self.script);
+        for table in self.seats.values_mut() {
+            let from = if was_global { from } else { table.progress.phase };
+            move_on(&mut table.progress, &old, &self.script);
+            let to = if was_global { self.global.phase } else { table.progress.phase };
+            let changed = changed(old.state(from), self.script.state(to));
+            table.visit.changed.extend(changed);
+        }
+    }
+}
+
+/// Finds the phase again by its name; one that is gone leads to the first.
+fn move_on(progress: &mut Progress, old: &Script, new: &Script) {
+    progress.restart_sequences();
+    let phases = &new.scenario.phases;
+    progress.phase = match old.scenario.phases.get(progress.phase) {
+        Some(phase) => phases.iter().position(|one| one.name == phase.name).unwrap_or(0),
+        None if old.scenario.phases.is_empty() => 0,
+        None => phases.len(),
+    };
+}
+
+/// How clients are told that lists have changed.
+fn changed(old: &State, new: &State) -> impl Iterator<Item = &'static str> {
+    let kinds = [
+        ("notifications/tools/list_changed", same_list(&old.tools, &new.tools)),
+        (
+            "notifications/resources/list_changed",
+            same_list(&old.resources, &new.resources) && same_list(&old.templates, &new.templates),
+        ),
+        ("notifications/prompts/list_changed", same_list(&old.prompts, &new.prompts)),
+    ];
+    kinds.into_iter().filter(|(_, same)| !same).map(|(method, _)| method)
+}

@@ -1,0 +1,343 @@
+//! What a client asks, and who answers it.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use tapegate_core::frame::Envelope;
+use tapegate_core::json;
+
+use super::modern;
+use super::progress::Leaving;
+use super::script::MODERN;
+use super::turn::{CODE_INTERNAL, CODE_INVALID, CODE_NO_METHOD, CODE_PARAMS, Turn, is_id};
+use crate::form::{Context, Named};
+use crate::model::{Behavior, EffectTrigger, EventKind, Item, ItemKind, LogLevel, UnknownMethods};
+
+const CODE_VERSION: i32 = -32022;
+
+/// What a client asks, and everything that its answer may depend on.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) id: &'a [u8],
+    pub(super) method: &'a str,
+    pub(super) params: &'a [u8],
+    /// Whether it goes by the revision without sessions.
+    pub(super) modern: bool,
+    pub(super) token: Option<&'a [u8]>,
+    pub(super) batch: Option<u32>,
+    /// By what its answer is reported, if that matters.
+    pub(super) ticket: u64,
+    /// The phase that it was asked in.
+    pub(super) phase: usize,
+    pub(super) item: Option<&'a Rc<Item>>,
+    /// What the item was called.
+    pub(super) called: Option<&'a str>,
+    /// The variables of its URI.
+    pub(super) uri: &'a [Named<String>],
+    pub(super) call_count: u64,
+    pub(super) replies: &'a [Named<Vec<u8>>],
+    pub(super) behavior: Option<&'a Rc<Behavior>>,
+}
+
+impl<'a> Turn<'a, '_> {
+    /// Takes a request of the client.
+    pub(super) fn request(&mut self, text: &[u8], said: &Envelope<'_>, batch: Option<u32>) {
+        let id = said.id.unwrap_or(b"null");
+        if !is_id(id) {
+            return self.refuse(b"null", CODE_INVALID, "an id is a string or a number", batch);
+        }
+        let method = said.method.map(|method| method.decode()).unwrap_or_default();
+        let modern = said.protocol_version.is_some() && self.script.is_modern();
+        if modern && let Err((code, words, data)) = self.terms(said) {
+            return self.refuse_with(id, code, &words, Some(&data), batch);
+        }
+        if self.progress.leaving.is_some() && (modern || method != "ping") {
+            if !self.visit.hold(text, batch, self.at.mono_ns) {
+                self.refuse(id, CODE_INTERNAL, "too many requests wait for an answer", batch);
+            }
+            return;
+        }
+        let asked = Asked {
+            id,
+            method: &method,
+            params: said.params.unwrap_or(b"{}"),
+            modern,
+            token: said.progress_token,
+            batch,
+            ticket: 0,
+            phase: self.progress.phase,
+            item: None,
+            called: None,
+            uri: &[],
+            call_count: 0,
+            replies: &[],
+            behavior: self.scene().behavior.as_ref(),
+        };
+        self.ask(asked, said);
+    }
+
+    /// Finds what the request is about, counts it, and has it answered.
+    fn ask(&mut self, given: Asked<'_>, said: &Envelope<'_>) {
+        if given.modern && self.resume(&given) {
+            return;
+        }
+        let event = EventKind::of_method(given.method.as_bytes());
+        let name = match event {
+            Some(EventKind::ToolsCall | EventKind::PromptsGet) => said.name,
+            Some(
+                EventKind::ResourcesRead
+                | EventKind::ResourcesSubscribe
+                | EventKind::ResourcesUnsubscribe,
+            ) => said.uri,
+            _ => None,
+        };
+        let name: Option<Cow<'_, str>> = name.map(|name| name.decode());
+        let scene = self.scene();
+        let mut variables = Vec::new();
+        let mut asked = given;
+        asked.item = match (event, name.as_deref()) {
+            (Some(EventKind::ToolsCall), Some(name)) => scene.tools.get(name),
+            (Some(EventKind::PromptsGet), Some(name)) => scene.prompts.get(name),
+            (Some(_), Some(uri)) => scene.resource(uri).map(|(item, found)| {
+                variables = found;
+                item
+            }),
+            _ => None,
+        };
+        asked.uri = &variables;
+        asked.called = name.as_deref();
+        if let Some(behavior) = asked.item.and_then(|item| item.behavior.as_ref()) {
+            asked.behavior = Some(behavior);
+        }
+        self.count(&mut asked, event);
+        self.dispatch(&asked, event);
+        if let Some(trigger) = effect_trigger(event) {
+            self.start_effects(&asked, trigger);
+        }
+        self.start_effects(&asked, EffectTrigger::OnRequest);
+    }
+
+    /// Counts the request, and notes whether it leads out of the phase.
+    fn count(&mut self, asked: &mut Asked<'_>, event: Option<EventKind>) {
+        if asked.method != "ping" {
+            self.progress.entered_ns.get_or_insert(self.at.mono_ns);
+        }
+        let first = asked.modern && !self.visit.is_modern && asked.method != "server/discover";
+        let mut events = [None; 2];
+        if first {
+            self.visit.is_modern = true;
+            self.progress.count(EventKind::Initialize, None, true);
+            events[0] = Some((EventKind::Initialize, None));
+        }
+        if let Some(event) = event {
+            let known = asked.item.is_some();
+            asked.call_count = self.progress.count(event, asked.called, known);
+            events[1] = Some((event, asked.called));
+        }
+        let fires = events.into_iter().flatten().any(|(kind, key)| self.fires(kind, key, asked));
+        if fires || first {
+            *self.tickets += 1;
+            asked.ticket = *self.tickets;
+        }
+        if first {
+            self.visit.starting = Some(asked.ticket);
+        }
+        if fires {
+            let why = event.map_or("initialize", EventKind::name);
+            self.progress.leaving = Some(Leaving { seat: self.seat, ticket: asked.ticket, why });
+        }
+    }
+
+    fn dispatch(&mut self, asked: &Asked<'_>, event: Option<EventKind>) {
+        let script = self.script;
+        if let Some((index, response)) = script.method(asked.method) {
+            return self.respond_by_method(asked, index, response);
+        }
+        match (asked.method, event) {
+            (_, Some(EventKind::ToolsList)) => self.list(asked, ItemKind::Tool),
+            (_, Some(EventKind::ResourcesList)) => self.list(asked, ItemKind::Resource),
+            (_, Some(EventKind::TemplatesList)) => self.list(asked, ItemKind::Template),
+            (_, Some(EventKind::PromptsList)) => self.list(asked, ItemKind::Prompt),
+            (_, Some(EventKind::ToolsCall)) => self.use_item(asked, "name", "tool"),
+            (_, Some(EventKind::PromptsGet)) => self.use_item(asked, "name", "prompt"),
+            (_, Some(EventKind::ResourcesRead)) => self.use_item(asked, "uri", "resource"),
+            ("server/discover", _) if script.is_modern() => self.discover(asked),
+            ("subscriptions/listen", _) if asked.modern => self.listen(asked),
+            ("completion/complete", _) => {
+                self.result(
+                    asked,
+                    b"{\"completion\":{\"values\":[],\"total\":0,\"hasMore\":false}}",
+                );
+            }
+            (_, Some(EventKind::Initialize)) if !asked.modern => self.initialize(asked),
+            (_, Some(EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe))
+                if !asked.modern =>
+            {
+                self.result(asked, b"{}");
+            }
+            ("ping", _) if !asked.modern => self.result(asked, b"{}"),
+            ("logging/setLevel", _) if !asked.modern => self.set_level(asked),
+            ("initialize" | "ping" | "logging/setLevel", _)
+            | (_, Some(EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe)) => {
+                self.error(asked, CODE_NO_METHOD, "Method not found", None);
+            }
+            _ => self.unknown(asked),
+        }
+    }
+
+    fn unknown(&mut self, asked: &Asked<'_>) {
+        self.log(LogLevel::Debug, &format!("the method `{}` is not known", asked.method));
+        match self.script.scenario.unknown_methods {
+            UnknownMethods::Ignore => self.result(asked, b"null"),
+            UnknownMethods::Error => self.error(asked, CODE_NO_METHOD, "Method not found", None),
+            UnknownMethods::Drop => self.silence(asked),
+        }
+    }
+
+    fn list(&mut self, asked: &Asked<'_>, kind: ItemKind) {
+        let cursor = json::member(asked.params, "cursor").filter(|cursor| *cursor != b"null");
+        let cursor = cursor.map(|cursor| json::string(cursor).unwrap_or_default());
+        let script = self.script;
+        let info = asked.modern.then_some(&*script.info);
+        match self.scene().listing(kind).page(cursor.as_deref(), info) {
+            Some(page) => self.finished(asked, page),
+            None => self.error(asked, CODE_PARAMS, "the cursor is not known", None),
+        }
+    }
+
+    fn use_item(&mut self, asked: &Asked<'_>, key: &str, kind: &str) {
+        match (asked.item, asked.called) {
+            (Some(item), _) => self.respond_by_item(asked, item),
+            (None, None) => {
+                self.error(
+                    asked,
+                    CODE_PARAMS,
+                    &format!("`{key}` is missing or is no string"),
+                    None,
+                );
+            }
+            (None, Some(uri)) if kind == "resource" => {
+                let mut data = b"{\"uri\":".to_vec();
+                json::write_str(&mut data, uri);
+                data.push(b'}');
+                self.error(asked, CODE_PARAMS, &format!("Resource not found: {uri}"), Some(&data));
+            }
+            (None, Some(name)) => {
+                self.error(asked, CODE_PARAMS, &format!("Unknown {kind}: {name}"), None);
+            }
+        }
+    }
+
+    fn initialize(&mut self, asked: &Asked<'_>) {
+        let wanted = json::member(asked.params, "protocolVersion").and_then(json::string);
+        let script = self.script;
+        let Some(version) = script.negotiate(&wanted.unwrap_or_default()) else {
+            let data = format!("{{\"supported\":[\"{MODERN}\"]}}");
+            return self.error(
+                asked,
+                CODE_VERSION,
+                "Unsupported protocol version",
+                Some(data.as_bytes()),
+            );
+        };
+        self.visit.version = Some(version.into());
+        let mut out = b"{\"protocolVersion\":".to_vec();
+        json::write_str(&mut out, version);
+        self.write_abilities(&mut out);
+        out.extend_from_slice(b",\"serverInfo\":");
+        out.extend_from_slice(&script.info);
+        self.write_instructions(&mut out);
+        out.push(b'}');
+        self.result(asked, &out);
+        self.connected(asked);
+    }
+
+    fn discover(&mut self, asked: &Asked<'_>) {
+        let mut out = format!("{{\"supportedVersions\":[\"{MODERN}\"]").into_bytes();
+        self.write_abilities(&mut out);
+        self.write_instructions(&mut out);
+        out.push(b'}');
+        self.result(asked, &out);
+    }
+
+    fn write_abilities(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"capabilities\":");
+        out.extend_from_slice(&self.scene().capabilities);
+    }
+
+    fn write_instructions(&self, out: &mut Vec<u8>) {
+        if let Some(instructions) = &self.script.scenario.server.instructions {
+            out.extend_from_slice(b",\"instructions\":");
+            json::write_str(out, instructions);
+        }
+    }
+
+    fn set_level(&mut self, asked: &Asked<'_>) {
+        let level = json::member(asked.params, "level").and_then(json::string);
+        match level.as_deref().and_then(log_level) {
+            Some(level) => {
+                self.visit.level = Some(level);
+                self.result(asked, b"{}");
+            }
+            None => self.error(asked, CODE_PARAMS, "there is no such level", None),
+        }
+    }
+
+    /// Whether a request without a session brings along what it must; else the error.
+    fn terms(&self, said: &Envelope<'_>) -> Result<(), (i32, String, Vec<u8>)> {
+        let wrong = |words: &str| Err((CODE_PARAMS, words.to_owned(), b"null".to_vec()));
+        let version = said.protocol_version.and_then(json::string);
+        let Some(version) = version else {
+            return wrong(&format!("`{}` is no string", modern::VERSION));
+        };
+        if version != MODERN {
+            let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
+            json::write_str(&mut data, &version);
+            data.push(b'}');
+            return Err((CODE_VERSION, "Unsupported protocol version".to_owned(), data));
+        }
+        let meta = said.params.and_then(|params| json::member(params, "_meta"));
+        match meta.and_then(|meta| json::member(meta, modern::CAPABILITIES)) {
+            Some(_) => Ok(()),
+            None => wrong(&format!("`{}` is missing in `_meta`", modern::CAPABILITIES)),
+        }
+    }
+
+    /// What templates and conditions see of a request.
+    pub(super) fn context<'c>(&self, asked: &Asked<'c>) -> Context<'c>
+    where
+        'a: 'c,
+    {
+        Context {
+            params: asked.params,
+            item: asked.item.map(|item| &**item),
+            called: asked.called,
+            uri: asked.uri,
+            call_count: asked.call_count,
+            phase: self.script.phase_name(asked.phase),
+            phase_index: self.script.phase_index(asked.phase),
+            id: asked.id,
+            method: asked.method,
+            connection: self.visit.number,
+            env: &*self.setup.env,
+            replies: asked.replies,
+            at: self.at,
+            dice: self.dice,
+        }
+    }
+}
+
+fn effect_trigger(event: Option<EventKind>) -> Option<EffectTrigger> {
+    match event? {
+        EventKind::ResourcesSubscribe => Some(EffectTrigger::OnSubscribe),
+        EventKind::ResourcesUnsubscribe => Some(EffectTrigger::OnUnsubscribe),
+        _ => None,
+    }
+}
+
+/// How bad what a level is for is, from 0.
+pub(super) fn log_level(name: &str) -> Option<usize> {
+    const LEVELS: [&str; 8] =
+        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    LEVELS.iter().position(|level| *level == name)
+}

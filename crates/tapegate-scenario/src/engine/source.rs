@@ -1,0 +1,98 @@
+//! Which of a scenario's answers was taken, kept while it is carried out.
+
+use std::rc::Rc;
+
+use super::progress::Progress;
+use super::script::Script;
+use crate::form::Context;
+use crate::model::{Action, Answer, Handler, Item, Reply, Response};
+
+/// Where an answer comes from. It stays what it is when the scenario is read anew.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// An item.
+    Item(Rc<Item>),
+    /// An answer to a method.
+    Method(Rc<Script>, usize),
+    /// What is done on entering a phase.
+    Phase(Rc<Script>, usize),
+}
+
+/// Which answer of a response.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pick {
+    branch: Option<usize>,
+    place: usize,
+}
+
+/// What a response has for a request.
+pub(super) enum Picked<'a> {
+    /// Nobody has said.
+    Empty,
+    /// An answer.
+    Reply(&'a Reply, Pick),
+    /// No more answers.
+    Exhausted,
+    /// Somebody else's answer.
+    Handler(&'a Rc<Handler>),
+}
+
+impl Source {
+    fn response(&self) -> Option<&Response> {
+        match self {
+            Self::Item(item) => Some(&item.response),
+            Self::Method(script, index) => Some(&script.scenario.methods.get(*index)?.1),
+            Self::Phase(..) => None,
+        }
+    }
+
+    /// The answer that was picked.
+    pub(super) fn reply(&self, pick: Pick) -> Option<&Reply> {
+        let response = self.response()?;
+        match answer(response, pick.branch)? {
+            Answer::Reply(reply) => Some(reply),
+            Answer::Sequence(sequence) => sequence.replies.get(pick.place),
+            Answer::Empty | Answer::Handler(_) => None,
+        }
+    }
+
+    /// What is done before the answer, or on entering the phase.
+    pub(super) fn actions(&self, pick: Pick) -> &[Action] {
+        match self {
+            Self::Phase(script, index) => {
+                script.scenario.phases.get(*index).map_or(&[], |phase| &phase.on_enter)
+            }
+            _ => self.reply(pick).map_or(&[], |reply| &reply.before),
+        }
+    }
+}
+
+fn answer(response: &Response, branch: Option<usize>) -> Option<&Answer> {
+    match branch {
+        Some(branch) => response.branches.get(branch).map(|branch| &branch.answer),
+        None => Some(&response.otherwise),
+    }
+}
+
+/// Takes the answer to a request: the first branch that fits, and in a sequence the next one.
+pub(super) fn pick<'a>(
+    response: &'a Response,
+    context: &Context<'_>,
+    progress: &mut Progress,
+) -> Picked<'a> {
+    let fits =
+        |when: &Option<crate::when::When>| when.as_ref().is_none_or(|when| when.fits(context));
+    let branch = response.branches.iter().position(|branch| fits(&branch.when));
+    match answer(response, branch) {
+        None | Some(Answer::Empty) => Picked::Empty,
+        Some(Answer::Reply(reply)) => Picked::Reply(reply, Pick { branch, place: 0 }),
+        Some(Answer::Handler(handler)) => Picked::Handler(handler),
+        Some(Answer::Sequence(sequence)) => {
+            let place = progress.next_place(sequence);
+            match place.and_then(|place| Some((place, sequence.replies.get(place)?))) {
+                Some((place, reply)) => Picked::Reply(reply, Pick { branch, place }),
+                None => Picked::Exhausted,
+            }
+        }
+    }
+}

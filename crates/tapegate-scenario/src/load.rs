@@ -1,0 +1,256 @@
+//! From the text of a scenario to the scenario.
+//!
+//! The way: variables of the environment are put into the raw text, YAML is read, `$include`,
+//! `$file` and `$json` are carried out, the tree is held against the tables of the language, and
+//! what is left is read into [`Scenario`]. Every step tells all that it finds; none stops at the
+//! first fault if there is a way on.
+
+mod assemble;
+mod json;
+mod variables;
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::files::{FileError, Files, Opened};
+use crate::finding::{Finding, Findings};
+use crate::generate::GeneratorLimits;
+use crate::model::Scenario;
+use crate::node::{Node, Spot, Value};
+use crate::read;
+use crate::shape::{self, language};
+use crate::yaml;
+
+/// How a scenario is loaded.
+pub struct Loading<'a> {
+    /// Where files and variables come from.
+    pub files: &'a dyn Files,
+    /// The folder that `$include` looks in first, and `$file` last.
+    pub library: Option<String>,
+    /// How much there may be.
+    pub limits: Limits,
+    /// What the file is.
+    pub form: Form,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// A scenario.
+    #[default]
+    Scenario,
+    /// One tool, for which a server is made up.
+    Tool,
+}
+
+/// How much there may be in a scenario.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Phases.
+    pub phases: usize,
+    /// Tools of any one state.
+    pub tools: usize,
+    /// Resources and resource templates of any one state.
+    pub resources: usize,
+    /// Prompts of any one state.
+    pub prompts: usize,
+    /// Files that include each other.
+    pub include_depth: usize,
+    /// Bytes of each file of a scenario.
+    pub config_bytes: usize,
+    /// What generators may make.
+    pub generator: GeneratorLimits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            phases: 100,
+            tools: 1_000,
+            resources: 1_000,
+            prompts: 500,
+            include_depth: 10,
+            config_bytes: 10 << 20,
+            generator: GeneratorLimits { payload_bytes: 100 << 20, depth: 100_000, count: 100_000 },
+        }
+    }
+}
+
+/// What came of loading a scenario.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The scenario, if nothing keeps it from running.
+    pub scenario: Option<Scenario>,
+    /// What was found, in the order of the text.
+    pub findings: Vec<Finding>,
+    /// The files that were read as YAML or JSON; a [`Spot::file`] is a place in here.
+    pub sources: Vec<String>,
+}
+
+/// Loads the scenario in the file `main`.
+pub fn load(main: &str, how: &Loading<'_>) -> Loaded {
+    run(main, how, false)
+}
+
+/// Loads a scenario, and finds fault with everything that TJ-SPEC-001 does not have.
+pub fn load_strict_001(main: &str, how: &Loading<'_>) -> Loaded {
+    run(main, how, true)
+}
+
+fn run(main: &str, how: &Loading<'_>, strict_001: bool) -> Loaded {
+    let mut loader = Loader {
+        how,
+        findings: Findings::default(),
+        sources: Vec::new(),
+        passes: Vec::new(),
+        included: HashMap::default(),
+        chain: Vec::new(),
+        bytes_left: COPIED_BYTES_MAX,
+    };
+    let scenario = loader.main(main, strict_001);
+    let Loader { findings, mut sources, .. } = loader;
+    if sources.is_empty() {
+        sources.push(main.to_owned());
+    }
+    let scenario = scenario.filter(|_| !findings.has_errors());
+    Loaded { scenario, findings: findings.into_list(), sources }
+}
+
+/// What all files and copies of files may come to.
+const COPIED_BYTES_MAX: usize = 256 << 20;
+
+/// Which passes a file goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passes {
+    /// Variables of the environment, before YAML is read.
+    pub(crate) env: bool,
+    /// Templates, when something is sent.
+    pub(crate) templates: bool,
+}
+
+struct Loader<'a> {
+    how: &'a Loading<'a>,
+    findings: Findings,
+    sources: Vec<String>,
+    /// For each source, the passes it goes through.
+    passes: Vec<Passes>,
+    /// The files that were included, by their one path. Those that could not be read are `None`.
+    included: HashMap<String, Option<Node>, RandomState>,
+    /// The files that are being put together, each included by the one before.
+    chain: Vec<String>,
+    bytes_left: usize,
+}
+
+impl Loader<'_> {
+    fn main(&mut self, main: &str, strict_001: bool) -> Option<Scenario> {
+        let opened = match self.how.files.open(main, self.how.limits.config_bytes) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let words = match error {
+                    FileError::TooLarge { .. } => {
+                        format!("the file cannot be read: {error}; {RAISE}")
+                    }
+                    _ => format!("the file cannot be read: {error}"),
+                };
+                self.findings.error(Spot::default(), words);
+                return None;
+            }
+        };
+        self.chain.push(opened.path.clone());
+        let folder = self.how.files.folder_of(&opened.path);
+        let node = self.document(main.to_owned(), &opened)?;
+        if node.value == Value::Null {
+            self.findings.error(node.spot, "there is nothing in this file");
+            return None;
+        }
+        let mut node = self.assemble(node, &folder);
+        self.bare_paths(&mut node, &folder);
+        let table = match self.how.form {
+            Form::Scenario => &language::SCENARIO,
+            Form::Tool => &language::TOOL_ITEM,
+        };
+        shape::check(&node, &shape::Shape::Table(table), &mut self.findings);
+        if strict_001 {
+            shape::beyond_001(&node, &shape::Shape::Table(table), &mut self.findings);
+        }
+        read::scenario(&node, self.how.form, &self.how.limits, &self.passes, &mut self.findings)
+    }
+
+    /// Reads a file's text into a tree, with its variables put in.
+    fn document(&mut self, name: String, opened: &Opened) -> Option<Node> {
+        let Ok(file) = u16::try_from(self.sources.len()) else {
+            self.findings.error(Spot::default(), "there are too many files");
+            return None;
+        };
+        self.sources.push(name);
+        self.passes.push(Passes { env: true, templates: true });
+        let bytes = opened.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&opened.bytes);
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let good = &bytes[..error.valid_up_to()];
+                let line = 1 + memchr::memchr_iter(b'\n', good).count() as u32;
+                let spot = Spot { file, line, column: 1 };
+                self.findings.error(spot, "this line is not UTF-8");
+                return None;
+            }
+        };
+        let found = interpolate_line(text);
+        let passes = found.and_then(passes_of).unwrap_or(Passes { env: true, templates: true });
+        self.passes[usize::from(file)] = passes;
+        let (text, origin) = match passes.env {
+            true => variables::substitute(text, file, self.how.files, &mut self.findings),
+            false => (text.into(), yaml::Origin::default()),
+        };
+        let node = match opened.path.ends_with(".json") {
+            true => json::read(&text, file, &mut self.findings),
+            false => yaml::parse_from(&text, file, &origin, &mut self.findings),
+        }?;
+        self.check_interpolate(&node, found.is_some());
+        Some(node)
+    }
+
+    /// `interpolate` is looked for before YAML is read, so it must stand where it is looked for.
+    fn check_interpolate(&mut self, node: &Node, found: bool) {
+        let Some(said) = node.get("interpolate") else { return };
+        if !found && said.as_text() != Some("all") {
+            let words = "`interpolate` must stand on a line of its own, without a blank before it";
+            self.findings.error(said.spot, words);
+        }
+    }
+}
+
+/// What `interpolate:` says, if a line begins with it.
+fn interpolate_line(text: &str) -> Option<&str> {
+    let mut rest = text;
+    loop {
+        let at = memchr::memmem::find(rest.as_bytes(), b"interpolate:")?;
+        let starts_line = at == 0 || rest.as_bytes()[at - 1] == b'\n';
+        let first = rest.len() == text.len() || at > 0;
+        let (_, after) = rest.split_at(at + "interpolate:".len());
+        if starts_line && first {
+            let line = after.lines().next().unwrap_or_default();
+            let line = line.split(" #").next().unwrap_or_default();
+            return Some(line.trim().trim_matches(['"', '\'']));
+        }
+        rest = after;
+    }
+}
+
+fn passes_of(word: &str) -> Option<Passes> {
+    let (env, templates) = match word {
+        "all" => (true, true),
+        "env" => (true, false),
+        "templates" => (false, true),
+        "none" => (false, false),
+        _ => return None,
+    };
+    Some(Passes { env, templates })
+}
+
+/// The way out of a limit.
+const RAISE: &str = "move large bodies to files of their own with `$file`";
+
+#[cfg(test)]
+pub(crate) mod tests;

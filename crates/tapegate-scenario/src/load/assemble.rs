@@ -1,0 +1,372 @@
+//! Puts a scenario together from its files: `$include` with `override`, `$file` and `$json`.
+//!
+//! No path leads out of the folder it starts from. What is put together is bounded in depth and in
+//! bytes, copies counted.
+
+use tapegate_core::json as core_json;
+use tapegate_core::tape::base64_encode;
+
+use super::{Loader, RAISE, json};
+use crate::files::{FileError, Opened};
+use crate::finding::Findings;
+use crate::node::{Key, Node, Spot, Value};
+use crate::yaml;
+
+/// How large a file may be that `$file` names.
+const FILE_BYTES_MAX: usize = 10 << 20;
+
+/// The lists and maps of a phase that take the path of a file for an item.
+const TAKE_PATHS: [&str; 8] = [
+    "replace_tools",
+    "replace_resources",
+    "replace_resource_templates",
+    "replace_prompts",
+    "add_tools",
+    "add_resources",
+    "add_resource_templates",
+    "add_prompts",
+];
+
+/// What a file is to become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// What its name says.
+    Any,
+    /// Text, whatever its name says.
+    Text,
+    /// Its bytes in base64.
+    Base64,
+}
+
+impl Loader<'_> {
+    /// Carries out every directive in a tree that was read from a file in `folder`.
+    pub(super) fn assemble(&mut self, node: Node, folder: &str) -> Node {
+        self.within(node, folder, Wanted::Any)
+    }
+
+    /// Reads the items of phases that are paths.
+    pub(super) fn bare_paths(&mut self, node: &mut Node, folder: &str) {
+        let Value::Map(entries) = &mut node.value else { return };
+        let phases = entries.iter_mut().find(|(key, _)| key.name == "phases");
+        let Some(Value::List(phases)) = phases.map(|(_, phases)| &mut phases.value) else { return };
+        for phase in phases {
+            let Value::Map(entries) = &mut phase.value else { continue };
+            for (_, items) in
+                entries.iter_mut().filter(|(key, _)| TAKE_PATHS.contains(&key.name.as_str()))
+            {
+                let items: Vec<&mut Node> = match &mut items.value {
+                    Value::List(elements) => elements.iter_mut().collect(),
+                    Value::Map(entries) => entries.iter_mut().map(|(_, node)| node).collect(),
+                    _ => continue,
+                };
+                for item in items {
+                    if let Value::Text(path) = &item.value {
+                        let path = path.clone();
+                        *item = self.include(&path, item.spot, folder);
+                    }
+                }
+            }
+        }
+    }
+
+    fn within(&mut self, node: Node, folder: &str, wanted: Wanted) -> Node {
+        let spot = node.spot;
+        match node.value {
+            Value::List(elements) => {
+                let elements =
+                    elements.into_iter().map(|node| self.within(node, folder, Wanted::Any));
+                Node { spot, value: Value::List(elements.collect()) }
+            }
+            Value::Map(entries) => {
+                let has = |name: &str| entries.iter().any(|(key, _)| key.name == name);
+                if has("$include") {
+                    self.included(entries, spot, folder)
+                } else if has("$json") && entries.len() == 1 {
+                    self.raw(entries, spot)
+                } else if has("$file") && entries.len() == 1 {
+                    let (_, path) = entries.into_iter().next().expect("there is one");
+                    self.file(&path, folder, wanted)
+                } else {
+                    self.map(entries, spot, folder)
+                }
+            }
+            value => Node { spot, value },
+        }
+    }
+
+    /// A map that is no directive as a whole.
+    fn map(&mut self, entries: Vec<(Key, Node)>, spot: Spot, folder: &str) -> Node {
+        let text_of = |name: &str| {
+            let entry = entries.iter().find(|(key, _)| key.name == name);
+            entry.and_then(|(_, node)| node.as_text()).map(str::to_owned)
+        };
+        let kind = text_of("type");
+        let is_media = matches!(kind.as_deref(), Some("image" | "audio"));
+        let is_entry = text_of("uri").is_some();
+        let mut made = Vec::with_capacity(entries.len());
+        for (mut key, node) in entries {
+            if key.name == "$file" && (kind.is_some() || is_entry) {
+                let is_binary = node.as_text().is_some_and(is_media_name);
+                key.name = match () {
+                    () if is_media => "data",
+                    () if is_entry && is_binary => "blob",
+                    () => "text",
+                }
+                .to_owned();
+                let wanted = if key.name == "text" { Wanted::Text } else { Wanted::Base64 };
+                made.push((key, self.file(&node, folder, wanted)));
+                continue;
+            }
+            if key.name == "$file" {
+                let words = "`$file` stands alone, or in an item with `type` or `uri`";
+                self.findings.error(key.spot, words);
+                continue;
+            }
+            let wanted = match key.name.as_str() {
+                "text" => Wanted::Text,
+                "blob" => Wanted::Base64,
+                "data" if is_media => Wanted::Base64,
+                _ => Wanted::Any,
+            };
+            made.push((key, self.within(node, folder, wanted)));
+        }
+        Node { spot, value: Value::Map(made) }
+    }
+
+    /// `$include` and perhaps `override`.
+    fn included(&mut self, entries: Vec<(Key, Node)>, spot: Spot, folder: &str) -> Node {
+        let mut included = Node { spot, value: Value::Null };
+        let mut changes = None;
+        for (key, node) in entries {
+            match key.name.as_str() {
+                "$include" => match node.as_text() {
+                    Some(path) => included = self.include(path, node.spot, folder),
+                    None => {
+                        let words = format!("`$include` takes a path, but this is {}", node.kind());
+                        self.findings.error(node.spot, words);
+                    }
+                },
+                "override" => changes = Some(self.within(node, folder, Wanted::Any)),
+                name => {
+                    let words = format!(
+                        "`{name}` beside `$include` has no effect; put it under `override`"
+                    );
+                    self.findings.error(key.spot, words);
+                }
+            }
+        }
+        match changes {
+            Some(changes) => merge(included, changes),
+            None => included,
+        }
+    }
+
+    /// The tree of another file; nothing, if it cannot be had, which the findings tell.
+    fn include(&mut self, path: &str, spot: Spot, folder: &str) -> Node {
+        let nothing = Node { spot, value: Value::Null };
+        let library = self.how.library.clone();
+        let folders = library.iter().map(String::as_str).chain([folder]);
+        let bytes_max = self.how.limits.config_bytes;
+        let Some(opened) = self.open("$include", path, spot, folders, bytes_max) else {
+            return nothing;
+        };
+        if self.chain.contains(&opened.path) {
+            let mut chain: Vec<&str> = self.chain.iter().map(|path| last_of(path)).collect();
+            chain.push(last_of(&opened.path));
+            let words = format!("these files include each other: {}", chain.join(" → "));
+            self.findings.error(spot, words);
+            return nothing;
+        }
+        if self.chain.len() > self.how.limits.include_depth {
+            let most = self.how.limits.include_depth;
+            let words = format!("more than {most} files include each other; the limit is {most}");
+            self.findings.error(spot, words);
+            return nothing;
+        }
+        if !self.included.contains_key(&opened.path) {
+            let node = self.included_file(&opened);
+            self.included.insert(opened.path.clone(), node);
+        }
+        let Some(Some(node)) = self.included.get(&opened.path) else { return nothing };
+        let Some(cost) = node.cost(usize::MAX, self.bytes_left) else {
+            self.findings.error(spot, "all that is included is too much");
+            return nothing;
+        };
+        self.bytes_left -= cost;
+        node.clone()
+    }
+
+    fn included_file(&mut self, opened: &Opened) -> Option<Node> {
+        let folder = self.how.files.folder_of(&opened.path);
+        let mut node = self.document(opened.path.clone(), opened)?;
+        if let Value::Map(entries) = &mut node.value {
+            entries.retain(|(key, _)| key.name != "interpolate");
+        }
+        self.chain.push(opened.path.clone());
+        let node = self.assemble(node, &folder);
+        self.chain.pop();
+        Some(node)
+    }
+
+    /// Opens a file by a path that another one names, from the first folder that has it.
+    fn open<'f>(
+        &mut self,
+        directive: &str,
+        path: &str,
+        spot: Spot,
+        folders: impl Iterator<Item = &'f str>,
+        bytes_max: usize,
+    ) -> Option<Opened> {
+        let mut tried = Vec::new();
+        for folder in folders {
+            match self.how.files.open_within(folder, path, bytes_max) {
+                Ok(opened) => return Some(opened),
+                Err(FileError::Missing) => tried.push(format!("`{folder}`")),
+                Err(error) => {
+                    let way_out = match error {
+                        FileError::TooLarge { .. } if directive == "$include" => {
+                            format!("; {RAISE}")
+                        }
+                        _ => String::new(),
+                    };
+                    let words = format!("`{path}` cannot be read: {error}{way_out}");
+                    self.findings.error(spot, words);
+                    return None;
+                }
+            }
+        }
+        tried.dedup();
+        let words = format!("there is no file `{path}` in {}", tried.join(" or in "));
+        self.findings.error(spot, words);
+        None
+    }
+
+    /// What stands in another file.
+    fn file(&mut self, path: &Node, folder: &str, wanted: Wanted) -> Node {
+        let spot = path.spot;
+        let nothing = Node { spot, value: Value::Text(String::new()) };
+        let Some(path) = path.as_text() else {
+            let words = format!("`$file` takes a path, but this is {}", path.kind());
+            self.findings.error(spot, words);
+            return nothing;
+        };
+        let library = self.how.library.clone();
+        let folders = [folder].into_iter().chain(library.as_deref());
+        let Some(opened) = self.open("$file", path, spot, folders, FILE_BYTES_MAX) else {
+            return nothing;
+        };
+        let Some(left) = self.bytes_left.checked_sub(opened.bytes.len()) else {
+            self.findings.error(spot, "all files together are too large");
+            return nothing;
+        };
+        self.bytes_left = left;
+        let value = match content(path, &opened.bytes, wanted, &mut self.findings, spot) {
+            Ok(value) => value,
+            Err(words) => {
+                self.findings.error(spot, words);
+                return nothing;
+            }
+        };
+        Node { spot, value }
+    }
+
+    fn raw(&mut self, entries: Vec<(Key, Node)>, spot: Spot) -> Node {
+        let (key, text) = entries.into_iter().next().expect("there is one");
+        let kind = text.kind();
+        let Value::Text(text) = text.value else {
+            self.findings.error(key.spot, format!("`$json` takes text, but this is {kind}"));
+            return Node { spot, value: Value::Null };
+        };
+        if let Err(fault) = core_json::check(text.as_bytes()) {
+            let words = format!("this is no JSON: {} at byte {}", fault.what, fault.at);
+            self.findings.error(key.spot, words);
+            return Node { spot, value: Value::Null };
+        }
+        Node { spot, value: Value::Raw(text) }
+    }
+}
+
+/// What the bytes of a file become.
+fn content(
+    path: &str,
+    bytes: &[u8],
+    wanted: Wanted,
+    findings: &mut Findings,
+    spot: Spot,
+) -> Result<Value, String> {
+    if wanted == Wanted::Base64 || wanted == Wanted::Any && is_media_name(path) {
+        return Ok(Value::Text(base64_encode(bytes)));
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| format!("`{path}` is not UTF-8; as bytes it can only be `data` or `blob`"))?;
+    let extension = extension(path);
+    if wanted == Wanted::Text || !matches!(extension.as_str(), "json" | "yaml" | "yml") {
+        return Ok(Value::Text(text.to_owned()));
+    }
+    // Places inside of the file have no source, so faults are told where the file is named.
+    let mut own = Findings::default();
+    let node = match extension.as_str() {
+        "json" => json::read(text, 0, &mut own),
+        _ => yaml::parse(text, 0, &mut own),
+    };
+    for finding in own.into_list() {
+        let words = format!("in line {} of `{path}`: {}", finding.spot.line, finding.words);
+        match finding.severity {
+            crate::finding::Severity::Error => findings.error(spot, words),
+            crate::finding::Severity::Warning => findings.warning(spot, words),
+        }
+    }
+    Ok(node.map_or(Value::Null, |mut node| {
+        place(&mut node, spot);
+        node.value
+    }))
+}
+
+/// Makes all of a tree stand at one place.
+fn place(node: &mut Node, spot: Spot) {
+    node.spot = spot;
+    match &mut node.value {
+        Value::List(elements) => elements.iter_mut().for_each(|node| place(node, spot)),
+        Value::Map(entries) => {
+            for (key, node) in entries {
+                key.spot = spot;
+                place(node, spot);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Maps are merged, as deep as there are maps on both sides; of anything else the second counts.
+fn merge(base: Node, changes: Node) -> Node {
+    let (Value::Map(mut entries), Value::Map(changed)) = (base.value, changes.value.clone()) else {
+        return changes;
+    };
+    for (key, node) in changed {
+        match entries.iter_mut().find(|(known, _)| known.name == key.name) {
+            Some((_, known)) => {
+                let base = std::mem::replace(known, Node::new(Value::Null));
+                *known = merge(base, node);
+            }
+            None => entries.push((key, node)),
+        }
+    }
+    Node { spot: base.spot, value: Value::Map(entries) }
+}
+
+/// Whether a file is an image, a sound or the like, by its name.
+fn is_media_name(path: &str) -> bool {
+    const MEDIA: [&str; 21] = [
+        "png", "jpg", "jpeg", "gif", "webp", "bmp", "ico", "avif", "tif", "tiff", "wav", "mp3",
+        "ogg", "oga", "flac", "m4a", "aac", "opus", "mp4", "webm", "pdf",
+    ];
+    MEDIA.contains(&extension(path).as_str())
+}
+
+fn extension(path: &str) -> String {
+    last_of(path).rsplit_once('.').map_or(String::new(), |(_, end)| end.to_ascii_lowercase())
+}
+
+fn last_of(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}

@@ -1,0 +1,124 @@
+//! JSON as a tree of nodes.
+//!
+//! What no tree holds exactly, such as a key that comes twice or half of a surrogate pair, stays
+//! the text that it is.
+
+use tapegate_core::json::{Cursor, Fault, Kind, Str};
+
+use crate::finding::Findings;
+use crate::node::{Key, Node, Spot, Value};
+use crate::yaml::NESTING_MAX;
+
+/// Reads a text that is one JSON value; `None` if it is none, which `findings` tells.
+pub(super) fn read(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
+    let mut reader =
+        Reader { cursor: Cursor::new(text.as_bytes()).ok()?, lines: Lines::new(text, file) };
+    let node = reader.value(0).and_then(|node| reader.cursor.end().map(|()| node));
+    match node {
+        Ok(node) => Some(node),
+        Err(fault) => {
+            let spot = Lines::new(text, file).spot(fault.at.min(text.len()));
+            findings.error(spot, format!("this is no JSON: {}", fault.what));
+            None
+        }
+    }
+}
+
+struct Reader<'t> {
+    cursor: Cursor<'t>,
+    lines: Lines<'t>,
+}
+
+impl Reader<'_> {
+    fn value(&mut self, depth: usize) -> Result<Node, Fault> {
+        let kind = self.cursor.kind()?;
+        let start = self.cursor.position();
+        let spot = self.lines.spot(start);
+        let mut value = match kind {
+            Kind::Null => self.cursor.value().map(|_| Value::Null)?,
+            Kind::Bool => Value::Bool(self.cursor.value()? == b"true"),
+            Kind::Number => Value::Number(text_of(self.cursor.value()?)),
+            Kind::String => {
+                let string = self.cursor.string()?;
+                if is_exact(&string) {
+                    Value::Text(string.decode().into_owned())
+                } else {
+                    Value::Raw(text_of(self.cursor.slice(start, self.cursor.position())))
+                }
+            }
+            Kind::Object | Kind::Array if depth >= NESTING_MAX => {
+                Value::Raw(text_of(self.cursor.value()?))
+            }
+            Kind::Array => self.list(depth)?,
+            Kind::Object => self.map(depth)?.unwrap_or(Value::Raw(String::new())),
+        };
+        if value == Value::Raw(String::new()) {
+            value = Value::Raw(text_of(self.cursor.slice(start, self.cursor.position())));
+        }
+        Ok(Node { spot, value })
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+        self.cursor.open()?;
+        let mut elements = Vec::new();
+        let mut first = true;
+        while self.cursor.element(&mut first)? {
+            elements.push(self.value(depth + 1)?);
+        }
+        Ok(Value::List(elements))
+    }
+
+    /// The map that follows; `None` if it has a key twice or one that is no text.
+    fn map(&mut self, depth: usize) -> Result<Option<Value>, Fault> {
+        self.cursor.open()?;
+        let mut entries: Vec<(Key, Node)> = Vec::new();
+        let mut names = std::collections::HashSet::<String, foldhash::fast::RandomState>::default();
+        let mut exact = true;
+        let mut first = true;
+        while let Some(key) = self.cursor.key(&mut first)? {
+            let name = key.decode().into_owned();
+            exact &= is_exact(&key) && names.insert(name.clone());
+            let node = self.value(depth + 1)?;
+            entries.push((Key { spot: node.spot, name }, node));
+        }
+        Ok(exact.then_some(Value::Map(entries)))
+    }
+}
+
+/// Whether a string is text: half of a surrogate pair is not.
+fn is_exact(string: &Str<'_>) -> bool {
+    !string.escaped || string.scalars().all(|scalar| char::from_u32(scalar).is_some())
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Lines and columns of places that are asked for in their order.
+struct Lines<'t> {
+    text: &'t str,
+    file: u16,
+    at: usize,
+    line: u32,
+    start: usize,
+    column: u32,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str, file: u16) -> Self {
+        Self { text, file, at: 0, line: 1, start: 0, column: 1 }
+    }
+
+    fn spot(&mut self, to: usize) -> Spot {
+        let passed = self.text.get(self.at..to).unwrap_or_default();
+        if let Some(last) = memchr::memrchr(b'\n', passed.as_bytes()) {
+            self.line += memchr::memchr_iter(b'\n', passed.as_bytes()).count() as u32;
+            self.start = self.at + last + 1;
+            self.column = 1;
+            self.at = self.start;
+        }
+        self.column += self.text.get(self.at..to).unwrap_or_default().chars().count() as u32;
+        self.at = to.max(self.at);
+        Spot { file: self.file, line: self.line, column: self.column }
+    }
+}

@@ -1,0 +1,159 @@
+//! Scenarios in a folder that is only remembered.
+
+mod rules;
+
+use super::*;
+use crate::finding::Severity;
+
+/// Files and variables for tests.
+#[derive(Default)]
+pub(crate) struct Folder {
+    files: Vec<(String, Vec<u8>)>,
+    variables: Vec<(String, String)>,
+}
+
+impl Folder {
+    pub(crate) fn with(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.push((path.to_owned(), content.into()));
+        self
+    }
+
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Loads `main.yaml` with the library `lib`.
+    pub(crate) fn load(&self) -> Loaded {
+        self.load_with(Limits::default(), Form::Scenario)
+    }
+
+    pub(crate) fn load_with(&self, limits: Limits, form: Form) -> Loaded {
+        let library = Some("lib".to_owned());
+        load("main.yaml", &Loading { files: self, library, limits, form })
+    }
+}
+
+impl Files for Folder {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+        let file = self.files.iter().find(|(name, _)| name == path).ok_or(FileError::Missing)?;
+        if file.1.len() > bytes_max {
+            return Err(FileError::TooLarge { bytes_max });
+        }
+        Ok(Opened { path: path.to_owned(), bytes: file.1.clone() })
+    }
+
+    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+        if path.starts_with('/') || path.contains("..") {
+            return Err(FileError::Outside);
+        }
+        let path = path.trim_start_matches("./");
+        let path = if folder == "." { path.to_owned() } else { format!("{folder}/{path}") };
+        self.open(&path, bytes_max)
+    }
+
+    fn folder_of(&self, path: &str) -> String {
+        path.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let variable = self.variables.iter().find(|(known, _)| known == name);
+        variable.map(|(_, value)| value.clone())
+    }
+}
+
+/// What is found in a scenario, one line a finding: place, severity, path, words.
+pub(crate) fn told(loaded: &Loaded) -> Vec<String> {
+    let show = |finding: &Finding| {
+        let Finding { severity, spot, path, words } = finding;
+        let severity = if *severity == Severity::Error { "error" } else { "warning" };
+        let file = match spot.file {
+            0 => String::new(),
+            file => format!("{}:", loaded.sources[usize::from(file)]),
+        };
+        let path = if path.is_empty() { String::new() } else { format!(" {path}:") };
+        format!("{file}{}:{} {severity}:{path} {words}", spot.line, spot.column)
+    };
+    loaded.findings.iter().map(show).collect()
+}
+
+/// Loads a text; asserts what is found in it.
+#[track_caller]
+pub(crate) fn finds(text: &str, expected: &[&str]) -> Loaded {
+    let loaded = Folder::default().with("main.yaml", text).load();
+    assert_eq!(told(&loaded), expected, "{text}");
+    let has_errors = expected.iter().any(|line| line.contains(" error:"));
+    assert_eq!(loaded.scenario.is_none(), has_errors);
+    loaded
+}
+
+const SIMPLE: &str = r#"
+server:
+  name: "replay-session"
+  version: "1.0.0"
+tools:
+  - tool:
+      name: read_file
+      description: "Read complete contents of a file"
+      inputSchema:
+        type: object
+        properties:
+          path:
+            type: string
+        required: ["path"]
+    response:
+      sequence:
+        - content:
+            - type: text
+              text: "127.0.0.1 localhost\n::1 localhost\n"
+        - content:
+            - type: text
+              text: "root:x:0:0:root:/root:/bin/bash\n..."
+      on_exhausted: last
+  - tool:
+      name: list_directory
+      description: "List directory contents"
+      inputSchema:
+        type: object
+    response:
+      content:
+        - type: text
+          text: "file1.txt\nfile2.txt\nsubdir/"
+"#;
+
+#[test]
+fn a_simple_scenario_is_read() {
+    let scenario = finds(SIMPLE, &[]).scenario.unwrap();
+    assert_eq!(scenario.server.info.to_json(), br#"{"name":"replay-session","version":"1.0.0"}"#);
+    let [read, list] = &scenario.baseline.tools[..] else { panic!() };
+    assert_eq!((read.name.as_str(), list.name.as_str()), ("read_file", "list_directory"));
+    assert_eq!(
+        read.definition.to_json(),
+        br#"{"name":"read_file","description":"Read complete contents of a file","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}"#
+    );
+    let crate::model::Answer::Sequence(sequence) = &read.response.otherwise else { panic!() };
+    assert_eq!(sequence.replies.len(), 2);
+    let crate::model::Answer::Reply(reply) = &list.response.otherwise else { panic!() };
+    let crate::model::Outcome::Result(form) = &reply.outcome else { panic!() };
+    assert_eq!(
+        form.as_plain().unwrap(),
+        br#"{"content":[{"type":"text","text":"file1.txt\nfile2.txt\nsubdir/"}]}"#
+    );
+}
+
+#[test]
+fn the_scenarios_of_the_library_load() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            #[expect(clippy::disallowed_methods, reason = "a test reads the library")]
+            let text = std::fs::read(&path).unwrap();
+            let loaded = Folder::default().with("main.yaml", text).load();
+            assert!(loaded.scenario.is_some(), "{}: {:#?}", path.display(), told(&loaded));
+            count += 1;
+        }
+    }
+    assert!(count > 10);
+}

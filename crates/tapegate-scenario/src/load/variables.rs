@@ -1,0 +1,287 @@
+//! Variables of the environment in the raw text of a scenario: `${VAR}`, `${VAR:-default}`,
+//! `${VAR:?words}`, and `$$` for a dollar.
+//!
+//! This comes before YAML is read, so a variable can be a number or a whole list. Values are not
+//! looked through again. What is no variable, such as `${args.path}`, is left for later.
+
+use std::borrow::Cow;
+
+use crate::files::Files;
+use crate::finding::Findings;
+use crate::node::Spot;
+use crate::yaml::Origin;
+
+/// What templates begin with; not variables even where they could be.
+const TEMPLATES: [&str; 11] = [
+    "args",
+    "connection",
+    "env",
+    "fn",
+    "phase",
+    "prompt",
+    "reply",
+    "request",
+    "resource",
+    "tool",
+    "uri",
+];
+
+/// What `${` turned out to be.
+enum Found<'t> {
+    /// A variable: its name, what follows the name, and how many bytes it takes with its braces.
+    Variable { name: &'t str, otherwise: Otherwise<'t>, bytes: usize },
+    /// A variable without an end.
+    Open,
+    /// Nothing of ours.
+    Other,
+}
+
+/// What is done if a variable is not set.
+enum Otherwise<'t> {
+    Warn,
+    Take(&'t str),
+    Refuse(&'t str),
+}
+
+/// Puts variables in, and tells where things stood before.
+pub(super) fn substitute<'t>(
+    text: &'t str,
+    file: u16,
+    files: &dyn Files,
+    findings: &mut Findings,
+) -> (Cow<'t, str>, Origin) {
+    let mut origin = Origin::default();
+    if memchr::memchr(b'$', text.as_bytes()).is_none() {
+        return (Cow::Borrowed(text), origin);
+    }
+    let mut out = String::with_capacity(text.len());
+    let (mut new, mut old) = (Place::default(), Place::default());
+    let mut rest = text;
+    let mut line = Line::default();
+    while let Some(at) = memchr::memchr(b'$', rest.as_bytes()) {
+        let (before, tail) = rest.split_at(at);
+        out.push_str(before);
+        new.pass(before);
+        old.pass(before);
+        let spot = Spot { file, line: old.line, column: old.column };
+        let (value, bytes) = match () {
+            () if tail.starts_with("$$") => (Cow::Borrowed("$"), 2),
+            () if tail.starts_with("${") => match variable(&tail[2..]) {
+                Found::Variable { name, otherwise, bytes } => {
+                    let quiet = line.is_comment(text, text.len() - tail.len());
+                    let value = files.variable(name).map(Cow::Owned);
+                    let value = value.unwrap_or_else(|| {
+                        Cow::Borrowed(unset(name, &otherwise, spot, quiet, findings))
+                    });
+                    (value, bytes + 2)
+                }
+                Found::Open => {
+                    let words = "`${` begins a variable that does not end in this line; \
+                                 for the text itself write `$${`";
+                    findings.error(spot, words);
+                    (Cow::Borrowed("${"), 2)
+                }
+                Found::Other => (Cow::Borrowed("${"), 2),
+            },
+            () => (Cow::Borrowed("$"), 1),
+        };
+        let (taken, left) = tail.split_at(bytes);
+        if *taken != *value {
+            origin.put(new.pair(), old.pair());
+        }
+        out.push_str(&value);
+        new.pass(&value);
+        old.pass(taken);
+        if *taken != *value {
+            origin.keep(new.pair(), old.pair());
+        }
+        rest = left;
+    }
+    out.push_str(rest);
+    (Cow::Owned(out), origin)
+}
+
+/// Reads what follows `${`.
+fn variable(text: &str) -> Found<'_> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    if name.is_empty()
+        || name.starts_with(|c: char| c.is_ascii_digit())
+        || TEMPLATES.contains(&name)
+    {
+        return Found::Other;
+    }
+    if rest.starts_with('}') {
+        return Found::Variable { name, otherwise: Otherwise::Warn, bytes: end + 1 };
+    }
+    if rest.is_empty() {
+        return Found::Open;
+    }
+    let Some(sign) = rest.get(..2).filter(|sign| [":-", ":?"].contains(sign)) else {
+        return Found::Other;
+    };
+    let rest = &rest[2..];
+    let close = rest.find(['}', '\n']).filter(|at| rest[*at..].starts_with('}'));
+    let Some(close) = close else { return Found::Open };
+    let words = &rest[..close];
+    let otherwise = if sign == ":-" { Otherwise::Take(words) } else { Otherwise::Refuse(words) };
+    Found::Variable { name, otherwise, bytes: end + 2 + close + 1 }
+}
+
+/// What stands for a variable that is not set. In a comment nobody needs to hear of it.
+fn unset<'t>(
+    name: &str,
+    otherwise: &Otherwise<'t>,
+    spot: Spot,
+    quiet: bool,
+    findings: &mut Findings,
+) -> &'t str {
+    match otherwise {
+        Otherwise::Take(value) => value,
+        _ if quiet => "",
+        Otherwise::Warn => {
+            let words =
+                format!("the variable {name} is not set; for the text itself write `$${{{name}}}`");
+            findings.warning(spot, words);
+            ""
+        }
+        Otherwise::Refuse("") => {
+            findings.error(spot, format!("the variable {name} must be set"));
+            ""
+        }
+        Otherwise::Refuse(words) => {
+            findings.error(spot, format!("the variable {name} must be set: {words}"));
+            ""
+        }
+    }
+}
+
+/// The line that was looked at last.
+#[derive(Default)]
+struct Line {
+    /// How far the text was looked through for ends of lines.
+    seen: usize,
+    comment: bool,
+}
+
+impl Line {
+    /// Whether the line around `at` begins as a comment. Places must come in their order, so that
+    /// the text is looked through only once.
+    fn is_comment(&mut self, text: &str, at: usize) -> bool {
+        let start = match memchr::memrchr(b'\n', &text.as_bytes()[self.seen..at]) {
+            Some(end) => self.seen + end + 1,
+            None if self.seen == 0 => 0,
+            None => return self.comment,
+        };
+        self.seen = at;
+        self.comment = text[start..].trim_start_matches([' ', '\t']).starts_with('#');
+        self.comment
+    }
+}
+
+/// A place in a text: line and column in characters, from 1.
+struct Place {
+    line: u32,
+    column: u32,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { line: 1, column: 1 }
+    }
+}
+
+impl Place {
+    fn pass(&mut self, text: &str) {
+        let last = match memchr::memrchr(b'\n', text.as_bytes()) {
+            Some(at) => {
+                self.line += memchr::memchr_iter(b'\n', text.as_bytes()).count() as u32;
+                self.column = 1;
+                &text[at + 1..]
+            }
+            None => text,
+        };
+        self.column += last.chars().count() as u32;
+    }
+
+    fn pair(&self) -> (u32, u32) {
+        (self.line, self.column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::tests::Folder;
+
+    #[track_caller]
+    fn gives(text: &str, expected: &str, findings: &[&str]) {
+        let folder = Folder::default().with_variable("HOME", "/root").with_variable("TWO", "a\nb");
+        let mut found = Findings::default();
+        let (text, _) = substitute(text, 0, &folder, &mut found);
+        assert_eq!(text, expected);
+        let found: Vec<String> = found
+            .into_list()
+            .into_iter()
+            .map(|finding| {
+                format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.words)
+            })
+            .collect();
+        assert_eq!(found, findings);
+    }
+
+    #[test]
+    fn variables_are_put_in() {
+        gives("${HOME}/x ${NO:-a b} $$ $ $x", "/root/x a b $ $ $x", &[]);
+    }
+
+    #[test]
+    fn what_was_put_in_is_not_looked_through() {
+        gives("${NO:-${HOME}", "${HOME", &[]);
+        gives("$${HOME}", "${HOME}", &[]);
+        gives("$$$${HOME}", "$${HOME}", &[]);
+    }
+
+    #[test]
+    fn templates_are_left_alone() {
+        let text = "${args} ${args.a[0]} ${fn.upper(args.x)} ${env.HOME} ${uri.id} ${} ${1}";
+        gives(text, text, &[]);
+    }
+
+    #[test]
+    fn ec_cfg_005_ec_load_008_a_variable_that_is_not_set_is_empty_with_a_warning() {
+        let words = "1:4 the variable NO is not set; for the text itself write `$${NO}`";
+        gives("x: ${NO}y", "x: y", &[words]);
+        gives("# ${NO}\n  # ${NO:?}", "# \n  # ", &[]);
+    }
+
+    #[test]
+    fn ec_load_009_a_variable_that_must_be_set_is_an_error() {
+        gives("\nx: ${NO:?say why}", "\nx: ", &["2:4 the variable NO must be set: say why"]);
+        gives("x: ${NO:?}", "x: ", &["1:4 the variable NO must be set"]);
+    }
+
+    #[test]
+    fn a_variable_without_an_end_is_an_error() {
+        let words = "1:1 `${` begins a variable that does not end in this line; \
+                     for the text itself write `$${`";
+        gives("${HOME:-x\n}", "${HOME:-x\n}", &[words]);
+        gives("${HOME", "${HOME", &[words]);
+    }
+
+    #[test]
+    fn places_are_told_as_they_were() {
+        let folder = Folder::default().with_variable("TWO", "a\nb");
+        let (text, origin) =
+            substitute("ä $$ b ${TWO} c\n  d", 0, &folder, &mut Findings::default());
+        assert_eq!(text, "ä $ b a\nb c\n  d");
+        assert_eq!(origin.of(1, 1), (1, 1));
+        assert_eq!(origin.of(1, 3), (1, 3));
+        assert_eq!(origin.of(1, 5), (1, 6));
+        assert_eq!(origin.of(1, 7), (1, 8));
+        assert_eq!(origin.of(2, 1), (1, 8));
+        assert_eq!(origin.of(2, 3), (1, 15));
+        assert_eq!(origin.of(3, 3), (2, 3));
+    }
+}

@@ -1,0 +1,180 @@
+//! Makes a [`Scenario`] of a tree that has been held against the tables.
+//!
+//! Wrong keys and kinds have been told by then and are passed over in silence; what is told here
+//! needs to know more than the tables do.
+
+mod actions;
+pub(crate) mod amount;
+mod body;
+mod capabilities;
+mod items;
+mod phases;
+mod response;
+mod server;
+
+use std::rc::Rc;
+
+use tapegate_core::json::Number;
+
+use crate::behave;
+use crate::expect::Expectation;
+use crate::finding::Findings;
+use crate::form::{Form, Interpolate};
+use crate::generate::Generator;
+use crate::load::{self, Limits, Passes};
+use crate::model::{Behavior, Scenario, UnknownMethods};
+use crate::node::{Node, Value};
+use crate::shape::Table;
+use crate::shape::language;
+
+/// Reads a scenario; `None` if it is not even a map.
+pub(crate) fn scenario(
+    node: &Node,
+    form: load::Form,
+    limits: &Limits,
+    passes: &[Passes],
+    findings: &mut Findings,
+) -> Option<Scenario> {
+    node.as_map()?;
+    let mut reader = Reader { limits, passes, findings, sequences: 0 };
+    Some(match form {
+        load::Form::Scenario => reader.scenario(node),
+        load::Form::Tool => reader.tool_alone(node),
+    })
+}
+
+/// What reading needs to know and what it has found.
+struct Reader<'a> {
+    limits: &'a Limits,
+    /// For each source, the passes it goes through.
+    passes: &'a [Passes],
+    findings: &'a mut Findings,
+    /// How many sequences there are.
+    sequences: u32,
+}
+
+impl Reader<'_> {
+    fn scenario(&mut self, node: &Node) -> Scenario {
+        let at = Fields::new(node, &language::SCENARIO);
+        let (server, capabilities) = self.server(&at);
+        let (baseline, phases) = self.states(&at, capabilities);
+        let unknown_methods = match at.text("unknown_methods") {
+            Some("error") => UnknownMethods::Error,
+            Some("drop") => UnknownMethods::Drop,
+            _ => UnknownMethods::Ignore,
+        };
+        let methods = self.methods(&at);
+        let expect = self.within("expect", |reader| {
+            let list = at.list("expect");
+            let read = |(index, node)| {
+                reader.within_number(index, |reader| Expectation::read(node, reader.findings))
+            };
+            list.iter().enumerate().filter_map(read).collect()
+        });
+        Scenario {
+            about: server::about(&at),
+            server,
+            baseline,
+            phases,
+            unknown_methods,
+            methods,
+            logging: server::logging(&at),
+            expect,
+        }
+    }
+
+    /// Does some work one step further down.
+    fn within<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.findings.enter(step);
+        let done = work(self);
+        self.findings.leave();
+        done
+    }
+
+    /// The same for an element of a list.
+    fn within_number<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.within(&format!("[{index}]"), work)
+    }
+
+    /// Whether templates mean something where a node stands.
+    fn interpolate(&self, node: &Node) -> Interpolate {
+        let passes = self.passes.get(usize::from(node.spot.file));
+        match passes {
+            Some(Passes { templates: false, .. }) => Interpolate::None,
+            _ => Interpolate::All,
+        }
+    }
+
+    /// A form of what is written at `written`.
+    fn form(&mut self, node: &Node, written: &Node) -> Form {
+        let interpolate = self.interpolate(written);
+        let limits = self.limits.generator;
+        let mut generate = |node: &Node, findings: &mut Findings| {
+            Generator::read(node, &limits, findings).map(Rc::new)
+        };
+        Form::read_with(node, interpolate, &mut generate, self.findings)
+    }
+
+    fn behavior(&mut self, at: &Fields<'_>) -> Option<Rc<Behavior>> {
+        let node = at.get("behavior").filter(|node| node.as_map().is_some())?;
+        let how =
+            behave::Reading { limits: self.limits.generator, interpolate: self.interpolate(node) };
+        Some(self.within("behavior", |reader| Rc::new(behave::read(node, &how, reader.findings))))
+    }
+}
+
+/// A map and the table of its keys.
+#[derive(Clone, Copy)]
+struct Fields<'n> {
+    node: &'n Node,
+    table: &'static Table,
+}
+
+impl<'n> Fields<'n> {
+    fn new(node: &'n Node, table: &'static Table) -> Self {
+        Self { node, table }
+    }
+
+    /// What stands under a key, however it is spelled.
+    fn get(&self, name: &str) -> Option<&'n Node> {
+        let entry = self.table.entry(name);
+        debug_assert!(entry.is_some(), "{} has no {name}", self.table.name);
+        let entries = self.node.as_map()?;
+        entries
+            .iter()
+            .find(|(key, _)| entry.is_some_and(|entry| entry.is(&key.name)))
+            .map(|(_, n)| n)
+    }
+
+    /// The map under a key.
+    fn map(&self, name: &str, table: &'static Table) -> Option<Fields<'n>> {
+        self.get(name).filter(|node| node.as_map().is_some()).map(|node| Fields::new(node, table))
+    }
+
+    /// The elements of the list under a key; none, if there is no list.
+    fn list(&self, name: &str) -> &'n [Node] {
+        self.get(name).and_then(Node::as_list).unwrap_or_default()
+    }
+
+    fn text(&self, name: &str) -> Option<&'n str> {
+        self.get(name)?.as_text()
+    }
+
+    fn flag(&self, name: &str) -> Option<bool> {
+        match self.get(name)?.value {
+            Value::Bool(yes) => Some(yes),
+            _ => None,
+        }
+    }
+
+    fn whole(&self, name: &str) -> Option<u64> {
+        match &self.get(name)?.value {
+            Value::Number(text) => Number::read(text.as_bytes()).whole(),
+            _ => None,
+        }
+    }
+
+    fn duration_ns(&self, name: &str) -> Option<u64> {
+        amount::duration_ns(self.get(name)?).ok()
+    }
+}

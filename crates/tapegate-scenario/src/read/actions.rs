@@ -1,0 +1,61 @@
+//! What a server does of its own accord.
+
+use super::{Fields, Reader};
+use crate::form::Template;
+use crate::model::Action;
+use crate::node::Node;
+use crate::shape::language;
+
+/// How long a request to the client waits, unless it says otherwise.
+const TIMEOUT_NS: u64 = 30_000_000_000;
+
+impl Reader<'_> {
+    /// Reads a list of actions.
+    pub(super) fn actions(&mut self, node: &Node) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (index, node) in node.as_list().unwrap_or_default().iter().enumerate() {
+            actions.extend(self.within_number(index, |reader| reader.action(node)));
+        }
+        actions
+    }
+
+    fn action(&mut self, node: &Node) -> Option<Action> {
+        let entries = node.as_map()?;
+        let at = Fields::new(node, &language::ACTION);
+        let [(key, inner)] = entries else {
+            self.findings.error(node.spot, "an action has exactly one key");
+            return None;
+        };
+        let entry = at.table.entry(&key.name)?;
+        self.within(&key.name, |reader| match entry.name {
+            "send_notification" => {
+                let at = Fields::new(inner, &language::SEND_NOTIFICATION);
+                let method = inner.as_text().or_else(|| at.text("method"))?.to_owned();
+                let params = at.get("params").map(|params| reader.form(params, params));
+                Some(Action::Notify { method, params })
+            }
+            "send_request" => reader.ask(inner),
+            "progress" => Some(Action::Progress(reader.form(inner, inner))),
+            "log_message" => {
+                let level = inner.get("level")?.as_text()?.to_owned();
+                Some(Action::Message { level, params: reader.form(inner, inner) })
+            }
+            "log" => {
+                let interpolate = reader.interpolate(inner);
+                Some(Action::Log(Template::read(inner, interpolate, reader.findings)))
+            }
+            "wait" => Some(Action::Wait(at.duration_ns("wait")?)),
+            _ => None,
+        })
+    }
+
+    fn ask(&mut self, node: &Node) -> Option<Action> {
+        let at = Fields::new(node, &language::SEND_REQUEST);
+        let method = node.as_text().or_else(|| at.text("method"))?.to_owned();
+        let id = at.get("id").map(|id| String::from_utf8_lossy(&id.to_json()).into_owned());
+        let params = at.get("params").map(|params| self.form(params, params));
+        let name = at.text("as").map(str::to_owned);
+        let timeout_ns = at.duration_ns("timeout").unwrap_or(TIMEOUT_NS);
+        Some(Action::Ask { method, id, params, name, timeout_ns })
+    }
+}

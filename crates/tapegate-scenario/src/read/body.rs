@@ -1,0 +1,181 @@
+//! The result that an answer is sent as, made of what was written.
+//!
+//! Keys keep the order they were written in, and what is sent has no key that was not meant.
+
+use super::{Fields, Reader};
+use crate::node::{Key, Node, Spot, Value};
+
+/// What the result of an answer looks like.
+pub(super) enum Body {
+    /// That of `tools/call`.
+    Tool,
+    /// That of `resources/read`.
+    Resource {
+        /// The URI of parts that do not say theirs.
+        uri: String,
+        /// What they are made of, if they do not say.
+        mime_type: Option<Node>,
+        /// Whether the URI is known now, and not only when something is read.
+        fixed: bool,
+    },
+    /// That of `prompts/get`.
+    Prompt,
+    /// Any.
+    Method,
+}
+
+impl Body {
+    /// The keys that make a result of this kind.
+    pub(super) fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::Tool => &["content", "isError", "structuredContent", "_meta"],
+            Self::Resource { .. } => &["contents", "content", "_meta"],
+            Self::Prompt => &["description", "messages", "_meta"],
+            Self::Method => &["_meta"],
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// The result that `at` writes; `outer` says whether it is an error if `at` does not.
+    pub(super) fn result(
+        &mut self,
+        at: &Fields<'_>,
+        outer: Option<&Fields<'_>>,
+        body: &Body,
+    ) -> Node {
+        let mut entries: Vec<(Key, Node)> = Vec::new();
+        for (key, node) in at.node.as_map().unwrap_or_default() {
+            let Some(entry) = at.table.entry(&key.name) else { continue };
+            if !body.keys().contains(&entry.name) {
+                continue;
+            }
+            let (name, node) = match (entry.name, body) {
+                ("content", Body::Resource { .. }) => ("contents", short(node)),
+                (name, _) => (name, node.clone()),
+            };
+            let node = self.within(&key.name, |reader| reader.part(name, node, body));
+            entries.push((Key { spot: key.spot, name: name.to_owned() }, node));
+        }
+        let (must, empty) = match body {
+            Body::Tool => (Some("content"), Value::List(Vec::new())),
+            Body::Resource { .. } => (Some("contents"), Value::List(Vec::new())),
+            Body::Prompt => (Some("messages"), Value::List(Vec::new())),
+            Body::Method => (None, Value::Null),
+        };
+        let has = |entries: &[(Key, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
+        if let Some(name) = must.filter(|name| !has(&entries, name)) {
+            entries.insert(0, made(at.node.spot, name, empty));
+        }
+        if let (Body::Tool, Some(outer), false) = (body, outer, has(&entries, "isError"))
+            && let Some(yes) = outer.flag("isError")
+        {
+            entries.push(made(at.node.spot, "isError", Value::Bool(yes)));
+        }
+        Node { spot: at.node.spot, value: Value::Map(entries) }
+    }
+
+    /// One part of a result as it is sent.
+    fn part(&mut self, name: &str, mut node: Node, body: &Body) -> Node {
+        let Value::List(elements) = &mut node.value else { return node };
+        for (index, element) in elements.iter_mut().enumerate() {
+            self.within_number(index, |reader| match (name, body) {
+                ("content", _) => reader.content(element),
+                ("contents", Body::Resource { uri, mime_type, .. }) => {
+                    resource_content(element);
+                    complete(element, uri, mime_type.as_ref());
+                }
+                ("messages", _) => reader.within("content", |reader| reader.message(element)),
+                _ => {}
+            });
+        }
+        node
+    }
+
+    /// An item of content as it is sent.
+    fn content(&mut self, node: &mut Node) {
+        let spot = node.spot;
+        let kind = node.get("type").and_then(Node::as_text).unwrap_or_default().to_owned();
+        let Value::Map(entries) = &mut node.value else { return };
+        let (place, needs): (&str, &[&str]) = match kind.as_str() {
+            "text" => ("text", &["text"]),
+            "image" | "audio" => ("data", &["data", "mimeType"]),
+            "resource" => ("resource", &["resource"]),
+            "resource_link" => ("text", &["uri", "name"]),
+            _ => ("text", &[]),
+        };
+        for (key, inner) in entries.iter_mut() {
+            match key.name.as_str() {
+                "$generate" => rise(key, inner, place),
+                "resource" => resource_content(inner),
+                _ => {}
+            }
+        }
+        for name in needs {
+            if !entries.iter().any(|(key, _)| key.name == *name) {
+                self.findings.warning(spot, format!("`{kind}` content has no `{name}`"));
+            }
+        }
+        if needs.is_empty() && !kind.is_empty() {
+            self.findings.warning(spot, format!("MCP has no content of type `{kind}`"));
+        }
+    }
+
+    fn message(&mut self, node: &mut Node) {
+        let Value::Map(entries) = &mut node.value else { return };
+        for (_, inner) in entries.iter_mut().filter(|(key, _)| key.name == "content") {
+            if inner.as_text().is_some() {
+                let text = inner.clone();
+                let kind = made(text.spot, "type", Value::Text("text".to_owned()));
+                let key = Key { spot: text.spot, name: "text".to_owned() };
+                *inner = Node { spot: text.spot, value: Value::Map(vec![kind, (key, text)]) };
+            }
+            self.content(inner);
+        }
+    }
+}
+
+/// `$generate` beside other keys stands for one of them.
+fn rise(key: &mut Key, node: &mut Node, place: &str) {
+    let inner = std::mem::replace(node, Node::new(Value::Null));
+    node.spot = inner.spot;
+    node.value = Value::Map(vec![(key.clone(), inner)]);
+    key.name = place.to_owned();
+}
+
+/// A part of a resource as it is sent.
+fn resource_content(node: &mut Node) {
+    let Value::Map(entries) = &mut node.value else { return };
+    for (key, inner) in entries.iter_mut().filter(|(key, _)| key.name == "$generate") {
+        rise(key, inner, "text");
+    }
+}
+
+/// A part of a resource with what goes without saying.
+fn complete(node: &mut Node, uri: &str, mime_type: Option<&Node>) {
+    let spot = node.spot;
+    let Value::Map(entries) = &mut node.value else { return };
+    let has = |entries: &[(Key, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
+    if let (Some(mime_type), false) = (mime_type, has(entries, "mimeType")) {
+        let key = Key { spot, name: "mimeType".to_owned() };
+        entries.insert(0, (key, mime_type.clone()));
+    }
+    if !has(entries, "uri") {
+        entries.insert(0, made(spot, "uri", Value::Text(uri.to_owned())));
+    }
+    if !has(entries, "text") && !has(entries, "blob") {
+        entries.push(made(spot, "text", Value::Text(String::new())));
+    }
+}
+
+/// The contents of a resource of which only the text is given.
+fn short(text: &Node) -> Node {
+    let spot = text.spot;
+    let key = Key { spot, name: "text".to_owned() };
+    let part = Node { spot, value: Value::Map(vec![(key, text.clone())]) };
+    Node { spot, value: Value::List(vec![part]) }
+}
+
+pub(super) fn made(spot: Spot, name: &str, value: Value) -> (Key, Node) {
+    (Key { spot, name: name.to_owned() }, Node { spot, value })
+}

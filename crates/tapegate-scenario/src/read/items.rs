@@ -1,0 +1,205 @@
+//! Tools, resources, resource templates and prompts.
+
+use std::rc::Rc;
+
+use super::body::Body;
+use super::response::{self, Tables};
+use super::{Fields, Reader, server};
+use crate::expect::Expectation;
+use crate::generate::Generator;
+use crate::model::{About, Item, ItemKind, Logging, Response, Scenario, State, UnknownMethods};
+use crate::node::{Node, Value};
+use crate::shape::{Table, language};
+
+/// What there is to know about a kind of item.
+pub(super) struct Kind {
+    pub(super) kind: ItemKind,
+    /// What people call one, with its article.
+    pub(super) word: &'static str,
+    /// The key of the lists of them.
+    pub(super) list: &'static str,
+    pub(super) remove: &'static str,
+    pub(super) replace: &'static str,
+    pub(super) add: &'static str,
+    item: &'static Table,
+    /// The key of the definition, its table, and what one is known by.
+    definition: (&'static str, &'static Table, &'static str),
+    tables: &'static Tables,
+}
+
+/// The kinds there are.
+pub(super) static KINDS: [Kind; 4] = [
+    Kind {
+        kind: ItemKind::Tool,
+        word: "a tool",
+        list: "tools",
+        remove: "remove_tools",
+        replace: "replace_tools",
+        add: "add_tools",
+        item: &language::TOOL_ITEM,
+        definition: ("tool", &language::TOOL, "name"),
+        tables: &response::TOOL,
+    },
+    Kind {
+        kind: ItemKind::Resource,
+        word: "a resource",
+        list: "resources",
+        remove: "remove_resources",
+        replace: "replace_resources",
+        add: "add_resources",
+        item: &language::RESOURCE_ITEM,
+        definition: ("resource", &language::RESOURCE, "uri"),
+        tables: &response::RESOURCE,
+    },
+    Kind {
+        kind: ItemKind::Template,
+        word: "a resource template",
+        list: "resource_templates",
+        remove: "remove_resource_templates",
+        replace: "replace_resource_templates",
+        add: "add_resource_templates",
+        item: &language::TEMPLATE_ITEM,
+        definition: ("template", &language::TEMPLATE, "uriTemplate"),
+        tables: &response::RESOURCE,
+    },
+    Kind {
+        kind: ItemKind::Prompt,
+        word: "a prompt",
+        list: "prompts",
+        remove: "remove_prompts",
+        replace: "replace_prompts",
+        add: "add_prompts",
+        item: &language::PROMPT_ITEM,
+        definition: ("prompt", &language::PROMPT, "name"),
+        tables: &response::PROMPT,
+    },
+];
+
+impl Kind {
+    /// The items of this kind in a state.
+    pub(super) fn of<'s>(&self, state: &'s mut State) -> &'s mut Vec<Rc<Item>> {
+        match self.kind {
+            ItemKind::Tool => &mut state.tools,
+            ItemKind::Resource => &mut state.resources,
+            ItemKind::Template => &mut state.templates,
+            ItemKind::Prompt => &mut state.prompts,
+        }
+    }
+
+    /// How many there may be.
+    pub(super) fn most(&self, limits: &crate::load::Limits) -> usize {
+        match self.kind {
+            ItemKind::Tool => limits.tools,
+            ItemKind::Resource | ItemKind::Template => limits.resources,
+            ItemKind::Prompt => limits.prompts,
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Reads one item; `None` if it has no name, which the tables have told.
+    pub(super) fn item(&mut self, kind: &Kind, node: &Node) -> Option<Rc<Item>> {
+        let at = Fields::new(node, kind.item);
+        let (key, table, known_by) = kind.definition;
+        let written = at.map(key, table)?;
+        let name = written.text(known_by).filter(|name| !name.is_empty())?.to_owned();
+        let definition = self.within(key, |reader| {
+            if kind.kind == ItemKind::Tool {
+                reader.check_input_schema(&written);
+            }
+            reader.generated(written.node.clone())
+        });
+        let body = match kind.kind {
+            ItemKind::Tool => Body::Tool,
+            ItemKind::Prompt => Body::Prompt,
+            ItemKind::Resource => Body::Resource {
+                uri: name.clone(),
+                mime_type: written.get("mimeType").cloned(),
+                fixed: true,
+            },
+            ItemKind::Template => Body::Resource {
+                uri: "${resource.uri}".to_owned(),
+                mime_type: written.get("mimeType").cloned(),
+                fixed: false,
+            },
+        };
+        let response = match at.get("response") {
+            Some(node) => {
+                self.within("response", |reader| reader.response(node, &body, kind.tables))
+            }
+            None => Response { branches: Vec::new(), otherwise: self.nothing(&body, node) },
+        };
+        let behavior = self.behavior(&at);
+        Some(Rc::new(Item { kind: kind.kind, name, definition, response, behavior }))
+    }
+
+    fn check_input_schema(&mut self, tool: &Fields<'_>) {
+        let Some(schema) = tool.get("inputSchema") else { return };
+        if schema.as_map().is_some() && schema.get("type").is_none() {
+            let words = "the schema has no `type`; MCP wants `type: object`";
+            self.within("inputSchema", |reader| reader.findings.warning(schema.spot, words));
+        }
+    }
+
+    /// A definition with what its generators make. It is listed again and again, so it is made once.
+    fn generated(&mut self, mut node: Node) -> Node {
+        match &mut node.value {
+            Value::Map(entries) => {
+                if let [(key, inner)] = &entries[..]
+                    && key.name == "$generate"
+                {
+                    let limits = self.limits.generator;
+                    let mut json = Vec::new();
+                    if let Some(generator) = Generator::read(inner, &limits, self.findings) {
+                        generator.write_json_string(&mut json);
+                    }
+                    let json = String::from_utf8(json).unwrap_or_default();
+                    node.value = Value::Raw(if json.is_empty() { "\"\"".to_owned() } else { json });
+                    return node;
+                }
+                for (_, inner) in entries.iter_mut() {
+                    let written = std::mem::replace(inner, Node::new(Value::Null));
+                    *inner = self.generated(written);
+                }
+            }
+            Value::List(elements) => {
+                for element in elements.iter_mut() {
+                    let written = std::mem::replace(element, Node::new(Value::Null));
+                    *element = self.generated(written);
+                }
+            }
+            _ => {}
+        }
+        node
+    }
+
+    /// Answers to methods by their names.
+    pub(super) fn methods(&mut self, at: &Fields<'_>) -> Vec<(String, Response)> {
+        let methods = at.get("methods").and_then(Node::as_map).unwrap_or_default();
+        self.within("methods", |reader| {
+            let read = |(key, node): &(crate::node::Key, Node)| {
+                let response = reader.within(&key.name, |reader| {
+                    reader.response(node, &Body::Method, &response::METHOD)
+                });
+                (key.name.clone(), response)
+            };
+            methods.iter().map(read).collect()
+        })
+    }
+
+    /// A tool without a scenario: a server is made up for it.
+    pub(super) fn tool_alone(&mut self, node: &Node) -> Scenario {
+        let tool = self.item(&KINDS[0], node);
+        let name = tool.as_ref().map_or("", |tool| tool.name.as_str());
+        Scenario {
+            about: About::default(),
+            server: server::named(name, Vec::new()),
+            baseline: State { tools: tool.into_iter().collect(), ..State::default() },
+            phases: Vec::new(),
+            unknown_methods: UnknownMethods::default(),
+            methods: Vec::new(),
+            logging: Logging::default(),
+            expect: Vec::<Expectation>::new(),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The baseline, and the phases with the state that each leads to.
+//!
+//! A phase changes the baseline and nothing else: what an earlier phase did is undone when it ends.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::items::{KINDS, Kind};
+use super::{Fields, Reader, capabilities};
+use crate::model::{Advance, Event, Item, ItemKind, OnTimeout, Phase, State};
+use crate::node::{Node, Spot};
+use crate::shape::{language, near};
+use crate::when::When;
+
+/// Items by what they are known by.
+type Names = HashSet<(ItemKind, String)>;
+
+impl Reader<'_> {
+    /// The baseline and the phases of a scenario of either form.
+    pub(super) fn states(&mut self, at: &Fields<'_>, server: Option<Node>) -> (State, Vec<Phase>) {
+        self.check_forms(at);
+        let (mut baseline, own) = match at.map("baseline", &language::BASELINE) {
+            Some(inner) => self.within("baseline", |reader| {
+                (reader.state(&inner), inner.get("capabilities").and_then(capabilities::read))
+            }),
+            None => (self.state(at), None),
+        };
+        baseline.capabilities = capabilities::overlaid(server, own);
+        if baseline.behavior.is_none() && at.get("baseline").is_some() {
+            baseline.behavior = self.behavior(at);
+        }
+        let list = at.list("phases");
+        let most = self.limits.phases;
+        if let (true, Some(node)) = (list.len() > most, at.get("phases")) {
+            let words = format!("there are {} phases; the limit is {most}", list.len());
+            self.within("phases", |reader| reader.findings.error(node.spot, words));
+        }
+        let mut earlier = Names::default();
+        let phases = self.within("phases", |reader| {
+            let read = |(index, node)| {
+                reader.within_number(index, |reader| reader.phase(node, &baseline, &mut earlier))
+            };
+            list.iter().take(most).enumerate().map(read).collect::<Vec<_>>()
+        });
+        self.check_order(list, &phases);
+        (baseline, phases)
+    }
+
+    fn check_forms(&mut self, at: &Fields<'_>) {
+        let phased = ["baseline", "phases"].into_iter().find(|name| at.get(name).is_some());
+        let Some(phased) = phased else { return };
+        for kind in &KINDS {
+            if let Some(node) = at.get(kind.list) {
+                let words = format!(
+                    "`{}` beside `{phased}` belongs under `baseline`, as a scenario with phases has it",
+                    kind.list
+                );
+                self.within(kind.list, |reader| reader.findings.error(node.spot, words));
+            }
+        }
+        if let (Some(phases), None) = (at.get("phases"), at.get("baseline"))
+            && !at.list("phases").is_empty()
+        {
+            let words = "there is no `baseline`, so phases begin with nothing";
+            self.within("phases", |reader| reader.findings.warning(phases.spot, words));
+        }
+    }
+
+    /// What stands in a list for each kind, and the behaviour beside it.
+    fn state(&mut self, at: &Fields<'_>) -> State {
+        let mut state = State::default();
+        for kind in &KINDS {
+            let mut known = HashSet::new();
+            let list = at.list(kind.list);
+            self.within(kind.list, |reader| {
+                for (index, node) in list.iter().enumerate() {
+                    reader.within_number(index, |reader| {
+                        let Some(item) = reader.item(kind, node) else { return };
+                        if !known.insert(item.name.clone()) {
+                            reader.twice(kind, &item.name, node.spot);
+                        }
+                        kind.of(&mut state).push(item);
+                    });
+                }
+                if let Some(node) = at.get(kind.list) {
+                    reader.check_count(kind, &mut state, node.spot);
+                }
+            });
+        }
+        state.behavior = self.behavior(at);
+        state
+    }
+
+    fn check_count(&mut self, kind: &Kind, state: &mut State, spot: Spot) {
+        let (count, most) = (kind.of(state).len(), kind.most(self.limits));
+        if count > most {
+            let words = format!("there are {count} of these; the limit is {most}");
+            self.findings.error(spot, words);
+        }
+    }
+
+    /// The name of an item comes twice. For tools that is an attack worth having.
+    fn twice(&mut self, kind: &Kind, name: &str, spot: Spot) {
+        if kind.kind == ItemKind::Tool {
+            let words =
+                format!("there is a tool `{name}` already; both are listed, the last is called");
+            self.findings.warning(spot, words);
+        } else {
+            self.findings.error(spot, format!("there is {} `{name}` already", kind.word));
+        }
+    }
+
+    fn phase(&mut self, node: &Node, baseline: &State, earlier: &mut Names) -> Phase {
+        let at = Fields::new(node, &language::PHASE);
+        let mut state = baseline.clone();
+        let mut named = Names::default();
+        for kind in &KINDS {
+            self.remove(kind, &at, &mut state, earlier);
+            self.replace(kind, &at, &mut state, earlier, &mut named);
+            self.add(kind, &at, &mut state, &mut named);
+            self.check_count(kind, &mut state, node.spot);
+        }
+        earlier.extend(named);
+        if let Some(over) = at.get("replace_capabilities").and_then(capabilities::read) {
+            let base = state.capabilities.take().unwrap_or_else(|| capabilities::inferred(&state));
+            state.capabilities = capabilities::overlaid(Some(base), Some(over));
+        }
+        if let Some(behavior) = self.behavior(&at) {
+            state.behavior = Some(behavior);
+        }
+        let on_enter = match at.get("on_enter") {
+            Some(actions) => self.within("on_enter", |reader| reader.actions(actions)),
+            None => Vec::new(),
+        };
+        let advance = at.map("advance", &language::ADVANCE);
+        let advance = advance.map(|at| self.within("advance", |reader| reader.advance(&at)));
+        let name = at.text("name").unwrap_or_default().to_owned();
+        Phase { name, state, on_enter, advance }
+    }
+
+    fn remove(&mut self, kind: &Kind, at: &Fields<'_>, state: &mut State, earlier: &Names) {
+        for (index, node) in at.list(kind.remove).iter().enumerate() {
+            let Some(name) = node.as_text() else { continue };
+            let items = kind.of(state);
+            let before = items.len();
+            items.retain(|item| item.name != name);
+            if items.len() == before {
+                self.within(kind.remove, |reader| {
+                    reader.within_number(index, |reader| {
+                        reader.unknown(kind, name, node.spot, state, earlier, true);
+                    });
+                });
+            }
+        }
+    }
+
+    fn replace(
+        &mut self,
+        kind: &Kind,
+        at: &Fields<'_>,
+        state: &mut State,
+        earlier: &Names,
+        named: &mut Names,
+    ) {
+        let entries = at.get(kind.replace).and_then(Node::as_map).unwrap_or_default();
+        for (key, node) in entries {
+            self.within(kind.replace, |reader| {
+                reader.within(&key.name, |reader| {
+                    let item = reader.item(kind, node);
+                    let place = last(kind.of(state), &key.name);
+                    if place.is_none() {
+                        reader.unknown(kind, &key.name, key.spot, state, earlier, false);
+                    }
+                    let Some(item) = item else { return };
+                    named.insert((kind.kind, item.name.clone()));
+                    match place {
+                        Some(place) => kind.of(state)[place] = item,
+                        None => kind.of(state).push(item),
+                    }
+                });
+            });
+        }
+    }
+
+    fn add(&mut self, kind: &Kind, at: &Fields<'_>, state: &mut State, named: &mut Names) {
+        for (index, node) in at.list(kind.add).iter().enumerate() {
+            self.within(kind.add, |reader| {
+                reader.within_number(index, |reader| {
+                    let Some(item) = reader.item(kind, node) else { return };
+                    named.insert((kind.kind, item.name.clone()));
+                    match last(kind.of(state), &item.name) {
+                        Some(place) => {
+                            let words = format!(
+                                "there is {} `{}` already; this one takes its place",
+                                kind.word, item.name
+                            );
+                            reader.findings.warning(node.spot, words);
+                            kind.of(state)[place] = item;
+                        }
+                        None => kind.of(state).push(item),
+                    }
+                });
+            });
+        }
+    }
+
+    /// A phase changes what is not there. If an earlier phase had it, that is no mistake to stop for.
+    fn unknown(
+        &mut self,
+        kind: &Kind,
+        name: &str,
+        spot: Spot,
+        state: &mut State,
+        earlier: &Names,
+        removed: bool,
+    ) {
+        if earlier.contains(&(kind.kind, name.to_owned())) {
+            if removed {
+                let words = format!(
+                    "only an earlier phase has {} `{name}`, and that is over by then",
+                    kind.word
+                );
+                self.findings.warning(spot, words);
+            }
+            return;
+        }
+        let known = kind.of(state).iter().map(|item| item.name.as_str());
+        let hint =
+            near(name, known).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        self.findings
+            .error(spot, format!("the baseline has no {} `{name}`{hint}", bare(kind.word)));
+    }
+
+    fn advance(&mut self, at: &Fields<'_>) -> Advance {
+        let spot = at.node.spot;
+        let on = at.text("on").and_then(|text| Event::parse(text).ok());
+        if at.get("on").is_none() {
+            if at.get("after").is_none() {
+                self.findings.error(spot, "`on` or `after` must say when the phase is over");
+            }
+            for name in ["timeout", "on_timeout", "count", "match"] {
+                if let Some(node) = at.get(name) {
+                    let words = format!("`{name}` has no meaning without `on`");
+                    self.within(name, |reader| reader.findings.error(node.spot, words));
+                }
+            }
+        } else if let (Some(node), None) = (at.get("on_timeout"), at.get("timeout")) {
+            let words = "`on_timeout` has no meaning without `timeout`";
+            self.within("on_timeout", |reader| reader.findings.warning(node.spot, words));
+        }
+        let matching = at
+            .get("match")
+            .map(|node| self.within("match", |reader| When::read(node, reader.findings)));
+        Advance {
+            on,
+            count: at.whole("count").unwrap_or(1),
+            matching,
+            after_ns: at.duration_ns("after"),
+            timeout_ns: at.duration_ns("timeout"),
+            on_timeout: match at.text("on_timeout") {
+                Some("abort") => OnTimeout::Abort,
+                _ => OnTimeout::Advance,
+            },
+        }
+    }
+
+    /// What only the phases together tell.
+    fn check_order(&mut self, list: &[Node], phases: &[Phase]) {
+        let mut names = HashSet::new();
+        for (index, (node, phase)) in list.iter().zip(phases).enumerate() {
+            let step = format!("phases[{index}]");
+            let is_last = index + 1 == phases.len();
+            self.within(&step, |reader| {
+                if !phase.name.is_empty() && !names.insert(phase.name.as_str()) {
+                    let spot = node.get("name").map_or(node.spot, |name| name.spot);
+                    let words = format!("there is a phase `{}` already", phase.name);
+                    reader.within("name", |reader| reader.findings.error(spot, words));
+                }
+                if !is_last && node.get("advance").is_none() {
+                    let words = format!(
+                        "the phases after `{}` are never reached, because it has no `advance`",
+                        phase.name
+                    );
+                    reader.findings.warning(node.spot, words);
+                }
+                if let (true, Some(advance)) = (is_last, node.get("advance")) {
+                    let words = if has_changes(&list[0]) {
+                        "`advance` leads out of a phase: what the first phase changes holds from \
+                         the start, and when this one is over only the baseline is left"
+                    } else {
+                        "`advance` leads out of a phase: when the last one is over, only the \
+                         baseline is left"
+                    };
+                    reader.within("advance", |r| r.findings.warning(advance.spot, words));
+                }
+            });
+        }
+    }
+}
+
+/// Whether a phase changes anything.
+fn has_changes(phase: &Node) -> bool {
+    let entries = phase.as_map().unwrap_or_default();
+    entries.iter().any(|(key, _)| {
+        ["remove_", "replace_", "add_"].iter().any(|start| key.name.starts_with(start))
+    })
+}
+
+/// Where the item stands that goes by a name; of several, the last.
+fn last(items: &[Rc<Item>], name: &str) -> Option<usize> {
+    items.iter().rposition(|item| item.name == name)
+}
+
+/// A word without its article.
+fn bare(word: &str) -> &str {
+    word.split_once(' ').map_or(word, |(_, word)| word)
+}

@@ -1,0 +1,275 @@
+//! What using an item gives: branches, sequences, handlers and plain answers.
+
+use std::rc::Rc;
+
+use super::body::{Body, made};
+use super::{Fields, Reader};
+use crate::form::{Form, Interpolate};
+use crate::model::{
+    Answer, Branch, Exhausted, Handler, HandlerKind, Outcome, Reply, Response, Sequence,
+};
+use crate::node::{Node, Value};
+use crate::shape::{Table, language};
+use crate::when::When;
+
+/// The tables of the answers of one kind of item.
+pub(super) struct Tables {
+    response: &'static Table,
+    entry: &'static Table,
+    branch: &'static Table,
+    default: &'static Table,
+}
+
+pub(super) static TOOL: Tables = Tables {
+    response: &language::TOOL_RESPONSE,
+    entry: &language::TOOL_ANSWER,
+    branch: &language::TOOL_BRANCH,
+    default: &language::TOOL_DEFAULT,
+};
+pub(super) static RESOURCE: Tables = Tables {
+    response: &language::RESOURCE_RESPONSE,
+    entry: &language::RESOURCE_ANSWER,
+    branch: &language::RESOURCE_BRANCH,
+    default: &language::RESOURCE_DEFAULT,
+};
+pub(super) static PROMPT: Tables = Tables {
+    response: &language::PROMPT_RESPONSE,
+    entry: &language::PROMPT_ANSWER,
+    branch: &language::PROMPT_BRANCH,
+    default: &language::PROMPT_DEFAULT,
+};
+pub(super) static METHOD: Tables = Tables {
+    response: &language::METHOD_RESPONSE,
+    entry: &language::METHOD_ANSWER,
+    branch: &language::METHOD_BRANCH,
+    default: &language::METHOD_DEFAULT,
+};
+
+const MS_NS: u64 = 1_000_000;
+const HANDLER_TIMEOUT_MS: u64 = 30_000;
+
+impl Reader<'_> {
+    /// Reads what using an item gives.
+    pub(super) fn response(&mut self, node: &Node, body: &Body, tables: &Tables) -> Response {
+        let at = Fields::new(node, tables.response);
+        let branches =
+            self.within("match", |reader| reader.branches(at.list("match"), &at, body, tables));
+        let answer = self.answer(&at, None, body, tables);
+        let is_map = node.as_map().is_some();
+        let otherwise = match answer {
+            Some(answer) => answer,
+            None if !branches.is_empty() || at.get("match").is_some() => Answer::Empty,
+            None if matches!(body, Body::Resource { .. }) => self.nothing(body, node),
+            None => {
+                if is_map {
+                    self.findings.error(node.spot, "there is no answer in this response");
+                }
+                Answer::Empty
+            }
+        };
+        Response { branches, otherwise }
+    }
+
+    /// What a resource gives of which nobody has said what it gives: an empty text.
+    pub(super) fn nothing(&mut self, body: &Body, written: &Node) -> Answer {
+        let part = Node { spot: written.spot, value: Value::Map(Vec::new()) };
+        let contents = made(written.spot, "contents", Value::List(vec![part]));
+        let node = Node { spot: written.spot, value: Value::Map(vec![contents]) };
+        let at = Fields::new(&node, &language::RESOURCE_ANSWER);
+        Answer::Reply(self.reply(&at, None, body))
+    }
+
+    fn branches(
+        &mut self,
+        list: &[Node],
+        outer: &Fields<'_>,
+        body: &Body,
+        tables: &Tables,
+    ) -> Vec<Branch> {
+        let mut branches = Vec::new();
+        let mut closed = false;
+        for (index, node) in list.iter().enumerate().filter(|(_, node)| node.as_map().is_some()) {
+            self.within_number(index, |reader| {
+                if closed {
+                    let words = "this is never reached, because the default stands before it";
+                    reader.findings.warning(node.spot, words);
+                }
+                let branch = reader.branch(node, outer, body, tables);
+                closed |= branch.when.is_none();
+                branches.push(branch);
+            });
+        }
+        branches
+    }
+
+    fn branch(&mut self, node: &Node, outer: &Fields<'_>, body: &Body, tables: &Tables) -> Branch {
+        let at = Fields::new(node, tables.branch);
+        let when = at.get("when");
+        let default = at.get("default");
+        let (when, answer) = match (when, default) {
+            (Some(when), None) => {
+                let when = self.within("when", |reader| When::read(when, reader.findings));
+                (Some(when), self.answer(&at, Some(outer), body, tables))
+            }
+            (None, Some(Node { value: Value::Bool(true), .. })) => {
+                (None, self.answer(&at, Some(outer), body, tables))
+            }
+            (None, Some(default)) => {
+                let inner = Fields::new(default, tables.default);
+                let answer = self
+                    .within("default", |reader| reader.answer(&inner, Some(outer), body, tables));
+                (None, answer)
+            }
+            _ => {
+                let words = "a branch has either `when` or `default`";
+                self.findings.error(node.spot, words);
+                (None, Some(Answer::Empty))
+            }
+        };
+        if answer.is_none() {
+            self.findings.error(node.spot, "there is no answer in this branch");
+        }
+        Branch { when, answer: answer.unwrap_or_default() }
+    }
+
+    /// Where an answer comes from; `None` if it is not said.
+    fn answer(
+        &mut self,
+        at: &Fields<'_>,
+        outer: Option<&Fields<'_>>,
+        body: &Body,
+        tables: &Tables,
+    ) -> Option<Answer> {
+        let plain = at.node.as_map()?.iter().find(|(key, _)| is_answer(at, body, &key.name));
+        let (handler, sequence) = (at.get("handler"), at.get("sequence"));
+        if let (Some(_), Some(node)) | (Some(node), None) = (sequence, handler)
+            && let (Some((key, _)), true) = (plain, handler.is_some() || sequence.is_some())
+            && !["isError", "is_error", "before"].contains(&key.name.as_str())
+        {
+            let by = if handler.is_some() { "handler" } else { "sequence" };
+            let words = format!("`{}` is never given, because there is a `{by}`", key.name);
+            self.findings.warning(key.spot.max(node.spot).min(key.spot), words);
+        }
+        if let Some(handler) = handler {
+            return Some(self.within("handler", |reader| reader.handler(handler)));
+        }
+        if let Some(sequence) = sequence {
+            return Some(self.sequence(sequence, at, body, tables));
+        }
+        plain.map(|_| Answer::Reply(self.reply(at, outer, body)))
+    }
+
+    fn sequence(&mut self, node: &Node, at: &Fields<'_>, body: &Body, tables: &Tables) -> Answer {
+        let exhausted = match at.text("on_exhausted") {
+            Some("cycle") => Exhausted::Cycle,
+            Some("error") => Exhausted::Error,
+            _ => Exhausted::Last,
+        };
+        let list = node.as_list().unwrap_or_default();
+        if node.as_list().is_some_and(<[Node]>::is_empty) {
+            self.within("sequence", |reader| {
+                reader.findings.error(node.spot, "a sequence has at least one answer");
+            });
+        }
+        let mut replies = Vec::with_capacity(list.len());
+        self.within("sequence", |reader| {
+            for (index, node) in list.iter().enumerate() {
+                let entry = Fields::new(node, tables.entry);
+                reader.within_number(index, |reader| {
+                    replies.push(reader.reply(&entry, Some(at), body));
+                });
+            }
+        });
+        if replies.is_empty() {
+            return Answer::Empty;
+        }
+        let number = self.sequences;
+        self.sequences += 1;
+        Answer::Sequence(Sequence { number, replies, exhausted })
+    }
+
+    /// One answer. What `outer` says of all answers holds where this one is silent.
+    fn reply(&mut self, at: &Fields<'_>, outer: Option<&Fields<'_>>, body: &Body) -> Reply {
+        let own = at.get("before").map(|node| (node, at));
+        let before = own.or_else(|| {
+            // A branch is not part of the answer around it, an element of a sequence is.
+            outer.filter(|outer| outer.get("sequence").is_some())?.get("before").map(|n| (n, at))
+        });
+        let before = match before {
+            Some((node, _)) => self.within("before", |reader| reader.actions(node)),
+            None => Vec::new(),
+        };
+        let outcome = if at.flag("silent") == Some(true) {
+            Outcome::Silence
+        } else if let Some(error) = at.get("error") {
+            Outcome::Error(self.within("error", |reader| reader.form(error, error)))
+        } else if let Some(result) = at.get("result") {
+            Outcome::Result(self.within("result", |reader| reader.form(result, result)))
+        } else {
+            let result = self.result(at, outer, body);
+            Outcome::Result(self.result_form(&result, at.node, body))
+        };
+        Reply { before, outcome }
+    }
+
+    fn result_form(&mut self, result: &Node, written: &Node, body: &Body) -> Form {
+        let is_late = matches!(body, Body::Resource { fixed: false, .. });
+        if is_late && self.interpolate(written) == Interpolate::None {
+            // The URI is only known when something is read. The rest must stay what it is.
+            let escaped = escaped(result);
+            let limits = self.limits.generator;
+            let mut generate = |node: &Node, findings: &mut crate::finding::Findings| {
+                crate::generate::Generator::read(node, &limits, findings).map(Rc::new)
+            };
+            return Form::read_with(&escaped, Interpolate::All, &mut generate, self.findings);
+        }
+        self.form(result, written)
+    }
+
+    fn handler(&mut self, node: &Node) -> Answer {
+        let at = Fields::new(node, &language::HANDLER);
+        let timeout_ns = at.whole("timeout_ms").unwrap_or(HANDLER_TIMEOUT_MS).saturating_mul(MS_NS);
+        let pairs = |name: &str| {
+            let entries = at.get(name).and_then(Node::as_map).unwrap_or_default();
+            let pair = |(key, node): &(crate::node::Key, Node)| {
+                Some((key.name.clone(), node.as_text()?.to_owned()))
+            };
+            entries.iter().filter_map(pair).collect::<Vec<_>>()
+        };
+        let (kind, needed) = if at.text("type") == Some("command") {
+            let argv = at.list("cmd").iter().filter_map(Node::as_text).map(str::to_owned).collect();
+            let folder = at.text("working_dir").map(str::to_owned);
+            (HandlerKind::Command { argv, env: pairs("env"), folder }, "cmd")
+        } else {
+            let url = at.text("url").unwrap_or_default().to_owned();
+            (HandlerKind::Http { url, headers: pairs("headers") }, "url")
+        };
+        let given = at.get(needed).is_some_and(|node| node.as_list().is_none_or(|l| !l.is_empty()));
+        if node.as_map().is_some() && at.get("type").is_some() && !given {
+            self.findings.error(node.spot, format!("`{needed}` is missing"));
+        }
+        Answer::Handler(Rc::new(Handler { kind, timeout_ns }))
+    }
+}
+
+/// Whether a key says what is answered.
+fn is_answer(at: &Fields<'_>, body: &Body, name: &str) -> bool {
+    at.table.entry(name).is_some_and(|entry| {
+        body.keys().contains(&entry.name)
+            || ["error", "result", "silent", "before"].contains(&entry.name)
+    })
+}
+
+/// A tree whose texts stay what they are when variables are put in; the first `uri` has one.
+fn escaped(node: &Node) -> Node {
+    let value = match &node.value {
+        Value::Text(text) if text == "${resource.uri}" => Value::Text(text.clone()),
+        Value::Text(text) => Value::Text(text.replace("${", "$${")),
+        Value::List(elements) => Value::List(elements.iter().map(escaped).collect()),
+        Value::Map(entries) => {
+            Value::Map(entries.iter().map(|(key, node)| (key.clone(), escaped(node))).collect())
+        }
+        other => other.clone(),
+    };
+    Node { spot: node.spot, value }
+}

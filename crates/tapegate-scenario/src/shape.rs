@@ -1,0 +1,131 @@
+//! The tables of the language, and what they are good for.
+//!
+//! [`language`] is the one truth about which keys there are and what they take: a scenario is
+//! checked against it, the JSON Schema is written from it, and so is the reference.
+
+mod check;
+/// The tables.
+pub mod language;
+mod near;
+/// The tables as JSON Schema.
+pub mod schema;
+mod strict;
+
+pub use check::check;
+pub use near::near;
+pub use strict::beyond_001;
+
+/// What may stand somewhere.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// Anything.
+    Any,
+    /// Any map.
+    Object,
+    /// Text.
+    Text,
+    /// Text that is not empty.
+    Name,
+    /// Yes or no.
+    Bool,
+    /// A whole number between these two.
+    Whole(u64, u64),
+    /// A number.
+    Number,
+    /// A time: `250ms`, `5s`, `2m`, `1h`.
+    Duration,
+    /// An amount of bytes: a number, or `64kb`, `10mb`.
+    Bytes,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Something a client does: `tools/call:NAME`.
+    Event,
+    /// A list of these.
+    List(&'static Shape),
+    /// A map from any key to these.
+    MapOf(&'static Shape),
+    /// A map with these keys.
+    Table(&'static Table),
+    /// One of these, told apart by what kind of node it is.
+    Either(&'static [Shape]),
+    /// The same, but whoever reads it also checks it.
+    Elsewhere(&'static Shape),
+}
+
+/// A map with keys that mean something.
+#[derive(Debug)]
+pub struct Table {
+    /// What it goes by in the schema.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Its keys, in groups that tables may share.
+    pub groups: &'static [&'static [Entry]],
+    /// What becomes of other keys.
+    pub rest: Rest,
+}
+
+/// What becomes of keys that a table does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// They are errors.
+    Refuse,
+    /// They are sent as they are.
+    Pass,
+}
+
+/// A key and what it takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// The key.
+    pub name: &'static str,
+    /// How else it may be spelled.
+    pub aliases: &'static [&'static str],
+    /// What it takes.
+    pub shape: Shape,
+    /// Whether it must be there.
+    pub required: bool,
+    /// Whether it is ours, and not of TJ-SPEC-001.
+    pub ours: bool,
+    /// What it means.
+    pub about: &'static str,
+}
+
+impl Entry {
+    /// A key that may be left out.
+    pub const fn new(name: &'static str, shape: Shape, about: &'static str) -> Self {
+        Self { name, aliases: &[], shape, required: false, ours: false, about }
+    }
+
+    /// The same, but it must be there.
+    pub const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// The same, but ours.
+    pub const fn ours(self) -> Self {
+        Self { ours: true, ..self }
+    }
+
+    /// The same, with other spellings.
+    pub const fn or(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// Whether it is spelled so.
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+impl Table {
+    /// Its keys.
+    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+        self.groups.iter().flat_map(|group| group.iter())
+    }
+
+    /// The key that is spelled so.
+    pub fn entry(&self, name: &str) -> Option<&'static Entry> {
+        self.entries().find(|entry| entry.is(name))
+    }
+}

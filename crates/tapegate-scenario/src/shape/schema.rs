@@ -1,0 +1,1 @@
+//! The tables as JSON Schema, for editors and other programs.

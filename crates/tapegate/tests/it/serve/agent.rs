@@ -1,0 +1,225 @@
+//! A scripted agent in front of `tapegate serve` on stdio.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::GUARD;
+
+/// An agent and the server it has started. Both are gone when it is dropped.
+pub(super) struct Agent {
+    server: Child,
+    input: Option<ChildStdin>,
+    heard: Receiver<Heard>,
+    errors: Option<thread::JoinHandle<String>>,
+    /// What has come and was not waited for.
+    waiting: VecDeque<Value>,
+    id: u64,
+    /// The id of the call that was fired last.
+    fired: u64,
+}
+
+enum Heard {
+    Bytes,
+    Line(Value),
+}
+
+/// What became of a server.
+pub(super) struct Gone {
+    pub(super) code: Option<i32>,
+    pub(super) stderr: String,
+}
+
+impl Agent {
+    /// Starts the server and shakes hands with it.
+    pub(super) fn start(mut command: Command) -> Self {
+        let mut agent = Self::connect(&mut command);
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {
+            "sampling": {}, "elicitation": {}, "roots": {}},
+            "clientInfo": {"name": "agent", "version": "1"}});
+        let answer = agent.ask("initialize", params);
+        assert!(answer["result"]["serverInfo"]["name"].is_string(), "{answer}");
+        agent.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        agent
+    }
+
+    /// Starts the server.
+    pub(super) fn connect(command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = command.spawn().unwrap();
+        let (said, heard) = mpsc::channel();
+        let output = server.stdout.take().unwrap();
+        thread::spawn(move || listen(BufReader::new(output), &said));
+        let mut errors = server.stderr.take().unwrap();
+        let errors = thread::spawn(move || {
+            let mut text = Vec::new();
+            std::io::Read::read_to_end(&mut errors, &mut text).ok();
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let input = server.stdin.take();
+        let (waiting, errors) = (VecDeque::new(), Some(errors));
+        Self { server, input, heard, errors, waiting, id: 0, fired: 0 }
+    }
+
+    /// Plays one step of a script.
+    pub(super) fn step(&mut self, step: &str) {
+        let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
+        if let Some(times) = word.strip_suffix('x').and_then(|times| times.parse::<u32>().ok()) {
+            return (0..times).for_each(|_| self.step(rest));
+        }
+        let (name, json) = rest.split_once(' ').unwrap_or((rest, "{}"));
+        let arguments = || serde_json::from_str::<Value>(json).unwrap();
+        match word {
+            "list" => drop(self.ask("tools/list", json!({}))),
+            "ping" => drop(self.ask("ping", json!({}))),
+            "read" => drop(self.ask("resources/read", json!({"uri": name}))),
+            "prompt" => {
+                drop(self.ask("prompts/get", json!({"name": name, "arguments": arguments()})));
+            }
+            "call" => drop(self.call(name, &arguments())),
+            "fire" => {
+                let params = json!({"name": name, "arguments": arguments()});
+                self.fired = self.request("tools/call", &params);
+            }
+            "done" => drop(self.answer_to(self.fired)),
+            "cancel" => {
+                let params = json!({"requestId": self.fired, "reason": "took too long"});
+                self.notify("notifications/cancelled", &params);
+            }
+            "await" => drop(self.message(name)),
+            "answer" => {
+                let id = self.message(name)["id"].clone();
+                self.say(&json!({"jsonrpc": "2.0", "id": id, "result": arguments()}));
+            }
+            "refuse" => {
+                let id = self.message(name)["id"].clone();
+                let error = json!({"code": -1, "message": "the user said no"});
+                self.say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
+            "reply" => {
+                let id: Value = serde_json::from_str(name).unwrap();
+                self.say(&json!({"jsonrpc": "2.0", "id": id, "result": arguments()}));
+            }
+            "trickle" => self.trickle(),
+            "kill" => self.kill(),
+            _ => panic!("no step {step}"),
+        }
+    }
+
+    /// Calls a tool and returns the whole answer.
+    pub(super) fn call(&mut self, name: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", json!({"name": name, "arguments": arguments}))
+    }
+
+    /// Asks and returns the whole answer.
+    pub(super) fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, &params);
+        self.answer_to(id)
+    }
+
+    /// Waits for a message of the server with this method.
+    pub(super) fn message(&mut self, method: &str) -> Value {
+        self.until(method, |message| message["method"] == method)
+    }
+
+    pub(super) fn notify(&mut self, method: &str, params: &Value) {
+        self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> u64 {
+        self.id += 1;
+        let id = self.id;
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    fn answer_to(&mut self, id: u64) -> Value {
+        self.until(&format!("an answer to {id}"), |message| {
+            message["id"] == id && message.get("method").is_none()
+        })
+    }
+
+    fn say(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.input.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+    }
+
+    fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.waiting.iter().position(&wanted) {
+            return self.waiting.remove(at).unwrap();
+        }
+        let deadline = Instant::now() + GUARD;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.heard.recv_timeout(left) {
+                Ok(Heard::Line(message)) if wanted(&message) => return message,
+                Ok(Heard::Line(message)) => self.waiting.push_back(message),
+                Ok(Heard::Bytes) => {}
+                Err(_) => panic!("waited for {what}, got {:.2000?}", self.waiting),
+            }
+        }
+    }
+
+    /// Waits until more bytes come, whatever they are.
+    fn trickle(&mut self) {
+        match self.heard.recv_timeout(GUARD).expect("more bytes") {
+            Heard::Bytes => {}
+            Heard::Line(message) => self.waiting.push_back(message),
+        }
+    }
+
+    /// Ends the server by a signal.
+    pub(super) fn kill(&mut self) {
+        kill_process(Pid::from_child(&self.server), Signal::TERM).unwrap();
+    }
+
+    /// Leaves, and waits until the server has gone too.
+    pub(super) fn leave(mut self) -> Gone {
+        self.input = None;
+        let deadline = Instant::now() + GUARD;
+        while self.server.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "the server does not end");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let code = self.server.wait().unwrap().code();
+        let stderr = self.errors.take().unwrap().join().unwrap();
+        Gone { code, stderr }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.server.kill().ok();
+        self.server.wait().ok();
+    }
+}
+
+/// Reads what comes. A line that is no message a common parser takes is only bytes.
+fn listen(mut output: impl BufRead, said: &mpsc::Sender<Heard>) {
+    let mut line = Vec::new();
+    loop {
+        let Ok(piece) = output.fill_buf() else { return };
+        if piece.is_empty() {
+            return;
+        }
+        let (length, ends) = match piece.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (piece.len(), false),
+        };
+        line.extend_from_slice(&piece[..length]);
+        output.consume(length);
+        said.send(Heard::Bytes).ok();
+        if ends {
+            if let Ok(message) = serde_json::from_slice(&line) {
+                said.send(Heard::Line(message)).ok();
+            }
+            line.clear();
+        }
+    }
+}
