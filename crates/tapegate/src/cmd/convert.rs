@@ -1,6 +1,7 @@
 //! `tapegate convert`
 
 mod assets;
+mod readback;
 mod scenario;
 mod tape;
 

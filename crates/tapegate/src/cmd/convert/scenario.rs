@@ -10,15 +10,18 @@ use tapegate_core::tape::{Reader, Sink};
 use tapegate_policy::redact::mask_upstream;
 use tapegate_scenario::convert::{Assets, Converted, Options, Style, Summary};
 use tapegate_scenario::emit;
+use tapegate_scenario::load::Limits;
 use tapegate_store::replacement::Replacement;
 
 use super::assets::Folder;
 use super::tape::{self, refused};
-use super::{Args, Format, StyleWord};
+use super::{Args, Format, StyleWord, readback};
 use crate::exit::{Exit, Failure};
 use crate::views::json::Writer;
 use crate::{loading, talk};
 
+/// Texts that are shorter stay where they are, however large the scenario is.
+const INLINE_BYTES_MIN: usize = 256;
 /// Where editors find the schema of scenarios.
 const SCHEMA: &str = "scenario.schema.json";
 
@@ -28,12 +31,9 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
         true => None,
         false => Some(Replacement::create(&args.output, args.force).map_err(refused)?),
     };
-    let mut folder = Folder::beside(&args.output);
     let (index, mut bodies) = open(args)?;
-    let assets: &mut dyn Assets = &mut folder;
-    let converted = make(args, &index, &mut *bodies, assets)?;
-    let text = written(args, &converted);
-    check(args, &converted, &text)?;
+    let (converted, text, folder) = fitting(args, &index, &mut *bodies)?;
+    readback::check(&args.output, &converted.document, &text, args.strict_001)?;
     match document {
         None => out.write_all(text.as_bytes())?,
         Some(mut document) => {
@@ -44,6 +44,31 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
     folder.keep();
     tell(args, &converted.summary, text.len(), out)?;
     Ok(Exit::Ok)
+}
+
+/// A scenario that is small enough to be read: more goes into files until it is, if that helps.
+fn fitting(
+    args: &Args,
+    index: &Index,
+    bodies: &mut dyn Bodies,
+) -> anyhow::Result<(Converted, String, Folder)> {
+    let config_bytes = Limits::default().config_bytes;
+    let mut inline_bytes = if args.to_stdout() { usize::MAX } else { args.max_inline_bytes };
+    loop {
+        let mut folder = Folder::beside(&args.output);
+        let mut converted = make(args, index, bodies, (&mut folder, inline_bytes))?;
+        let text = written(args, &converted);
+        let too_large = text.len() > config_bytes;
+        if !too_large || args.to_stdout() || inline_bytes <= INLINE_BYTES_MIN {
+            if too_large {
+                let (bytes, most) = (text.len(), config_bytes);
+                let words = format!("the scenario has {bytes} bytes; {most} are read by default");
+                converted.summary.warnings.push(words);
+            }
+            return Ok((converted, text, folder));
+        }
+        inline_bytes = (inline_bytes / 8).max(INLINE_BYTES_MIN);
+    }
 }
 
 /// The tape, with its bodies.
@@ -91,7 +116,7 @@ fn make(
     args: &Args,
     index: &Index,
     bodies: &mut dyn Bodies,
-    assets: &mut dyn Assets,
+    (assets, inline_bytes_max): (&mut dyn Assets, usize),
 ) -> anyhow::Result<Converted> {
     let tape = name_of(&args.recording);
     let options = Options {
@@ -106,7 +131,7 @@ fn make(
         tape: &tape,
         name: args.name.as_deref(),
         schema: Some(SCHEMA),
-        inline_bytes_max: if args.to_stdout() { usize::MAX } else { args.max_inline_bytes },
+        inline_bytes_max,
         mask: &mask_upstream,
     };
     let convert = tapegate_scenario::convert::convert(index, bodies, assets, &options);
@@ -174,7 +199,8 @@ fn words(args: &Args, summary: &Summary) -> String {
         let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
         if parts.is_empty() { none.to_owned() } else { parts.join(", ") }
     };
-    let mut text = format!("{name}: {} from {}\n", join(&parts, "nothing"), join(&uses, "no calls"));
+    let mut text =
+        format!("{name}: {} from {}\n", join(&parts, "nothing"), join(&uses, "no calls"));
     if let Some(after) = summary.attack_after {
         text += &format!("  calls 1 to {after} are benign; edit the phase `attack`\n");
     }
@@ -209,9 +235,4 @@ fn json(args: &Args, summary: &Summary, bytes: usize) -> Vec<u8> {
         it.number("left_out", summary.left_out);
         it.texts("warnings", &summary.warnings);
     })
-}
-
-/// Reads the text back: it must say what was meant, and be a scenario.
-fn check(_args: &Args, _converted: &Converted, _text: &str) -> anyhow::Result<()> {
-    Ok(())
 }

@@ -125,8 +125,8 @@ fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Re
             Failure::new(Exit::Invalid, format!("`{name}` is damaged: line {}: {fault}", line.line))
         })?;
     }
-    if source.is_cut_off() {
-        talk::warn(&format!("{name}: the compressed tape was cut off"));
+    for finding in source.findings() {
+        talk::warn(&format!("{name}: {}", finding.words));
     }
     let (done, asides) = translator.finish(&mut tape);
     beside.commit()?;
