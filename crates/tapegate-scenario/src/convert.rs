@@ -203,3 +203,6 @@ fn head(index: &Index, options: &Options<'_>, gathered: &Gathered) -> Vec<String
     }
     head
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,8 +60,10 @@ impl Work<'_, '_> {
             }
         }
         let Some((mut last, times)) = last else { return Ok(Vec::new()) };
-        if times > 1 {
-            last.comments.push(format!("and the same for the next {}", times - 1));
+        match times {
+            1 => {}
+            2 => last.comments.push("and the same once more".to_owned()),
+            _ => last.comments.push(format!("and the same {} times more", times - 1)),
         }
         if replies.is_empty() {
             if let Some(first) = last.entries.first_mut() {
