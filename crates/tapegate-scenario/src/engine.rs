@@ -48,18 +48,23 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// How often requests look whether another client's phase has changed that they wait for.
 const POLL_NS: u64 = 5_000_000;
 
+/// Finds a variable of the environment.
+pub type Env = Rc<dyn Fn(&str) -> Option<String>>;
+/// Is told what happens, when and to whom.
+pub type Watch = Rc<dyn Fn(At, Seat, Note<'_>)>;
+
 /// What a scenario is run with.
 pub struct Setup {
     /// What chance goes by.
     pub seed: u64,
     /// Variables of the environment.
-    pub env: Rc<dyn Fn(&str) -> Option<String>>,
+    pub env: Env,
     /// How all answers travel, whatever the scenario says.
     pub delivery: Option<Delivery>,
     /// Whether programs and other servers may be asked for answers.
     pub handlers: bool,
     /// Is told what happens.
-    pub watch: Rc<dyn Fn(At, Seat, Note<'_>)>,
+    pub watch: Watch,
 }
 
 impl Default for Setup {
