@@ -13,6 +13,8 @@ mod keys;
 mod line;
 mod outline;
 mod reader;
+mod session;
+mod translate;
 mod write;
 
 use std::borrow::Cow;
@@ -25,6 +27,8 @@ pub use base64::{decode as base64_decode, encode as base64_encode};
 pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp, Version};
 pub use outline::{Finding, Outline, Severity};
 pub use reader::{Numbered, Problem, Reader};
+pub use session::{Session, SessionFault};
+pub use translate::{Aside, Origin, Translated, Translator};
 pub use write::{Dialect, Mask, Masked, Scribe, ScribeOptions, Sink};
 
 /// The version of the thoughtjack format that is written.

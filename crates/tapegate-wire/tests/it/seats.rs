@@ -37,7 +37,7 @@ fn a_session_has_a_seat_of_its_own_from_initialize_to_delete() {
     assert!(hall.ask(&two, 2, "x").head.contains(" 200 "));
     let told = hall.log.lock().unwrap().clone();
     let first: Vec<_> = told.iter().filter(|line| line.starts_with("1 ")).collect();
-    assert_eq!(first[0], "1 Taken { shared: false }");
+    assert_eq!(first[0], "1 Taken { shared: false, streams: true }");
     assert_eq!(first[3], r#"1 {"jsonrpc":"2.0","method":"notifications/x"}"#);
     assert_eq!(first[4..], ["1 Left", "1 Empty"]);
 }
@@ -52,7 +52,7 @@ fn clients_without_sessions_share_a_seat_and_may_use_the_same_id() {
         assert!(web::reply(reader).body.ends_with("\"id\":1,\"result\":{\"seat\":1}}"));
     }
     let told = hall.log.lock().unwrap().clone();
-    assert_eq!(told[0], "1 Taken { shared: true }");
+    assert_eq!(told[0], "1 Taken { shared: true, streams: true }");
     assert!(told.iter().all(|line| line.starts_with("1 ")));
 }
 

@@ -9,7 +9,7 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 
 use crate::house::{House, MESSAGE_BYTES_MAX};
 
-const TAKEN: &str = "1 Taken { shared: false }";
+const TAKEN: &str = "1 Taken { shared: false, streams: false }";
 
 #[test]
 fn what_the_actor_says_comes_in_order_and_the_end_comes_last() {

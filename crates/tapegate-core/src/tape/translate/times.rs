@@ -1,0 +1,58 @@
+//! When what was asked, and how long answers took.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::super::line::{Message, Stamp};
+use crate::frame::{Frame, Kind};
+use crate::pending::IdKey;
+use crate::side::Side;
+use crate::time::read_rfc3339;
+
+/// When what was asked, and when the tape begins and ends.
+#[derive(Default)]
+pub(super) struct Times {
+    open: HashMap<(Side, Vec<u8>, IdKey), VecDeque<i64>>,
+    pub(super) first_us: Option<i64>,
+    pub(super) last_us: Option<i64>,
+}
+
+impl Times {
+    pub(super) fn note(&mut self, ts: Stamp<'_>) -> Option<i64> {
+        let at_us = micros(ts)?;
+        self.first_us.get_or_insert(at_us);
+        self.last_us = self.last_us.max(Some(at_us));
+        Some(at_us)
+    }
+
+    /// How long an answer took, by the times of both.
+    pub(super) fn latency_ms(&mut self, message: &Message<'_>, msg: &[u8]) -> Option<u64> {
+        let at_us = self.note(message.ts)?;
+        let frame = Frame::read(msg);
+        let said = frame.envelope()?;
+        let session = message.session.as_deref().unwrap_or_default().to_vec();
+        let id = IdKey::new(said.id?);
+        match said.kind() {
+            Kind::Request => {
+                self.open.entry((message.from, session, id)).or_default().push_back(at_us);
+                None
+            }
+            Kind::Response | Kind::Error => {
+                let key = (message.from.other(), session, id);
+                let asked = self.open.get_mut(&key)?;
+                let asked_us = asked.pop_front();
+                if asked.is_empty() {
+                    self.open.remove(&key);
+                }
+                u64::try_from((at_us - asked_us?) / 1000).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn micros(ts: Stamp<'_>) -> Option<i64> {
+    match ts {
+        Stamp::At(wall_us) => Some(wall_us),
+        Stamp::Text(text) => read_rfc3339(text),
+    }
+}
