@@ -85,7 +85,6 @@ pub struct Engine {
     visits: u32,
     /// How many answers were given a number.
     tickets: u64,
-    dice: Cell<u64>,
     failure: Option<String>,
 }
 
@@ -93,6 +92,8 @@ pub struct Engine {
 struct Table {
     visit: Visit,
     progress: Progress,
+    /// Where the next random number comes from.
+    dice: Cell<u64>,
 }
 
 impl Engine {
@@ -100,7 +101,6 @@ impl Engine {
     pub fn new(scenario: Rc<Scenario>, setup: Setup) -> Self {
         Self {
             script: Rc::new(Script::new(scenario)),
-            dice: Cell::new(setup.seed),
             setup,
             seats: HashMap::default(),
             global: Progress::default(),
@@ -130,7 +130,10 @@ impl Actor for Engine {
         if let Cue::Taken { streams, .. } = cue {
             self.visits += 1;
             let visit = Visit::new(self.visits, streams);
-            self.seats.insert(seat, Table { visit, progress: Progress::default() });
+            // Chance is the same for the n-th client, whatever the others do.
+            let others = u64::from(self.visits - 1).wrapping_mul(0xd605_bbb5_8c8a_bbfd);
+            let dice = Cell::new(self.setup.seed.wrapping_add(others));
+            self.seats.insert(seat, Table { visit, progress: Progress::default(), dice });
             return;
         }
         let global = self.is_global();
@@ -142,7 +145,7 @@ impl Actor for Engine {
             visit: &mut table.visit,
             progress: if global { &mut self.global } else { &mut table.progress },
             tickets: &mut self.tickets,
-            dice: &self.dice,
+            dice: &table.dice,
             failure: &mut self.failure,
             at,
             seat,
