@@ -89,12 +89,12 @@ impl Listing {
 
     fn modern(&self, info: &[u8]) -> Vec<Box<[u8]>> {
         let pages = self.write();
-        let finish = |page: &Box<[u8]>| {
+        let finish = |page: Box<[u8]>| {
             let mut out = Vec::with_capacity(page.len() + info.len() + 128);
-            modern::finish(page, true, info, &mut out);
+            modern::finish(&page, true, info, &mut out);
             out.into()
         };
-        pages.iter().map(finish).collect()
+        pages.into_iter().map(finish).collect()
     }
 
     fn read_cursor(&self, cursor: &str) -> Option<usize> {
