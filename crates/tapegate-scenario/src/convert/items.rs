@@ -8,7 +8,7 @@ use tapegate_core::tape::index::NONE;
 
 use super::gather::{Calls, Gathered, Of, Use};
 use super::listing::{ItemKind, Listing};
-use super::{Work, strict, tree};
+use super::{Work, fit, strict, tree};
 use crate::emit::{Element, Entry, Part};
 use crate::node::{Node, Value};
 
@@ -27,7 +27,10 @@ impl Work<'_, '_> {
     /// The items of a kind: what the first list has, and what was used besides.
     pub(super) fn items(&mut self, gathered: &Gathered, kind: ItemKind) -> io::Result<Vec<Item>> {
         let listing = gathered.listings.first(kind);
-        let mut items: Vec<Item> = listing.map(|it| self.listed(it, kind)).unwrap_or_default();
+        let mut items: Vec<Item> = match listing {
+            Some(listing) => self.listed(listing, kind),
+            None => Vec::new(),
+        };
         if kind == ItemKind::Template {
             return Ok(items);
         }
@@ -62,8 +65,24 @@ impl Work<'_, '_> {
     }
 
     /// The items of a list.
-    pub(super) fn listed(&self, listing: &Listing, kind: ItemKind) -> Vec<Item> {
-        listing.items.iter().map(|(name, text)| self.item(name, text, kind)).collect()
+    pub(super) fn listed(&mut self, listing: &Listing, kind: ItemKind) -> Vec<Item> {
+        let mut items: Vec<Item> = Vec::new();
+        for (name, text) in &listing.items {
+            let item = self.item(name, text, kind);
+            let known = items.iter().position(|known| known.name == item.name);
+            let word = kind.word();
+            if !fit::fits(&item.definition, fit::definition(kind)) {
+                let words = format!("the {word} `{name}` is not defined as it must be; left out");
+                self.summary.warnings.push(words);
+            } else if let (Some(known), false) = (known, kind == ItemKind::Tool) {
+                let words = format!("the {word} `{name}` is listed twice; the last one counts");
+                self.summary.warnings.push(words);
+                items[known] = item;
+            } else {
+                items.push(item);
+            }
+        }
+        items
     }
 
     fn item(&self, name: &str, text: &[u8], kind: ItemKind) -> Item {

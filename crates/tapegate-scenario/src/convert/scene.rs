@@ -7,8 +7,9 @@ use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::tape::index::NONE;
 
-use super::{Style, Work, tree};
+use super::{Style, Work, fit, tree};
 use crate::node::Node;
+use crate::shape::language;
 
 /// The member of `_meta` that says which subscription news is for. The server who sends it knows.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -30,8 +31,8 @@ impl Work<'_, '_> {
                 let asks_late = answered && slot.kind == Kind::Request;
                 let action = frame.envelope().filter(|_| !asks_late);
                 match action.and_then(|said| self.action(said, answered)) {
-                    Some(action) => actions.push(action),
-                    None => self.summary.left_out += 1,
+                    Some(action) if fit::fits(&action, &language::ACTION) => actions.push(action),
+                    _ => self.summary.left_out += 1,
                 }
             }
             next = slot.next;
@@ -93,7 +94,7 @@ pub(super) fn questions(result: &[u8]) -> Vec<Node> {
         if let crate::node::Value::Map(entries) = &mut node.value {
             entries.push(tree::entry("as", Node::text(name.as_str())));
         }
-        Some(action("send_request", node))
+        Some(action("send_request", node)).filter(|action| fit::fits(action, &language::ACTION))
     };
     asked.iter().filter_map(read).collect()
 }

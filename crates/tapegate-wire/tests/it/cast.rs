@@ -125,7 +125,7 @@ impl Actor for Parrot {
                 act(Act::Say(&[word.as_bytes()]));
             }
             Cue::Empty => self.later.retain(|key, _| key.0 != seat),
-            Cue::Taken { .. } | Cue::Done { .. } | Cue::Left => {}
+            Cue::Taken { .. } | Cue::Left => {}
         }
     }
 
