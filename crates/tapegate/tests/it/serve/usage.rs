@@ -205,7 +205,7 @@ phases:
   - name: two
 ";
     let folder = folder(&[("s.yaml", text)]);
-    let mut agent = Agent::start(serve(folder.path(), "s.yaml", &[]));
+    let agent = Agent::start(serve(folder.path(), "s.yaml", &[]));
     agent.hears("error: ");
     let gone = agent.leave();
     assert_eq!(gone.code, Some(5), "{}", gone.stderr);
