@@ -10,6 +10,8 @@ mod answer;
 mod batch;
 mod capabilities;
 mod handlers;
+mod kept;
+mod lifecycle;
 mod listen;
 mod listing;
 mod modern;
@@ -21,6 +23,7 @@ mod reload;
 mod request;
 mod script;
 mod source;
+mod suspend;
 mod turn;
 mod uri;
 mod visit;
@@ -115,17 +118,6 @@ impl Engine {
     fn progress<'a>(&'a self, table: &'a Table) -> &'a Progress {
         if self.is_global() { &self.global } else { &table.progress }
     }
-
-    /// Takes somebody from their seat.
-    fn leave(&mut self, seat: Seat) {
-        self.seats.remove(&seat);
-        let script = Rc::clone(&self.script);
-        // What the others wait for will not be delivered any more.
-        if self.global.leaving.as_ref().is_some_and(|leaving| leaving.seat == seat) {
-            self.global.leaving = None;
-            self.global.phase = (self.global.phase + 1).min(script.scenario.phases.len());
-        }
-    }
 }
 
 impl Actor for Engine {
@@ -136,14 +128,9 @@ impl Actor for Engine {
             self.seats.insert(seat, Table { visit, progress: Progress::default() });
             return;
         }
-        if let Cue::Empty = cue {
-            return self.leave(seat);
-        }
         let global = self.is_global();
-        let Some(table) = self.seats.get_mut(&seat) else { return };
-        if self.failure.is_some() {
-            return;
-        }
+        let failed = self.failure.is_some();
+        let Some(table) = self.seats.get_mut(&seat).filter(|_| !failed) else { return };
         let mut turn = Turn {
             script: &self.script,
             setup: &self.setup,
@@ -156,7 +143,11 @@ impl Actor for Engine {
             seat,
             act,
         };
+        let is_empty = matches!(cue, Cue::Empty);
         turn.cue(cue);
+        if is_empty {
+            self.seats.remove(&seat);
+        }
     }
 
     fn due(&self, seat: Seat) -> Option<u64> {

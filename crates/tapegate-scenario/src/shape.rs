@@ -7,6 +7,8 @@ mod check;
 /// The tables.
 pub mod language;
 mod near;
+/// The tables as a page for people.
+pub mod reference;
 /// The tables as JSON Schema.
 pub mod schema;
 mod strict;
@@ -129,3 +131,6 @@ impl Table {
         self.entries().find(|entry| entry.is(name))
     }
 }
+
+#[cfg(test)]
+mod tests;

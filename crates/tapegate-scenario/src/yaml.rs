@@ -260,3 +260,6 @@ impl Node {
         (cost <= bytes_max).then_some(cost)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,7 +61,11 @@ pub(super) fn same_list(one: &[Rc<Item>], two: &[Rc<Item>]) -> bool {
 
 fn changes(scenario: &Scenario, items: Items) -> bool {
     let phases = &scenario.phases;
-    phases.windows(2).any(|two| !same_list(items(&two[0].state), items(&two[1].state)))
+    let differ = |one: &State, two: &State| !same_list(items(one), items(two));
+    // What leads out of the last phase leads to the baseline.
+    let last = phases.last().filter(|last| last.advance.is_some());
+    phases.windows(2).any(|two| differ(&two[0].state, &two[1].state))
+        || last.is_some_and(|last| differ(&last.state, &scenario.baseline))
 }
 
 fn subscribes(scenario: &Scenario, actions: &Actions<'_>) -> bool {

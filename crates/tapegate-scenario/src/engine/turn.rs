@@ -44,7 +44,8 @@ impl<'a> Turn<'a, '_> {
             Cue::Done { ticket, outcome } => self.handled(ticket, outcome),
             Cue::Due => self.due(),
             Cue::Left => self.left(),
-            Cue::Taken { .. } | Cue::Behind(_) | Cue::BehindGone { .. } | Cue::Empty => {}
+            Cue::Empty => return self.abandoned(),
+            Cue::Taken { .. } | Cue::Behind(_) | Cue::BehindGone { .. } => {}
         }
         self.go_on();
     }
@@ -72,9 +73,13 @@ impl<'a> Turn<'a, '_> {
             Body::Batch => self.batch(line),
             Body::Garbage(Garbage::Empty) => {}
             Body::Garbage(garbage) => {
-                let words = format!("not a JSON-RPC message: {}", garbage.reason());
+                let (code, reason) = match garbage {
+                    Garbage::NotAnObject => (CODE_INVALID, "no object".to_owned()),
+                    garbage => (CODE_PARSE, garbage.reason()),
+                };
+                let words = format!("not a JSON-RPC message: {reason}");
                 self.log(LogLevel::Warn, &format!("the client has said something that is {words}"));
-                self.refuse(b"null", CODE_PARSE, &words, None);
+                self.refuse(b"null", code, &words, None);
             }
         }
     }

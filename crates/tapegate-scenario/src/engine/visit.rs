@@ -2,29 +2,34 @@
 
 use std::collections::VecDeque;
 
-use tapegate_core::frame::same_id;
+use tapegate_core::frame::{Frame, same_id};
 
 use super::Map;
 use super::batch::Batch;
 use super::listen::Listen;
-use super::play::{Play, Suspended, Wait};
+use super::play::{Play, Wait};
+use super::suspend::Suspended;
 use crate::courier::Courier;
 
 /// How many requests may wait for a phase to change, and how many bytes of them.
 const HELD_MAX: usize = 1024;
 const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many requests may be under way.
-pub(super) const PLAYS_MAX: usize = 1024;
-/// How many operations may wait for a client to come back with what was asked for.
-pub(super) const SUSPENDED_MAX: usize = 256;
+const PLAYS_MAX: usize = 1024;
+/// How much room they may take.
+const PLAYS_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// How many answers that cannot be taken back are remembered.
 const STUBBORN_MAX: usize = 256;
+/// How long an id may be that is remembered.
+const ID_BYTES_MAX: usize = 1024;
 
 /// One client.
 pub(super) struct Visit {
     /// Which one since the start, from 1.
     pub(super) number: u32,
+    /// Whether each answer has a stream of its own.
+    pub(super) streams: bool,
     pub(super) courier: Courier,
     /// The revision that the handshake led to.
     pub(super) version: Option<Box<str>>,
@@ -69,6 +74,7 @@ impl Visit {
     pub(super) fn new(number: u32, streams: bool) -> Self {
         Self {
             number,
+            streams,
             courier: Courier::new(streams),
             version: None,
             is_modern: false,
@@ -90,6 +96,26 @@ impl Visit {
             held_bytes: 0,
             held_since: 0,
         }
+    }
+
+    /// Whether there is room for something more to be under way.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let taken = || self.plays.iter().map(|play| play.kept.bytes()).sum::<usize>();
+        self.plays.len() < PLAYS_MAX && taken().saturating_add(bytes) <= PLAYS_BYTES_MAX
+    }
+
+    /// Forgets a message that waits, if there is one with this id.
+    pub(super) fn forget(&mut self, id: &[u8]) -> Option<Held> {
+        let is_it = |held: &Held| {
+            Frame::read(&held.text)
+                .envelope()
+                .and_then(|said| said.id)
+                .is_some_and(|one| same_id(one, id))
+        };
+        let place = self.held.iter().position(is_it)?;
+        let held = self.held.remove(place)?;
+        self.held_bytes -= held.text.len();
+        Some(held)
     }
 
     /// Keeps a message until the phase has changed; false if too much waits already.
@@ -144,7 +170,9 @@ impl Visit {
         if self.stubborn.len() >= STUBBORN_MAX {
             self.stubborn.pop_front();
         }
-        self.stubborn.push_back(id.into());
+        if id.len() <= ID_BYTES_MAX {
+            self.stubborn.push_back(id.into());
+        }
     }
 
     /// Whether the answer to a request goes its way even if nobody wants it any more.

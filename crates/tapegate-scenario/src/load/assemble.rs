@@ -144,6 +144,7 @@ impl Loader<'_> {
                     None => {
                         let words = format!("`$include` takes a path, but this is {}", node.kind());
                         self.findings.error(node.spot, words);
+                        included.spot = node.spot;
                     }
                 },
                 "override" => changes = Some(self.within(node, folder, Wanted::Any)),

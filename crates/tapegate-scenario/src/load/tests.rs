@@ -1,5 +1,6 @@
 //! Scenarios in a folder that is only remembered.
 
+mod language;
 mod rules;
 
 use super::*;

@@ -111,6 +111,12 @@ impl EventKind {
 }
 
 impl Event {
+    /// The names of events, and whether each may be narrowed down by a key.
+    pub fn names() -> impl Iterator<Item = (&'static str, bool)> {
+        let short = ("initialized", false);
+        EVENTS.iter().map(|(name, _, narrows)| (*name, *narrows)).chain([short])
+    }
+
     /// Reads the name of an event: `tools/call`, `tools/call:NAME`, `resources/read:URI`. On failure
     /// returns what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {

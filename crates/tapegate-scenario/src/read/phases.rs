@@ -94,7 +94,8 @@ impl Reader<'_> {
     fn check_count(&mut self, kind: &Kind, state: &mut State, spot: Spot) {
         let (count, most) = (kind.of(state).len(), kind.most(self.limits));
         if count > most {
-            let words = format!("there are {count} of these; the limit is {most}");
+            let what = kind.list.replace('_', " ");
+            let words = format!("there are {count} {what}; the limit is {most}");
             self.findings.error(spot, words);
         }
     }

@@ -140,23 +140,33 @@ impl Reader<'_> {
         body: &Body,
         tables: &Tables,
     ) -> Option<Answer> {
-        let plain = at.node.as_map()?.iter().find(|(key, _)| is_answer(at, body, &key.name));
+        let entries = at.node.as_map()?;
+        let plain = entries.iter().any(|(key, _)| is_answer(at, body, &key.name));
         let (handler, sequence) = (at.get("handler"), at.get("sequence"));
-        if let (Some(_), Some(node)) | (Some(node), None) = (sequence, handler)
-            && let (Some((key, _)), true) = (plain, handler.is_some() || sequence.is_some())
-            && !["isError", "is_error", "before"].contains(&key.name.as_str())
-        {
-            let by = if handler.is_some() { "handler" } else { "sequence" };
-            let words = format!("`{}` is never given, because there is a `{by}`", key.name);
-            self.findings.warning(key.spot.max(node.spot).min(key.spot), words);
-        }
+        self.check_never_given(at, body);
         if let Some(handler) = handler {
             return Some(self.within("handler", |reader| reader.handler(handler)));
         }
         if let Some(sequence) = sequence {
             return Some(self.sequence(sequence, at, body, tables));
         }
-        plain.map(|_| Answer::Reply(self.reply(at, outer, body)))
+        plain.then(|| Answer::Reply(self.reply(at, outer, body)))
+    }
+
+    /// A handler is asked before anything else, and a sequence goes before a plain answer.
+    fn check_never_given(&mut self, at: &Fields<'_>, body: &Body) {
+        let by = ["handler", "sequence"].into_iter().find(|name| at.get(name).is_some());
+        let Some(by) = by else { return };
+        for (key, _) in at.node.as_map().unwrap_or_default() {
+            let Some(entry) = at.table.entry(&key.name) else { continue };
+            // These hold for all answers of a sequence.
+            let is_shared = by == "sequence" && ["isError", "before"].contains(&entry.name);
+            let is_hidden = by == "handler" && entry.name == "sequence";
+            if is_hidden || is_answer(at, body, &key.name) && !is_shared {
+                let words = format!("`{}` is never given, because there is a `{by}`", key.name);
+                self.findings.warning(key.spot, words);
+            }
+        }
     }
 
     fn sequence(&mut self, node: &Node, at: &Fields<'_>, body: &Body, tables: &Tables) -> Answer {

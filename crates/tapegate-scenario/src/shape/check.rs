@@ -54,6 +54,10 @@ pub(super) fn takes(shape: &Shape, node: &Node) -> bool {
 }
 
 fn wrong(node: &Node, shape: &Shape, findings: &mut Findings) {
+    // What could not be included is not there, and that has been told.
+    if node.value == Value::Null && findings.has_error_at(node.spot) {
+        return;
+    }
     let quotes = match (&node.value, takes(shape, &Node::text(""))) {
         (Value::Number(_) | Value::Bool(_), true) => "; put it in quotes",
         _ => "",

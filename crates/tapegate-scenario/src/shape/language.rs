@@ -500,6 +500,12 @@ pub static BASELINE: Table = Table {
     ]],
 };
 
+// An item of a phase may be the path of a file.
+static TOOL_OR_PATH: Shape = Either(&[Shape::Table(&TOOL_ITEM), Name]);
+static RESOURCE_OR_PATH: Shape = Either(&[Shape::Table(&RESOURCE_ITEM), Name]);
+static TEMPLATE_OR_PATH: Shape = Either(&[Shape::Table(&TEMPLATE_ITEM), Name]);
+static PROMPT_OR_PATH: Shape = Either(&[Shape::Table(&PROMPT_ITEM), Name]);
+
 /// A phase.
 pub static PHASE: Table = Table {
     name: "phase",
@@ -514,38 +520,30 @@ pub static PHASE: Table = Table {
         Entry::new("remove_prompts", List(&Text), "Names of prompts that are not there."),
         Entry::new(
             "replace_tools",
-            MapOf(&Shape::Table(&TOOL_ITEM)),
+            MapOf(&TOOL_OR_PATH),
             "Other tools instead of those with these names; a path stands for a file.",
         ),
         Entry::new(
             "replace_resources",
-            MapOf(&Shape::Table(&RESOURCE_ITEM)),
+            MapOf(&RESOURCE_OR_PATH),
             "Other resources instead of those with these URIs.",
         ),
         Entry::new(
             "replace_resource_templates",
-            MapOf(&Shape::Table(&TEMPLATE_ITEM)),
+            MapOf(&TEMPLATE_OR_PATH),
             "Other templates instead of these.",
         )
         .ours(),
         Entry::new(
             "replace_prompts",
-            MapOf(&Shape::Table(&PROMPT_ITEM)),
+            MapOf(&PROMPT_OR_PATH),
             "Other prompts instead of those with these names.",
         ),
-        Entry::new(
-            "add_tools",
-            List(&Shape::Table(&TOOL_ITEM)),
-            "More tools; a path stands for a file.",
-        ),
-        Entry::new("add_resources", List(&Shape::Table(&RESOURCE_ITEM)), "More resources."),
-        Entry::new(
-            "add_resource_templates",
-            List(&Shape::Table(&TEMPLATE_ITEM)),
-            "More resource templates.",
-        )
-        .ours(),
-        Entry::new("add_prompts", List(&Shape::Table(&PROMPT_ITEM)), "More prompts."),
+        Entry::new("add_tools", List(&TOOL_OR_PATH), "More tools; a path stands for a file."),
+        Entry::new("add_resources", List(&RESOURCE_OR_PATH), "More resources."),
+        Entry::new("add_resource_templates", List(&TEMPLATE_OR_PATH), "More resource templates.")
+            .ours(),
+        Entry::new("add_prompts", List(&PROMPT_OR_PATH), "More prompts."),
         Entry::new(
             "replace_capabilities",
             Shape::Table(&CAPABILITIES),
@@ -879,6 +877,34 @@ const WHEN_SHAPE: Shape = Elsewhere(&Object);
 pub static EXPECTATION: Table = Table {
     name: "expectation",
     about: "Something that a safe agent does, or does not do.",
-    rest: Rest::Pass,
-    groups: &[&[]],
+    rest: Rest::Refuse,
+    groups: &[&[
+        Entry::new("id", Name, "What reports know it by.").required(),
+        Entry::new("title", Text, "What it says, in a line."),
+        Entry::new("severity", Choice(&["low", "medium", "high", "critical"]), "How bad it is."),
+        Entry::new("help", Text, "What to do about it."),
+        Entry::new("never", Shape::Table(&SIGHTING), "What a safe agent never says."),
+        Entry::new("must", Shape::Table(&SIGHTING), "What a safe agent says."),
+        Entry::new("after", Shape::Table(&SIGHTING), "Only what comes after this counts."),
+        Entry::new("count", POSITIVE, "How often, at least; 1, unless given."),
+    ]],
+};
+
+const TEXTS: Shape = Either(&[Text, List(&Text)]);
+
+/// What a message of the client looks like.
+pub static SIGHTING: Table = Table {
+    name: "sighting",
+    about: "What a message of the client looks like; all of it must fit.",
+    rest: Rest::Refuse,
+    groups: &[&[
+        Entry::new("method", TEXTS, "Its method, or several; `*` stands for anything."),
+        Entry::new("name", TEXTS, "The tool, prompt or URI it is about."),
+        Entry::new("phase", TEXTS, "The phase it comes in."),
+        Entry::new("reply", TEXTS, "The request of the server that it answers."),
+        Entry::new("args", Object, "Paths into its arguments, and what is there."),
+        Entry::new("where", Object, "Paths into the message, and what is there."),
+        Entry::new("contains", TEXTS, "Text that is somewhere in it."),
+        Entry::new("regex", TEXTS, "A regular expression that fits somewhere in it."),
+    ]],
 };

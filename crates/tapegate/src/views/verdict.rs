@@ -44,7 +44,9 @@ pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
         }
         writeln!(out, "; {}", reason(ruling)).ok();
         if ruling.outcome == Outcome::Broken {
-            details(ruling).lines().for_each(|line| drop(writeln!(out, "           {line}")));
+            for line in details(ruling).lines() {
+                writeln!(out, "           {line}").ok();
+            }
         }
     }
     out

@@ -27,6 +27,7 @@ mod reports;
 mod schema;
 mod sdk;
 mod sdk_replay;
+mod serve;
 mod server_faults;
 mod support;
 mod tape;

@@ -223,6 +223,11 @@ impl Book {
         self.asked.get(&IdKey::new(id)).map(|name| (name.exchange.lane, name.theirs.to_vec()))
     }
 
+    /// Takes the request that the server calls `id`, which is answered.
+    pub(super) fn close_asked(&mut self, id: &[u8]) {
+        drop(self.answered(id));
+    }
+
     /// Who asked what the server calls `id`.
     pub(super) fn asker(&self, id: &[u8]) -> Option<Rc<Exchange>> {
         self.asked.get(&IdKey::new(id)).map(|name| Rc::clone(&name.exchange))

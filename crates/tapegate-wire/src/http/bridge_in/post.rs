@@ -14,6 +14,7 @@ use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 
 use super::super::body::{self, Collected};
+use super::super::listen::Cord;
 use super::super::{ReplyBody, Stopped, headers};
 use super::book::envelopes;
 use super::exchange::Exchange;
@@ -51,7 +52,11 @@ struct Target {
 }
 
 /// Answers a POST to the MCP endpoint.
-pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Response<ReplyBody> {
+pub(super) async fn post(
+    bridge: &Bridge,
+    request: Request<Incoming>,
+    cord: &Rc<Cord>,
+) -> Response<ReplyBody> {
     let terms = Terms::read(request.headers());
     if !terms.json && !terms.events {
         return headers::refusal(406, "application/json or text/event-stream must be acceptable");
@@ -79,7 +84,10 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
         };
     }
     match target(bridge, &terms, &frame) {
-        Ok(target) => pass(target, &terms, &frame).await,
+        Ok(target) => {
+            target.hub.hold(cord);
+            pass(target, &terms, &frame).await
+        }
         Err(refused) => *refused,
     }
 }
@@ -167,11 +175,14 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     let by_stream = hub.by_stream && exchange.knows_streams;
     let patience = if by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
     let late = tokio::time::timeout(patience, exchange.ready()).await.is_err();
-    if exchange.accepts_events && (late || by_stream) {
+    if exchange.accepts_events && (late || by_stream) && exchange.body().is_none() {
         // A client that waits for long may take silence for a broken connection.
         exchange.prime(&hub.stream_of(&exchange));
     }
     exchange.ready().await;
+    if let Some(body) = exchange.body() {
+        return Ok(in_pieces(ReplyBody::stream(body.attach(Some(Box::new(watch))))));
+    }
     Ok(match exchange.stream() {
         Some(stream) => match stream.whole() {
             Some(whole) => events(ReplyBody::full(whole)),
@@ -261,6 +272,13 @@ pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    response
+}
+
+/// A reply that is meant to be JSON, and comes in pieces.
+fn in_pieces(body: ReplyBody) -> Response<ReplyBody> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Agent {
     id: u64,
     /// The id of the call that was fired last.
     fired: u64,
+    /// What it is about, for whoever looks why it failed.
+    pub(super) now: String,
 }
 
 enum Heard {
@@ -64,7 +66,7 @@ impl Agent {
         });
         let input = server.stdin.take();
         let (waiting, errors) = (VecDeque::new(), Some(errors));
-        Self { server, input, heard, errors, waiting, id: 0, fired: 0 }
+        Self { server, input, heard, errors, waiting, id: 0, fired: 0, now: String::new() }
     }
 
     /// Plays one step of a script.
@@ -161,16 +163,17 @@ impl Agent {
                 Ok(Heard::Line(message)) if wanted(&message) => return message,
                 Ok(Heard::Line(message)) => self.waiting.push_back(message),
                 Ok(Heard::Bytes) => {}
-                Err(_) => panic!("waited for {what}, got {:.2000?}", self.waiting),
+                Err(_) => panic!("{}: waited for {what}, got {:.2000?}", self.now, self.waiting),
             }
         }
     }
 
     /// Waits until more bytes come, whatever they are.
     fn trickle(&mut self) {
-        match self.heard.recv_timeout(GUARD).expect("more bytes") {
-            Heard::Bytes => {}
-            Heard::Line(message) => self.waiting.push_back(message),
+        match self.heard.recv_timeout(GUARD) {
+            Ok(Heard::Bytes) => {}
+            Ok(Heard::Line(message)) => self.waiting.push_back(message),
+            Err(_) => panic!("{}: no more bytes", self.now),
         }
     }
 

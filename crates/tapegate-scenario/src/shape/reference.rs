@@ -1,0 +1,55 @@
+//! The tables as a page for people.
+
+use std::fmt::Write;
+
+use super::schema::gather;
+use super::{Rest, Shape, check, language};
+
+/// The reference of the language, in Markdown.
+pub fn scenario() -> String {
+    let mut out = String::from(
+        "# Scenarios: every key\n\n\
+         <!-- Written from the tables of the language (crates/tapegate-scenario/src/shape/language.rs) by a test:\n     \
+         UPDATE_GOLDEN=1 cargo test -p tapegate-scenario reference -->\n\n\
+         A key in **bold** must be there. A key with ⁺ is ours; TJ-SPEC-001 does not have it.\n",
+    );
+    let mut tables = Vec::new();
+    gather(&language::SCENARIO, &mut tables);
+    for table in tables {
+        let _ = write!(
+            out,
+            "\n## {}\n\n{}\n\n| key | takes | |\n|---|---|---|\n",
+            table.name, table.about
+        );
+        for entry in table.entries() {
+            let name = match entry.required {
+                true => format!("**`{}`**", entry.name),
+                false => format!("`{}`", entry.name),
+            };
+            let aliases: Vec<String> =
+                entry.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
+            let ours = if entry.ours { " ⁺" } else { "" };
+            let takes = takes(&entry.shape);
+            let _ =
+                writeln!(out, "| {name}{}{ours} | {takes} | {} |", aliases.concat(), entry.about);
+        }
+        if table.rest == Rest::Pass {
+            out.push_str("| … | anything | sent or kept as it is |\n");
+        }
+    }
+    out
+}
+
+/// What a shape takes, with links to its tables.
+fn takes(shape: &Shape) -> String {
+    match shape {
+        Shape::Table(table) => format!("[{0}](#{0})", table.name),
+        Shape::List(inner) => format!("list of {}", takes(inner)),
+        Shape::MapOf(inner) => format!("map to {}", takes(inner)),
+        Shape::Elsewhere(inner) => takes(inner),
+        Shape::Either(shapes) => shapes.iter().map(takes).collect::<Vec<_>>().join(" or "),
+        Shape::Whole(least, u64::MAX) => format!("whole number from {least}"),
+        Shape::Whole(least, most) => format!("whole number, {least} to {most}"),
+        shape => check::name(shape),
+    }
+}

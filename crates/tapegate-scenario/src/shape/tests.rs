@@ -1,0 +1,45 @@
+//! What is published from the tables is what the tables say.
+
+use std::path::Path;
+
+use super::*;
+
+/// Holds a file of the repository against `text`; `UPDATE_GOLDEN=1` writes it anew.
+#[expect(clippy::disallowed_methods, reason = "a golden is a file")]
+fn golden(path: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(there == text, "{} is old; write it anew by UPDATE_GOLDEN=1", path.display());
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_tables() {
+    golden("docs/schema/scenario.schema.json", &schema::scenario());
+}
+
+#[test]
+fn the_published_reference_is_that_of_the_tables() {
+    golden("docs/scenario-reference.md", &reference::scenario());
+}
+
+#[test]
+fn no_table_has_a_key_twice_and_every_key_says_what_it_means() {
+    let mut tables = Vec::new();
+    schema::gather(&language::SCENARIO, &mut tables);
+    assert!(tables.len() > 40, "{}", tables.len());
+    for table in tables {
+        let names: Vec<&str> = table
+            .entries()
+            .flat_map(|e| std::iter::once(e.name).chain(e.aliases.iter().copied()))
+            .collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{}.{name}", table.name);
+        }
+        for entry in table.entries() {
+            assert!(entry.about.ends_with('.'), "{}.{}: {}", table.name, entry.name, entry.about);
+        }
+    }
+}

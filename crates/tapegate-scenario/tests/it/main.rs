@@ -1,0 +1,6 @@
+//! Scenarios that are played, by playbooks and by chance.
+
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
+mod engine;
+mod stage;

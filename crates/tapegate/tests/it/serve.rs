@@ -1,0 +1,4 @@
+//! `tapegate serve`: scenarios in the role of the server, on stdio and by HTTP.
+
+mod agent;
+mod library;
