@@ -48,7 +48,7 @@ fn large_texts_lie_beside_the_scenario_in_private_files() {
     fs::write(folder.path().join("t.jsonl"), sample().replace("localhost", &"x".repeat(30_000)))
         .unwrap();
     let said = converted(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml"]);
-    assert!(said.contains("  1 large texts (60017 bytes) in s.yaml.assets/\n"), "{said}");
+    assert!(said.contains("  1 large texts (60016 bytes) in s.yaml.assets/\n"), "{said}");
     let asset = folder.path().join("s.yaml.assets/read_file-1.txt");
     assert_eq!(fs::metadata(&asset).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(folder.path().join("s.yaml")).unwrap();
@@ -85,12 +85,14 @@ fn what_cannot_be_converted_leaves_nothing_behind() {
         3,
         "cannot read `none.jsonl`",
     );
-    fs::write(folder.path().join("t.jsonl"), sample()).unwrap();
+    fs::write(folder.path().join("t.jsonl"), sample().replace("localhost", &"x".repeat(2000)))
+        .unwrap();
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "no/such/s.yaml"]);
     fails(&run, 3, "No such file or directory");
     // A file lies where the folder for large texts should be.
     fs::write(folder.path().join("s.yaml.assets"), "mine").unwrap();
-    let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--max-inline-bytes", "8"]);
+    let run =
+        convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--max-inline-bytes", "1KB"]);
     fails(&run, 3, "cannot convert `t.jsonl`");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::converted;
-use crate::peers::{self, Client, Link, Running, Server};
+use crate::peers::{self, Link, Running, Server};
 use crate::sdk::{PY1, PY2, PY2_AUTO, PY2_MODERN, PY2_SERVERS, TS1, TS2, TS2_AUTO, TS2_MODERN};
 
 /// One test a line: client, server, and how the client talks to both.
