@@ -7,6 +7,7 @@
 //! A *use* is one operation of a client: a request, and the retries of it that answered what the
 //! server wanted to know. A *listing* is a list with all of its pages.
 
+mod fit;
 mod gather;
 mod hello;
 mod items;
@@ -202,3 +203,6 @@ fn head(index: &Index, options: &Options<'_>, gathered: &Gathered) -> Vec<String
     }
     head
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,9 @@
 
 mod scalar;
 
+use crate::finding::Findings;
 use crate::node::{Key, Node, Value};
+use crate::yaml;
 
 use scalar::Style;
 
@@ -74,6 +76,20 @@ pub fn write(document: &Document) -> String {
     }
     out.map(&document.entries, 0, false);
     out.out
+}
+
+/// Whether a reader finds in `text` exactly what the document says; else why not.
+pub fn reads_back(document: &Document, text: &str) -> Result<(), String> {
+    let mut findings = Findings::default();
+    let read = yaml::parse(text, 0, &mut findings);
+    if let Some(finding) = findings.into_list().into_iter().next() {
+        return Err(format!("line {}: {}", finding.spot.line, finding.words));
+    }
+    let (read, meant) = (read.map(|node| as_read(&node)), document.to_node());
+    match read == Some(meant) {
+        true => Ok(()),
+        false => Err("a reader finds something else in it than was meant".to_owned()),
+    }
 }
 
 impl Document {

@@ -10,6 +10,8 @@ mod answer;
 mod batch;
 mod capabilities;
 mod handlers;
+mod kept;
+mod lifecycle;
 mod listen;
 mod listing;
 mod modern;
@@ -21,6 +23,7 @@ mod reload;
 mod request;
 mod script;
 mod source;
+mod suspend;
 mod turn;
 mod uri;
 mod visit;
@@ -45,18 +48,23 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// How often requests look whether another client's phase has changed that they wait for.
 const POLL_NS: u64 = 5_000_000;
 
+/// Finds a variable of the environment.
+pub type Env = Rc<dyn Fn(&str) -> Option<String>>;
+/// Is told what happens, when and to whom.
+pub type Watch = Rc<dyn Fn(At, Seat, Note<'_>)>;
+
 /// What a scenario is run with.
 pub struct Setup {
     /// What chance goes by.
     pub seed: u64,
     /// Variables of the environment.
-    pub env: Rc<dyn Fn(&str) -> Option<String>>,
+    pub env: Env,
     /// How all answers travel, whatever the scenario says.
     pub delivery: Option<Delivery>,
     /// Whether programs and other servers may be asked for answers.
     pub handlers: bool,
     /// Is told what happens.
-    pub watch: Rc<dyn Fn(At, Seat, Note<'_>)>,
+    pub watch: Watch,
 }
 
 impl Default for Setup {
@@ -77,7 +85,6 @@ pub struct Engine {
     visits: u32,
     /// How many answers were given a number.
     tickets: u64,
-    dice: Cell<u64>,
     failure: Option<String>,
 }
 
@@ -85,6 +92,8 @@ pub struct Engine {
 struct Table {
     visit: Visit,
     progress: Progress,
+    /// Where the next random number comes from.
+    dice: Cell<u64>,
 }
 
 impl Engine {
@@ -92,7 +101,6 @@ impl Engine {
     pub fn new(scenario: Rc<Scenario>, setup: Setup) -> Self {
         Self {
             script: Rc::new(Script::new(scenario)),
-            dice: Cell::new(setup.seed),
             setup,
             seats: HashMap::default(),
             global: Progress::default(),
@@ -115,17 +123,6 @@ impl Engine {
     fn progress<'a>(&'a self, table: &'a Table) -> &'a Progress {
         if self.is_global() { &self.global } else { &table.progress }
     }
-
-    /// Takes somebody from their seat.
-    fn leave(&mut self, seat: Seat) {
-        self.seats.remove(&seat);
-        let script = Rc::clone(&self.script);
-        // What the others wait for will not be delivered any more.
-        if self.global.leaving.as_ref().is_some_and(|leaving| leaving.seat == seat) {
-            self.global.leaving = None;
-            self.global.phase = (self.global.phase + 1).min(script.scenario.phases.len());
-        }
-    }
 }
 
 impl Actor for Engine {
@@ -133,30 +130,32 @@ impl Actor for Engine {
         if let Cue::Taken { streams, .. } = cue {
             self.visits += 1;
             let visit = Visit::new(self.visits, streams);
-            self.seats.insert(seat, Table { visit, progress: Progress::default() });
+            // Chance is the same for the n-th client, whatever the others do.
+            let others = u64::from(self.visits - 1).wrapping_mul(0xd605_bbb5_8c8a_bbfd);
+            let dice = Cell::new(self.setup.seed.wrapping_add(others));
+            self.seats.insert(seat, Table { visit, progress: Progress::default(), dice });
             return;
-        }
-        if let Cue::Empty = cue {
-            return self.leave(seat);
         }
         let global = self.is_global();
-        let Some(table) = self.seats.get_mut(&seat) else { return };
-        if self.failure.is_some() {
-            return;
-        }
+        let failed = self.failure.is_some();
+        let Some(table) = self.seats.get_mut(&seat).filter(|_| !failed) else { return };
         let mut turn = Turn {
             script: &self.script,
             setup: &self.setup,
             visit: &mut table.visit,
             progress: if global { &mut self.global } else { &mut table.progress },
             tickets: &mut self.tickets,
-            dice: &self.dice,
+            dice: &table.dice,
             failure: &mut self.failure,
             at,
             seat,
             act,
         };
+        let is_empty = matches!(cue, Cue::Empty);
         turn.cue(cue);
+        if is_empty {
+            self.seats.remove(&seat);
+        }
     }
 
     fn due(&self, seat: Seat) -> Option<u64> {

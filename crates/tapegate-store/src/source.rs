@@ -140,6 +140,11 @@ impl<R: BufRead> BufRead for Unmarked<R> {
     }
 }
 
+/// The text of a file; whether it is compressed is told from its first bytes.
+pub fn text(file: File) -> io::Result<Box<dyn BufRead>> {
+    Ok(Plain::read(file, Box::new(|_, _| ()))?.text)
+}
+
 impl Plain {
     /// Reads a file; whether it is compressed is told from its first bytes.
     pub(crate) fn read(file: File, watch: Watch) -> io::Result<Self> {

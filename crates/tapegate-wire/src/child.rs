@@ -49,11 +49,25 @@ pub struct Pipes {
     pub output: Port,
 }
 
+/// Where a program is started, and what it finds there.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place<'a> {
+    /// Variables besides our own.
+    pub env: &'a [(String, String)],
+    /// The folder, if it is not ours.
+    pub folder: Option<&'a str>,
+}
+
 impl Child {
     /// Starts a server; its standard error is ours.
     pub fn spawn(argv: &[String]) -> Result<(Self, Pipes), SpawnError> {
+        Self::spawn_in(argv, Place::default())
+    }
+
+    /// The same, somewhere else.
+    pub fn spawn_in(argv: &[String], place: Place<'_>) -> Result<(Self, Pipes), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
-        Self::try_spawn(argv).map_err(|source| SpawnError { program, source })
+        Self::try_spawn(argv, place).map_err(|source| SpawnError { program, source })
     }
 
     /// Looks whether a server could be started, so that what is misspelt is told before anybody waits.
@@ -72,12 +86,16 @@ impl Child {
         if found { Ok(()) } else { Err(SpawnError { program, source }) }
     }
 
-    fn try_spawn(argv: &[String]) -> io::Result<(Self, Pipes)> {
+    fn try_spawn(argv: &[String], place: Place<'_>) -> io::Result<(Self, Pipes)> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let (theirs_in, ours_in) = pipe()?;
         let (ours_out, theirs_out) = pipe()?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::from(theirs_in)).stdout(Stdio::from(theirs_out));
+        command.envs(place.env.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = place.folder {
+            command.current_dir(folder);
+        }
         command.process_group(0).kill_on_drop(true);
         raw::end_with_us(&mut command);
         let pipes = Pipes {

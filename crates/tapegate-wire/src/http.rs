@@ -19,7 +19,8 @@ pub mod station;
 /// Talking to a server.
 pub mod upstream;
 
-mod body;
+pub(crate) mod body;
+mod cord;
 mod field;
 mod headers;
 mod params;

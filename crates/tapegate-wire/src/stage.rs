@@ -7,7 +7,9 @@
 pub(crate) mod address;
 mod behind;
 mod desk;
+mod errands;
 mod outbox;
+mod raw_line;
 mod seat;
 mod sitting;
 
@@ -40,6 +42,8 @@ pub struct Stage {
     seats: Cell<u32>,
     /// When the actor's time is up, once it wants to end.
     stop: Cell<Option<Instant>>,
+    /// Servers that errands went to.
+    servers: errands::Servers,
     news: Notify,
 }
 
@@ -73,8 +77,14 @@ impl Stage {
             options,
             seats: Cell::new(0),
             stop: Cell::new(None),
+            servers: errands::Servers::default(),
             news: Notify::new(),
         })
+    }
+
+    /// Has the actor asked again at every seat when it wants to be woken, because it has changed.
+    pub fn wake(&self) {
+        self.news.notify_waiters();
     }
 
     fn next_seat(&self) -> Number {

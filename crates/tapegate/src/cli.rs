@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cmd::{check, completions, demo, man, record, redact, replay, serve, verify};
+use crate::cmd::{check, completions, convert, demo, man, record, redact, replay, serve, verify};
 use crate::exit::{self, Exit};
 use crate::talk;
 
@@ -33,6 +33,7 @@ Examples:
   tapegate verify -r s.jsonl -- node server.js     what has changed since
   tapegate serve --scenario rug-pull --expect      an attack: does the agent fall for it?
   tapegate check s.jsonl
+  tapegate convert -r s.jsonl -o s.yaml            a scenario to edit
 
 Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 5 a scenario gave
 up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record and tape hand on the server's code.";
@@ -46,6 +47,7 @@ enum Command {
     Serve(serve::Args),
     Verify(verify::Args),
     Check(check::Args),
+    Convert(convert::Args),
     Redact(redact::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -76,6 +78,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
+        Command::Convert(args) => convert::run(&args, out),
         Command::Redact(args) => redact::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
@@ -134,7 +137,7 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
         (Some("record" | "tape"), Some(_)) => {
             talk::hint("the server's command line goes after `--`");
         }
-        (Some("replay" | "verify"), Some(_)) if !names_a_tape(argv) => {
+        (Some("replay" | "verify" | "convert"), Some(_)) if !names_a_tape(argv) => {
             talk::hint("the tape goes after `-r`");
         }
         (Some("replay" | "verify"), Some(_)) => {

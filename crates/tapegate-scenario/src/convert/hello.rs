@@ -7,9 +7,10 @@ use tapegate_core::json;
 
 use super::gather::Gathered;
 use super::listing::ItemKind;
-use super::{Style, Work, tree};
+use super::{Style, Work, fit, strict, tree};
 use crate::emit::{Element, Entry, Part};
 use crate::node::{Node, Value};
+use crate::shape::language;
 
 /// What the server said of itself.
 #[derive(Debug, Default)]
@@ -106,12 +107,19 @@ impl Work<'_, '_> {
         };
         let mut entries = vec![Entry::new("name", Part::text(name))];
         for (key, value) in info.iter().filter(|(key, _)| key != "name") {
-            if !strict || key == "version" {
-                entries.push(Entry::new(key, tree::read(value)));
+            let node = tree::read(value);
+            if !fit::fits_key(key, &node, &language::SERVER) {
+                let words = format!("the server says `{key}` of itself, which has no place here");
+                self.summary.warnings.push(words);
+            } else if !strict || key == "version" {
+                entries.push(Entry::new(key, node));
             }
         }
         if let (Some(text), false) = (&hello.instructions, strict) {
-            entries.push(Entry::new("instructions", tree::read(text)));
+            let node = tree::read(text);
+            if fit::fits_key("instructions", &node, &language::SERVER) {
+                entries.push(Entry::new("instructions", node));
+            }
         }
         if gathered.sessions > 1 {
             let words = "The tape has several sessions; calls are counted over all of them.";
@@ -136,6 +144,7 @@ impl Work<'_, '_> {
     fn capabilities(&self, hello: &Hello) -> Option<Node> {
         let phased = self.options.style == Style::Phased;
         let recorded = hello.capabilities.as_deref().map(tree::read);
+        let recorded = recorded.filter(|node| fit::fits(node, &language::CAPABILITIES));
         let Some(Value::Map(mut entries)) = recorded.map(|node| node.value) else {
             let announced =
                 tree::map(vec![tree::entry("listChanged", Node::new(Value::Bool(true)))]);
@@ -143,6 +152,9 @@ impl Work<'_, '_> {
         };
         if self.options.strict {
             entries.retain(|(key, _)| OLD_CAPABILITIES.contains(&key.name.as_str()));
+            for (_, node) in &mut entries {
+                strict::keep(node, &["listChanged", "subscribe"]);
+            }
         }
         if phased {
             announce(&mut entries);

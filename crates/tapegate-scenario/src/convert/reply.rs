@@ -8,7 +8,7 @@ use tapegate_core::tape::index::NONE;
 
 use super::gather::{Of, Use};
 use super::listing::ItemKind;
-use super::{Work, hello, scene, strict, tree};
+use super::{Work, fit, hello, scene, strict, tree};
 use crate::emit::{Element, Entry, Part};
 use crate::node::{Node, Value};
 
@@ -25,6 +25,8 @@ const SHOWN_CHARS_MAX: usize = 100;
 
 /// Members of results that the server adds by itself, for clients that know them.
 const OWN_MEMBERS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+/// Members of results that are what was asked for.
+const BODIES: [&str; 3] = ["content", "contents", "messages"];
 /// The member of `_meta` by which a server without sessions says who it is.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
@@ -58,8 +60,10 @@ impl Work<'_, '_> {
             }
         }
         let Some((mut last, times)) = last else { return Ok(Vec::new()) };
-        if times > 1 {
-            last.comments.push(format!("and the same for the next {}", times - 1));
+        match times {
+            1 => {}
+            2 => last.comments.push("and the same once more".to_owned()),
+            _ => last.comments.push(format!("and the same {} times more", times - 1)),
         }
         if replies.is_empty() {
             if let Some(first) = last.entries.first_mut() {
@@ -90,7 +94,7 @@ impl Work<'_, '_> {
                 let slot = self.tape.index.slot(pair);
                 let frame = Frame::read(self.tape.text(&slot)?);
                 let result = frame.envelope().and_then(|said| said.result);
-                actions.extend(result.map(scene::questions).unwrap_or_default());
+                scene::then_ask(&mut actions, result.unwrap_or(b"{}"));
             }
         }
         let comments = self.shown(used)?;
@@ -197,18 +201,15 @@ impl Outcome {
     /// A result by its members, if there are keys for all of them.
     fn sorted(of: Of, result: Node) -> Self {
         let known = of.members();
-        match result.value {
-            Value::Map(entries)
-                if !known.is_empty()
-                    && entries
-                        .iter()
-                        .any(|(key, _)| key.name == known[0] || key.name == "messages")
-                    && entries.iter().all(|(key, _)| known.contains(&key.name.as_str())) =>
-            {
-                Self::Members(entries.into_iter().map(|(key, node)| (key.name, node)).collect())
-            }
-            value => Self::Result(Node::new(value)),
+        let by_members = result.as_map().is_some_and(|entries| {
+            entries.iter().any(|(key, _)| BODIES.contains(&key.name.as_str()))
+                && entries.iter().all(|(key, _)| known.contains(&key.name.as_str()))
+        });
+        if !by_members || !fit::fits(&result, fit::answer(of)) {
+            return Self::Result(result);
         }
+        let Value::Map(entries) = result.value else { return Self::Silence };
+        Self::Members(entries.into_iter().map(|(key, node)| (key.name, node)).collect())
     }
 }
 
@@ -236,12 +237,33 @@ fn entries(of: Of, outcome: Outcome, actions: Vec<Node>) -> Vec<Entry> {
             members.sort_by_key(|(name, _)| place(name));
             entries.extend(members.into_iter().map(|(name, node)| Entry::new(name, node)));
         }
-        Outcome::Result(node) => entries.push(Entry::new("result", node)),
-        Outcome::Error(node) => entries.push(Entry::new("error", node)),
+        Outcome::Result(node) if fit::fits_key("result", &node, fit::answer(of)) => {
+            entries.push(Entry::new("result", node));
+        }
+        Outcome::Result(node) => {
+            let words = format!("Recorded was no object: {}", shown(&node));
+            let empty = tree::map(Vec::new());
+            entries.push(Entry::new("result", empty).about(words));
+        }
+        Outcome::Error(node) if fit::fits_key("error", &node, fit::answer(of)) => {
+            entries.push(Entry::new("error", node));
+        }
+        Outcome::Error(node) => {
+            let words = format!("Recorded was no proper error: {}", shown(&node));
+            let code = tree::entry("code", Node::new(Value::Number("-32603".to_owned())));
+            let error = vec![code, tree::entry("message", Node::text("Internal error"))];
+            entries.push(Entry::new("error", tree::map(error)).about(words));
+        }
         Outcome::Wants(_) | Outcome::Silence => {
             let words = "The tape has no answer.";
             entries.push(Entry::new("silent", Node::new(Value::Bool(true))).about(words));
         }
     }
     entries
+}
+
+/// A value for a comment.
+fn shown(node: &Node) -> String {
+    let text = String::from_utf8_lossy(&node.to_json()).into_owned();
+    text.chars().take(SHOWN_CHARS_MAX).collect()
 }

@@ -159,7 +159,8 @@ fn content_text(text: String) -> Node {
     tree::map(vec![tree::entry("type", Node::text("text")), tree::entry("text", Node::text(text))])
 }
 
-fn keep(node: &mut Node, keys: &[&str]) {
+/// Leaves only these keys of a map.
+pub(super) fn keep(node: &mut Node, keys: &[&str]) {
     if let Value::Map(entries) = &mut node.value {
         entries.retain(|(key, _)| keys.contains(&key.name.as_str()));
     }

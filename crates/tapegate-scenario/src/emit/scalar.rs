@@ -17,8 +17,8 @@ pub(super) enum Style {
 const PLAIN_BYTES_MAX: usize = 120;
 
 /// Words that some version of YAML takes for something else.
-const TAKEN: [&str; 12] =
-    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "none"];
+const TAKEN: [&str; 11] =
+    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"];
 
 impl Style {
     /// The most readable style that is safe.

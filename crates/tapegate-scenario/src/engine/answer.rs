@@ -12,7 +12,7 @@ use super::turn::{CODE_FAILED, Turn};
 use crate::courier::Start;
 use crate::form::Form;
 use crate::model::{
-    Delivery, Effect, EffectTrigger, Item, ItemKind, OnCancel, Outcome, Reply, Response,
+    Delivery, Effect, EffectTrigger, Item, ItemKind, OnCancel, Outcome, Reply, Response, SideEffect,
 };
 
 static NORMAL: Delivery = Delivery::Normal;
@@ -163,13 +163,38 @@ impl Turn<'_, '_> {
         }
     }
 
+    /// Begins the side effects of a request, before it is answered if they would miss its stream
+    /// otherwise. On a pipe the answer comes first, and nothing that follows can hold it up; an end
+    /// always comes last.
+    pub(super) fn start_with_request(&mut self, asked: &Asked<'_>, answered: bool) {
+        let streams = self.visit.streams;
+        self.start_where(asked, EffectTrigger::OnRequest, |effect| {
+            let ends = matches!(effect, Effect::CloseConnection { .. });
+            answered == (ends || !streams)
+        });
+        if !answered && streams {
+            let gone = self.visit.courier.run(self.at, self.act);
+            self.visit.settled.extend(gone);
+        }
+    }
+
     /// Begins the side effects of the request's behaviour that have this trigger.
     pub(super) fn start_effects(&mut self, asked: &Asked<'_>, trigger: EffectTrigger) {
+        self.start_where(asked, trigger, |_| true);
+    }
+
+    fn start_where(
+        &mut self,
+        asked: &Asked<'_>,
+        trigger: EffectTrigger,
+        wanted: impl Fn(&Effect) -> bool,
+    ) {
         let Some(behavior) = asked.behavior.filter(|behavior| !behavior.side_effects.is_empty())
         else {
             return;
         };
-        for effect in behavior.side_effects.iter().filter(|effect| effect.trigger == trigger) {
+        let is_meant = |it: &&SideEffect| it.trigger == trigger && wanted(&it.effect);
+        for effect in behavior.side_effects.iter().filter(is_meant) {
             let (name, form) = describe(&effect.effect);
             let mut params = Vec::new();
             if let Some(form) = form {

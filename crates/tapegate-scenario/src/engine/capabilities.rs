@@ -56,12 +56,20 @@ pub(super) fn same_list(one: &[Rc<Item>], two: &[Rc<Item>]) -> bool {
     let same = |(one, two): (&Rc<Item>, &Rc<Item>)| {
         Rc::ptr_eq(one, two) || one.definition.to_json() == two.definition.to_json()
     };
-    one.len() == two.len() && one.iter().zip(two).all(same)
+    let listed = |items: &[Rc<Item>]| -> Vec<Rc<Item>> {
+        items.iter().filter(|item| item.listed).cloned().collect()
+    };
+    let (one, two) = (listed(one), listed(two));
+    one.len() == two.len() && one.iter().zip(&two).all(same)
 }
 
 fn changes(scenario: &Scenario, items: Items) -> bool {
     let phases = &scenario.phases;
-    phases.windows(2).any(|two| !same_list(items(&two[0].state), items(&two[1].state)))
+    let differ = |one: &State, two: &State| !same_list(items(one), items(two));
+    // What leads out of the last phase leads to the baseline.
+    let last = phases.last().filter(|last| last.advance.is_some());
+    phases.windows(2).any(|two| differ(&two[0].state, &two[1].state))
+        || last.is_some_and(|last| differ(&last.state, &scenario.baseline))
 }
 
 fn subscribes(scenario: &Scenario, actions: &Actions<'_>) -> bool {

@@ -12,6 +12,8 @@ use crate::form::{elements, text_of};
 const LISTENS_MAX: usize = 1024;
 /// How many resources one may listen for.
 const URIS_MAX: usize = 1024;
+/// How much room all who listen may take.
+const LISTENS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What somebody wants to hear of.
 pub(super) struct Listen {
@@ -60,6 +62,10 @@ impl Listen {
         }
     }
 
+    fn bytes(&self) -> usize {
+        self.id.len() + self.uris.iter().map(String::len).sum::<usize>() + size_of::<Self>()
+    }
+
     fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.tools,
@@ -94,6 +100,14 @@ impl Listen {
     }
 }
 
+/// The resources that a request wants to hear of.
+pub(super) fn uris(params: &[u8]) -> Vec<String> {
+    let wanted = json::member(params, "notifications");
+    let uris = wanted.and_then(|wanted| json::member(wanted, "resourceSubscriptions"));
+    let uris = uris.and_then(elements).unwrap_or_default().into_iter().take(URIS_MAX);
+    uris.map(|uri| text_of(uri).into_owned()).collect()
+}
+
 impl Turn<'_, '_> {
     /// Has a client listen: the request stays open, and what has changed is told because of it.
     pub(super) fn listen(&mut self, asked: &Asked<'_>) {
@@ -106,10 +120,11 @@ impl Turn<'_, '_> {
                 None,
             );
         };
-        if self.visit.listens.len() >= LISTENS_MAX {
+        let listen = Listen::read(asked.id, wanted);
+        let taken = self.visit.listens.iter().chain([&listen]).map(Listen::bytes).sum::<usize>();
+        if self.visit.listens.len() >= LISTENS_MAX || taken > LISTENS_BYTES_MAX {
             return self.error(asked, CODE_INTERNAL, "too many listen already", None);
         }
-        let listen = Listen::read(asked.id, wanted);
         let honoured = listen.honoured();
         let params = [b"{\"notifications\":", &honoured[..], b"}"].concat();
         self.tell_listener(asked.id, "notifications/subscriptions/acknowledged", Some(&params));

@@ -35,6 +35,8 @@ pub enum Note<'a> {
     },
     /// The client was asked something.
     Asked {
+        /// Under this id; by an answer that wants more, under this name, which is a string in JSON too.
+        id: &'a [u8],
         /// By this method.
         method: &'a str,
     },

@@ -44,8 +44,7 @@ impl Turn<'_, '_> {
     pub(super) fn settle(&mut self, ticket: u64) {
         if self.visit.starting == Some(ticket) {
             self.visit.starting = None;
-            let asked = self.unasked();
-            self.connected(&asked);
+            self.connected();
             self.begin();
         }
         let leaving = self.progress.leaving.as_ref();
@@ -56,10 +55,19 @@ impl Turn<'_, '_> {
         }
     }
 
+    /// The client has gone: what the others wait for will not be delivered any more.
+    pub(super) fn abandoned(&mut self) {
+        if self.progress.leaving.as_ref().is_some_and(|leaving| leaving.seat == self.seat)
+            && let Some(leaving) = self.progress.leaving.take()
+        {
+            self.enter_next(leaving.why);
+        }
+    }
+
     /// Does what is done when a client has come.
-    pub(super) fn connected(&mut self, asked: &Asked<'_>) {
+    pub(super) fn connected(&mut self) {
         if !std::mem::replace(&mut self.visit.is_connected, true) {
-            let asked = Asked { behavior: self.scene().behavior.as_ref(), ..*asked };
+            let asked = Asked { behavior: self.scene().behavior.as_ref(), ..self.unasked() };
             self.start_effects(&asked, EffectTrigger::OnConnect);
             self.start_effects(&asked, EffectTrigger::Continuous);
         }
@@ -108,7 +116,8 @@ impl Turn<'_, '_> {
             (old, new) => old.is_none() && new.is_none(),
         };
         if self.visit.is_connected && !same {
-            self.start_effects(&self.unasked(), EffectTrigger::Continuous);
+            let asked = Asked { behavior: new, ..self.unasked() };
+            self.start_effects(&asked, EffectTrigger::Continuous);
         }
     }
 

@@ -3,28 +3,29 @@
 //! A client with a session is asked by requests, whose answers are waited for. One without is asked by
 //! a result that wants more input: the operation is suspended until the client comes back with it.
 
-use std::rc::Rc;
-
 use tapegate_core::frame::{Envelope, same_id};
 use tapegate_core::json;
 
 use super::Note;
+use super::kept::Kept;
+use super::lifecycle::log_level;
+use super::listen::Change;
 use super::modern;
-use super::request::{Asked, log_level};
+use super::request::Asked;
 use super::source::{Pick, Source};
-use super::turn::{CODE_FAILED, CODE_INTERNAL, CODE_PARAMS, Turn};
-use super::visit::{PLAYS_MAX, SUSPENDED_MAX};
-use crate::form::{Form, Named};
-use crate::model::{Action, Behavior, Item, LogLevel, OnCancel};
+use super::suspend::Wanted;
+use super::turn::{CODE_FAILED, CODE_INTERNAL, Turn};
+use crate::form::Form;
+use crate::model::{Action, LogLevel, OnCancel};
 
 /// Something under way.
 pub(super) struct Play {
-    kept: Kept,
+    pub(super) kept: Kept,
     /// What is done; nothing, if somebody else answers.
     source: Option<Source>,
     pick: Pick,
     /// The next action.
-    step: usize,
+    pub(super) step: usize,
     pub(super) wait: Wait,
 }
 
@@ -44,34 +45,6 @@ pub(super) enum Wait {
     Handler { ticket: u64, until: u64 },
 }
 
-/// An operation that waits for its client to come back.
-pub(super) struct Suspended {
-    state: String,
-    /// What the client was asked for.
-    names: Vec<String>,
-    /// Where it was asked.
-    step: usize,
-    play: Play,
-}
-
-/// A request that outlives its line.
-struct Kept {
-    id: Box<[u8]>,
-    method: Box<str>,
-    params: Box<[u8]>,
-    modern: bool,
-    token: Option<Box<[u8]>>,
-    batch: Option<u32>,
-    ticket: u64,
-    phase: usize,
-    item: Option<Rc<Item>>,
-    called: Option<Box<str>>,
-    uri: Vec<Named<String>>,
-    call_count: u64,
-    replies: Vec<Named<Vec<u8>>>,
-    behavior: Option<Rc<Behavior>>,
-}
-
 impl Wait {
     /// When it is over at the latest.
     pub(super) fn until(&self) -> Option<u64> {
@@ -83,61 +56,26 @@ impl Wait {
     }
 }
 
-impl Kept {
-    fn new(asked: &Asked<'_>) -> Self {
-        Self {
-            id: asked.id.into(),
-            method: asked.method.into(),
-            params: asked.params.into(),
-            modern: asked.modern,
-            token: asked.token.map(Into::into),
-            batch: asked.batch,
-            ticket: asked.ticket,
-            phase: asked.phase,
-            item: asked.item.cloned(),
-            called: asked.called.map(Into::into),
-            uri: asked.uri.to_vec(),
-            call_count: asked.call_count,
-            replies: asked.replies.to_vec(),
-            behavior: asked.behavior.cloned(),
-        }
-    }
-
-    fn asked(&self) -> Asked<'_> {
-        Asked {
-            id: &self.id,
-            method: &self.method,
-            params: &self.params,
-            modern: self.modern,
-            token: self.token.as_deref(),
-            batch: self.batch,
-            ticket: self.ticket,
-            phase: self.phase,
-            item: self.item.as_ref(),
-            called: self.called.as_deref(),
-            uri: &self.uri,
-            call_count: self.call_count,
-            replies: &self.replies,
-            behavior: self.behavior.as_ref(),
-        }
-    }
-}
-
 /// What came of an action.
-enum Done {
+pub(super) enum Done {
     /// The next one may follow.
     Yes,
     /// It waits.
     Waits(Wait),
-    /// The client must come back with these.
-    Suspends(Vec<String>),
+    /// The client must come back with this.
+    Suspends(Wanted),
+    /// The request was refused.
+    Refused,
 }
 
 impl Turn<'_, '_> {
     /// Begins what is done before an answer, or on entering a phase.
     pub(super) fn begin_play(&mut self, asked: &Asked<'_>, source: Source, pick: Pick) {
+        let mut kept = Kept::new(asked);
+        if asked.modern {
+            kept.take_responses(source.actions(pick));
+        }
         let source = Some(source);
-        let kept = Kept::new(asked);
         self.perform(Play { kept, source, pick, step: 0, wait: Wait::Until(0) });
     }
 
@@ -150,7 +88,7 @@ impl Turn<'_, '_> {
 
     /// Whether there is room for something that waits; if not, the request is refused.
     pub(super) fn has_room(&mut self, asked: &Asked<'_>) -> bool {
-        let room = self.visit.plays.len() < PLAYS_MAX;
+        let room = self.visit.has_room(asked.params.len());
         if !room && !asked.id.is_empty() {
             self.error(asked, CODE_INTERNAL, "too many requests are under way", None);
         }
@@ -164,7 +102,7 @@ impl Turn<'_, '_> {
     }
 
     /// Does one action after the other until one has to wait.
-    fn perform(&mut self, mut play: Play) {
+    pub(super) fn perform(&mut self, mut play: Play) {
         let source = play.source.clone();
         let actions = source.as_ref().map_or(&[][..], |source| source.actions(play.pick));
         while let Some(action) = actions.get(play.step) {
@@ -176,7 +114,8 @@ impl Turn<'_, '_> {
                     play.wait = wait;
                     return self.keep(play);
                 }
-                Done::Suspends(names) => return self.suspend(play, first, names),
+                Done::Suspends(wanted) => return self.suspend(play, first, wanted),
+                Done::Refused => return,
             }
         }
         if let Some(reply) = source.as_ref().and_then(|source| source.reply(play.pick)) {
@@ -228,7 +167,7 @@ impl Turn<'_, '_> {
         Done::Yes
     }
 
-    fn fill(&self, asked: &Asked<'_>, form: &Form) -> Vec<u8> {
+    pub(super) fn fill(&self, asked: &Asked<'_>, form: &Form) -> Vec<u8> {
         let mut out = Vec::new();
         form.write(&self.context(asked), &mut out);
         out
@@ -243,6 +182,10 @@ impl Turn<'_, '_> {
             let least = least.and_then(json::string);
             return least
                 .is_some_and(|least| log_level(&least).is_some_and(|least| level >= least));
+        }
+        // Without a session nobody hears of the log but because of a request.
+        if asked.id.is_empty() && self.visit.is_modern && self.visit.version.is_none() {
+            return false;
         }
         self.visit.level.is_none_or(|least| level >= least)
     }
@@ -259,14 +202,14 @@ impl Turn<'_, '_> {
         let id = id.map_or_else(|| self.visit.asked.to_string(), str::to_owned);
         let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":").into_bytes();
         write_call(&mut line, method, params);
-        self.note(Note::Asked { method });
+        self.note(Note::Asked { id: id.as_bytes(), method });
         self.tell(asked, &line);
         id.into_bytes().into()
     }
 
     /// Sends a notification, to whom it concerns.
     pub(super) fn notify(&mut self, asked: &Asked<'_>, method: &str, params: Option<&[u8]>) {
-        if let Some(change) = super::listen::Change::of(method, params) {
+        if let Some(change) = Change::of(method, params) {
             self.tell_listeners(&change, method, params);
             if self.visit.is_modern && self.visit.version.is_none() {
                 return;
@@ -346,6 +289,10 @@ impl Turn<'_, '_> {
     pub(super) fn cancelled(&mut self, id: &[u8]) {
         self.visit.listens.retain(|listen| !same_id(&listen.id, id));
         let place = self.visit.plays.iter().position(|play| same_id(&play.kept.id, id));
+        if let Some(held) = self.visit.forget(id) {
+            held.batch.into_iter().for_each(|batch| self.gather(batch, &[]));
+            return;
+        }
         let Some(place) = place else {
             if !self.visit.is_stubborn(id) {
                 self.visit.courier.cancel(id);
@@ -357,82 +304,6 @@ impl Turn<'_, '_> {
             let play = self.visit.plays.remove(place);
             self.silence(&play.kept.asked());
         }
-    }
-
-    /// Wants what the client has to come back with: this, and what is asked right after it without
-    /// a need to know the answer.
-    fn want(&mut self, action: &Action, next: &[Action], asked: &Asked<'_>) -> Done {
-        let mut requests = b"{".to_vec();
-        let mut names = Vec::new();
-        for (place, action) in std::iter::once(action).chain(next).enumerate() {
-            let Action::Ask { method, params, name, .. } = action else { break };
-            let needs = params.as_ref().is_some_and(Form::needs_replies);
-            if place > 0 && needs {
-                break;
-            }
-            let name = name.as_ref().unwrap_or(method);
-            if asked.replies.iter().any(|(known, _)| known == name) || names.contains(name) {
-                continue;
-            }
-            if !names.is_empty() {
-                requests.push(b',');
-            }
-            json::write_str(&mut requests, name);
-            requests.extend_from_slice(b":{\"method\":");
-            let params = params.as_ref().map(|params| self.fill(asked, params));
-            write_call(&mut requests, method, params.as_deref());
-            self.note(Note::Asked { method });
-            names.push(name.clone());
-        }
-        requests.push(b'}');
-        match names.is_empty() {
-            true => Done::Yes,
-            false => {
-                self.visit.scratch = requests;
-                Done::Suspends(names)
-            }
-        }
-    }
-
-    fn suspend(&mut self, mut play: Play, step: usize, names: Vec<String>) {
-        let requests = std::mem::take(&mut self.visit.scratch);
-        let context = self.context(&play.kept.asked());
-        let state = format!("{:016x}{:016x}", context.roll(), context.roll());
-        let mut result = b"{\"resultType\":\"input_required\",\"inputRequests\":".to_vec();
-        result.extend_from_slice(&requests);
-        result.extend_from_slice(format!(",\"requestState\":\"{state}\"}}").as_bytes());
-        self.result(&play.kept.asked(), &result);
-        play.kept.ticket = 0;
-        if self.visit.suspended.len() >= SUSPENDED_MAX {
-            self.visit.suspended.pop_front();
-        }
-        self.visit.suspended.push_back(Suspended { state, names, step, play });
-    }
-
-    /// Goes on with an operation whose client has come back; false if the request is none of these.
-    pub(super) fn resume(&mut self, asked: &Asked<'_>) -> bool {
-        let Some(state) = json::member(asked.params, "requestState").and_then(json::string) else {
-            return false;
-        };
-        let is_it = |one: &Suspended| one.state == state && *one.play.kept.method == *asked.method;
-        let place = self.visit.suspended.iter().position(is_it);
-        let Some(mut one) = place.and_then(|place| self.visit.suspended.remove(place)) else {
-            self.error(asked, CODE_PARAMS, "the requestState is not known", None);
-            return true;
-        };
-        let responses = json::member(asked.params, "inputResponses").unwrap_or(b"{}");
-        let kept = &mut one.play.kept;
-        for name in one.names {
-            if let Some(response) = json::member(responses, &name) {
-                kept.replies.push((name, response.to_vec()));
-            }
-        }
-        kept.id = asked.id.into();
-        kept.params = asked.params.into();
-        kept.token = asked.token.map(Into::into);
-        one.play.step = one.step;
-        self.perform(one.play);
-        true
     }
 }
 

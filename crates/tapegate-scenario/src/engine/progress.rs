@@ -8,6 +8,8 @@ use crate::model::{Event, EventKind, Exhausted, Sequence};
 
 /// How many names of things that do not exist are counted.
 const NAMES_MAX: usize = 10_000;
+/// How long such a name may be.
+const NAME_BYTES_MAX: usize = 1024;
 
 /// Where somebody is in a scenario.
 #[derive(Debug, Default)]
@@ -51,7 +53,7 @@ impl Progress {
             return *count;
         }
         if !known {
-            if self.names >= NAMES_MAX {
+            if self.names >= NAMES_MAX || key.len() > NAME_BYTES_MAX {
                 return 1;
             }
             self.names += 1;

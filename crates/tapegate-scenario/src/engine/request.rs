@@ -6,14 +6,11 @@ use std::rc::Rc;
 use tapegate_core::frame::Envelope;
 use tapegate_core::json;
 
-use super::modern;
+use super::listen;
 use super::progress::Leaving;
-use super::script::MODERN;
 use super::turn::{CODE_INTERNAL, CODE_INVALID, CODE_NO_METHOD, CODE_PARAMS, Turn, is_id};
 use crate::form::{Context, Named};
 use crate::model::{Behavior, EffectTrigger, EventKind, Item, ItemKind, LogLevel, UnknownMethods};
-
-const CODE_VERSION: i32 = -32022;
 
 /// What a client asks, and everything that its answer may depend on.
 #[derive(Clone, Copy)]
@@ -110,11 +107,18 @@ impl<'a> Turn<'a, '_> {
             asked.behavior = Some(behavior);
         }
         self.count(&mut asked, event);
+        let acts = asked.behavior.is_some_and(|behavior| !behavior.side_effects.is_empty());
+        if acts {
+            self.start_with_request(&asked, false);
+        }
         self.dispatch(&asked, event);
-        if let Some(trigger) = effect_trigger(event) {
+        if !acts {
+            return;
+        }
+        if let Some(trigger) = effect_trigger(&asked, event) {
             self.start_effects(&asked, trigger);
         }
-        self.start_effects(&asked, EffectTrigger::OnRequest);
+        self.start_with_request(&asked, true);
     }
 
     /// Counts the request, and notes whether it leads out of the phase.
@@ -123,18 +127,28 @@ impl<'a> Turn<'a, '_> {
             self.progress.entered_ns.get_or_insert(self.at.mono_ns);
         }
         let first = asked.modern && !self.visit.is_modern && asked.method != "server/discover";
-        let mut events = [None; 2];
+        let mut events = Vec::new();
         if first {
             self.visit.is_modern = true;
             self.progress.count(EventKind::Initialize, None, true);
-            events[0] = Some((EventKind::Initialize, None));
+            events.push((EventKind::Initialize, None));
         }
         if let Some(event) = event {
             let known = asked.item.is_some();
             asked.call_count = self.progress.count(event, asked.called, known);
-            events[1] = Some((event, asked.called));
+            events.push((event, asked.called));
         }
-        let fires = events.into_iter().flatten().any(|(kind, key)| self.fires(kind, key, asked));
+        let heard = match asked.modern && asked.method == "subscriptions/listen" {
+            true => listen::uris(asked.params),
+            false => Vec::new(),
+        };
+        for uri in &heard {
+            let known = self.scene().resource(uri).is_some();
+            self.progress.count(EventKind::ResourcesSubscribe, Some(uri), known);
+            events.push((EventKind::ResourcesSubscribe, Some(uri)));
+        }
+        let fired = events.into_iter().find(|(kind, key)| self.fires(*kind, *key, asked));
+        let fires = fired.is_some();
         if fires || first {
             *self.tickets += 1;
             asked.ticket = *self.tickets;
@@ -142,8 +156,8 @@ impl<'a> Turn<'a, '_> {
         if first {
             self.visit.starting = Some(asked.ticket);
         }
-        if fires {
-            let why = event.map_or("initialize", EventKind::name);
+        if let Some((kind, _)) = fired {
+            let why = kind.name();
             self.progress.leaving = Some(Leaving { seat: self.seat, ticket: asked.ticket, why });
         }
     }
@@ -161,7 +175,7 @@ impl<'a> Turn<'a, '_> {
             (_, Some(EventKind::ToolsCall)) => self.use_item(asked, "name", "tool"),
             (_, Some(EventKind::PromptsGet)) => self.use_item(asked, "name", "prompt"),
             (_, Some(EventKind::ResourcesRead)) => self.use_item(asked, "uri", "resource"),
-            ("server/discover", _) if script.is_modern() => self.discover(asked),
+            ("server/discover", _) if asked.modern => self.discover(asked),
             ("subscriptions/listen", _) if asked.modern => self.listen(asked),
             ("completion/complete", _) => {
                 self.result(
@@ -177,7 +191,7 @@ impl<'a> Turn<'a, '_> {
             }
             ("ping", _) if !asked.modern => self.result(asked, b"{}"),
             ("logging/setLevel", _) if !asked.modern => self.set_level(asked),
-            ("initialize" | "ping" | "logging/setLevel", _)
+            ("initialize" | "ping" | "logging/setLevel" | "server/discover", _)
             | (_, Some(EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe)) => {
                 self.error(asked, CODE_NO_METHOD, "Method not found", None);
             }
@@ -191,17 +205,6 @@ impl<'a> Turn<'a, '_> {
             UnknownMethods::Ignore => self.result(asked, b"null"),
             UnknownMethods::Error => self.error(asked, CODE_NO_METHOD, "Method not found", None),
             UnknownMethods::Drop => self.silence(asked),
-        }
-    }
-
-    fn list(&mut self, asked: &Asked<'_>, kind: ItemKind) {
-        let cursor = json::member(asked.params, "cursor").filter(|cursor| *cursor != b"null");
-        let cursor = cursor.map(|cursor| json::string(cursor).unwrap_or_default());
-        let script = self.script;
-        let info = asked.modern.then_some(&*script.info);
-        match self.scene().listing(kind).page(cursor.as_deref(), info) {
-            Some(page) => self.finished(asked, page),
-            None => self.error(asked, CODE_PARAMS, "the cursor is not known", None),
         }
     }
 
@@ -225,81 +228,6 @@ impl<'a> Turn<'a, '_> {
             (None, Some(name)) => {
                 self.error(asked, CODE_PARAMS, &format!("Unknown {kind}: {name}"), None);
             }
-        }
-    }
-
-    fn initialize(&mut self, asked: &Asked<'_>) {
-        let wanted = json::member(asked.params, "protocolVersion").and_then(json::string);
-        let script = self.script;
-        let Some(version) = script.negotiate(&wanted.unwrap_or_default()) else {
-            let data = format!("{{\"supported\":[\"{MODERN}\"]}}");
-            return self.error(
-                asked,
-                CODE_VERSION,
-                "Unsupported protocol version",
-                Some(data.as_bytes()),
-            );
-        };
-        self.visit.version = Some(version.into());
-        let mut out = b"{\"protocolVersion\":".to_vec();
-        json::write_str(&mut out, version);
-        self.write_abilities(&mut out);
-        out.extend_from_slice(b",\"serverInfo\":");
-        out.extend_from_slice(&script.info);
-        self.write_instructions(&mut out);
-        out.push(b'}');
-        self.result(asked, &out);
-        self.connected(asked);
-    }
-
-    fn discover(&mut self, asked: &Asked<'_>) {
-        let mut out = format!("{{\"supportedVersions\":[\"{MODERN}\"]").into_bytes();
-        self.write_abilities(&mut out);
-        self.write_instructions(&mut out);
-        out.push(b'}');
-        self.result(asked, &out);
-    }
-
-    fn write_abilities(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b",\"capabilities\":");
-        out.extend_from_slice(&self.scene().capabilities);
-    }
-
-    fn write_instructions(&self, out: &mut Vec<u8>) {
-        if let Some(instructions) = &self.script.scenario.server.instructions {
-            out.extend_from_slice(b",\"instructions\":");
-            json::write_str(out, instructions);
-        }
-    }
-
-    fn set_level(&mut self, asked: &Asked<'_>) {
-        let level = json::member(asked.params, "level").and_then(json::string);
-        match level.as_deref().and_then(log_level) {
-            Some(level) => {
-                self.visit.level = Some(level);
-                self.result(asked, b"{}");
-            }
-            None => self.error(asked, CODE_PARAMS, "there is no such level", None),
-        }
-    }
-
-    /// Whether a request without a session brings along what it must; else the error.
-    fn terms(&self, said: &Envelope<'_>) -> Result<(), (i32, String, Vec<u8>)> {
-        let wrong = |words: &str| Err((CODE_PARAMS, words.to_owned(), b"null".to_vec()));
-        let version = said.protocol_version.and_then(json::string);
-        let Some(version) = version else {
-            return wrong(&format!("`{}` is no string", modern::VERSION));
-        };
-        if version != MODERN {
-            let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
-            json::write_str(&mut data, &version);
-            data.push(b'}');
-            return Err((CODE_VERSION, "Unsupported protocol version".to_owned(), data));
-        }
-        let meta = said.params.and_then(|params| json::member(params, "_meta"));
-        match meta.and_then(|meta| json::member(meta, modern::CAPABILITIES)) {
-            Some(_) => Ok(()),
-            None => wrong(&format!("`{}` is missing in `_meta`", modern::CAPABILITIES)),
         }
     }
 
@@ -327,17 +255,13 @@ impl<'a> Turn<'a, '_> {
     }
 }
 
-fn effect_trigger(event: Option<EventKind>) -> Option<EffectTrigger> {
-    match event? {
-        EventKind::ResourcesSubscribe => Some(EffectTrigger::OnSubscribe),
-        EventKind::ResourcesUnsubscribe => Some(EffectTrigger::OnUnsubscribe),
+fn effect_trigger(asked: &Asked<'_>, event: Option<EventKind>) -> Option<EffectTrigger> {
+    match event {
+        Some(EventKind::ResourcesSubscribe) => Some(EffectTrigger::OnSubscribe),
+        Some(EventKind::ResourcesUnsubscribe) => Some(EffectTrigger::OnUnsubscribe),
+        _ if asked.modern && asked.method == "subscriptions/listen" => {
+            (!listen::uris(asked.params).is_empty()).then_some(EffectTrigger::OnSubscribe)
+        }
         _ => None,
     }
-}
-
-/// How bad what a level is for is, from 0.
-pub(super) fn log_level(name: &str) -> Option<usize> {
-    const LEVELS: [&str; 8] =
-        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-    LEVELS.iter().position(|level| *level == name)
 }

@@ -21,6 +21,9 @@ pub(super) const CODE_PARAMS: i32 = -32602;
 pub(super) const CODE_INTERNAL: i32 = -32603;
 pub(super) const CODE_FAILED: i32 = -32000;
 
+/// How long a client that says no more is told what it has asked for.
+const LAST_WORDS_NS: u64 = 5_000_000_000;
+
 /// One cue at one seat.
 pub(super) struct Turn<'a, 'b> {
     pub(super) script: &'a Rc<Script>,
@@ -44,7 +47,8 @@ impl<'a> Turn<'a, '_> {
             Cue::Done { ticket, outcome } => self.handled(ticket, outcome),
             Cue::Due => self.due(),
             Cue::Left => self.left(),
-            Cue::Taken { .. } | Cue::Behind(_) | Cue::BehindGone { .. } | Cue::Empty => {}
+            Cue::Empty => return self.abandoned(),
+            Cue::Taken { .. } | Cue::Behind(_) | Cue::BehindGone { .. } => {}
         }
         self.go_on();
     }
@@ -72,9 +76,13 @@ impl<'a> Turn<'a, '_> {
             Body::Batch => self.batch(line),
             Body::Garbage(Garbage::Empty) => {}
             Body::Garbage(garbage) => {
-                let words = format!("not a JSON-RPC message: {}", garbage.reason());
+                let (code, reason) = match garbage {
+                    Garbage::NotAnObject => (CODE_INVALID, "no object".to_owned()),
+                    garbage => (CODE_PARSE, garbage.reason()),
+                };
+                let words = format!("not a JSON-RPC message: {reason}");
                 self.log(LogLevel::Warn, &format!("the client has said something that is {words}"));
-                self.refuse(b"null", CODE_PARSE, &words, None);
+                self.refuse(b"null", code, &words, None);
             }
         }
     }
@@ -117,6 +125,7 @@ impl<'a> Turn<'a, '_> {
     }
 
     fn due(&mut self) {
+        self.visit.lose_patience(self.at.mono_ns);
         for method in std::mem::take(&mut self.visit.changed) {
             if self.visit.version.is_some() || self.visit.is_modern {
                 self.notify(&self.unasked(), method, None);
@@ -129,6 +138,7 @@ impl<'a> Turn<'a, '_> {
 
     fn left(&mut self) {
         self.visit.has_left = true;
+        self.visit.patient_until = Some(self.at.mono_ns.saturating_add(LAST_WORDS_NS));
         // Whoever says no more answers no more.
         self.give_up_on_replies();
     }

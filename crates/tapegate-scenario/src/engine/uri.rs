@@ -81,8 +81,8 @@ fn hole(inner: &str, pattern: &mut String, names: &mut Vec<Hole>) {
     }
     for (place, name) in variables.enumerate() {
         let one = match operator {
-            Some('+') if place > 0 => ",(.+)".to_owned(),
-            Some('+') => "(.+)".to_owned(),
+            Some('+') if place > 0 => ",(.+?)".to_owned(),
+            Some('+') => "(.+?)".to_owned(),
             Some('#') => "(?:#(.+))?".to_owned(),
             Some('/') => "(?:/([^/?#]*))?".to_owned(),
             Some('.') => "(?:\\.([^/?#.]*))?".to_owned(),
@@ -138,6 +138,7 @@ mod tests {
         check("file:///{+path}", "file:///a/b.txt", Some("path=a/b.txt"));
         check("s://x{?q,lang}", "s://x?lang=de&q=a%26b&z=1", Some("lang=de q=a&b"));
         check("s://x{?q,lang}", "s://x", Some(""));
+        check("file:///{+path}{?line}", "file:///a/b?line=3", Some("path=a/b line=3"));
         check("s://{a}.{b}", "s://one.two", Some("a=one b=two"));
         check("s://x{/a,b}{#c}", "s://x/1/2#3", Some("a=1 b=2 c=3"));
         check("s://(.*){x}", "s://(.*)y", Some("x=y"));

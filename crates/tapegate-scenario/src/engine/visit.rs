@@ -2,29 +2,34 @@
 
 use std::collections::VecDeque;
 
-use tapegate_core::frame::same_id;
+use tapegate_core::frame::{Frame, same_id};
 
 use super::Map;
 use super::batch::Batch;
 use super::listen::Listen;
-use super::play::{Play, Suspended, Wait};
+use super::play::{Play, Wait};
+use super::suspend::Suspended;
 use crate::courier::Courier;
 
 /// How many requests may wait for a phase to change, and how many bytes of them.
 const HELD_MAX: usize = 1024;
 const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many requests may be under way.
-pub(super) const PLAYS_MAX: usize = 1024;
-/// How many operations may wait for a client to come back with what was asked for.
-pub(super) const SUSPENDED_MAX: usize = 256;
+const PLAYS_MAX: usize = 1024;
+/// How much room they may take.
+const PLAYS_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// How many answers that cannot be taken back are remembered.
 const STUBBORN_MAX: usize = 256;
+/// How long an id may be that is remembered.
+const ID_BYTES_MAX: usize = 1024;
 
 /// One client.
 pub(super) struct Visit {
     /// Which one since the start, from 1.
     pub(super) number: u32,
+    /// Whether each answer has a stream of its own.
+    pub(super) streams: bool,
     pub(super) courier: Courier,
     /// The revision that the handshake led to.
     pub(super) version: Option<Box<str>>,
@@ -53,6 +58,10 @@ pub(super) struct Visit {
     stubborn: VecDeque<Box<[u8]>>,
     /// Whether the client says no more.
     pub(super) has_left: bool,
+    /// Until when a client that has left is told what it has asked for.
+    pub(super) patient_until: Option<u64>,
+    /// Whether that is over.
+    is_impatient: bool,
     pub(super) scratch: Vec<u8>,
     held: VecDeque<Held>,
     held_bytes: usize,
@@ -69,6 +78,7 @@ impl Visit {
     pub(super) fn new(number: u32, streams: bool) -> Self {
         Self {
             number,
+            streams,
             courier: Courier::new(streams),
             version: None,
             is_modern: false,
@@ -85,11 +95,33 @@ impl Visit {
             changed: Vec::new(),
             stubborn: VecDeque::new(),
             has_left: false,
+            patient_until: None,
+            is_impatient: false,
             scratch: Vec::new(),
             held: VecDeque::new(),
             held_bytes: 0,
             held_since: 0,
         }
+    }
+
+    /// Whether there is room for something more to be under way.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let taken = || self.plays.iter().map(|play| play.kept.bytes()).sum::<usize>();
+        self.plays.len() < PLAYS_MAX && taken().saturating_add(bytes) <= PLAYS_BYTES_MAX
+    }
+
+    /// Forgets a message that waits, if there is one with this id.
+    pub(super) fn forget(&mut self, id: &[u8]) -> Option<Held> {
+        let is_it = |held: &Held| {
+            Frame::read(&held.text)
+                .envelope()
+                .and_then(|said| said.id)
+                .is_some_and(|one| same_id(one, id))
+        };
+        let place = self.held.iter().position(is_it)?;
+        let held = self.held.remove(place)?;
+        self.held_bytes -= held.text.len();
+        Some(held)
     }
 
     /// Keeps a message until the phase has changed; false if too much waits already.
@@ -130,11 +162,20 @@ impl Visit {
     pub(super) fn due(&self) -> Option<u64> {
         let plays = self.plays.iter().filter_map(|play| play.wait.until()).min();
         let now = (!self.settled.is_empty() || !self.changed.is_empty()).then_some(0);
-        self.courier.due().into_iter().chain(plays).chain(now).min()
+        let patience = self.patient_until.filter(|_| self.is_busy());
+        self.courier.due().into_iter().chain(plays).chain(now).chain(patience).min()
+    }
+
+    /// Gives up what a client has asked for that has left, once it has taken too long.
+    pub(super) fn lose_patience(&mut self, now_ns: u64) {
+        self.is_impatient |= self.patient_until.is_some_and(|until| until <= now_ns);
     }
 
     /// Whether something is still to be said without the client saying more.
     pub(super) fn is_busy(&self) -> bool {
+        if self.is_impatient {
+            return false;
+        }
         let waits = |play: &Play| !matches!(play.wait, Wait::Reply { .. }) || !self.has_left;
         self.courier.busy() || self.is_holding() || self.plays.iter().any(waits)
     }
@@ -144,7 +185,9 @@ impl Visit {
         if self.stubborn.len() >= STUBBORN_MAX {
             self.stubborn.pop_front();
         }
-        self.stubborn.push_back(id.into());
+        if id.len() <= ID_BYTES_MAX {
+            self.stubborn.push_back(id.into());
+        }
     }
 
     /// Whether the answer to a request goes its way even if nobody wants it any more.

@@ -83,7 +83,7 @@ const GLANCE_BYTES_MAX: u64 = 64 * 1024;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A body that was read as far as it was worth it.
-pub(super) enum Collected {
+pub(crate) enum Collected {
     /// It fits.
     Whole(Bytes),
     /// It is over the limit, and was drained, or given up where that would take too much.
@@ -128,7 +128,7 @@ pub(super) async fn collect_request(
 
 /// Reads a body to its end, keeping at most `bytes_max` bytes of it. One over the limit is drained,
 /// but neither for ever nor without end.
-pub(super) async fn collect(
+pub(crate) async fn collect(
     body: &mut Incoming,
     bytes_max: usize,
 ) -> Result<Collected, hyper::Error> {

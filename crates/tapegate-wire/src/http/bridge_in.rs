@@ -14,6 +14,7 @@ mod history;
 mod hub;
 mod old;
 mod post;
+mod raw;
 mod servers;
 mod stream;
 mod streams;
@@ -32,7 +33,7 @@ use hyper::body::Incoming;
 use tapegate_core::side::Lane;
 use tokio::task::JoinSet;
 
-use super::listen::{Handler, Reply};
+use super::listen::{Cord, Handler, Reply};
 use super::{ReplyBody, Station, headers};
 use crate::child::SpawnError;
 use crate::stdio::Patience;
@@ -79,20 +80,24 @@ impl Bridge {
         })
     }
 
-    async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn answer(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        cord: Rc<Cord>,
+    ) -> Response<ReplyBody> {
         if self.closing.get() || self.servers.farewell().is_some() {
             return headers::refusal(503, "tapegate is ending");
         }
         let (path, method) = (request.uri().path().to_owned(), request.method().clone());
         match (path.trim_end_matches('/'), method) {
-            ("" | "/mcp", Method::POST) => post::post(&self, request).await,
-            ("" | "/mcp", Method::GET) => get::get(&self, &request),
+            ("" | "/mcp", Method::POST) => post::post(&self, request, &cord).await,
+            ("" | "/mcp", Method::GET) => get::get(&self, &request, &cord),
             ("" | "/mcp", Method::DELETE) => get::delete(&self, &request),
             ("" | "/mcp", _) => not_allowed("GET, POST, DELETE"),
-            ("/sse", Method::GET) => old::get(&self),
+            ("/sse", Method::GET) => old::get(&self, &cord),
             // A client that knows both transports tries the newer one first.
             ("/sse", _) => not_allowed("GET"),
-            ("/messages", Method::POST) => old::post(&self, request).await,
+            ("/messages", Method::POST) => old::post(&self, request, &cord).await,
             ("/messages", _) => not_allowed("POST"),
             _ => headers::refusal(404, "there is nothing here; the MCP endpoint is /mcp"),
         }
@@ -176,8 +181,8 @@ impl Bridge {
 }
 
 impl Handler for Bridge {
-    fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
-        Box::pin(self.answer(request))
+    fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply {
+        Box::pin(self.answer(request, Rc::clone(cord)))
     }
 
     fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {

@@ -17,6 +17,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::ReplyBody;
+pub use super::cord::Cord;
+use super::cord::{Cut, Socket};
 use super::guard::Guard;
 use super::headers;
 
@@ -28,8 +30,9 @@ pub type Reply = Pin<Box<dyn Future<Output = Response<ReplyBody>>>>;
 
 /// What answers the requests of a listener.
 pub trait Handler {
-    /// Answers one request. Dropping the future means that the client has gone.
-    fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply;
+    /// Answers one request, which came by the connection that `cord` belongs to. Dropping the future
+    /// means that the client has gone.
+    fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply;
 
     /// Waits until it has come to an end of its own accord, with nothing under way.
     fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
@@ -97,13 +100,15 @@ impl Listener {
             };
             stream.set_nodelay(true).ok();
             let (handler, guard) = (Rc::clone(&handler), self.guard.clone());
+            let cord = Rc::<Cord>::default();
+            let held = Rc::clone(&cord);
             let service = service_fn(move |request: Request<Incoming>| {
                 let refused = guard.check(request.uri(), request.headers()).err();
-                let handler = Rc::clone(&handler);
+                let (handler, held) = (Rc::clone(&handler), Rc::clone(&held));
                 async move {
                     Ok::<_, Infallible>(match refused {
                         Some(refusal) => headers::refusal(403, &refusal.to_string()),
-                        None => handler.handle(request).await,
+                        None => handler.handle(request, &held).await,
                     })
                 }
             });
@@ -112,16 +117,22 @@ impl Listener {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .preserve_header_case(true)
-                    .serve_connection(TokioIo::new(stream), service);
+                    .serve_connection(TokioIo::new(Socket::new(stream, &cord)), service);
                 let mut connection = pin!(connection);
                 // A client that breaks off is no fault of the recording.
                 tokio::select! {
-                    done = connection.as_mut() => drop(done),
-                    _ = ending.wait_for(|ending| *ending) => {
-                        connection.as_mut().graceful_shutdown();
-                        connection.await.ok();
+                    biased;
+                    // A connection that is broken says nothing more, whatever there is to say.
+                    cut = cord.cut_through() => {
+                        if cut == Cut::Abrupt {
+                            return;
+                        }
                     }
+                    done = connection.as_mut() => return drop(done),
+                    _ = ending.wait_for(|ending| *ending) => {}
                 }
+                connection.as_mut().graceful_shutdown();
+                connection.await.ok();
             });
         }
     }

@@ -28,7 +28,7 @@ use tokio::sync::watch;
 use super::ReplyBody;
 use super::body::{Collected, collect_request};
 use super::headers;
-use super::listen::{Handler, Reply};
+use super::listen::{Cord, Handler, Reply};
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
 use crate::deck::Outgoing;
@@ -168,7 +168,7 @@ impl Proxy {
 }
 
 impl Handler for Proxy {
-    fn handle(self: Rc<Self>, request: Request<Incoming>) -> Reply {
+    fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<Cord>) -> Reply {
         Box::pin(self.exchange(request))
     }
 

@@ -1,12 +1,50 @@
-//! Lines between a seat and its clients inside the process that name the request they belong to.
+//! Lines between a seat and its clients inside the process that say more than a message does: which
+//! request it belongs to, that it is no message at all, that the client is left.
 //!
 //! No JSON begins with an address, and no id holds its end, so a line either has one or has none. A
-//! line with nothing behind its address ends the stream of the request early.
+//! line with nothing behind its address ends the stream of the request early. Bytes that need not be
+//! a message may hold line ends, which are written in another way.
+
+use std::borrow::Cow;
 
 use super::outbox::Outbox;
 
 const START: u8 = 0x1e;
 const END: u8 = 0x1f;
+/// Behind a start: bytes that need not be a message, which go on or end.
+const RAW: u8 = 0x1d;
+const RAW_END: u8 = 0x1c;
+/// Behind a start: the client is left, in order or not.
+const LEAVE: u8 = 0x04;
+const BREAK: u8 = 0x18;
+/// Before a byte that stands for another one.
+const ESCAPE: u8 = 0x10;
+const LINE_FEED: u8 = b'n';
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Said<'a> {
+    /// A message, perhaps because of a request.
+    Message(Option<&'a [u8]>, &'a [u8]),
+    /// The stream of a request ends early.
+    Part(&'a [u8]),
+    /// Bytes that need not be a message: of the body that answers a request, or of an event.
+    Raw {
+        /// The id of the request.
+        about: Option<&'a [u8]>,
+        /// The bytes.
+        bytes: Cow<'a, [u8]>,
+        /// Whether this is the end.
+        ends: bool,
+    },
+    /// The client is left, or the one that has made a request.
+    Leave {
+        /// The id of the request.
+        about: Option<&'a [u8]>,
+        /// Whether the connection is broken rather than closed.
+        abrupt: bool,
+    },
+}
 
 /// Adds a line that belongs to the request with the id `about`.
 pub(super) fn add(out: &mut Outbox, about: &[u8], parts: &[&[u8]]) {
@@ -14,28 +52,113 @@ pub(super) fn add(out: &mut Outbox, about: &[u8], parts: &[&[u8]]) {
     out.add(&[&address, parts].concat());
 }
 
-/// The id of the request that a line belongs to, if it names one, and the line without it.
-pub(crate) fn read(line: &[u8]) -> (Option<&[u8]>, &[u8]) {
-    let named = line.strip_prefix(&[START]).and_then(|rest| {
-        let end = rest.iter().position(|byte| *byte == END)?;
-        Some((Some(&rest[..end]), &rest[end + 1..]))
-    });
-    named.unwrap_or((None, line))
+/// Adds bytes that need not be a message.
+pub(super) fn add_raw(out: &mut Outbox, about: Option<&[u8]>, bytes: &[u8], ends: bool) {
+    let start = [START, if ends { RAW_END } else { RAW }];
+    out.add(&[&start, about.unwrap_or_default(), &[END], &escaped(bytes)]);
+}
+
+/// Adds that the client is left.
+pub(super) fn add_leave(out: &mut Outbox, about: Option<&[u8]>, abrupt: bool) {
+    let start = [START, if abrupt { BREAK } else { LEAVE }];
+    out.add(&[&start, about.unwrap_or_default(), &[END]]);
+}
+
+/// What a line says.
+pub(crate) fn read(line: &[u8]) -> Said<'_> {
+    let plain = Said::Message(None, line);
+    let Some(rest) = line.strip_prefix(&[START]) else { return plain };
+    let Some(end) = rest.iter().position(|byte| *byte == END) else { return plain };
+    let (address, text) = (&rest[..end], &rest[end + 1..]);
+    match address.split_first() {
+        Some((sort @ (&LEAVE | &BREAK), id)) => {
+            Said::Leave { about: named(id), abrupt: *sort == BREAK }
+        }
+        Some((sort @ (&RAW | &RAW_END), id)) => {
+            Said::Raw { about: named(id), bytes: unescaped(text), ends: *sort == RAW_END }
+        }
+        _ if text.is_empty() => Said::Part(address),
+        _ => Said::Message(Some(address), text),
+    }
+}
+
+fn named(id: &[u8]) -> Option<&[u8]> {
+    Some(id).filter(|id| !id.is_empty())
+}
+
+fn escaped(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !bytes.iter().any(|byte| matches!(*byte, b'\n' | ESCAPE)) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len() + 16);
+    for byte in bytes {
+        match *byte {
+            b'\n' => out.extend_from_slice(&[ESCAPE, LINE_FEED]),
+            ESCAPE => out.extend_from_slice(&[ESCAPE, ESCAPE]),
+            byte => out.push(byte),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.contains(&ESCAPE) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match *byte {
+            ESCAPE => out.extend(bytes.next().map(|byte| match *byte {
+                LINE_FEED => b'\n',
+                byte => byte,
+            })),
+            byte => out.push(byte),
+        }
+    }
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_address_is_read_as_it_was_written_and_other_lines_are_left_alone() {
+    fn line(add: impl FnOnce(&mut Outbox)) -> Vec<u8> {
         let mut out = Outbox::default();
-        add(&mut out, b"\"a\"", &[b"{\"x\":", b"1}"]);
+        add(&mut out);
         out.release();
         let line = out.due().strip_suffix(b"\n").unwrap_or_default();
-        assert_eq!(read(line), (Some(&b"\"a\""[..]), &b"{\"x\":1}"[..]));
+        assert!(!line.contains(&b'\n'));
+        line.to_vec()
+    }
+
+    #[test]
+    fn an_address_is_read_as_it_was_written_and_other_lines_are_left_alone() {
+        let addressed = line(|out| add(out, b"\"a\"", &[b"{\"x\":", b"1}"]));
+        assert_eq!(read(&addressed), Said::Message(Some(b"\"a\""), b"{\"x\":1}"));
+        assert_eq!(read(&line(|out| add(out, b"7", &[]))), Said::Part(b"7"));
         for line in [&b"{}"[..], b"", b"\x1e", b"\x1ex"] {
-            assert_eq!(read(line), (None, line));
+            assert_eq!(read(line), Said::Message(None, line));
+        }
+    }
+
+    #[test]
+    fn any_bytes_come_out_as_they_went_in() {
+        let every: Vec<u8> = (0..=255).collect();
+        for (about, ends) in [(None, true), (Some(&b"\"a\""[..]), false), (Some(b"-1"), true)] {
+            for bytes in [&b""[..], b"{}", b"\n", b"\x10\n\x10n\x1e\x1f", &every] {
+                let coded = line(|out| add_raw(out, about, bytes, ends));
+                let expected = Said::Raw { about, bytes: Cow::Borrowed(bytes), ends };
+                assert_eq!(read(&coded), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_left_is_told_how() {
+        for (about, abrupt) in [(None, false), (None, true), (Some(&b"7"[..]), true)] {
+            let coded = line(|out| add_leave(out, about, abrupt));
+            assert_eq!(read(&coded), Said::Leave { about, abrupt });
         }
     }
 }

@@ -10,7 +10,9 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, TOO_LARGE};
 use tapegate_core::time::At;
 
+use super::errands::{ERRANDS_MAX, Errands};
 use super::outbox::Outbox;
+use super::raw_line::RawLine;
 use super::{Stage, address};
 use crate::deck::Deck;
 use crate::stdio::answered;
@@ -22,6 +24,8 @@ const OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ASK_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much it may be asked before the server itself is not heard either.
 const ASK_BYTES_UTMOST: usize = 4 * ASK_BYTES_MAX;
+/// How much of a line that has not ended may wait. What makes such lines makes them as they are read.
+const RAW_BYTES_MAX: usize = 64 * 1024;
 
 /// Where one seat tells the actor what happens.
 pub(super) struct Desk<'d> {
@@ -37,6 +41,14 @@ pub(super) struct Desk<'d> {
     pub(super) addresses: bool,
     /// Whether the client has streams, which may end early.
     pub(super) streams: bool,
+    /// Whether the client is a bridge inside the process, which is told more than lines.
+    pub(super) inside: bool,
+    /// Something that is done elsewhere for the actor.
+    pub(super) errands: Errands,
+    /// The line on the pipe that is sent in pieces.
+    raw: RawLine,
+    /// Whether the actor has left the client.
+    left: bool,
 }
 
 impl<'d> Desk<'d> {
@@ -50,6 +62,10 @@ impl<'d> Desk<'d> {
             deck,
             addresses: false,
             streams: false,
+            inside: false,
+            errands: Errands::default(),
+            raw: RawLine::default(),
+            left: false,
         }
     }
 
@@ -70,7 +86,33 @@ impl<'d> Desk<'d> {
 
     /// Whether the actor may be told more.
     pub(super) fn has_room(&self) -> bool {
-        self.out.left() < OUT_BYTES_MAX && self.ask.left() < ASK_BYTES_MAX
+        let bytes_max = if self.raw.is_open() { RAW_BYTES_MAX } else { OUT_BYTES_MAX };
+        self.out.left() < bytes_max && self.ask.left() < ASK_BYTES_MAX
+    }
+
+    /// Whether it may be told what the client says. While a line on the pipe has not ended, a client
+    /// that does not read it is not heard either, as with any server that writes before it reads.
+    pub(super) fn may_hear(&self) -> bool {
+        self.has_room()
+            && (!self.raw.is_open() || self.out.left() == 0)
+            && self.errands.count() < ERRANDS_MAX
+            && !self.left
+            && self.stage.actor.borrow().backlog(self.number) < OUT_BYTES_MAX
+    }
+
+    /// Whether what was said should be sent before it is asked whether more may be heard.
+    pub(super) fn is_in_line(&self) -> bool {
+        self.raw.is_open()
+    }
+
+    /// Whether the actor has left the client.
+    pub(super) fn has_left(&self) -> bool {
+        self.left
+    }
+
+    /// Whether nothing more comes of what the client has said.
+    pub(super) fn is_done(&self) -> bool {
+        self.out.left() == 0 && self.errands.count() == 0 && !self.is_busy()
     }
 
     /// Whether it may be told what the server behind says, which may be what makes that one read.
@@ -80,20 +122,44 @@ impl<'d> Desk<'d> {
 
     /// Tells the actor what happened.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
-        let Self { stage, number, out, ask, deck, addresses, streams } = self;
+        let Self { stage, number, out, ask, deck, addresses, streams, .. } = self;
+        let (inside, errands, raw, left) =
+            (self.inside, &mut self.errands, &mut self.raw, &mut self.left);
         let mut stop = false;
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
+            _ if *left => {}
             Act::Tell { about, parts } if *addresses => address::add(out, about, parts),
             Act::Say(parts) | Act::Tell { parts, .. } => {
                 let bytes = out.add(parts);
                 if let Some(deck) = deck {
+                    raw.cut(|line| record(deck, at, Side::Server, line, false));
                     record(deck, at, Side::Server, bytes, true);
                 }
+                raw.close();
             }
             Act::Part(id) if *streams => address::add(out, id, &[]),
             Act::Part(_) => {}
             Act::Ask(parts) => drop(ask.add(parts)),
-            Act::Raw { .. } | Act::Run { .. } | Act::Leave { .. } => {}
+            Act::Raw { about, bytes, ends } if inside => address::add_raw(out, about, bytes, ends),
+            Act::Raw { bytes, ends, .. } => {
+                out.add_raw(bytes, ends);
+                let bytes_max = stage.options.message_bytes_max;
+                raw.add(bytes, ends, deck.is_some().then_some(bytes_max));
+                if let (Some(deck), true) = (deck.as_mut(), ends) {
+                    raw.cut(|line| record(deck, at, Side::Server, line, true));
+                }
+            }
+            Act::Run { ticket, errand } => errands.run(&stage.servers, ticket, errand),
+            Act::Leave { about, abrupt } => {
+                // Clients that share a seat are left one by one, by whoever knows them apart.
+                *left = !*addresses;
+                if abrupt && *left {
+                    out.clear();
+                }
+                if inside {
+                    address::add_leave(out, about, abrupt);
+                }
+            }
             Act::Stop => stop = true,
         });
         if stop {
@@ -132,6 +198,16 @@ impl<'d> Desk<'d> {
         }
         self.out.release();
         Ok(())
+    }
+
+    /// Records what was sent of a line that never ended.
+    pub(super) fn end_line(&mut self) {
+        let at = self.now();
+        if let Some(deck) = &mut self.deck {
+            self.raw.cut(|line| record(deck, at, Side::Server, line, false));
+            // If the tape has failed, the session has ended already.
+            deck.commit().ok();
+        }
     }
 
     /// Answers everything with an error that is not answered because the tape has failed.

@@ -25,6 +25,14 @@ impl Outbox {
         &self.bytes[start..end]
     }
 
+    /// Adds bytes as they are, and the end of their line if it `ends`.
+    pub(super) fn add_raw(&mut self, bytes: &[u8], ends: bool) {
+        self.bytes.extend_from_slice(bytes);
+        if ends {
+            self.bytes.push(b'\n');
+        }
+    }
+
     /// Lets everything be written.
     pub(super) fn release(&mut self) {
         self.sure = self.bytes.len();

@@ -56,11 +56,11 @@ impl<'d> Seat<'d> {
         }
     }
 
-    /// For a client inside the process: it has measured its messages, has streams that may end
+    /// For a bridge inside the process: it has measured its messages, may have streams that end
     /// early, and tells by `nobody` that nobody hears what is said any more.
-    pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>) -> Self {
+    pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>, streams: bool) -> Self {
         self.lines = Lines::sparing(usize::MAX);
-        self.desk.streams = true;
+        (self.desk.inside, self.desk.streams) = (true, streams);
         Self { nobody, ..self }
     }
 
@@ -77,9 +77,14 @@ impl<'d> Seat<'d> {
             if let Some(cause) = self.over() {
                 return cause;
             }
-            match self.has_more() {
-                true => tokio::task::yield_now().await,
-                false => self.wait().await,
+            if self.has_more() {
+                tokio::task::yield_now().await;
+                // What is due comes at once; a client that says something meanwhile is heard.
+                if !self.behind.is_due(&self.desk) {
+                    self.wait().await;
+                }
+            } else {
+                self.wait().await;
             }
         }
     }
@@ -95,6 +100,7 @@ impl<'d> Seat<'d> {
             Cause::Client => self.nobody.get().unwrap_or(patience.grace),
             _ => patience.grace_on_signal,
         };
+        self.desk.end_line();
         if let Cause::Tape(_) = cause {
             self.desk.give_up(&cause.words());
         }
@@ -127,10 +133,10 @@ impl<'d> Seat<'d> {
     /// Tells the actor what the client has said, as long as there is room for answers.
     fn hear(&mut self, at: At) -> Result<(), RecordError> {
         while !self.is_stopping() {
-            if self.desk.out.left() >= WRITE_BYTES {
+            if self.desk.out.left() >= WRITE_BYTES || self.desk.is_in_line() {
                 self.send()?;
             }
-            self.unheard = !self.desk.has_room();
+            self.unheard = !self.desk.may_hear();
             if self.unheard || self.gone {
                 return Ok(());
             }
@@ -181,8 +187,10 @@ impl<'d> Seat<'d> {
             let over = !self.desk.is_busy() || deadline <= Instant::now();
             return over.then_some(Cause::Actor);
         }
-        let done = || self.desk.out.left() == 0 && !self.desk.is_busy();
-        (self.left && (self.nobody.get().is_some() || done())).then_some(Cause::Client)
+        if self.desk.has_left() {
+            return Some(Cause::Actor);
+        }
+        (self.left && (self.nobody.get().is_some() || self.desk.is_done())).then_some(Cause::Client)
     }
 
     /// Whether there is something to do at once.
@@ -195,9 +203,10 @@ impl<'d> Seat<'d> {
     /// Waits until there is something to do.
     async fn wait(&mut self) {
         let stage = Rc::clone(&self.desk.stage);
-        let reads = self.input.is_some() && !self.unheard && self.desk.has_room();
+        let reads = self.input.is_some() && !self.unheard && self.desk.may_hear();
         let alarm = self.alarm(!reads);
         let Self { desk, behind, input, output, lines, gone, .. } = self;
+        let has_room = desk.has_room();
         tokio::select! {
             count = read(input.as_ref(), lines), if reads => match count {
                 Some(count) => lines.filled(count),
@@ -208,6 +217,10 @@ impl<'d> Seat<'d> {
                 Err(_) => *gone = true,
             },
             turn = behind.turn(&desk.ask, desk.has_room_behind()) => behind.moved(turn, &mut desk.ask),
+            (ticket, outcome) = desk.errands.next(), if has_room && desk.errands.count() > 0 => {
+                let outcome = outcome.as_deref().map_err(String::as_str);
+                desk.feed(desk.now(), Cue::Done { ticket, outcome });
+            }
             () = sleep(alarm), if alarm.is_some() => {
                 // Whoever is not read from may have gone unnoticed.
                 *gone = !reads && output.has_hung_up();

@@ -24,16 +24,17 @@ pub(crate) struct Sitting {
 }
 
 impl Stage {
-    /// Takes a seat for somebody inside the process, who sees a server on pipes. Must run inside a
-    /// `LocalSet`. Messages are not measured: whoever passes them on has.
-    pub(crate) fn seat(self: &Rc<Self>, shared: bool) -> (Sitting, Pipes) {
+    /// Takes a seat for a bridge inside the process, which sees a server on pipes, and has streams
+    /// for answers or not. Must run inside a `LocalSet`. Messages are not measured: whoever passes
+    /// them on has.
+    pub(crate) fn seat(self: &Rc<Self>, shared: bool, streams: bool) -> (Sitting, Pipes) {
         let (from_client, input) = Port::pair();
         let (output, to_client) = Port::pair();
         let client = ClientPorts { input: from_client, output: to_client };
         let unheard = Rc::new(Cell::new(None));
         let (stage, heard) = (Rc::clone(self), Rc::clone(&unheard));
         let task = tokio::task::spawn_local(async move {
-            let mut seat = Seat::take(&stage, client, None).within(heard);
+            let mut seat = Seat::take(&stage, client, None).within(heard, streams);
             let cause = seat.run(shared).await;
             seat.close(&cause).await;
         });

@@ -6,20 +6,25 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tapegate_core::actor::{Act, Actor, Cue, Seat};
+use tapegate_core::actor::{Act, Actor, Cue, Errand, Helper, Seat};
 use tapegate_core::time::At;
 
 /// Everything an actor was told, one line each.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
-/// Does what it is told: `say WORD`, `huge BYTES`, `later MS WORD`, `stop`, `ask WORD`. Whatever
-/// else it hears it says again.
+/// Does what it is told: `say WORD`, `huge BYTES`, `later MS WORD`, `stop`, `ask WORD`, `piece WORD`,
+/// `end WORD`, `fill PIECES`, `hoard BYTES`, `run PROGRAM…`, `post URL`, `leave`, `break`. Whatever else it hears it says
+/// again.
 #[derive(Default)]
 pub(crate) struct Parrot {
     log: Log,
     heard: Arc<AtomicUsize>,
     later: BTreeMap<(Seat, u64, usize), String>,
     count: usize,
+    /// How many pieces of a line are still to be sent.
+    pieces: usize,
+    /// How many bytes it says it holds back.
+    hoard: usize,
 }
 
 impl Parrot {
@@ -48,6 +53,25 @@ impl Parrot {
                 act(Act::Stop);
             }
             ("ask", word) => act(Act::Ask(&[word.as_bytes()])),
+            ("piece", word) => {
+                act(Act::Raw { about: None, bytes: word.as_bytes(), ends: false });
+            }
+            ("end", word) => act(Act::Raw { about: None, bytes: word.as_bytes(), ends: true }),
+            ("fill", count) => self.pieces = count.parse().unwrap(),
+            ("hoard", count) => self.hoard = count.parse().unwrap(),
+            ("run", words) => {
+                let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
+                let env = [("TAPEGATE_TEST".to_owned(), "yes".to_owned())];
+                let by = Helper::Command { argv: &argv, env: &env, folder: Some("/") };
+                act(Act::Run { ticket: 7, errand: errand(by) });
+            }
+            ("post", url) => {
+                let headers = [("x-key".to_owned(), "s3cret".to_owned())];
+                let by = Helper::Http { url, headers: &headers };
+                act(Act::Run { ticket: 8, errand: errand(by) });
+            }
+            ("leave", _) => act(Act::Leave { about: None, abrupt: false }),
+            ("break", _) => act(Act::Leave { about: None, abrupt: true }),
             _ => act(Act::Say(&[line])),
         }
     }
@@ -55,6 +79,10 @@ impl Parrot {
     fn next(&self, seat: Seat) -> Option<(Seat, u64, usize)> {
         self.later.range((seat, 0, 0)..).map(|(key, _)| *key).next().filter(|key| key.0 == seat)
     }
+}
+
+fn errand(by: Helper<'_>) -> Errand<'_> {
+    Errand { by, body: b"{\"asked\":1}", bytes_max: 1000, timeout_ns: 500_000_000 }
 }
 
 impl Actor for Parrot {
@@ -78,6 +106,18 @@ impl Actor for Parrot {
             Cue::Behind(line) => act(Act::Say(&[b"behind ", line])),
             Cue::BehindGone { why } => act(Act::Say(&[b"gone: ", why.as_bytes()])),
             Cue::TooLarge { .. } => act(Act::Say(&[b"too large"])),
+            Cue::Done { ticket, outcome } => {
+                let (sort, words) = match outcome {
+                    Ok(bytes) => ("ok", String::from_utf8_lossy(bytes).into_owned()),
+                    Err(why) => ("failed", why.to_owned()),
+                };
+                act(Act::Say(&[format!("done {ticket} {sort} {words}").as_bytes()]));
+            }
+            Cue::Due if self.pieces > 0 => {
+                self.pieces -= 1;
+                let ends = self.pieces == 0;
+                act(Act::Raw { about: None, bytes: &[b'x'; 32 * 1024], ends });
+            }
             Cue::Due => {
                 let key = self.next(seat).expect("something was due");
                 assert!(key.1 <= at.mono_ns, "woken too early");
@@ -85,15 +125,20 @@ impl Actor for Parrot {
                 act(Act::Say(&[word.as_bytes()]));
             }
             Cue::Empty => self.later.retain(|key, _| key.0 != seat),
-            Cue::Taken { .. } | Cue::Done { .. } | Cue::Left => {}
+            Cue::Taken { .. } | Cue::Left => {}
         }
     }
 
     fn due(&self, seat: Seat) -> Option<u64> {
-        self.next(seat).map(|key| key.1)
+        let filling = (self.pieces > 0).then_some(0);
+        filling.or_else(|| self.next(seat).map(|key| key.1))
     }
 
     fn busy(&self, seat: Seat) -> bool {
-        self.next(seat).is_some()
+        self.next(seat).is_some() || self.pieces > 0
+    }
+
+    fn backlog(&self, _: Seat) -> usize {
+        self.hoard
     }
 }

@@ -13,13 +13,23 @@ use crate::cast::Log;
 
 /// Answers requests: `late` after a while, `never` not at all, `progress` with a notification
 /// first, `ask` with a question first, `news` with a notification for nobody in particular,
-/// `part` after the end of its stream, `behind` with what the server behind says, `stop` as the last, and all others at once.
+/// `part` after the end of its stream, `behind` with what the server behind says, `stop` as the last,
+/// `drip` a few bytes at a time, `endless` without an end, `batch` and `twice` after events that are no
+/// single message, `leave` and `break` before it leaves, and all others at once.
 #[derive(Default)]
 pub(crate) struct Clerk {
     log: Log,
     late: BTreeMap<(Seat, u64), Vec<u8>>,
     asking: BTreeMap<Seat, Vec<u8>>,
+    drips: BTreeMap<(Seat, u64, u32), Drip>,
+    count: u32,
 }
+
+/// An answer that drips: the request, and what is left.
+type Drip = (Vec<u8>, Vec<u8>);
+
+const DRIP_NS: u64 = 2_000_000;
+const DRIP_BYTES: usize = 8;
 
 const LATE_NS: u64 = 150_000_000;
 const PROGRESS: &[u8] =
@@ -58,6 +68,27 @@ impl Clerk {
             act(Act::Part(id));
             act(Act::Say(&[PROGRESS, token, b"}}"]));
             self.late.insert((seat, at.mono_ns + LATE_NS), id.to_vec());
+        } else if said.is_method("drip") {
+            self.count += 1;
+            let text = answer_text(seat, id).concat();
+            self.drips.insert((seat, at.mono_ns, self.count), (id.to_vec(), text));
+        } else if said.is_method("endless") {
+            let text = answer_text(seat, id).concat();
+            act(Act::Raw { about: Some(id), bytes: &text, ends: false });
+            act(Act::Raw { about: Some(id), bytes: &[b'A'; 1000], ends: false });
+        } else if said.is_method("batch") {
+            act(Act::Raw { about: None, bytes: b"[{\"jsonrpc\":\"2.0\",", ends: false });
+            act(Act::Say(&[br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#]));
+            act(Act::Raw { about: None, bytes: b"\"method\":\"a\"},7]", ends: true });
+            answer(seat, id, act);
+        } else if said.is_method("twice") {
+            let question = br#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#;
+            act(Act::Raw { about: None, bytes: question, ends: true });
+            act(Act::Raw { about: None, bytes: question, ends: true });
+            answer(seat, id, act);
+        } else if said.is_method("leave") || said.is_method("break") {
+            answer(seat, id, act);
+            act(Act::Leave { about: Some(id), abrupt: said.is_method("break") });
         } else if said.is_method("behind") {
             act(Act::Ask(&[line]));
         } else if said.is_method("stop") {
@@ -70,13 +101,32 @@ impl Clerk {
 
     fn next(&self, seat: Seat) -> Option<u64> {
         let mut later = self.late.range((seat, 0)..).map(|(key, _)| *key);
-        later.next().filter(|key| key.0 == seat).map(|key| key.1)
+        let late = later.next().filter(|key| key.0 == seat).map(|key| key.1);
+        late.into_iter().chain(self.next_drip(seat).map(|key| key.1)).min()
+    }
+
+    fn next_drip(&self, seat: Seat) -> Option<(Seat, u64, u32)> {
+        self.drips.range((seat, 0, 0)..).map(|(key, _)| *key).next().filter(|key| key.0 == seat)
+    }
+
+    fn drip(&mut self, at: At, key: (Seat, u64, u32), act: &mut dyn FnMut(Act<'_>)) {
+        let (id, mut text) = self.drips.remove(&key).unwrap();
+        let rest = text.split_off(DRIP_BYTES.min(text.len()));
+        act(Act::Raw { about: Some(&id), bytes: &text, ends: rest.is_empty() });
+        if !rest.is_empty() {
+            self.drips.insert((key.0, at.mono_ns + DRIP_NS, key.2), (id, rest));
+        }
     }
 }
 
-fn answer(seat: Seat, id: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+fn answer_text(seat: Seat, id: &[u8]) -> [Vec<u8>; 3] {
     let result = format!(",\"result\":{{\"seat\":{}}}}}", seat.0);
-    act(Act::Say(&[b"{\"jsonrpc\":\"2.0\",\"id\":", id, result.as_bytes()]));
+    [b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec(), id.to_vec(), result.into_bytes()]
+}
+
+fn answer(seat: Seat, id: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+    let [head, id, tail] = answer_text(seat, id);
+    act(Act::Say(&[&head, &id, &tail]));
 }
 
 impl Actor for Clerk {
@@ -89,6 +139,10 @@ impl Actor for Clerk {
         match cue {
             Cue::Said(line) => self.hear(at, seat, line, act),
             Cue::Behind(line) => act(Act::Say(&[line])),
+            Cue::Due if self.next_drip(seat).is_some_and(|key| key.1 <= at.mono_ns) => {
+                let key = self.next_drip(seat).unwrap();
+                self.drip(at, key, act);
+            }
             Cue::Due => {
                 let due = self.next(seat).unwrap();
                 let id = self.late.remove(&(seat, due)).unwrap();

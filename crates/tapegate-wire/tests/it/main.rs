@@ -5,9 +5,12 @@
 mod behind;
 mod cast;
 mod clerk;
+mod errands;
 mod hall;
 mod house;
 mod partings;
+mod pieces;
+mod raw;
 mod seats;
 mod stage;
 mod web;

@@ -47,6 +47,12 @@ impl Writer {
         self.raw(key, number.to_string().as_bytes());
     }
 
+    /// A member that is a list of texts, on one line.
+    pub(crate) fn texts(&mut self, key: &str, texts: &[String]) {
+        let texts: Vec<Vec<u8>> = texts.iter().map(|text| quoted(text)).collect();
+        self.raw(key, &[b"[", texts.join(&b","[..]).as_slice(), b"]"].concat());
+    }
+
     /// A member that is JSON already, on one line; what is no JSON is text.
     pub(crate) fn raw(&mut self, key: &str, json: &[u8]) {
         self.key(key);

@@ -44,7 +44,9 @@ pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
         }
         writeln!(out, "; {}", reason(ruling)).ok();
         if ruling.outcome == Outcome::Broken {
-            details(ruling).lines().for_each(|line| drop(writeln!(out, "           {line}")));
+            for line in details(ruling).lines() {
+                writeln!(out, "           {line}").ok();
+            }
         }
     }
     out
@@ -68,7 +70,7 @@ pub(crate) fn details(ruling: &Ruling) -> String {
     for seen in ruling.seen.iter().take(SHOWN_MAX) {
         let what = subject(&seen.method, seen.name.as_deref());
         let phase = match seen.phase.as_str() {
-            "" => String::new(),
+            "" | "baseline" => String::new(),
             phase => format!(" in phase {}", visible::inline(phase, EXCERPT_MAX)),
         };
         let excerpt = visible::inline(&seen.excerpt, EXCERPT_MAX);

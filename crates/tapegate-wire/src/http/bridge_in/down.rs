@@ -19,14 +19,14 @@ use super::servers::Server;
 use super::stream::Stream;
 use crate::http::Stopped;
 use crate::port::Port;
-use crate::stage::address;
+use crate::stage::address::{self, Said};
 use crate::stdio::{LINGER, Patience};
 use tapegate_core::json::Edits;
 
 /// How long the only reader of a session may read nothing before its connection is given up.
-const STALL: Duration = Duration::from_secs(10);
+pub(super) const STALL: Duration = Duration::from_secs(10);
 /// How long a client that shares its server may take to catch up, while all the others wait.
-const LAG: Duration = Duration::from_millis(500);
+pub(super) const LAG: Duration = Duration::from_millis(500);
 
 /// Reads a server until it ends or is to end, then ends it and leaves nothing of it behind.
 pub(super) async fn run(hub: Rc<Hub>, mut server: Server, output: Port, patience: Patience) {
@@ -125,11 +125,19 @@ impl Hub {
 
     /// Records a line and hands it on.
     async fn pass_line(&self, line: &[u8], terminated: bool) -> Result<(), Stopped> {
-        let (about, line) = if self.addressed { address::read(line) } else { (None, line) };
-        if let (Some(id), true) = (about, line.is_empty()) {
-            self.part(id);
-            return Ok(());
-        }
+        let said = if self.addressed { address::read(line) } else { Said::Message(None, line) };
+        let (about, line) = match said {
+            Said::Message(about, line) => (about, line),
+            Said::Part(id) => {
+                self.part(id);
+                return Ok(());
+            }
+            Said::Raw { about, bytes, ends } => return self.pass_raw(about, &bytes, ends).await,
+            Said::Leave { about, abrupt } => {
+                self.leave(about, abrupt);
+                return Ok(());
+            }
+        };
         let frame = Frame::read(line);
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {

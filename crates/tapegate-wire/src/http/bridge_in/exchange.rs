@@ -9,6 +9,8 @@ use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 use tokio::sync::Notify;
 
+use super::super::listen::Cord;
+use super::raw::RawAnswer;
 use super::stream::Stream;
 use super::terms::Terms;
 
@@ -43,6 +45,12 @@ pub(super) struct Exchange {
     unanswered: Cell<usize>,
     answers: RefCell<Vec<Bytes>>,
     stream: RefCell<Option<Rc<Stream>>>,
+    /// The body that answers it in pieces, if that is how it is answered.
+    body: RefCell<Option<Rc<Stream>>>,
+    /// The answer that comes in pieces.
+    pub(super) raw: RefCell<Option<RawAnswer>>,
+    /// What its connection hangs on, if its client shares the server.
+    pub(super) cord: RefCell<Option<Rc<Cord>>>,
     news: Notify,
 }
 
@@ -74,6 +82,9 @@ impl Exchange {
             unanswered: Cell::new(requests),
             answers: RefCell::default(),
             stream: RefCell::default(),
+            body: RefCell::default(),
+            raw: RefCell::default(),
+            cord: RefCell::default(),
             news: Notify::new(),
         }
     }
@@ -85,7 +96,8 @@ impl Exchange {
 
     /// Whether something that is no answer can be said here.
     pub(super) fn can_be_told(&self) -> bool {
-        self.accepts_events && !self.gone.get() && !self.is_answered()
+        let has_body = self.body.borrow().is_some();
+        self.accepts_events && !has_body && !self.gone.get() && !self.is_answered()
     }
 
     pub(super) fn is_answered(&self) -> bool {
@@ -112,6 +124,37 @@ impl Exchange {
         stream
     }
 
+    /// The body that answers it in pieces, if that is how it is answered.
+    pub(super) fn body(&self) -> Option<Rc<Stream>> {
+        self.body.borrow().clone()
+    }
+
+    /// Where pieces of its answer go: its stream, or a body of its own; `None` if they must be put
+    /// together, because other answers belong to the same body.
+    pub(super) fn pieces_or(&self, open: impl FnOnce() -> Rc<Stream>) -> Option<Rc<Stream>> {
+        if let Some(stream) = self.stream().or_else(|| self.body()) {
+            return Some(stream);
+        }
+        if self.batch || self.gone.get() {
+            return None;
+        }
+        let body = open();
+        *self.body.borrow_mut() = Some(Rc::clone(&body));
+        self.news.notify_one();
+        Some(body)
+    }
+
+    /// The last piece of an answer has come.
+    pub(super) fn answered_in_pieces(&self) {
+        self.unanswered.set(self.unanswered.get().saturating_sub(1));
+        if self.is_answered()
+            && let Some(stream) = self.stream().or_else(|| self.body())
+        {
+            stream.finish();
+        }
+        self.news.notify_one();
+    }
+
     /// Gives a client something to come back with, if it knows what to do with that.
     pub(super) fn prime(&self, stream: &Stream) {
         if self.knows_priming {
@@ -136,15 +179,21 @@ impl Exchange {
                 }
             }
             None if self.gone.get() => return false,
+            None if self.body.borrow().is_some() => {
+                // What has begun cannot be taken back; it breaks off.
+                self.body.borrow().iter().for_each(|body| body.break_off());
+                return false;
+            }
             None => self.answers.borrow_mut().push(text),
         }
         self.news.notify_one();
         true
     }
 
-    /// Waits for something to answer the POST with: a stream, or all answers.
+    /// Waits for something to answer the POST with: a stream, a body in pieces, or all answers.
     pub(super) async fn ready(&self) {
-        while self.stream.borrow().is_none() && !self.is_answered() {
+        let has_begun = || self.stream.borrow().is_some() || self.body.borrow().is_some();
+        while !has_begun() && !self.is_answered() {
             self.news.notified().await;
         }
     }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
+use super::super::listen::Cord;
 use super::super::{ReplyBody, headers};
 use super::history::EventId;
 use super::hub::{Hub, Kind};
@@ -13,7 +14,11 @@ use super::terms::{LAST_EVENT_ID, Terms};
 use super::{Bridge, Refused, not_allowed};
 
 /// Opens the stream of a session, or goes on with one that broke.
-pub(super) fn get(bridge: &Bridge, request: &Request<Incoming>) -> Response<ReplyBody> {
+pub(super) fn get(
+    bridge: &Bridge,
+    request: &Request<Incoming>,
+    cord: &Rc<Cord>,
+) -> Response<ReplyBody> {
     let (hub, terms) = match session(bridge, request) {
         Ok(found) => found,
         Err(refused) => return *refused,
@@ -21,6 +26,7 @@ pub(super) fn get(bridge: &Bridge, request: &Request<Incoming>) -> Response<Repl
     if !terms.events {
         return headers::refusal(406, "text/event-stream must be acceptable");
     }
+    hub.hold(cord);
     let Some(last) = request.headers().get(LAST_EVENT_ID) else {
         if hub.main.is_attended() {
             return headers::refusal(409, "the session has a stream already");

@@ -22,10 +22,12 @@ use super::down;
 use super::ending::End;
 use super::exchange::Exchange;
 use super::history::History;
+use super::raw::RawEvent;
 use super::servers::Server;
 use super::stream::Stream;
 use super::terms::Terms;
 use crate::child::Pipes;
+use crate::http::listen::Cord;
 use crate::http::params::Params;
 use crate::http::{Station, Stopped};
 use crate::port::Port;
@@ -60,6 +62,10 @@ pub(super) struct Hub {
     pub(super) ended: Cell<bool>,
     pub(super) end: RefCell<Option<End>>,
     pub(super) end_asked: Notify,
+    /// What the connections of its clients hang on.
+    pub(super) cords: RefCell<Vec<Rc<Cord>>>,
+    /// The event that comes in pieces.
+    pub(super) raw: RefCell<Option<RawEvent>>,
 }
 
 /// Who talks to a hub.
@@ -123,6 +129,8 @@ impl Hub {
             ended: Cell::new(false),
             end: RefCell::default(),
             end_asked: Notify::new(),
+            cords: RefCell::default(),
+            raw: RefCell::default(),
         });
         tokio::task::spawn_local(write_all(pipes.input, receiver));
         let task = down::run(Rc::clone(&hub), server, pipes.output, patience);

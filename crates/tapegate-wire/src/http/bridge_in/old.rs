@@ -9,6 +9,7 @@ use tapegate_core::frame::{Body, Frame};
 use tapegate_core::side::Side;
 
 use super::super::body::{self, Collected};
+use super::super::listen::Cord;
 use super::super::{ReplyBody, Stopped, headers};
 use super::Bridge;
 use super::hub::{Hub, Kind};
@@ -24,12 +25,13 @@ impl Drop for Hangup {
 }
 
 /// Starts a session and tells where to post.
-pub(super) fn get(bridge: &Bridge) -> Response<ReplyBody> {
+pub(super) fn get(bridge: &Bridge, cord: &Rc<Cord>) -> Response<ReplyBody> {
     let (id, hub) = match bridge.open_session(Kind::Old) {
         Ok(opened) => opened,
         Err(error) => return error.reply(b"null"),
     };
     let endpoint = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
+    hub.hold(cord);
     hub.main.without_ids();
     hub.main.begin_with(Bytes::from(endpoint));
     let stream = Rc::clone(&hub.main);
@@ -38,7 +40,11 @@ pub(super) fn get(bridge: &Bridge) -> Response<ReplyBody> {
 }
 
 /// Takes a message; its answer comes on the stream.
-pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Response<ReplyBody> {
+pub(super) async fn post(
+    bridge: &Bridge,
+    request: Request<Incoming>,
+    cord: &Rc<Cord>,
+) -> Response<ReplyBody> {
     let id = request.uri().query().unwrap_or_default().split('&').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         matches!(name, "sessionId" | "session_id").then(|| value.to_owned())
@@ -47,6 +53,7 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
     let Some(hub) = bridge.session(&id, Kind::Old) else {
         return headers::refusal(404, "there is no such session");
     };
+    hub.hold(cord);
     if !headers::is_type(request.headers(), "application/json") {
         return headers::refusal(415, "the body must be application/json");
     }

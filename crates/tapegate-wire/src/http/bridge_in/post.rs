@@ -14,6 +14,7 @@ use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 
 use super::super::body::{self, Collected};
+use super::super::listen::Cord;
 use super::super::{ReplyBody, Stopped, headers};
 use super::book::envelopes;
 use super::exchange::Exchange;
@@ -51,7 +52,11 @@ struct Target {
 }
 
 /// Answers a POST to the MCP endpoint.
-pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Response<ReplyBody> {
+pub(super) async fn post(
+    bridge: &Bridge,
+    request: Request<Incoming>,
+    cord: &Rc<Cord>,
+) -> Response<ReplyBody> {
     let terms = Terms::read(request.headers());
     if !terms.json && !terms.events {
         return headers::refusal(406, "application/json or text/event-stream must be acceptable");
@@ -79,7 +84,10 @@ pub(super) async fn post(bridge: &Bridge, request: Request<Incoming>) -> Respons
         };
     }
     match target(bridge, &terms, &frame) {
-        Ok(target) => pass(target, &terms, &frame).await,
+        Ok(target) => {
+            target.hub.hold(cord);
+            pass(target, &terms, &frame, cord).await
+        }
         Err(refused) => *refused,
     }
 }
@@ -129,7 +137,12 @@ fn modern_target(bridge: &Bridge, terms: &Terms, said: &Envelope<'_>) -> Result<
 }
 
 /// Sends a body to its server and answers with what comes of it.
-async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<ReplyBody> {
+async fn pass(
+    target: Target,
+    terms: &Terms,
+    frame: &Frame<'_>,
+    cord: &Rc<Cord>,
+) -> Response<ReplyBody> {
     let Target { hub, lane, opened } = target;
     let requests = envelopes(frame).iter().filter(|said| is_request(said)).count();
     let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
@@ -144,6 +157,9 @@ async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<Repl
         };
     }
     let exchange = hub.exchange(lane, terms, frame.envelope(), requests);
+    if hub.addressed && hub.kind == Kind::Shared {
+        *exchange.cord.borrow_mut() = Some(Rc::clone(cord));
+    }
     let watch = Watch { hub, exchange: Rc::clone(&exchange), opens: opened.is_some() };
     let mut response = match wait(watch, frame).await {
         Ok(response) => response,
@@ -167,11 +183,14 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     let by_stream = hub.by_stream && exchange.knows_streams;
     let patience = if by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
     let late = tokio::time::timeout(patience, exchange.ready()).await.is_err();
-    if exchange.accepts_events && (late || by_stream) {
+    if exchange.accepts_events && (late || by_stream) && exchange.body().is_none() {
         // A client that waits for long may take silence for a broken connection.
         exchange.prime(&hub.stream_of(&exchange));
     }
     exchange.ready().await;
+    if let Some(body) = exchange.body() {
+        return Ok(in_pieces(ReplyBody::stream(body.attach(Some(Box::new(watch))))));
+    }
     Ok(match exchange.stream() {
         Some(stream) => match stream.whole() {
             Some(whole) => events(ReplyBody::full(whole)),
@@ -261,6 +280,13 @@ pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    response
+}
+
+/// A reply that is meant to be JSON, and comes in pieces.
+fn in_pieces(body: ReplyBody) -> Response<ReplyBody> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

@@ -42,7 +42,7 @@ impl Servers {
                 (Server::Process(child), pipes)
             }
             Self::Stage(stage) => {
-                let (sitting, pipes) = stage.seat(kind == Kind::Shared);
+                let (sitting, pipes) = stage.seat(kind == Kind::Shared, kind != Kind::Old);
                 (Server::Seat(sitting), pipes)
             }
         })
@@ -91,7 +91,8 @@ impl Server {
     pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
         match self {
             Self::Process(_) => Lines::new(line_bytes_max),
-            Self::Seat(_) => Lines::sparing(line_bytes_max),
+            // What it says is in memory already, and it has been measured by whoever wrote it.
+            Self::Seat(_) => Lines::sparing(usize::MAX),
         }
     }
 

@@ -5,6 +5,7 @@
 //! is kept for that in a [`History`] of bounded size, shared by all streams of a session.
 
 mod outlet;
+mod raw;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use tokio::sync::Notify;
 
 use super::history::{EventId, History, Sent};
 pub(super) use outlet::KEEP_ALIVE;
+use raw::{Item, Line};
 
 /// What may wait on one stream before its sender waits too.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
@@ -30,13 +32,20 @@ pub(super) struct Stream {
     changed: Notify,
     /// Whether events carry ids.
     numbered: Cell<bool>,
+    /// Whether it is no stream of events, but a body that comes in pieces.
+    plain: bool,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// Messages that were not sent yet.
-    queue: VecDeque<Bytes>,
+    /// What was not sent yet.
+    queue: VecDeque<Item>,
+    /// Messages that wait for the end of what is sent in pieces.
+    behind: VecDeque<Bytes>,
+    /// How much is in both.
     queue_bytes: usize,
+    /// What is sent in pieces.
+    line: Line,
     /// Events that go before the queue as they are: first words, and what is sent again.
     ahead: VecDeque<Bytes>,
     sent: u64,
@@ -76,6 +85,19 @@ impl Stream {
             inner: RefCell::default(),
             changed: Notify::new(),
             numbered: Cell::new(true),
+            plain: false,
+        })
+    }
+
+    /// A body that comes in pieces, whose connection is about to come.
+    pub(super) fn plain(history: &Rc<RefCell<History>>) -> Rc<Self> {
+        Rc::new(Self {
+            number: 0,
+            history: Rc::clone(history),
+            inner: RefCell::default(),
+            changed: Notify::new(),
+            numbered: Cell::new(false),
+            plain: true,
         })
     }
 
@@ -113,7 +135,10 @@ impl Stream {
     pub(super) fn push(&self, text: Bytes) {
         let inner = &mut *self.inner.borrow_mut();
         inner.queue_bytes += text.len();
-        inner.queue.push_back(text);
+        match inner.line {
+            Line::Open => inner.behind.push_back(text),
+            Line::Closed | Line::Lost => inner.queue.push_back(Item::Message(text)),
+        }
         if inner.listening == Listening::No && self.number > 0 {
             // Nobody reads now, but who comes back can ask for it.
             self.file_away(inner);
@@ -140,9 +165,9 @@ impl Stream {
     /// Takes the oldest message that was not sent.
     pub(super) fn take_oldest(&self) -> Option<Bytes> {
         let inner = &mut *self.inner.borrow_mut();
-        let text = inner.queue.pop_front()?;
-        inner.queue_bytes -= text.len();
-        Some(text)
+        let item = inner.queue.pop_front()?;
+        inner.queue_bytes -= item.bytes().len();
+        Some(item.into_bytes())
     }
 
     /// Says that nothing more comes.
@@ -167,7 +192,7 @@ impl Stream {
     pub(super) fn whole(&self) -> Option<Bytes> {
         let inner = &mut *self.inner.borrow_mut();
         let soon = inner.listening == Listening::Soon;
-        if !soon || !inner.finished || inner.parting.is_some() {
+        if !soon || !inner.is_over() || inner.parting.is_some() {
             return None;
         }
         inner.listening = Listening::No;
@@ -186,6 +211,7 @@ impl Stream {
         inner.connection += 1;
         inner.listening = Listening::No;
         inner.parting = None;
+        inner.lose_pieces();
         if self.number > 0 {
             self.file_away(inner);
         }
@@ -221,8 +247,8 @@ impl Stream {
 
     /// Moves what was not sent to the history.
     fn file_away(&self, inner: &mut Inner) {
-        while let Some(text) = inner.queue.pop_front() {
-            self.event(inner, &text);
+        while let Some(item) = inner.queue.pop_front() {
+            self.event(inner, item.bytes());
         }
         inner.queue_bytes = 0;
         inner.ahead.clear();
@@ -257,10 +283,13 @@ impl Stream {
             }
             parting.after -= 1;
         }
-        let text = inner.queue.pop_front()?;
-        inner.queue_bytes -= text.len();
+        let item = inner.queue.pop_front()?;
+        inner.queue_bytes -= item.bytes().len();
         self.changed.notify_one();
-        Some(self.event(inner, &text))
+        Some(match item {
+            Item::Message(text) => self.event(inner, &text),
+            Item::Piece(bytes) => bytes,
+        })
     }
 }
 

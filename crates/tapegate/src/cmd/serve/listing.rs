@@ -19,9 +19,7 @@ pub(super) fn print(format: Format, out: &mut dyn Write) -> anyhow::Result<Exit>
                 let about = &scenario.about;
                 let severity = about.severity.as_deref().unwrap_or("-");
                 let title = about.name.as_deref().unwrap_or_default();
-                let what = about.description.as_deref().unwrap_or_default();
-                let what = what.split_inclusive(". ").next().unwrap_or_default().trim();
-                writeln!(out, "{name:26} {severity:9} {title}: {what}")?;
+                writeln!(out, "{name:26} {severity:9} {title} ({})", about.tags.join(", "))?;
             }
             Format::Json => {
                 out.write_all(&tapegate_core::json::compact(&object(name, &scenario)))?;

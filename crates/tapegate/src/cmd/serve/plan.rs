@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tapegate_scenario::behave;
 use tapegate_scenario::finding::{Finding, Findings, Severity};
-use tapegate_scenario::generate::GeneratorLimits;
+use tapegate_scenario::form::Interpolate;
 use tapegate_scenario::load::{self, Form, Limits, Loading};
 use tapegate_scenario::model::{Delivery, LogOutput, Scenario};
 use tapegate_scenario::node::{Key, Node, Spot, Value};
@@ -79,8 +79,9 @@ impl Plan {
         let word = self.args.behavior?.word();
         let key = Key { spot: Spot::default(), name: "delivery".to_owned() };
         let node = Node::new(Value::Map(vec![(key, Node::text(word))]));
-        let limits: GeneratorLimits = Limits::default().generator;
-        Some(behave::read(&node, &limits, &mut Findings::default()).delivery)
+        let limits = Limits::default().generator;
+        let how = behave::Reading { limits, interpolate: Interpolate::None };
+        Some(behave::read(&node, &how, &mut Findings::default()).delivery)
     }
 }
 

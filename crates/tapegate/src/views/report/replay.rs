@@ -1,8 +1,6 @@
 //! The report of a replay: requests that the tape had no answer to fail, those that were answered
 //! with other params are warned of, and recorded ones that nobody asked for are skipped.
 
-use std::borrow::Cow;
-
 use tapegate_core::player::{Differing, Divergence, Reason, Summary, Unused};
 
 use super::{Case, Outcome, Place, Report, Rule, Suite};
@@ -60,7 +58,7 @@ pub(crate) fn break_off(report: &mut Report, why: &str) {
     let case = Case {
         name: "the tape".to_owned(),
         outcome: Outcome::Failed,
-        rule: Some(Cow::Borrowed(&TAPE_BROKEN)),
+        rule: Some((&TAPE_BROKEN).into()),
         message: why.to_owned(),
         ..Case::default()
     };

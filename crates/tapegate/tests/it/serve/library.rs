@@ -77,6 +77,7 @@ fn run(name: &str, play: &Play, script: &[String], code: i32) {
     }
     let mut agent = Agent::start(command);
     for step in script {
+        agent.now = format!("{name}: {step}");
         agent.step(step);
     }
     let gone = agent.leave();

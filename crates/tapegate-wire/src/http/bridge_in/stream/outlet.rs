@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
 use super::super::super::body::{BrokenBody, Pieces};
-use super::{Listening, Stream, wake};
+use super::{Line, Listening, Stream, wake};
 
 /// How often a stream with nothing to say shows that it is alive.
 pub(in super::super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -31,6 +31,10 @@ impl Stream {
     ) -> Outlet {
         let inner = &mut *self.inner.borrow_mut();
         inner.connection += 1;
+        if inner.listening == Listening::Yes {
+            // The other one has seen the beginning, and this one makes nothing of the rest.
+            inner.lose_pieces();
+        }
         inner.listening = Listening::Yes;
         wake(inner);
         let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
@@ -49,10 +53,14 @@ impl Pieces for Outlet {
             self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
             return Poll::Ready(Some(Ok(event)));
         }
-        if inner.finished || inner.parting.is_some() {
+        if inner.is_over() || inner.parting.is_some() {
             return Poll::Ready(None);
         }
         inner.waker = Some(cx.waker().clone());
+        // Between two pieces nothing else can be said.
+        if self.stream.plain || inner.line == Line::Open {
+            return Poll::Pending;
+        }
         if self.keep_alive.as_mut().poll(cx).is_ready() {
             self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
             return Poll::Ready(Some(Ok(Bytes::from_static(b": keep-alive\n\n"))));
@@ -68,6 +76,7 @@ impl Drop for Outlet {
             inner.listening = Listening::No;
             inner.parting = None;
             inner.ahead.clear();
+            inner.lose_pieces();
             if self.stream.number > 0 {
                 self.stream.file_away(inner);
             }

@@ -1,0 +1,45 @@
+//! Whether what a tape has fits where a scenario wants it.
+//!
+//! A tape may hold anything, a scenario may not. The tables of the language decide, so that what is
+//! written is never refused when it is read.
+
+use super::gather::Of;
+use super::listing::ItemKind;
+use crate::finding::Findings;
+use crate::node::Node;
+use crate::shape::{self, Shape, Table, language};
+
+/// Whether a node is what a table wants.
+pub(super) fn fits(node: &Node, table: &'static Table) -> bool {
+    let mut findings = Findings::default();
+    shape::check(node, &Shape::Table(table), &mut findings);
+    !findings.has_errors()
+}
+
+/// Whether a value may stand under a key of a table.
+pub(super) fn fits_key(key: &str, node: &Node, table: &'static Table) -> bool {
+    let mut findings = Findings::default();
+    let Some(entry) = table.entry(key).filter(|entry| entry.name == key) else { return false };
+    shape::check(node, &entry.shape, &mut findings);
+    !findings.has_errors()
+}
+
+/// The table of definitions.
+pub(super) fn definition(kind: ItemKind) -> &'static Table {
+    match kind {
+        ItemKind::Tool => &language::TOOL,
+        ItemKind::Resource => &language::RESOURCE,
+        ItemKind::Template => &language::TEMPLATE,
+        ItemKind::Prompt => &language::PROMPT,
+    }
+}
+
+/// The table of answers.
+pub(super) fn answer(of: Of) -> &'static Table {
+    match of {
+        Of::Item(ItemKind::Tool) => &language::TOOL_ANSWER,
+        Of::Item(ItemKind::Prompt) => &language::PROMPT_ANSWER,
+        Of::Item(_) => &language::RESOURCE_ANSWER,
+        Of::Method => &language::METHOD_ANSWER,
+    }
+}

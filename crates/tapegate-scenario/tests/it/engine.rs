@@ -1,0 +1,236 @@
+//! The engine by playbooks. First the scenario, as YAML; `%% NAME` begins another one, and `== WORD…`
+//! ends them and sets options: `handlers`, `delay=MS` for all answers, `seed=N`.
+//!
+//! Then `>> SEAT TEXT` is what a client says: JSON, or short `ID METHOD PARAMS` for a request, `m` before
+//! the id for one without a session, `-` in its place for a notification, `reply ID RESULT` for an answer.
+//! `>> SEAT taken WORD…` takes a seat that is `shared` or has `streams`; `left`, `empty`, `due`,
+//! `done TICKET TEXT`, `failed TICKET WHY` are other cues; `>> wait MS` lets time pass and `>> reload NAME`
+//! reads the other scenario. `<<` is what the engine wants done or tells. `UPDATE_GOLDEN=1` writes
+//! these lines anew.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+
+use tapegate_core::actor::{Act, Actor, Cue, Helper, Seat};
+use tapegate_core::time::At;
+use tapegate_scenario::engine::{Engine, Note, Setup};
+use tapegate_scenario::model::{Delivery, LogLevel};
+
+use crate::stage::scenario;
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the playbooks are files")]
+fn the_engine_keeps_to_its_playbooks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playbooks");
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    let mut wrong = Vec::new();
+    for path in paths {
+        let book = fs::read_to_string(&path).unwrap();
+        let played = play(&book);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, &played).unwrap();
+        }
+        if played != fs::read_to_string(&path).unwrap() {
+            wrong.push(format!("{}:\n{played}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A playbook that is being played.
+struct Playing {
+    engine: Engine,
+    scenarios: HashMap<String, String>,
+    out: Rc<RefCell<String>>,
+    ms: u64,
+    seats: BTreeSet<Seat>,
+}
+
+/// The playbook with what its cues lead to.
+fn play(book: &str) -> String {
+    let lines: Vec<&str> = book.lines().filter(|line| !line.starts_with("<<")).collect();
+    let end = lines.iter().position(|line| line.starts_with("==")).unwrap();
+    let (head, events) = lines.split_at(end + 1);
+    let mut scenarios: HashMap<String, String> = HashMap::new();
+    let mut name = String::new();
+    for line in &head[..end] {
+        match line.strip_prefix("%% ") {
+            Some(next) => next.clone_into(&mut name),
+            None => writeln!(scenarios.entry(name.clone()).or_default(), "{line}").unwrap(),
+        }
+    }
+    let out = Rc::new(RefCell::new(head.join("\n") + "\n"));
+    let setup = setup(head[end], Rc::clone(&out));
+    let engine = Engine::new(scenario(&scenarios[""]), setup);
+    let mut playing =
+        Playing { engine, scenarios, out: Rc::clone(&out), ms: 0, seats: BTreeSet::new() };
+    for line in events {
+        writeln!(out.borrow_mut(), "{line}").unwrap();
+        if let Some(event) = line.strip_prefix(">> ") {
+            playing.event(event);
+        }
+    }
+    if let Some(words) = playing.engine.failure() {
+        writeln!(out.borrow_mut(), "<< failure: {words}").unwrap();
+    }
+    out.take()
+}
+
+fn setup(words: &str, out: Rc<RefCell<String>>) -> Setup {
+    let mut setup = Setup {
+        env: Rc::new(|name| (name == "PLAYBOOK").then(|| "played \"here\"".to_owned())),
+        watch: Rc::new(move |_, seat, note| tell(&mut out.borrow_mut(), seat, &note)),
+        ..Setup::default()
+    };
+    for word in words.trim_start_matches('=').split_whitespace() {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("handlers", _) => setup.handlers = true,
+            ("seed", seed) => setup.seed = seed.parse().unwrap(),
+            ("delay", ms) => {
+                let delay_ns = ms.parse::<u64>().unwrap() * 1_000_000;
+                setup.delivery = Some(Delivery::ResponseDelay { delay_ns });
+            }
+            _ => panic!("{word}?"),
+        }
+    }
+    setup
+}
+
+impl Playing {
+    fn event(&mut self, event: &str) {
+        let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
+        match word {
+            "wait" => self.ms += rest.parse::<u64>().unwrap(),
+            "reload" => {
+                self.engine.reload(scenario(&self.scenarios[rest]));
+                self.seats.clone().into_iter().for_each(|seat| self.tell_due(seat));
+            }
+            _ => self.at_seat(Seat(word.parse().unwrap()), rest),
+        }
+    }
+
+    fn at_seat(&mut self, seat: Seat, rest: &str) {
+        let (verb, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        if self.seats.insert(seat) {
+            let words = if verb == "taken" { more } else { "" };
+            let (shared, streams) = (words.contains("shared"), words.contains("streams"));
+            self.cue(seat, Cue::Taken { shared, streams });
+        }
+        let (ticket, what) = more.split_once(' ').unwrap_or((more, ""));
+        let ticket = || ticket.parse().unwrap();
+        match verb {
+            "taken" => {}
+            "left" => self.cue(seat, Cue::Left),
+            "empty" => {
+                self.cue(seat, Cue::Empty);
+                self.seats.remove(&seat);
+            }
+            "due" => self.cue(seat, Cue::Due),
+            "done" => self.cue(seat, Cue::Done { ticket: ticket(), outcome: Ok(what.as_bytes()) }),
+            "failed" => self.cue(seat, Cue::Done { ticket: ticket(), outcome: Err(what) }),
+            _ => self.cue(seat, Cue::Said(line(rest).as_bytes())),
+        }
+        self.tell_due(seat);
+    }
+
+    fn cue(&mut self, seat: Seat, cue: Cue<'_>) {
+        let at = At {
+            wall_us: 1_763_200_000_000_000 + self.ms as i64 * 1000,
+            mono_ns: self.ms * 1_000_000,
+        };
+        let out = Rc::clone(&self.out);
+        self.engine.handle(at, seat, cue, &mut |act| {
+            writeln!(out.borrow_mut(), "<< {} {}", seat.0, show(act)).unwrap();
+        });
+    }
+
+    fn tell_due(&mut self, seat: Seat) {
+        let busy = if self.engine.busy(seat) { ", busy" } else { "" };
+        if let Some(due) = self.engine.due(seat) {
+            writeln!(self.out.borrow_mut(), "<< {} due at {} ms{busy}", seat.0, due / 1_000_000)
+                .unwrap();
+        }
+    }
+}
+
+/// What a client says, as JSON.
+fn line(text: &str) -> String {
+    let (id, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let (method, params) = rest.split_once(' ').unwrap_or((rest, ""));
+    let known = id == "-" || id == "reply" || id.trim_start_matches('m').parse::<u32>().is_ok();
+    if !known || method.is_empty() {
+        return text.to_owned();
+    }
+    if id == "reply" {
+        return format!("{{\"jsonrpc\":\"2.0\",\"id\":{method},\"result\":{params}}}");
+    }
+    let mut params = params.to_owned();
+    let number = id.strip_prefix('m');
+    if number.is_some() {
+        let meta = "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+                    \"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{},\"sampling\":{}}}";
+        params = match params.strip_prefix('{').unwrap_or("}") {
+            "}" => format!("{{{meta}}}"),
+            inner => format!("{{{meta},{inner}"),
+        };
+    }
+    let id = match (id, number) {
+        ("-", _) => String::new(),
+        (id, number) => format!(",\"id\":{}", number.unwrap_or(id)),
+    };
+    let params = if params.is_empty() { String::new() } else { format!(",\"params\":{params}") };
+    format!("{{\"jsonrpc\":\"2.0\"{id},\"method\":\"{method}\"{params}}}")
+}
+
+fn show(act: Act<'_>) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match act {
+        Act::Say(parts) => format!("say {}", text(&parts.concat())),
+        Act::Tell { about, parts } => format!("tell {} {}", text(about), text(&parts.concat())),
+        Act::Raw { about, bytes, ends } => {
+            let about = about.map_or("-".to_owned(), text);
+            format!("raw {about} {:?}{}", text(bytes), if ends { ", and no more" } else { "" })
+        }
+        Act::Run { ticket, errand } => {
+            let by = match errand.by {
+                Helper::Http { url, .. } => url.to_owned(),
+                Helper::Command { argv, .. } => argv.join(" "),
+            };
+            format!(
+                "run {ticket} `{by}` within {} ms {}",
+                errand.timeout_ns / 1_000_000,
+                text(errand.body)
+            )
+        }
+        Act::Leave { abrupt, .. } => format!("leave{}", if abrupt { " abruptly" } else { "" }),
+        Act::Part(id) => format!("part {}", text(id)),
+        Act::Ask(_) => unreachable!(),
+        Act::Stop => "stop".to_owned(),
+    }
+}
+
+fn tell(out: &mut String, seat: Seat, note: &Note<'_>) {
+    let seat = seat.0;
+    match note {
+        Note::Said { .. } | Note::Log { level: LogLevel::Debug, .. } => Ok(()),
+        Note::Phase { from, to, why } => {
+            writeln!(out, "<< {seat} phase {from} is over, {to} begins: {why}")
+        }
+        Note::Log { level, words } => writeln!(out, "<< {seat} {level:?}: {words}"),
+        Note::Effect { name, left_out: None } => writeln!(out, "<< {seat} begins {name}"),
+        Note::Effect { name, left_out: Some(why) } => {
+            writeln!(out, "<< {seat} leaves out {name}: {why}")
+        }
+        Note::Asked { id, method } => {
+            writeln!(out, "<< {seat} asks {method} as {}", String::from_utf8_lossy(id))
+        }
+    }
+    .unwrap();
+}

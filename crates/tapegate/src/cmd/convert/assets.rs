@@ -1,0 +1,114 @@
+//! Texts that are too large for a scenario, in a folder beside it.
+//!
+//! Nothing that is there is ever overwritten, so a scenario that names the files keeps working
+//! until the new one is complete. Dropped without [`Folder::keep`], it takes back what it wrote.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use tapegate_scenario::convert::Assets;
+
+/// How many files may have nearly the same name.
+const TRIES_MAX: u32 = 10_000;
+
+/// The folder.
+pub(super) struct Folder {
+    path: PathBuf,
+    made: bool,
+    written: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// The folder beside a scenario.
+    pub(super) fn beside(output: &Path) -> Self {
+        let mut name = output.as_os_str().to_owned();
+        name.push(".assets");
+        Self { path: name.into(), made: false, written: Vec::new() }
+    }
+
+    /// Keeps what was written.
+    pub(super) fn keep(mut self) {
+        self.written.clear();
+        self.made = false;
+    }
+
+    fn make(&mut self) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(&self.path) {
+            Ok(()) => self.made = true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.path.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+impl Assets for Folder {
+    fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<String> {
+        if self.written.is_empty() {
+            self.make()?;
+        }
+        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
+        for attempt in 1..TRIES_MAX {
+            let name = match attempt {
+                1 => name.to_owned(),
+                _ => format!("{stem}-{attempt}.{ending}"),
+            };
+            let path = self.path.join(&name);
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(mut file) => {
+                    self.written.push(path);
+                    file.write_all(bytes)?;
+                    file.sync_all()?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if !fs::read(&path).is_ok_and(|there| there == bytes) {
+                        continue;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            let folder = self.path.file_name().unwrap_or_default().to_string_lossy();
+            return Ok(format!("{folder}/{name}"));
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for path in &self.written {
+            // What cannot be taken back does no harm: nothing names it.
+            drop(fs::remove_file(path));
+        }
+        if self.made {
+            drop(fs::remove_dir(&self.path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_kept_or_taken_back_and_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("s.yaml");
+        let mut assets = Folder::beside(&output);
+        assert_eq!(assets.put("a-1.txt", b"one").unwrap(), "s.yaml.assets/a-1.txt");
+        drop(assets);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let mut assets = Folder::beside(&output);
+        assets.put("a-1.txt", b"one").unwrap();
+        assets.keep();
+        let mut assets = Folder::beside(&output);
+        assert_eq!(assets.put("a-1.txt", b"one").unwrap(), "s.yaml.assets/a-1.txt");
+        assert_eq!(assets.put("a-1.txt", b"two").unwrap(), "s.yaml.assets/a-1-2.txt");
+        drop(assets);
+        let left = fs::read(folder.path().join("s.yaml.assets/a-1.txt")).unwrap();
+        assert_eq!(left, b"one");
+        assert_eq!(fs::read_dir(folder.path().join("s.yaml.assets")).unwrap().count(), 1);
+    }
+}

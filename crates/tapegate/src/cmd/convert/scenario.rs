@@ -1,0 +1,238 @@
+//! A tape as a scenario: made, read back and compared, and only then written.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use tapegate_core::signature::Signer;
+use tapegate_core::tape::index::{Bodies, Index, Indexer};
+use tapegate_core::tape::{Reader, Sink};
+use tapegate_policy::redact::mask_upstream;
+use tapegate_scenario::convert::{Assets, Converted, Options, Style, Summary};
+use tapegate_scenario::emit;
+use tapegate_scenario::load::Limits;
+use tapegate_store::replacement::Replacement;
+
+use super::assets::Folder;
+use super::tape::{self, refused};
+use super::{Args, Format, StyleWord, readback};
+use crate::exit::{Exit, Failure};
+use crate::views::json::Writer;
+use crate::{loading, talk};
+
+/// Texts that are shorter stay where they are, however large the scenario is.
+const INLINE_BYTES_MIN: usize = 256;
+/// Where editors find the schema of scenarios.
+const SCHEMA: &str = "scenario.schema.json";
+
+pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    // A file that exists is told of before the tape is read.
+    let document = match args.to_stdout() {
+        true => None,
+        false => Some(Replacement::create(&args.output, args.force).map_err(refused)?),
+    };
+    let (index, mut bodies) = open(args)?;
+    let (converted, text, folder) = fitting(args, &index, &mut *bodies)?;
+    readback::check(&args.output, &converted.document, &text, args.strict_001)?;
+    match document {
+        None => out.write_all(text.as_bytes())?,
+        Some(mut document) => {
+            document.put(text.as_bytes());
+            document.commit().map_err(refused)?;
+        }
+    }
+    folder.keep();
+    tell(args, &converted.summary, text.len(), out)?;
+    Ok(Exit::Ok)
+}
+
+/// A scenario that is small enough to be read: more goes into files until it is, if that helps.
+fn fitting(
+    args: &Args,
+    index: &Index,
+    bodies: &mut dyn Bodies,
+) -> anyhow::Result<(Converted, String, Folder)> {
+    let config_bytes = Limits::default().config_bytes;
+    let mut inline_bytes = if args.to_stdout() { usize::MAX } else { args.max_inline_bytes };
+    loop {
+        let mut folder = Folder::beside(&args.output);
+        let mut converted = make(args, index, bodies, (&mut folder, inline_bytes))?;
+        let text = written(args, &converted);
+        let too_large = text.len() > config_bytes;
+        if !too_large || args.to_stdout() || inline_bytes <= INLINE_BYTES_MIN {
+            if too_large {
+                let (bytes, most) = (text.len(), config_bytes);
+                let words = format!("the scenario has {bytes} bytes; {most} are read by default");
+                converted.summary.warnings.push(words);
+            }
+            return Ok((converted, text, folder));
+        }
+        inline_bytes = (inline_bytes / 8).max(INLINE_BYTES_MIN);
+    }
+}
+
+/// The tape, with its bodies.
+fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn Bodies>)> {
+    if let Some(session) = tape::session(&args.recording)? {
+        let mut text = Vec::new();
+        session.write(tape::TOOL, &mut text);
+        return Ok((index(&text), Box::new(Memory(text))));
+    }
+    let loaded = loading::load(&args.recording, &Signer::default(), args.quiet)?;
+    if let Some(number) = args.session
+        && number as usize > loaded.index.sessions().len()
+    {
+        let count = loaded.index.sessions().len();
+        let words = format!("there is no session {number} on the tape, which has {count}");
+        return Err(Failure::new(Exit::Usage, words).into());
+    }
+    Ok((loaded.index, Box::new(loaded.reel)))
+}
+
+/// The index of a tape in memory.
+fn index(text: &[u8]) -> Index {
+    let mut indexer = Indexer::new(Signer::default());
+    let mut reader = Reader::new(text);
+    while let Some(line) = reader.next() {
+        if let Ok(line) = line {
+            indexer.push(&line);
+        }
+    }
+    indexer.finish().0
+}
+
+/// The bodies of a tape in memory.
+struct Memory(Vec<u8>);
+
+impl Bodies for Memory {
+    fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(length as usize);
+        self.0.get(start..end).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+fn make(
+    args: &Args,
+    index: &Index,
+    bodies: &mut dyn Bodies,
+    (assets, inline_bytes_max): (&mut dyn Assets, usize),
+) -> anyhow::Result<Converted> {
+    let tape = name_of(&args.recording);
+    let options = Options {
+        style: match args.style {
+            StyleWord::Simple => Style::Simple,
+            StyleWord::Phased => Style::Phased,
+        },
+        phase_after: args.phase_after,
+        strict: args.strict_001,
+        session: args.session,
+        match_arguments: args.match_arguments,
+        tape: &tape,
+        name: args.name.as_deref(),
+        schema: Some(SCHEMA),
+        inline_bytes_max,
+        mask: &mask_upstream,
+    };
+    let convert = tapegate_scenario::convert::convert(index, bodies, assets, &options);
+    convert.with_context(|| format!("cannot convert `{}`", args.recording.display()))
+}
+
+/// The text of a scenario. Readers of the old schema take every `$` for the start of a variable,
+/// in comments and keys too.
+fn written(args: &Args, converted: &Converted) -> String {
+    let text = emit::write(&converted.document);
+    if args.strict_001 { text.replace('$', "$$") } else { text }
+}
+
+fn name_of(path: &Path) -> String {
+    match path.file_name() {
+        Some(name) if path != Path::new("-") => name.to_string_lossy().into_owned(),
+        _ => "standard input".to_owned(),
+    }
+}
+
+fn tell(args: &Args, summary: &Summary, bytes: usize, out: &mut dyn Write) -> anyhow::Result<()> {
+    for warning in summary.warnings.iter().filter(|_| !args.quiet) {
+        talk::warn(warning);
+    }
+    let text = match args.format {
+        Format::Json => {
+            let mut text = json(args, summary, bytes);
+            text.push(b'\n');
+            text
+        }
+        Format::Text if args.quiet => Vec::new(),
+        Format::Text => words(args, summary).into_bytes(),
+    };
+    match args.to_stdout() {
+        // The scenario is there already.
+        true if args.format == Format::Text => {
+            let text = String::from_utf8(text).unwrap_or_default();
+            text.lines().for_each(talk::say);
+        }
+        true => {}
+        false => out.write_all(&text)?,
+    }
+    Ok(())
+}
+
+fn words(args: &Args, summary: &Summary) -> String {
+    let name = args.output.display();
+    let counted = |count: u64, one: &str, many: &str| {
+        let word = if count == 1 { one } else { many };
+        (count > 0).then(|| format!("{count} {word}"))
+    };
+    let parts = [
+        counted(summary.tools as u64, "tool", "tools"),
+        counted(summary.resources as u64, "resource", "resources"),
+        counted(summary.templates as u64, "template", "templates"),
+        counted(summary.prompts as u64, "prompt", "prompts"),
+        counted(summary.methods as u64, "other method", "other methods"),
+    ];
+    let uses = [
+        counted(summary.calls, "call", "calls"),
+        counted(summary.reads, "read", "reads"),
+        counted(summary.gets, "prompt fetched", "prompts fetched"),
+    ];
+    let join = |parts: &[Option<String>], none: &str| {
+        let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
+        if parts.is_empty() { none.to_owned() } else { parts.join(", ") }
+    };
+    let mut text =
+        format!("{name}: {} from {}\n", join(&parts, "nothing"), join(&uses, "no calls"));
+    if let Some(after) = summary.attack_after {
+        text += &format!("  calls 1 to {after} are benign; edit the phase `attack`\n");
+    }
+    if let (count @ 1.., bytes) = summary.spilled {
+        text += &format!("  {count} large texts ({bytes} bytes) in {name}.assets/\n");
+    }
+    if summary.left_out > 0 {
+        let left_out = summary.left_out;
+        text += &format!("  left out: {left_out} messages the server sent that no call explains\n");
+    }
+    text
+}
+
+fn json(args: &Args, summary: &Summary, bytes: usize) -> Vec<u8> {
+    Writer::object(|it| {
+        it.text("output", &args.output.display().to_string());
+        it.number("bytes", bytes as u64);
+        it.number("tools", summary.tools as u64);
+        it.number("resources", summary.resources as u64);
+        it.number("resource_templates", summary.templates as u64);
+        it.number("prompts", summary.prompts as u64);
+        it.number("methods", summary.methods as u64);
+        it.number("calls", summary.calls);
+        it.number("reads", summary.reads);
+        it.number("gets", summary.gets);
+        it.texts("phases", &summary.phases);
+        if let Some(after) = summary.attack_after {
+            it.number("attack_after", after);
+        }
+        it.number("assets", summary.spilled.0 as u64);
+        it.number("asset_bytes", summary.spilled.1);
+        it.number("left_out", summary.left_out);
+        it.texts("warnings", &summary.warnings);
+    })
+}

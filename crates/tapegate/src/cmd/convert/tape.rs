@@ -1,0 +1,291 @@
+//! A tape of the other dialect, and what lies beside it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tapegate_core::json;
+use tapegate_core::tape::{
+    Aside, Dialect, Line, Message, Origin, Problem, Session, Translated, Translator,
+};
+use tapegate_store::replacement::Replacement;
+use tapegate_store::source::{self, Source};
+use tapegate_store::{OpenError, document, writer};
+
+use super::{Args, DialectWord, Format};
+use crate::exit::{Exit, Failure};
+use crate::talk;
+use crate::views::json::Writer;
+
+/// The program that writes tapes, as headers name it.
+pub(super) const TOOL: &str = concat!("tapegate ", env!("CARGO_PKG_VERSION"));
+
+pub(super) fn convert(args: &Args, to: DialectWord, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.to_stdout() {
+        let failure = Failure::new(Exit::Usage, "a tape needs a file, as parts may go beside it");
+        return Err(failure.hint("name one by -o").into());
+    }
+    let to = match to {
+        DialectWord::Thoughtjack => Dialect::Thoughtjack,
+        DialectWord::Overwatch => Dialect::Overwatch,
+    };
+    if let Some(session) = session(&args.recording)? {
+        return from_session(args, session, to, out);
+    }
+    let done = translate(args, &args.recording, &args.output, to)?;
+    tell(args, done, out)?;
+    Ok(Exit::Ok)
+}
+
+/// The bash session in a file, if there is one in it.
+pub(super) fn session(path: &Path) -> anyhow::Result<Option<Session>> {
+    let name = path.display();
+    if path == Path::new("-") {
+        return Ok(None);
+    }
+    let read = || format!("cannot read `{name}`");
+    // A pipe gives what it gives once.
+    if !fs::metadata(path).with_context(read)?.is_file() {
+        return Ok(None);
+    }
+    let mut text = source::text(File::open(path).with_context(read)?).with_context(read)?;
+    let mut session = Session::default();
+    let (mut line, mut number) = (Vec::new(), 0u64);
+    while text.read_until(b'\n', &mut line).with_context(read)? > 0 {
+        number += 1;
+        if session.is_empty() && !Session::is_entry(&line) && !line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        if !line.trim_ascii().is_empty()
+            && let Err(fault) = session.push(&line)
+        {
+            if text.fill_buf().with_context(read)?.is_empty() && !session.is_empty() {
+                talk::warn(&format!("{name}:{number}: the session ends in the middle of an entry"));
+                break;
+            }
+            let words = format!("`{name}` is damaged: line {number}: {fault}");
+            return Err(Failure::new(Exit::Invalid, words).into());
+        }
+        line.clear();
+    }
+    Ok((!session.is_empty()).then_some(session))
+}
+
+fn from_session(
+    args: &Args,
+    session: Session,
+    to: Dialect,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    let commands = session.len() as u64;
+    if to == Dialect::Overwatch {
+        let words = "a bash session becomes a thoughtjack tape";
+        let failure = Failure::new(Exit::Usage, words);
+        return Err(failure.hint("pass --to thoughtjack, and convert that").into());
+    }
+    let mut tape = Replacement::create(&args.output, args.force).map_err(refused)?;
+    session.write(TOOL, &mut tape);
+    tape.commit().map_err(refused)?;
+    let done = Translated { messages: 2 * commands + 5, ..Translated::default() };
+    tell(args, done, out)?;
+    Ok(Exit::Ok)
+}
+
+fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Result<Translated> {
+    let name = from.display();
+    let mut source = Source::open(from, talk::progress(from))
+        .with_context(|| format!("cannot read `{name}`"))?;
+    let mut tape = Replacement::create(output, args.force).map_err(refused)?;
+    let beside_output = writer::beside(output);
+    let mut beside = Beside::new(beside_output.clone(), args.force);
+    let origin = Origin { name: stem(from), tool_version: TOOL.to_owned() };
+    let mut lines = beside_lines(&writer::beside(from), to)?;
+    let next = Box::new(move || lines.as_mut().and_then(next_line));
+    let mut translator = Translator::new(to, origin, asides(from, to)?, next);
+    let mut first = true;
+    while let Some(line) = source.reader.next() {
+        let line = match line {
+            Ok(line) => line,
+            Err(problem @ Problem::Torn { .. }) => {
+                talk::warn(&format!("{name}: {problem}"));
+                continue;
+            }
+            Err(Problem::Io { source, .. }) => return Err(source.into()),
+            Err(problem) => {
+                let words = format!("`{name}` is damaged: {problem}");
+                return Err(Failure::new(Exit::Invalid, words).into());
+            }
+        };
+        if std::mem::take(&mut first) && dialect(&line.entry) == Some(to) {
+            let words = format!("`{name}` is of that dialect already");
+            return Err(Failure::new(Exit::Invalid, words).into());
+        }
+        translator.line(line.text, &line.entry, &mut tape, &mut beside).map_err(|fault| {
+            Failure::new(Exit::Invalid, format!("`{name}` is damaged: line {}: {fault}", line.line))
+        })?;
+    }
+    for finding in source.findings() {
+        talk::warn(&format!("{name}: {}", finding.words));
+    }
+    let (done, asides) = translator.finish(&mut tape);
+    beside.commit()?;
+    put_asides(output, &asides, args.force)?;
+    tape.commit().map_err(refused)?;
+    Ok(done)
+}
+
+/// The dialect that a first line is of.
+fn dialect(line: &Line<'_>) -> Option<Dialect> {
+    match line {
+        Line::Header(_) | Line::Footer(_) | Line::Message(Message { seq: Some(_), .. }) => {
+            Some(Dialect::Thoughtjack)
+        }
+        Line::Message(_) | Line::Bad(_) => Some(Dialect::Overwatch),
+        Line::Unknown(_) => None,
+    }
+}
+
+/// The anomalies of a tape that is written, made when there is one.
+struct Beside {
+    path: PathBuf,
+    force: bool,
+    file: Option<Replacement>,
+    error: Option<OpenError>,
+}
+
+impl Beside {
+    fn new(path: PathBuf, force: bool) -> Self {
+        Self { path, force, file: None, error: None }
+    }
+
+    fn commit(self) -> anyhow::Result<()> {
+        match (self.error, self.file) {
+            (Some(error), _) => Err(refused(error).into()),
+            (None, Some(file)) => Ok(file.commit().map_err(refused)?),
+            (None, None) => {
+                // What lies beside the tape that is overwritten would be taken for this tape's.
+                if self.force && self.path.symlink_metadata().is_ok_and(|there| there.is_file()) {
+                    fs::remove_file(&self.path)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl tapegate_core::tape::Sink for Beside {
+    fn put(&mut self, bytes: &[u8]) {
+        if self.file.is_none() && self.error.is_none() {
+            match Replacement::create(&self.path, self.force) {
+                Ok(file) => self.file = Some(file),
+                Err(error) => self.error = Some(error),
+            }
+        }
+        if let Some(file) = &mut self.file {
+            file.put(bytes);
+        }
+    }
+}
+
+type Lines = Box<dyn BufRead>;
+
+fn beside_lines(path: &Path, to: Dialect) -> anyhow::Result<Option<Lines>> {
+    if to == Dialect::Thoughtjack || !path.exists() {
+        return Ok(None);
+    }
+    let read = || format!("cannot read `{}`", path.display());
+    let file = File::open(path).with_context(read)?;
+    Ok(Some(source::text(file).with_context(read)?))
+}
+
+fn next_line(lines: &mut Lines) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    let count = lines.read_until(b'\n', &mut line).unwrap_or(0);
+    (count > 0).then_some(line)
+}
+
+/// Where the headers and footers of an overwatch tape lie.
+fn meta_path(tape: &Path) -> PathBuf {
+    let mut name = tape.as_os_str().to_owned();
+    name.push(".meta.json");
+    name.into()
+}
+
+fn asides(tape: &Path, to: Dialect) -> anyhow::Result<Vec<Aside>> {
+    let path = meta_path(tape);
+    if to == Dialect::Overwatch || !path.exists() {
+        return Ok(Vec::new());
+    }
+    let name = path.display();
+    let text = fs::read(&path).with_context(|| format!("cannot read `{name}`"))?;
+    let lines = json::member(&text, "lines").unwrap_or(b"[]");
+    let read = |item: &&[u8]| {
+        let after = std::str::from_utf8(json::member(item, "after")?).ok()?.parse().ok()?;
+        let line = json::compact(json::member(item, "line")?).into_owned();
+        Some(Aside { after, line })
+    };
+    let items = tapegate_core::frame::array_items(lines);
+    let asides: Option<Vec<Aside>> = items.iter().map(read).collect();
+    asides.ok_or_else(|| {
+        Failure::new(Exit::Invalid, format!("`{name}` is not what `convert` writes"))
+            .hint("move it away to go on without it")
+            .into()
+    })
+}
+
+fn put_asides(tape: &Path, asides: &[Aside], force: bool) -> anyhow::Result<()> {
+    let path = meta_path(tape);
+    let name = path.display();
+    let there = path.symlink_metadata().is_ok();
+    if asides.is_empty() {
+        if there && force {
+            fs::remove_file(&path).with_context(|| format!("cannot remove `{name}`"))?;
+        }
+        return Ok(());
+    }
+    if there && !force {
+        let failure = Failure::new(Exit::Io, format!("`{name}` exists already"));
+        return Err(failure.hint("pass --force to overwrite it").into());
+    }
+    let mut text = b"{\"lines\":[".to_vec();
+    for (place, aside) in asides.iter().enumerate() {
+        let comma = if place == 0 { "\n" } else { ",\n" };
+        text.extend_from_slice(format!("{comma}{{\"after\":{},\"line\":", aside.after).as_bytes());
+        text.extend_from_slice(&aside.line);
+        text.push(b'}');
+    }
+    text.extend_from_slice(b"\n]}\n");
+    document::write(&path, &text).with_context(|| format!("cannot write `{name}`"))
+}
+
+fn tell(args: &Args, done: Translated, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Translated { messages, anomalies, asides } = done;
+    let name = args.output.display();
+    if args.format == Format::Json {
+        let text = Writer::object(|it| {
+            it.text("output", &name.to_string());
+            it.number("messages", messages);
+            it.number("anomalies", anomalies);
+            it.number("aside", asides);
+        });
+        out.write_all(&text)?;
+        writeln!(out)?;
+    } else if !args.quiet {
+        writeln!(out, "{name}: {messages} messages, {anomalies} frames that are none")?;
+    }
+    Ok(())
+}
+
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').find(|part| !part.is_empty()).unwrap_or("tape").to_owned()
+}
+
+pub(super) fn refused(error: OpenError) -> Failure {
+    let failure = Failure::new(Exit::Io, &error);
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
