@@ -36,7 +36,8 @@ pub(crate) fn scenario(
     findings: &mut Findings,
 ) -> Option<Scenario> {
     node.as_map()?;
-    let mut reader = Reader { limits, passes, findings, sequences: 0 };
+    let payload_bytes_left = limits.generator.payload_bytes;
+    let mut reader = Reader { limits, passes, findings, sequences: 0, payload_bytes_left };
     Some(match form {
         load::Form::Scenario => reader.scenario(node),
         load::Form::Tool => reader.tool_alone(node),
@@ -51,6 +52,8 @@ struct Reader<'a> {
     findings: &'a mut Findings,
     /// How many sequences there are.
     sequences: u32,
+    /// What generators may still make for definitions.
+    payload_bytes_left: usize,
 }
 
 impl Reader<'_> {

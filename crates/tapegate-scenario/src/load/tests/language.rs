@@ -183,6 +183,22 @@ fn generators_stand_beside_a_type_or_under_a_key() {
 }
 
 #[test]
+fn definitions_hold_only_so_much_of_what_generators_make() {
+    let one = "{tool: {name: t, description: {$generate: {type: garbage, bytes: 600}}, inputSchema: {type: object}}, response: {content: []}}";
+    let text =
+        format!("server: {{name: s}}\ntools:\n- {one}\n- {}\n", one.replace("name: t", "name: u"));
+    let mut limits = Limits::default();
+    limits.generator.payload_bytes = 1_000;
+    let loaded = Folder::default().with("main.yaml", text).load_with(limits, Form::Scenario);
+    assert_eq!(
+        told(&loaded),
+        [
+            "4:45 error: tools[1].tool: what generators make for definitions is over the limit of 1000 bytes"
+        ]
+    );
+}
+
+#[test]
 fn resources_say_what_goes_without_saying() {
     let text = "server: {name: s}\nresources:\n- resource: {uri: 'a:b', name: n, mimeType: text/plain}\n- resource: {uri: 'c:d', name: n}\n  response: {content: hello}\n- resource: {uri: 'e:f', name: n, mimeType: x/y}\n  response: {contents: [{uri: g, text: t}, {mimeType: z, blob: AA==}]}\nresource_templates:\n- template: {uriTemplate: 'u:{id}', name: n}\n  response: {content: 'id ${uri.id}'}\n";
     let scenario = good(text);
