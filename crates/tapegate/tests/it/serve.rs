@@ -2,6 +2,7 @@
 
 mod agent;
 mod library;
+mod pages;
 mod suite;
 mod usage;
 mod verdicts;
