@@ -20,6 +20,7 @@ from pathlib import Path
 
 import peers
 import report
+import scenarios
 import tapes
 from probes import PROBES
 
@@ -38,6 +39,7 @@ class Bench:
         self.scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.bin))
         self.log = open(self.scratch / "stderr.log", "w+b")
         self.shelf = tapes.Shelf(self.program("tape"), self.scratch / "played", options.quick)
+        self.desk = scenarios.Desk(self.scratch / "served")
         self.failures = {}
 
     def program(self, name):
@@ -89,6 +91,15 @@ class Bench:
             subjects["replay"] = self.replay(probe, "--http", "127.0.0.1:0")
         return subjects | peers.replay_http_commands(self.found, self.shelf, self.peers_tape(probe), port)
 
+    def serve_subjects(self, probe):
+        """`echo` has no scenario, and answers as one would."""
+        http = probe.wire == "http"
+        subjects = {"echo": None if http else [self.program("echo")]}
+        if self.tapegate:
+            listen = ["--http", "127.0.0.1:0"] if http else ["-q"]
+            subjects["serve"] = [str(self.tapegate), "serve", self.desk.file(probe.scenario), *listen]
+        return subjects
+
     def peers_tape(self, probe):
         return tapes.FOR_PEERS.get(probe.tape, (probe.tape,))[0]
 
@@ -128,6 +139,8 @@ class Bench:
             return self.measure([self.program("http_load"), str(server.port), *args])
 
     def subjects(self, probe, upstream):
+        if probe.part == "serve":
+            return self.serve_subjects(probe)
         if probe.part == "replay":
             return self.replay_http_subjects(probe, free_port()) if probe.wire == "http" else self.replay_subjects(probe)
         if probe.wire == "stdio":
@@ -268,7 +281,7 @@ def machine():
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay (default: both)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay, serve (default: all)")
     parser.add_argument("--profile", metavar="NAME", help="cargo profile of the tapegate under test (default: dist)")
     parser.add_argument("--tapegate", metavar="PATH", help="test this binary and build nothing")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and samples")
