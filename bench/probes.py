@@ -48,12 +48,12 @@ def replay_http(name, quick=None, **options):
     return probe(name, "replay", "http", [], quick, asked | options)
 
 
-def serve(name, mode, scenario, quick=None, **options):
-    return probe(name, "serve", "stdio", [mode], quick, {"scenario": scenario} | options)
+def serve(name, mode, quick=None, **options):
+    return probe(name, "serve", "stdio", [mode], quick, {"scenario": "fixed"} | options)
 
 
-def serve_http(name, scenario, quick=None, **options):
-    return probe(name, "serve", "http", [], quick, {"numbered": 1, "sessions": 1, "scenario": scenario} | options)
+def serve_http(name, quick=None, **options):
+    return probe(name, "serve", "http", [], quick, {"sessions": 1, "scenario": "fixed"} | options)
 
 
 PROBES = [
@@ -81,10 +81,12 @@ PROBES = [
     replay("load_large", "start", count=1, stall=60, tape="large", rounds=3),
     replay_http("replay_http_1", count=50000, connections=1, seconds_max=3, quick={"--count": 10000}),
     replay_http("replay_http_8", count=100000, connections=8, seconds_max=3, quick={"--count": 10000}),
-    serve("serve_fixed", "flood", "fixed", count=200000, window=1024, seconds_max=4, stall=30),
-    serve("serve_filled", "flood", "filled", count=200000, window=1024, seconds_max=4, stall=30, numbered=1),
-    serve("serve_latency", "latency", "filled", count=20000, seconds_max=3, numbered=1, core=True, quick={"--count": 5000}),
-    serve("serve_tools", "start", "tools", count=10, seconds_max=3, stall=30),
-    serve_http("serve_http_1", "filled", count=50000, connections=1, seconds_max=3, quick={"--count": 10000}),
-    serve_http("serve_http_8", "filled", count=100000, connections=8, seconds_max=3, quick={"--count": 10000}),
+    serve("serve_fixed", "flood", count=200000, window=1024, seconds_max=4),
+    serve("serve_template", "flood", count=200000, window=1024, seconds_max=4, numbered=1, scenario="template"),
+    serve("serve_many", "flood", count=200000, window=1024, seconds_max=4, scenario="many"),
+    serve("serve_latency", "latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
+    serve("serve_start", "start", count=10, seconds_max=3),
+    serve("serve_start_many", "start", count=10, seconds_max=3, scenario="many"),
+    serve_http("serve_http_1", count=50000, connections=1, seconds_max=3, quick={"--count": 10000}),
+    serve_http("serve_http_8", count=100000, connections=8, seconds_max=3, quick={"--count": 10000}),
 ]

@@ -158,20 +158,20 @@ REPLAY_TABLES = [
     ]),
 ]
 
-SERVES = ("serve_fixed", "serve_filled", "serve_latency")
-
+SERVES = ("serve_fixed", "serve_template", "serve_many", "serve_latency", "serve_http_1", "serve_http_8")
 SERVE_TABLES = [
-    ("Stdio: 200,000 calls, 1,024 outstanding", (*SERVES, "serve_tools"), [
-        ("fixed text, calls/s", lambda r, s: r.mid("serve_fixed", s, "per_s"), "{:,.0f}"),
+    ("Stdio: 200,000 calls, 1,024 outstanding", (*SERVES[:4], "serve_start", "serve_start_many"), [
+        ("fixed answer, calls/s", lambda r, s: r.mid("serve_fixed", s, "per_s"), "{:,.0f}"),
         ("share of echo", lambda r, s: r.share("serve_fixed", s, "per_s", "echo"), "{:.3f}"),
-        ("template, calls/s", lambda r, s: r.mid("serve_filled", s, "per_s"), "{:,.0f}"),
-        ("share of echo", lambda r, s: r.share("serve_filled", s, "per_s", "echo"), "{:.3f}"),
+        ("from a template, calls/s", lambda r, s: r.mid("serve_template", s, "per_s"), "{:,.0f}"),
+        ("share of echo", lambda r, s: r.share("serve_template", s, "per_s", "echo"), "{:.3f}"),
+        ("among 1,000 tools, calls/s", lambda r, s: r.mid("serve_many", s, "per_s"), "{:,.0f}"),
         ("CPU µs a call, fixed", lambda r, s: r.mid("serve_fixed", s, "cpu_us"), "{:.2f}"),
-        ("template", lambda r, s: r.mid("serve_filled", s, "cpu_us"), "{:.2f}"),
         ("p50 µs, one at a time", lambda r, s: r.mid("serve_latency", s, "p50_us"), "{:.1f}"),
-        ("1,000 tools ready, ms", lambda r, s: r.mid("serve_tools", s, "start_ms"), "{:.0f}"),
-        ("MB then", lambda r, s: megabytes(r.mid("serve_tools", s, "rss_kb")), "{:.1f}"),
-        ("not answered once", lambda r, s: sum_known(r.wrong(p, s) for p in SERVES), "{:,.0f}"),
+        ("start ms", lambda r, s: r.mid("serve_start", s, "start_ms"), "{:.1f}"),
+        ("start ms, 1,000 tools", lambda r, s: r.mid("serve_start_many", s, "start_ms"), "{:.1f}"),
+        ("MB then", lambda r, s: megabytes(r.mid("serve_start_many", s, "rss_kb")), "{:.1f}"),
+        ("not answered once, or not with their answer", lambda r, s: sum_known(r.wrong(p, s) for p in SERVES[:4]), "{:,.0f}"),
     ]),
     ("HTTP: one call at a time on each connection", ("serve_http_1", "serve_http_8"), [
         ("1 client, calls/s", lambda r, s: r.mid("serve_http_1", s, "per_s"), "{:,.0f}"),
@@ -179,9 +179,8 @@ SERVE_TABLES = [
         ("p50 µs", lambda r, s: r.mid("serve_http_1", s, "p50_us"), "{:.1f}"),
         ("8 clients, calls/s", lambda r, s: r.mid("serve_http_8", s, "per_s"), "{:,.0f}"),
         ("share of echo", lambda r, s: r.share("serve_http_8", s, "per_s", "echo"), "{:.3f}"),
-        ("CPU µs a call", lambda r, s: cpu_us(r.mid("serve_http_8", s, "cpu_us")), "{:.2f}"),
         ("MB peak", lambda r, s: megabytes(r.mid("serve_http_8", s, "peak_kb")), "{:.1f}"),
-        ("not answered once", lambda r, s: sum_known(r.wrong(p, s) for p in ("serve_http_1", "serve_http_8")), "{:,.0f}"),
+        ("not answered once, or not with their answer", lambda r, s: sum_known(r.wrong(p, s) for p in SERVES[4:]), "{:,.0f}"),
     ]),
 ]
 
@@ -209,11 +208,11 @@ REPLAY_TARGETS = [
     ("calls/s on stdio, shuffled", lambda r: r.best("replay_shuffled", "replay", "per_s", max), "≥", 150_000, 500_000, "{:,.0f}"),
     ("calls not answered with their own answer", lambda r: sum_known(r.wrong(p, "replay") for p in REPLAYS), "≤", 0, 0, "{:.0f}"),
 ]
-# The best round, as with replay. 1,000 tools within a second is what the scenarios' specification asks for.
 SERVE_TARGETS = [
-    ("1,000 tools ready, ms", lambda r: r.best("serve_tools", "serve", "start_ms", min), "≤", 1000, 50, "{:.0f}"),
-    ("calls/s on stdio, template", lambda r: r.best("serve_filled", "serve", "per_s", max), "≥", 100_000, 300_000, "{:,.0f}"),
-    ("calls not answered once", lambda r: sum_known(r.wrong(p, "serve") for p in (*SERVES, "serve_http_1", "serve_http_8")), "≤", 0, 0, "{:.0f}"),
+    ("1,000 tools ready, ms", lambda r: r.best("serve_start_many", "serve", "start_ms", min), "≤", 1000, 50, "{:.1f}"),
+    ("calls/s on stdio", lambda r: r.best("serve_fixed", "serve", "per_s", max), "≥", 150_000, 500_000, "{:,.0f}"),
+    ("calls/s on stdio, from a template", lambda r: r.best("serve_template", "serve", "per_s", max), "≥", 150_000, 500_000, "{:,.0f}"),
+    ("calls not answered with their own answer", lambda r: sum_known(r.wrong(p, "serve") for p in SERVES), "≤", 0, 0, "{:.0f}"),
 ]
 TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES, "serve": SERVE_TABLES}
 TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS, "serve": SERVE_TARGETS}

@@ -1,7 +1,7 @@
 """Runs every probe on every subject, interleaved, several rounds, and reports medians and ratios.
 
 A subject is something on the wire: nothing (direct), the bare relay, tapegate, a peer; or something
-that plays a tape. A probe is one question put to it.
+that plays a tape or a scenario. A probe is one question put to it.
 """
 
 import argparse
@@ -39,7 +39,6 @@ class Bench:
         self.scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.bin))
         self.log = open(self.scratch / "stderr.log", "w+b")
         self.shelf = tapes.Shelf(self.program("tape"), self.scratch / "played", options.quick)
-        self.desk = scenarios.Desk(self.scratch / "served")
         self.failures = {}
 
     def program(self, name):
@@ -92,12 +91,11 @@ class Bench:
         return subjects | peers.replay_http_commands(self.found, self.shelf, self.peers_tape(probe), port)
 
     def serve_subjects(self, probe):
-        """`echo` has no scenario, and answers as one would."""
         http = probe.wire == "http"
         subjects = {"echo": None if http else [self.program("echo")]}
         if self.tapegate:
-            listen = ["--http", "127.0.0.1:0"] if http else ["-q"]
-            subjects["serve"] = [str(self.tapegate), "serve", self.desk.file(probe.scenario), *listen]
+            command = [str(self.tapegate), "serve", scenarios.scenario(self.scratch, probe.scenario)]
+            subjects["serve"] = command + (["--http", "127.0.0.1:0"] if http else [])
         return subjects
 
     def peers_tape(self, probe):

@@ -1,37 +1,31 @@
 """The scenarios that are served. Each is written when it is first wanted, and gone with the bench's folder."""
 
-TOOL = """\
-  - tool:
+TEXT_BYTES = 16
+
+TOOL = """  - tool:
       name: {name}
-      description: {about}
-      inputSchema: {{ type: object, properties: {{ text: {{ type: string }} }}, required: [text] }}
+      description: Says a text. This description is about as long as they often are, number {number}.
+      inputSchema:
+        type: object
+        properties:
+          text: {{ type: string, description: What is said }}
+          volume: {{ type: integer, minimum: 0, maximum: 10 }}
+        required: [text]
     response:
       content:
         - {{ type: text, text: "{text}" }}
 """
+SAME, ARGUMENT = "x" * TEXT_BYTES, "${args.text}"
+# name: how many tools there are, and what they say.
+SCENARIOS = {"fixed": (1, SAME), "template": (1, ARGUMENT), "many": (1000, SAME)}
 
 
-def tool(name, text):
-    return TOOL.format(name=name, about=f"Does what {name} does.", text=text)
-
-
-# name: the tools of it.
-SCENARIOS = {
-    "fixed": lambda: [tool("echo", "Sixteen letters!")],
-    "filled": lambda: [tool("echo", "${args.text}")],
-    "tools": lambda: [tool(f"tool_{n}", f"answer {n} to ${{args.text}}") for n in range(1000)],
-}
-
-
-class Desk:
-    """Where the scenarios lie."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def file(self, name):
-        path = self.folder / f"{name}.yaml"
-        if not path.exists():
-            self.folder.mkdir(exist_ok=True)
-            path.write_text("server: { name: bench, version: 1.0.0 }\ntools:\n" + "".join(SCENARIOS[name]()))
-        return str(path)
+def scenario(folder, name):
+    """The path of a scenario. The load generators call the last of its tools."""
+    path = folder / f"{name}.yaml"
+    if not path.exists():
+        count, text = SCENARIOS[name]
+        names = [f"tool_{n}" for n in range(count - 1)] + ["echo"]
+        tools = (TOOL.format(name=name, number=n, text=text) for n, name in enumerate(names))
+        path.write_text("server: { name: bench, version: 1.0.0 }\ntools:\n" + "".join(tools))
+    return str(path)

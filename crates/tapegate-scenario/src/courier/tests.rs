@@ -34,7 +34,7 @@ fn done(act: &Act<'_>) -> Done {
         Act::Say(parts) => Done::Said(text(&parts.concat())),
         Act::Tell { about, parts } => Done::Told(text(about), text(&parts.concat())),
         Act::Raw { about, bytes, ends } => Done::Raw(about.map(text), text(bytes), *ends),
-        Act::Leave { abrupt } => Done::Left(*abrupt),
+        Act::Leave { abrupt, .. } => Done::Left(*abrupt),
         other => panic!("{other:?}"),
     }
 }
@@ -393,6 +393,48 @@ fn ec_trans_020_a_forced_end_waits_for_its_delay_alone() {
     play.pass(10 * SECOND);
     assert_eq!(play.wire(), "abc");
     assert_eq!(play.done.last(), Some(&(250 * MS, Done::Left(true))));
+}
+
+#[test]
+fn with_streams_one_event_ends_before_the_next_begins() {
+    let mut play = Play::new(true);
+    let batch =
+        |method: &str| Effect::BatchAmplify { count: 5000, method: method.into(), params: None };
+    let (id, method) = ("1".to_owned(), "ping".to_owned());
+    play.start(&batch("a")).unwrap();
+    play.run();
+    play.start(&Effect::DuplicateRequestIds { count: 2, id, method, params: None }).unwrap();
+    play.start(&batch("b")).unwrap();
+    play.answer("7", "abc", &drip(0, 1), 1);
+    play.pass(0);
+    let mut events = vec![String::new()];
+    for (_, done) in &play.done {
+        if let Done::Raw(None, piece, ends) = done {
+            events.last_mut().unwrap().push_str(piece);
+            events.extend(ends.then(String::new));
+        }
+    }
+    assert_eq!(events.pop(), Some(String::new()));
+    for event in &events {
+        assert!(serde_json::from_str::<serde_json::Value>(event).is_ok(), "{event:.100}");
+    }
+    assert_eq!(events.len(), 4);
+    assert_eq!(play.body("7"), ("abc".into(), true));
+}
+
+#[test]
+fn with_streams_only_the_one_is_left_who_is_meant() {
+    let mut play = Play::new(true);
+    let close = Effect::CloseConnection { graceful: true, delay_ns: 0 };
+    play.answer("1", "abc", &drip(100, 1), 1);
+    play.answer("2", "abc", &drip(10, 1), 2);
+    let how = Start { about: Some(b"2"), ..Start::default() };
+    play.courier.start(play.at(), &close, how).unwrap();
+    play.pass(SECOND);
+    let left = play.done.iter().position(|(_, done)| matches!(done, Done::Left(false))).unwrap();
+    assert_eq!(play.done[left].0, 20 * MS);
+    assert_eq!((play.body("1"), play.body("2")), (("abc".into(), true), ("abc".into(), true)));
+    assert!(!play.courier.has_left());
 }
 
 #[test]
