@@ -68,6 +68,11 @@ impl Files for Disk {
         {
             return Err(FileError::Outside);
         }
+        // A person may name a pipe; a scenario that does would only hang.
+        if joined.metadata().is_ok_and(|file| !file.is_file()) {
+            self.asked.borrow_mut().push(joined);
+            return Err(FileError::Other("it is no regular file".to_owned()));
+        }
         self.read(&joined, bytes_max)
     }
 

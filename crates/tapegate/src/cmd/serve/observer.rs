@@ -53,7 +53,7 @@ impl Observer {
         let events = events.map(create).transpose()?;
         let events = events.map(|file| RefCell::new(Events { file, number: 0, failed: false }));
         let file = match &logging.output {
-            LogOutput::File(path) => Some(create(Path::new(path))?),
+            LogOutput::File(path) => Some(append(Path::new(path))?),
             LogOutput::Stderr | LogOutput::Stdout => None,
         };
         let log = RefCell::new(Log { logging: logging.clone(), verbose, quiet, file });
@@ -192,7 +192,15 @@ fn level_word(level: LogLevel) -> &'static str {
 }
 
 fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| {
-        Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
-    })
+    File::create(path).map_err(|error| unwritable(path, &error))
+}
+
+/// A file that a scenario names. What is in it stays.
+fn append(path: &Path) -> Result<File, Failure> {
+    let mut options = File::options();
+    options.append(true).create(true).open(path).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
 }
