@@ -8,7 +8,7 @@ class Probe:
     """One question. `core` keeps every process on one core, so that no idle core has to be woken."""
 
     name: str
-    part: str  # record or replay
+    part: str  # record, replay or serve
     wire: str  # stdio, bridge (stdio client, HTTP server) or http
     args: tuple
     quick: dict = field(default_factory=dict)
@@ -18,10 +18,11 @@ class Probe:
     tape_mb: int = 0  # what a recorder writes, if it is much
     tape: str = ""  # what is played
     match: str = ""  # how calls are found on it
+    scenario: str = ""  # what is served
     rounds: int = 0  # in how many rounds it is put, if not in all
 
 
-FIELDS = ("hold", "core", "heavy", "tape_mb", "tape", "match", "rounds")
+FIELDS = ("hold", "core", "heavy", "tape_mb", "tape", "match", "scenario", "rounds")
 
 
 def probe(name, part, wire, mode, quick, options):
@@ -45,6 +46,14 @@ def replay(name, mode, quick=None, **options):
 def replay_http(name, quick=None, **options):
     asked = {"numbered": 1, "sessions": 1, "tape": "calls", "match": "by-request"}
     return probe(name, "replay", "http", [], quick, asked | options)
+
+
+def serve(name, mode, quick=None, **options):
+    return probe(name, "serve", "stdio", [mode], quick, {"scenario": "fixed"} | options)
+
+
+def serve_http(name, quick=None, **options):
+    return probe(name, "serve", "http", [], quick, {"sessions": 1, "scenario": "fixed"} | options)
 
 
 PROBES = [
@@ -72,4 +81,12 @@ PROBES = [
     replay("load_large", "start", count=1, stall=60, tape="large", rounds=3),
     replay_http("replay_http_1", count=50000, connections=1, seconds_max=3, quick={"--count": 10000}),
     replay_http("replay_http_8", count=100000, connections=8, seconds_max=3, quick={"--count": 10000}),
+    serve("serve_fixed", "flood", count=200000, window=1024, seconds_max=4),
+    serve("serve_template", "flood", count=200000, window=1024, seconds_max=4, numbered=1, scenario="template"),
+    serve("serve_many", "flood", count=200000, window=1024, seconds_max=4, scenario="many"),
+    serve("serve_latency", "latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
+    serve("serve_start", "start", count=10, seconds_max=3),
+    serve("serve_start_many", "start", count=10, seconds_max=3, scenario="many"),
+    serve_http("serve_http_1", count=50000, connections=1, seconds_max=3, quick={"--count": 10000}),
+    serve_http("serve_http_8", count=100000, connections=8, seconds_max=3, quick={"--count": 10000}),
 ]

@@ -7,7 +7,7 @@ is shown.
 from statistics import median
 
 YARDSTICKS = ("direct", "relay", "relay+file", "wc -l", "recall", "echo")
-PARTS = ("record", "replay")
+PARTS = ("record", "replay", "serve")
 
 
 class Results:
@@ -158,6 +158,32 @@ REPLAY_TABLES = [
     ]),
 ]
 
+SERVES = ("serve_fixed", "serve_template", "serve_many", "serve_latency", "serve_http_1", "serve_http_8")
+SERVE_TABLES = [
+    ("Stdio: 200,000 calls, 1,024 outstanding", (*SERVES[:4], "serve_start", "serve_start_many"), [
+        ("fixed answer, calls/s", lambda r, s: r.mid("serve_fixed", s, "per_s"), "{:,.0f}"),
+        ("share of echo", lambda r, s: r.share("serve_fixed", s, "per_s", "echo"), "{:.3f}"),
+        ("from a template, calls/s", lambda r, s: r.mid("serve_template", s, "per_s"), "{:,.0f}"),
+        ("share of echo", lambda r, s: r.share("serve_template", s, "per_s", "echo"), "{:.3f}"),
+        ("among 1,000 tools, calls/s", lambda r, s: r.mid("serve_many", s, "per_s"), "{:,.0f}"),
+        ("CPU µs a call, fixed", lambda r, s: r.mid("serve_fixed", s, "cpu_us"), "{:.2f}"),
+        ("p50 µs, one at a time", lambda r, s: r.mid("serve_latency", s, "p50_us"), "{:.1f}"),
+        ("start ms", lambda r, s: r.mid("serve_start", s, "start_ms"), "{:.1f}"),
+        ("start ms, 1,000 tools", lambda r, s: r.mid("serve_start_many", s, "start_ms"), "{:.1f}"),
+        ("MB then", lambda r, s: megabytes(r.mid("serve_start_many", s, "rss_kb")), "{:.1f}"),
+        ("not answered once, or not with their answer", lambda r, s: sum_known(r.wrong(p, s) for p in SERVES[:4]), "{:,.0f}"),
+    ]),
+    ("HTTP: one call at a time on each connection", ("serve_http_1", "serve_http_8"), [
+        ("1 client, calls/s", lambda r, s: r.mid("serve_http_1", s, "per_s"), "{:,.0f}"),
+        ("share of echo", lambda r, s: r.share("serve_http_1", s, "per_s", "echo"), "{:.3f}"),
+        ("p50 µs", lambda r, s: r.mid("serve_http_1", s, "p50_us"), "{:.1f}"),
+        ("8 clients, calls/s", lambda r, s: r.mid("serve_http_8", s, "per_s"), "{:,.0f}"),
+        ("share of echo", lambda r, s: r.share("serve_http_8", s, "per_s", "echo"), "{:.3f}"),
+        ("MB peak", lambda r, s: megabytes(r.mid("serve_http_8", s, "peak_kb")), "{:.1f}"),
+        ("not answered once, or not with their answer", lambda r, s: sum_known(r.wrong(p, s) for p in SERVES[4:]), "{:,.0f}"),
+    ]),
+]
+
 # (what, how it is found, must, aim, how it is shown). A sign says which side is good.
 RECORD_TARGETS = [
     ("latency added at p50, × relay", lambda r: r.multiple("latency", "record", "p50_us"), "≤", 2, 1.25, "{:.2f}"),
@@ -182,8 +208,14 @@ REPLAY_TARGETS = [
     ("calls/s on stdio, shuffled", lambda r: r.best("replay_shuffled", "replay", "per_s", max), "≥", 150_000, 500_000, "{:,.0f}"),
     ("calls not answered with their own answer", lambda r: sum_known(r.wrong(p, "replay") for p in REPLAYS), "≤", 0, 0, "{:.0f}"),
 ]
-TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES}
-TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS}
+SERVE_TARGETS = [
+    ("1,000 tools ready, ms", lambda r: r.best("serve_start_many", "serve", "start_ms", min), "≤", 1000, 50, "{:.1f}"),
+    ("calls/s on stdio", lambda r: r.best("serve_fixed", "serve", "per_s", max), "≥", 150_000, 500_000, "{:,.0f}"),
+    ("calls/s on stdio, from a template", lambda r: r.best("serve_template", "serve", "per_s", max), "≥", 150_000, 500_000, "{:,.0f}"),
+    ("calls not answered with their own answer", lambda r: sum_known(r.wrong(p, "serve") for p in SERVES), "≤", 0, 0, "{:.0f}"),
+]
+TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES, "serve": SERVE_TABLES}
+TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS, "serve": SERVE_TARGETS}
 
 
 def cpu_us(value):

@@ -1,7 +1,7 @@
 """Runs every probe on every subject, interleaved, several rounds, and reports medians and ratios.
 
 A subject is something on the wire: nothing (direct), the bare relay, tapegate, a peer; or something
-that plays a tape. A probe is one question put to it.
+that plays a tape or a scenario. A probe is one question put to it.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import peers
 import report
+import scenarios
 import tapes
 from probes import PROBES
 
@@ -89,6 +90,14 @@ class Bench:
             subjects["replay"] = self.replay(probe, "--http", "127.0.0.1:0")
         return subjects | peers.replay_http_commands(self.found, self.shelf, self.peers_tape(probe), port)
 
+    def serve_subjects(self, probe):
+        http = probe.wire == "http"
+        subjects = {"echo": None if http else [self.program("echo")]}
+        if self.tapegate:
+            command = [str(self.tapegate), "serve", scenarios.scenario(self.scratch, probe.scenario)]
+            subjects["serve"] = command + (["--http", "127.0.0.1:0"] if http else [])
+        return subjects
+
     def peers_tape(self, probe):
         return tapes.FOR_PEERS.get(probe.tape, (probe.tape,))[0]
 
@@ -128,6 +137,8 @@ class Bench:
             return self.measure([self.program("http_load"), str(server.port), *args])
 
     def subjects(self, probe, upstream):
+        if probe.part == "serve":
+            return self.serve_subjects(probe)
         if probe.part == "replay":
             return self.replay_http_subjects(probe, free_port()) if probe.wire == "http" else self.replay_subjects(probe)
         if probe.wire == "stdio":
@@ -268,7 +279,7 @@ def machine():
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay (default: both)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay, serve (default: all)")
     parser.add_argument("--profile", metavar="NAME", help="cargo profile of the tapegate under test (default: dist)")
     parser.add_argument("--tapegate", metavar="PATH", help="test this binary and build nothing")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and samples")

@@ -87,8 +87,11 @@ pub enum Act<'a> {
         /// What is to be done.
         errand: Errand<'a>,
     },
-    /// Leave the client: its connection is closed, and nothing more is heard of it.
+    /// Leave the client: its connection is closed, and nothing more is heard of it. Where clients
+    /// share a seat, only the one is left that has made the request.
     Leave {
+        /// The id of the request that it is because of.
+        about: Option<&'a [u8]>,
         /// Whether what was said and not yet sent is lost, and the connection broken rather than closed.
         abrupt: bool,
     },

@@ -40,7 +40,7 @@ pub struct Courier {
     late: BTreeMap<(u64, u64), Line>,
     lates: u64,
     floods: Vec<Flood>,
-    leaving: Option<Leaving>,
+    leaving: Vec<Leaving>,
     /// Whether the client was left.
     left: bool,
     /// Tickets that are to be reported.
@@ -51,10 +51,12 @@ pub struct Courier {
 }
 
 /// An end that is to come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Leaving {
     due_ns: u64,
     graceful: bool,
+    /// The request that it is because of.
+    about: Option<Box<[u8]>>,
 }
 
 impl Courier {
@@ -66,7 +68,7 @@ impl Courier {
             late: BTreeMap::new(),
             lates: 0,
             floods: Vec::new(),
-            leaving: None,
+            leaving: Vec::new(),
             left: false,
             delivered: Vec::new(),
             backlog: 0,
@@ -136,8 +138,8 @@ impl Courier {
         false
     }
 
-    /// Lets the answer to the request `about` go, as far as it has not begun on a pipe. Its ticket
-    /// is reported as if it had been delivered.
+    /// Lets the answer to the request `about` go. What has begun ends where it is, or on a pipe, which
+    /// must have whole lines, as fast as it can. The ticket is reported as if it had been delivered.
     pub fn cancel(&mut self, about: &[u8]) {
         let is_it = |line: &Line| {
             line.ticket.is_some() && line.about.as_ref().is_some_and(|id| same_id(id, about))
@@ -147,11 +149,11 @@ impl Courier {
         for mut line in std::mem::take(&mut self.lines) {
             match is_it(&line) {
                 true if !line.has_begun() => gone.push(line),
-                true if self.streams => {
-                    line.cut_short();
+                true => {
+                    line.hasten(self.streams);
                     self.lines.push_back(line);
                 }
-                _ => self.lines.push_back(line),
+                false => self.lines.push_back(line),
             }
         }
         gone.iter().for_each(|line| self.done(line));
@@ -165,16 +167,7 @@ impl Courier {
             self.run_late(at);
             let mut budget = RUN_BYTES;
             self.run_lines(at, &mut budget, act);
-            if !self.is_blocked() {
-                let floods = &mut self.floods;
-                let mut freed = 0;
-                floods.retain_mut(|flood| {
-                    let over = flood.send(at, &mut budget, act);
-                    freed += if over { flood.bytes() } else { 0 };
-                    !over
-                });
-                self.backlog -= freed;
-            }
+            self.run_floods(at, &mut budget, act);
             self.leave(at, act);
         }
         std::mem::take(&mut self.delivered)
@@ -191,15 +184,15 @@ impl Courier {
         };
         let late = self.late.first_key_value().map(|((due_ns, _), _)| *due_ns);
         let floods = self.floods.iter().filter(|_| !self.is_blocked()).map(Flood::due_ns).min();
-        let leaving = self.leaving.filter(|leaving| self.may_leave(*leaving));
-        let leaving = leaving.map(|leaving| leaving.due_ns);
+        let leaving = self.leaving.iter().filter(|leaving| self.may_leave(leaving));
+        let leaving = leaving.map(|leaving| leaving.due_ns).min();
         lines.into_iter().chain(late).chain(floods).chain(leaving).min()
     }
 
     /// Whether something is still to be said or done. What goes on for ever does not count.
     pub fn busy(&self) -> bool {
         let waits = !self.lines.is_empty() || !self.late.is_empty() || !self.delivered.is_empty();
-        waits || self.leaving.is_some() || self.floods.iter().any(|flood| flood.times.is_some())
+        waits || !self.leaving.is_empty() || self.floods.iter().any(|flood| flood.times.is_some())
     }
 
     /// How many bytes wait here. Whoever hears the client stops at some point.
@@ -207,7 +200,8 @@ impl Courier {
         self.backlog
     }
 
-    /// Whether the client was left: nothing more is said to it.
+    /// Whether the client was left: nothing more is said to it. With streams, whoever carries the acts
+    /// out knows whether that was the only client.
     pub fn has_left(&self) -> bool {
         self.left
     }
@@ -254,15 +248,20 @@ impl Courier {
     }
 
     fn run_lines(&mut self, at: At, budget: &mut usize, act: &mut dyn FnMut(Act<'_>)) {
-        let mut index = 0;
+        let (mut index, mut in_event) = (0, self.is_in_event());
         while let Some(line) = self.lines.get_mut(index)
             && *budget > 0
         {
-            if line.due_ns() <= at.mono_ns && line.send(at, budget, &mut self.piece, act) {
+            // Events share a stream, so one ends before the next begins.
+            let may_go = !in_event || line.about.is_some() || line.has_begun();
+            let is_due = may_go && line.due_ns() <= at.mono_ns;
+            if is_due && line.send(at, budget, &mut self.piece, act) {
                 if let Some(line) = self.lines.remove(index) {
+                    in_event &= line.about.is_some();
                     self.done(&line);
                 }
             } else if self.streams {
+                in_event |= line.about.is_none() && line.has_begun();
                 index += 1;
             } else {
                 return;
@@ -274,17 +273,43 @@ impl Courier {
         }
     }
 
-    /// An end in order waits for what was said; any other does not.
-    fn may_leave(&self, leaving: Leaving) -> bool {
-        !leaving.graceful || (self.lines.is_empty() && self.late.is_empty())
+    fn run_floods(&mut self, at: At, budget: &mut usize, act: &mut dyn FnMut(Act<'_>)) {
+        if self.is_blocked() {
+            return;
+        }
+        let (in_event, mut freed) = (self.is_in_event(), 0);
+        self.floods.retain_mut(|flood| {
+            let over = !(flood.raw && in_event) && flood.send(at, budget, act);
+            freed += if over { flood.bytes() } else { 0 };
+            !over
+        });
+        self.backlog -= freed;
+    }
+
+    /// Whether an event that belongs to no request has begun and not ended.
+    fn is_in_event(&self) -> bool {
+        self.streams && self.lines.iter().any(|line| line.about.is_none() && line.has_begun())
+    }
+
+    /// An end in order waits for what was said, with streams to the one it is for; any other does not.
+    fn may_leave(&self, leaving: &Leaving) -> bool {
+        let holds = |line: &Line| match (&leaving.about, &line.about) {
+            (Some(about), Some(other)) if self.streams => same_id(about, other),
+            _ => true,
+        };
+        !leaving.graceful || !self.lines.iter().chain(self.late.values()).any(holds)
     }
 
     fn leave(&mut self, at: At, act: &mut dyn FnMut(Act<'_>)) {
-        let is_due = |one: &Leaving| one.due_ns <= at.mono_ns && self.may_leave(*one);
-        if let Some(leaving) = self.leaving.filter(is_due) {
-            let delivered = std::mem::take(&mut self.delivered);
-            *self = Self { left: true, delivered, ..Self::new(self.streams) };
-            act(Act::Leave { abrupt: !leaving.graceful });
+        while let Some(index) =
+            self.leaving.iter().position(|one| one.due_ns <= at.mono_ns && self.may_leave(one))
+        {
+            let Leaving { graceful, about, .. } = self.leaving.swap_remove(index);
+            act(Act::Leave { about: about.as_deref(), abrupt: !graceful });
+            if !self.streams || about.is_none() {
+                let delivered = std::mem::take(&mut self.delivered);
+                *self = Self { left: true, delivered, ..Self::new(self.streams) };
+            }
         }
     }
 }

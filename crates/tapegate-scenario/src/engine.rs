@@ -48,18 +48,23 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// How often requests look whether another client's phase has changed that they wait for.
 const POLL_NS: u64 = 5_000_000;
 
+/// Finds a variable of the environment.
+pub type Env = Rc<dyn Fn(&str) -> Option<String>>;
+/// Is told what happens, when and to whom.
+pub type Watch = Rc<dyn Fn(At, Seat, Note<'_>)>;
+
 /// What a scenario is run with.
 pub struct Setup {
     /// What chance goes by.
     pub seed: u64,
     /// Variables of the environment.
-    pub env: Rc<dyn Fn(&str) -> Option<String>>,
+    pub env: Env,
     /// How all answers travel, whatever the scenario says.
     pub delivery: Option<Delivery>,
     /// Whether programs and other servers may be asked for answers.
     pub handlers: bool,
     /// Is told what happens.
-    pub watch: Rc<dyn Fn(At, Seat, Note<'_>)>,
+    pub watch: Watch,
 }
 
 impl Default for Setup {
@@ -80,7 +85,6 @@ pub struct Engine {
     visits: u32,
     /// How many answers were given a number.
     tickets: u64,
-    dice: Cell<u64>,
     failure: Option<String>,
 }
 
@@ -88,6 +92,8 @@ pub struct Engine {
 struct Table {
     visit: Visit,
     progress: Progress,
+    /// Where the next random number comes from.
+    dice: Cell<u64>,
 }
 
 impl Engine {
@@ -95,7 +101,6 @@ impl Engine {
     pub fn new(scenario: Rc<Scenario>, setup: Setup) -> Self {
         Self {
             script: Rc::new(Script::new(scenario)),
-            dice: Cell::new(setup.seed),
             setup,
             seats: HashMap::default(),
             global: Progress::default(),
@@ -125,7 +130,10 @@ impl Actor for Engine {
         if let Cue::Taken { streams, .. } = cue {
             self.visits += 1;
             let visit = Visit::new(self.visits, streams);
-            self.seats.insert(seat, Table { visit, progress: Progress::default() });
+            // Chance is the same for the n-th client, whatever the others do.
+            let others = u64::from(self.visits - 1).wrapping_mul(0xd605_bbb5_8c8a_bbfd);
+            let dice = Cell::new(self.setup.seed.wrapping_add(others));
+            self.seats.insert(seat, Table { visit, progress: Progress::default(), dice });
             return;
         }
         let global = self.is_global();
@@ -137,7 +145,7 @@ impl Actor for Engine {
             visit: &mut table.visit,
             progress: if global { &mut self.global } else { &mut table.progress },
             tickets: &mut self.tickets,
-            dice: &self.dice,
+            dice: &table.dice,
             failure: &mut self.failure,
             at,
             seat,

@@ -173,3 +173,6 @@ impl Reading<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,11 +55,8 @@ impl Courier {
                 self.wait(raw(at, filling(*bytes), Pace::FULL, true), None, None);
             }
             Effect::CloseConnection { graceful, delay_ns } => {
-                let due_ns = at.mono_ns.saturating_add(*delay_ns);
-                let sooner = |one: &Leaving| due_ns < one.due_ns || (one.graceful && !graceful);
-                if self.leaving.as_ref().is_none_or(sooner) {
-                    self.leaving = Some(Leaving { due_ns, graceful: *graceful });
-                }
+                let (due_ns, graceful) = (at.mono_ns.saturating_add(*delay_ns), *graceful);
+                self.leaving.push(Leaving { due_ns, graceful, about: how.about.map(Into::into) });
             }
         }
         Ok(())
@@ -85,7 +82,7 @@ impl Courier {
     fn under_way(&self) -> usize {
         let is_effect =
             |line: &&super::Line| line.ticket.is_none() && matches!(line.load, Load::Raw(_));
-        self.floods.len() + self.lines.iter().filter(is_effect).count()
+        self.floods.len() + self.leaving.len() + self.lines.iter().filter(is_effect).count()
     }
 }
 

@@ -7,6 +7,7 @@ use super::Map;
 use super::capabilities;
 use super::listing::Listing;
 use super::uri::UriTemplate;
+use crate::form::Named;
 use crate::model::{Behavior, Item, ItemKind, Response, Scenario, State};
 
 /// The revision without sessions.
@@ -123,7 +124,7 @@ impl Scene {
     }
 
     /// The resource with this URI, or the template that it fits, with the template's variables.
-    pub(super) fn resource(&self, uri: &str) -> Option<(&Rc<Item>, Vec<(String, String)>)> {
+    pub(super) fn resource(&self, uri: &str) -> Option<(&Rc<Item>, Vec<Named<String>>)> {
         if let Some(item) = self.resources.get(uri) {
             return Some((item, Vec::new()));
         }

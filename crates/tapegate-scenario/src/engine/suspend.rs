@@ -6,6 +6,7 @@
 use tapegate_core::json;
 
 use super::Note;
+use super::kept::Kept;
 use super::modern;
 use super::play::{Done, Play, write_call};
 use super::request::Asked;
@@ -41,7 +42,7 @@ impl Turn<'_, '_> {
     /// Wants what the client has to come back with: this, and what is asked right after it without
     /// a need to know the answer.
     pub(super) fn want(&mut self, action: &Action, next: &[Action], asked: &Asked<'_>) -> Done {
-        let mut wanted = Wanted::default();
+        let (mut wanted, mut lacking) = (Wanted::default(), None);
         for (place, action) in std::iter::once(action).chain(next).enumerate() {
             let Action::Ask { method, params, name, .. } = action else { break };
             if place > 0 && params.as_ref().is_some_and(Form::needs_replies) {
@@ -52,14 +53,20 @@ impl Turn<'_, '_> {
             if known || wanted.names.contains(name) {
                 continue;
             }
+            // What the client cannot do is left out, if there is something else to ask it for.
             if let Some(missing) = missing(asked, method) {
-                return self.cannot(asked, missing);
+                lacking = lacking.or(Some(missing));
+                continue;
             }
             let params = params.as_ref().map(|params| self.fill(asked, params));
             let id = wanted.add(name, method, params.as_deref());
             self.note(Note::Asked { id: &id, method });
         }
-        if wanted.names.is_empty() { Done::Yes } else { Done::Suspends(wanted) }
+        match (wanted.names.is_empty(), lacking) {
+            (false, _) => Done::Suspends(wanted),
+            (true, Some(missing)) if asked.replies.is_empty() => self.cannot(asked, missing),
+            (true, _) => Done::Yes,
+        }
     }
 
     /// Refuses a request whose client cannot do what it would be asked.
@@ -104,7 +111,7 @@ impl Turn<'_, '_> {
         let responses = json::member(asked.params, "inputResponses").unwrap_or(b"{}");
         let kept = &mut one.play.kept;
         for name in one.names {
-            if let Some(response) = json::member(responses, &name) {
+            if let Some(response) = response(responses, &name) {
                 kept.replies.push((name, response.to_vec()));
             }
         }
@@ -115,6 +122,26 @@ impl Turn<'_, '_> {
         self.perform(one.play);
         true
     }
+}
+
+impl Kept {
+    /// Takes what the client has answered before it was asked.
+    pub(super) fn take_responses(&mut self, actions: &[Action]) {
+        let Some(responses) = json::member(&self.params, "inputResponses") else { return };
+        let mut taken = Vec::new();
+        for action in actions {
+            let Action::Ask { method, name, .. } = action else { continue };
+            let name = name.as_ref().unwrap_or(method);
+            let response = response(responses, name);
+            taken.extend(response.map(|response| (name.clone(), response.to_vec())));
+        }
+        self.replies.extend(taken);
+    }
+}
+
+/// What the client has answered under this name. What is no object is no answer.
+fn response<'a>(responses: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    json::member(responses, name).filter(|response| response.starts_with(b"{"))
 }
 
 impl Wanted {

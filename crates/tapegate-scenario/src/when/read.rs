@@ -5,8 +5,8 @@ use regex::RegexBuilder;
 use super::test::{Glob, Test};
 use super::{Condition, When};
 use crate::finding::Findings;
-use crate::form::{Step, Variable};
-use crate::node::{Node, Value};
+use crate::form::{Step, Variable, path};
+use crate::node::{Key, Node, Value};
 
 /// How large a regular expression may be once it is compiled.
 const REGEX_BYTES_MAX: usize = 1024 * 1024;
@@ -70,30 +70,23 @@ impl When {
             let tests = plain(node, findings).into_iter().collect();
             return self.push(steps, tests);
         };
-        let is_operator = |name: &str| OPERATORS.contains(&name);
-        if !entries.is_empty() && entries.iter().all(|(key, _)| is_operator(&key.name)) {
-            let read = |(key, inner): &(crate::node::Key, Node)| {
-                findings.within(&key.name, |findings| operator(&key.name, inner, findings))
+        if entries.is_empty() || steps.len() > DEPTH_MAX {
+            return findings.error(node.spot, "nothing to compare with");
+        }
+        if entries.iter().any(|(key, _)| OPERATORS.contains(&key.name.as_str())) {
+            let read = |(key, inner): &(Key, Node)| {
+                findings.within(&key.name, |findings| operator(key, inner, findings))
             };
             let tests = entries.iter().filter_map(read).collect();
             return self.push(steps, tests);
         }
-        if entries.is_empty() || steps.len() > DEPTH_MAX {
-            return findings.error(node.spot, "nothing to compare with");
-        }
         for (key, inner) in entries {
             findings.within(&key.name, |findings| {
-                if entries.iter().any(|(other, _)| is_operator(&other.name))
-                    && !is_operator(&key.name)
-                {
-                    let words = format!("no way to compare; there are {}", OPERATORS.join(", "));
-                    return findings.error(key.spot, words);
-                }
                 if let Some(near) = near_operator(&key.name) {
                     let words = format!("taken for a member of the value; did you mean `{near}`?");
                     findings.warning(key.spot, words);
                 }
-                match crate::form::path(&key.name) {
+                match path(&key.name) {
                     Ok(more) => self.add(&[steps, &more].concat(), inner, findings),
                     Err(why) => findings.error(key.spot, format!("no path to a value: {why}")),
                 }
@@ -114,10 +107,6 @@ impl When {
     }
 }
 
-fn path(name: &str) -> Result<Vec<Step>, String> {
-    crate::form::path(name)
-}
-
 /// What a value must be that is compared with no operator.
 fn plain(node: &Node, findings: &mut Findings) -> Option<Test> {
     match &node.value {
@@ -134,13 +123,18 @@ fn plain(node: &Node, findings: &mut Findings) -> Option<Test> {
     }
 }
 
-fn operator(name: &str, node: &Node, findings: &mut Findings) -> Option<Test> {
-    match name {
+fn operator(key: &Key, node: &Node, findings: &mut Findings) -> Option<Test> {
+    match key.name.as_str() {
+        unknown if !OPERATORS.contains(&unknown) => {
+            let words = format!("no way to compare; there are {}", OPERATORS.join(", "));
+            findings.error(key.spot, words);
+            None
+        }
         "exists" => match node.value {
             Value::Bool(there) => Some(Test::Exists(there)),
             _ => wrong(node, "true or false", findings),
         },
-        "gt" | "lt" => {
+        name @ ("gt" | "lt") => {
             let text = match &node.value {
                 Value::Number(text) | Value::Text(text) => text.as_str(),
                 _ => "",
@@ -159,7 +153,7 @@ fn operator(name: &str, node: &Node, findings: &mut Findings) -> Option<Test> {
             Value::Number(text) => Test::Number(text.clone()),
             _ => Test::Exactly(node.to_json()),
         }),
-        _ => {
+        name => {
             let Some(text) = node.as_text() else { return wrong(node, "text", findings) };
             match name {
                 "contains" => Some(Test::Contains(text.to_owned())),

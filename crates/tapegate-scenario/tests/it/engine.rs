@@ -209,7 +209,7 @@ fn show(act: Act<'_>) -> String {
                 text(errand.body)
             )
         }
-        Act::Leave { abrupt } => format!("leave{}", if abrupt { " abruptly" } else { "" }),
+        Act::Leave { abrupt, .. } => format!("leave{}", if abrupt { " abruptly" } else { "" }),
         Act::Part(id) => format!("part {}", text(id)),
         Act::Ask(_) => unreachable!(),
         Act::Stop => "stop".to_owned(),

@@ -37,8 +37,10 @@ pub(crate) enum Said<'a> {
         /// Whether this is the end.
         ends: bool,
     },
-    /// The client is left.
+    /// The client is left, or the one that has made a request.
     Leave {
+        /// The id of the request.
+        about: Option<&'a [u8]>,
         /// Whether the connection is broken rather than closed.
         abrupt: bool,
     },
@@ -57,8 +59,9 @@ pub(super) fn add_raw(out: &mut Outbox, about: Option<&[u8]>, bytes: &[u8], ends
 }
 
 /// Adds that the client is left.
-pub(super) fn add_leave(out: &mut Outbox, abrupt: bool) {
-    out.add(&[&[START, if abrupt { BREAK } else { LEAVE }, END]]);
+pub(super) fn add_leave(out: &mut Outbox, about: Option<&[u8]>, abrupt: bool) {
+    let start = [START, if abrupt { BREAK } else { LEAVE }];
+    out.add(&[&start, about.unwrap_or_default(), &[END]]);
 }
 
 /// What a line says.
@@ -68,15 +71,19 @@ pub(crate) fn read(line: &[u8]) -> Said<'_> {
     let Some(end) = rest.iter().position(|byte| *byte == END) else { return plain };
     let (address, text) = (&rest[..end], &rest[end + 1..]);
     match address.split_first() {
-        Some((&LEAVE, _)) => Said::Leave { abrupt: false },
-        Some((&BREAK, _)) => Said::Leave { abrupt: true },
+        Some((sort @ (&LEAVE | &BREAK), id)) => {
+            Said::Leave { about: named(id), abrupt: *sort == BREAK }
+        }
         Some((sort @ (&RAW | &RAW_END), id)) => {
-            let about = Some(id).filter(|id| !id.is_empty());
-            Said::Raw { about, bytes: unescaped(text), ends: *sort == RAW_END }
+            Said::Raw { about: named(id), bytes: unescaped(text), ends: *sort == RAW_END }
         }
         _ if text.is_empty() => Said::Part(address),
         _ => Said::Message(Some(address), text),
     }
+}
+
+fn named(id: &[u8]) -> Option<&[u8]> {
+    Some(id).filter(|id| !id.is_empty())
 }
 
 fn escaped(bytes: &[u8]) -> Cow<'_, [u8]> {
@@ -149,8 +156,9 @@ mod tests {
 
     #[test]
     fn who_is_left_is_told_how() {
-        for abrupt in [false, true] {
-            assert_eq!(read(&line(|out| add_leave(out, abrupt))), Said::Leave { abrupt });
+        for (about, abrupt) in [(None, false), (None, true), (Some(&b"7"[..]), true)] {
+            let coded = line(|out| add_leave(out, about, abrupt));
+            assert_eq!(read(&coded), Said::Leave { about, abrupt });
         }
     }
 }

@@ -150,13 +150,14 @@ impl<'d> Desk<'d> {
                 }
             }
             Act::Run { ticket, errand } => errands.run(&stage.servers, ticket, errand),
-            Act::Leave { abrupt } => {
-                *left = true;
-                if abrupt {
+            Act::Leave { about, abrupt } => {
+                // Clients that share a seat are left one by one, by whoever knows them apart.
+                *left = !*addresses;
+                if abrupt && *left {
                     out.clear();
                 }
                 if inside {
-                    address::add_leave(out, abrupt);
+                    address::add_leave(out, about, abrupt);
                 }
             }
             Act::Stop => stop = true,

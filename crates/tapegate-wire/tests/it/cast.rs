@@ -70,8 +70,8 @@ impl Parrot {
                 let by = Helper::Http { url, headers: &headers };
                 act(Act::Run { ticket: 8, errand: errand(by) });
             }
-            ("leave", _) => act(Act::Leave { abrupt: false }),
-            ("break", _) => act(Act::Leave { abrupt: true }),
+            ("leave", _) => act(Act::Leave { about: None, abrupt: false }),
+            ("break", _) => act(Act::Leave { about: None, abrupt: true }),
             _ => act(Act::Say(&[line])),
         }
     }

@@ -88,7 +88,7 @@ impl Clerk {
             answer(seat, id, act);
         } else if said.is_method("leave") || said.is_method("break") {
             answer(seat, id, act);
-            act(Act::Leave { abrupt: said.is_method("break") });
+            act(Act::Leave { about: Some(id), abrupt: said.is_method("break") });
         } else if said.is_method("behind") {
             act(Act::Ask(&[line]));
         } else if said.is_method("stop") {

@@ -92,8 +92,17 @@ impl Hall {
 
     /// Waits until the actor was told this.
     pub(crate) fn wait(&self, told: &str) {
+        self.wait_until(told, |line| line == told);
+    }
+
+    /// Waits until the actor was told something with this in it.
+    pub(crate) fn wait_for(&self, told: &str) {
+        self.wait_until(told, |line| line.contains(told));
+    }
+
+    fn wait_until(&self, told: &str, is_it: impl Fn(&str) -> bool) {
         let begin = Instant::now();
-        while !self.log.lock().unwrap().iter().any(|line| line == told) {
+        while !self.log.lock().unwrap().iter().any(|line| is_it(line)) {
             let told_so_far = self.log.lock().unwrap().clone();
             assert!(begin.elapsed() < Duration::from_secs(30), "not {told:?}: {told_so_far:?}");
             std::thread::yield_now();

@@ -11,7 +11,6 @@ use crate::web::{self, Seen};
 
 const JSON: &[&str] =
     &["content-type: application/json", "accept: application/json, text/event-stream"];
-const MODERN: &[&str] = &["mcp-protocol-version: 2026-07-28", "mcp-method: drip"];
 
 fn request(id: u32, method: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}")
@@ -70,13 +69,36 @@ fn for_those_who_take_only_events_it_is_the_data_of_one() {
 #[test]
 fn answers_drip_side_by_side_and_ids_may_be_the_same_without_sessions() {
     let hall = Hall::open();
-    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"drip","params":{{"_meta":{meta}}}}}"#);
-    let headers = [JSON, MODERN].concat();
-    let mut all = [(); 3].map(|()| web::send(hall.port, "POST /mcp", &headers, &body));
+    let mut all = [(); 3].map(|()| modern(&hall, "drip"));
     for reader in &mut all {
         assert_eq!(web::reply(reader).body, answer(1, 1));
     }
+}
+
+/// Sends a request of a client without a session.
+fn modern(hall: &Hall, method: &str) -> BufReader<TcpStream> {
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let body =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"_meta":{meta}}}}}"#);
+    let method = format!("mcp-method: {method}");
+    let headers = [JSON, &["mcp-protocol-version: 2026-07-28", &method]].concat();
+    web::send(hall.port, "POST /mcp", &headers, &body)
+}
+
+#[test]
+fn ec_trans_021_of_clients_without_sessions_only_the_one_is_left_who_asked() {
+    let hall = Hall::open();
+    let mut waiting = modern(&hall, "late");
+    hall.wait_for("late");
+    let mut left = modern(&hall, "leave");
+    assert_eq!(web::reply(&mut left).body, answer(1, 1));
+    assert_eq!(left.read_to_end(&mut Vec::new()).unwrap(), 0);
+    let mut broken = modern(&hall, "break");
+    let error = broken.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(web::reply(&mut waiting).body, answer(1, 1));
+    let told = hall.log.lock().unwrap().clone();
+    assert!(!told.iter().any(|line| line.ends_with("Empty")), "{told:?}");
 }
 
 #[test]

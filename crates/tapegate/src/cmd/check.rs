@@ -76,9 +76,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// Finds out what a file is: by its name, or by what it begins with.
 fn kind(path: &Path) -> anyhow::Result<Kind> {
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    if !is_yaml && std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         // What can be read only once is read by whoever wants all of it.
-        return Ok(Kind::Tape);
+        return Ok(if is_yaml { Kind::Scenario(Form::Scenario) } else { Kind::Tape });
     }
     let mut head = Vec::new();
     File::open(path)

@@ -8,6 +8,7 @@ mod check;
 mod client_faults;
 mod completions;
 mod conformance;
+mod convert;
 mod demo;
 mod help;
 mod kills;

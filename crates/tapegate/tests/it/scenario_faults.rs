@@ -86,14 +86,14 @@ fn a_pipe_that_nobody_writes_to_is_not_waited_for() {
     let inside = folder(scenario);
     fs::create_dir(inside.path().join("library")).unwrap();
     mkfifo(&inside.path().join("library/pipe.yaml"));
-    let words = "s.yaml:2:20: error: `pipe.yaml` cannot be read: it is no ordinary file\n";
+    let words = "s.yaml:2:20: error: `pipe.yaml` cannot be read: it is no regular file\n";
     let said = check(inside.path());
     assert!(said.contains(words), "{said}");
     let scenario = TOOL.replace("text: hi", "text: {$file: pipe}");
     let inside = folder(&scenario);
     mkfifo(&inside.path().join("pipe"));
     let said = check(inside.path());
-    assert!(said.contains("`pipe` cannot be read: it is no ordinary file\n"), "{said}");
+    assert!(said.contains("`pipe` cannot be read: it is no regular file\n"), "{said}");
 }
 
 #[test]

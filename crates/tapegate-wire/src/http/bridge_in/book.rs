@@ -5,7 +5,7 @@
 //! other byte stays as it was.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind, same_id};
@@ -13,12 +13,15 @@ use tapegate_core::json;
 use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 
+use super::super::listen::Cord;
 use super::exchange::Exchange;
 use super::stream::Stream;
 use tapegate_core::json::Edits;
 
 /// How many unanswered requests are remembered. Beyond it those go whose client has gone.
 const ASKED_MAX: usize = 1 << 16;
+/// How many are remembered that were answered.
+const RECENT_MAX: usize = 64;
 
 /// The exchanges that wait for a server.
 #[derive(Default)]
@@ -27,6 +30,8 @@ pub(super) struct Book {
     tokens: HashMap<IdKey, Name>,
     open: BTreeMap<u64, Rc<Exchange>>,
     renamed: u64,
+    /// Who was answered lately, by what the server calls the request, and the connection it came by.
+    recent: VecDeque<(Box<[u8]>, Rc<Cord>)>,
 }
 
 /// What a client calls something, and which exchange it belongs to.
@@ -228,6 +233,15 @@ impl Book {
         drop(self.answered(id));
     }
 
+    /// What the connection hangs on that the request came by which the server calls `id`.
+    pub(super) fn cord(&self, id: &[u8]) -> Option<Rc<Cord>> {
+        if let Some(name) = self.asked.get(&IdKey::new(id)) {
+            return name.exchange.cord.borrow().clone();
+        }
+        let mut recent = self.recent.iter().rev();
+        recent.find(|(ours, _)| same_id(ours, id)).map(|(_, cord)| Rc::clone(cord))
+    }
+
     /// Who asked what the server calls `id`.
     pub(super) fn asker(&self, id: &[u8]) -> Option<Rc<Exchange>> {
         self.asked.get(&IdKey::new(id)).map(|name| Rc::clone(&name.exchange))
@@ -253,6 +267,12 @@ impl Book {
         let key = IdKey::new(id);
         let name = self.asked.remove(&key)?;
         name.exchange.ids.borrow_mut().retain(|held| *held != key);
+        if let Some(cord) = name.exchange.cord.borrow().clone() {
+            if self.recent.len() >= RECENT_MAX {
+                self.recent.pop_front();
+            }
+            self.recent.push_back((name.ours.clone(), cord));
+        }
         if name.exchange.ids.borrow().is_empty() {
             self.close(&name.exchange);
         }

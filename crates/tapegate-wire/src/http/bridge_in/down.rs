@@ -133,8 +133,8 @@ impl Hub {
                 return Ok(());
             }
             Said::Raw { about, bytes, ends } => return self.pass_raw(about, &bytes, ends).await,
-            Said::Leave { abrupt } => {
-                self.leave(abrupt);
+            Said::Leave { about, abrupt } => {
+                self.leave(about, abrupt);
                 return Ok(());
             }
         };

@@ -9,6 +9,7 @@ use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 use tokio::sync::Notify;
 
+use super::super::listen::Cord;
 use super::raw::RawAnswer;
 use super::stream::Stream;
 use super::terms::Terms;
@@ -48,6 +49,8 @@ pub(super) struct Exchange {
     body: RefCell<Option<Rc<Stream>>>,
     /// The answer that comes in pieces.
     pub(super) raw: RefCell<Option<RawAnswer>>,
+    /// What its connection hangs on, if its client shares the server.
+    pub(super) cord: RefCell<Option<Rc<Cord>>>,
     news: Notify,
 }
 
@@ -81,6 +84,7 @@ impl Exchange {
             stream: RefCell::default(),
             body: RefCell::default(),
             raw: RefCell::default(),
+            cord: RefCell::default(),
             news: Notify::new(),
         }
     }

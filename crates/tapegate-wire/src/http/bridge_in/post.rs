@@ -86,7 +86,7 @@ pub(super) async fn post(
     match target(bridge, &terms, &frame) {
         Ok(target) => {
             target.hub.hold(cord);
-            pass(target, &terms, &frame).await
+            pass(target, &terms, &frame, cord).await
         }
         Err(refused) => *refused,
     }
@@ -137,7 +137,12 @@ fn modern_target(bridge: &Bridge, terms: &Terms, said: &Envelope<'_>) -> Result<
 }
 
 /// Sends a body to its server and answers with what comes of it.
-async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<ReplyBody> {
+async fn pass(
+    target: Target,
+    terms: &Terms,
+    frame: &Frame<'_>,
+    cord: &Rc<Cord>,
+) -> Response<ReplyBody> {
     let Target { hub, lane, opened } = target;
     let requests = envelopes(frame).iter().filter(|said| is_request(said)).count();
     let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
@@ -152,6 +157,9 @@ async fn pass(target: Target, terms: &Terms, frame: &Frame<'_>) -> Response<Repl
         };
     }
     let exchange = hub.exchange(lane, terms, frame.envelope(), requests);
+    if hub.addressed && hub.kind == Kind::Shared {
+        *exchange.cord.borrow_mut() = Some(Rc::clone(cord));
+    }
     let watch = Watch { hub, exchange: Rc::clone(&exchange), opens: opened.is_some() };
     let mut response = match wait(watch, frame).await {
         Ok(response) => response,

@@ -238,7 +238,7 @@ impl Hub {
 
     /// Remembers the connection that a client of this hub uses.
     pub(super) fn hold(&self, cord: &Rc<Cord>) {
-        if !self.addressed {
+        if !self.addressed || self.kind == Kind::Shared {
             return;
         }
         let mut cords = self.cords.borrow_mut();
@@ -251,8 +251,13 @@ impl Hub {
         cords.push(Rc::clone(cord));
     }
 
-    /// The server leaves its clients: their connections end, and with them the session.
-    pub(super) fn leave(&self, abrupt: bool) {
+    /// The server leaves its client: its connections end, and with them the session. Of clients that
+    /// share a server, it leaves the one that has made a request.
+    pub(super) fn leave(&self, about: Option<&[u8]>, abrupt: bool) {
+        if self.kind == Kind::Shared {
+            let cord = about.and_then(|id| self.book.borrow().cord(id));
+            return cord.into_iter().for_each(|cord| cord.cut(abrupt));
+        }
         self.end("the server has closed the connection", Duration::ZERO);
         for cord in self.cords.take() {
             cord.cut(abrupt);

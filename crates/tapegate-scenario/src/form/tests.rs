@@ -1,0 +1,132 @@
+use std::cell::Cell;
+
+use super::*;
+use crate::finding::Severity;
+
+fn with<T>(params: &[u8], work: impl FnOnce(&Context<'_>) -> T) -> T {
+    let dice = Cell::new(1);
+    let replies = [("one".to_owned(), b"{\"a\":1}".to_vec()), ("one".to_owned(), b"[2]".to_vec())];
+    work(&Context {
+        params,
+        item: None,
+        called: None,
+        uri: &[("id".to_owned(), "7/8".to_owned())],
+        call_count: 3,
+        phase: "calm",
+        phase_index: 2,
+        id: b"",
+        method: "tools/call",
+        connection: 4,
+        env: &|name| (name == "HOME").then(|| "/home".to_owned()),
+        replies: &replies,
+        at: Default::default(),
+        dice: &dice,
+    })
+}
+
+#[track_caller]
+fn fills(text: &str, wanted: &str) {
+    let params = br#"{"arguments":{"a":"x","n":1e2,"l":[1,[2]],"o":{"k":"v"},"s":"\ud800"}}"#;
+    let template = Template::of(text, Interpolate::All);
+    let (filled, json) = with(params, |context| {
+        let mut json = Vec::new();
+        template.write_json(context, &mut json);
+        (template.fill(context), json)
+    });
+    assert_eq!(filled, wanted, "{text}");
+    assert_eq!(json::string(&json).as_deref(), Some(wanted), "{text}");
+}
+
+#[test]
+fn variables_and_functions_are_filled_in() {
+    fills("", "");
+    fills("plain $ {} $x }", "plain $ {} $x }");
+    fills("${args.a}${args.a}", "xx");
+    fills("${ args.a } ${args.n} ${args.l[1][0]} ${args.l[-2]} ${args.o.k}", "x 1e2 2 1 v");
+    fills("${uri.id} ${uri.none} ${phase.index} ${connection.id} ${env.HOME}", "7/8  2 4 /home");
+    fills("${reply.one[0]} ${reply.one.a} ${reply.two}", "2  ");
+    fills("${tool.name}${tool.call_count}${request.id}", "");
+    fills("${fn.default(fn.upper(args.none), fn.upper('a,b)}'))}", "A,B)}");
+    fills("${fn.truncate('äöü', 2)} ${fn.truncate(args.a, 'many')} ${fn.len('äöü')}", "äö x 3");
+    fills("${fn.json('\"')} ${fn.json(args.none)} ${fn.len(args.o)}", "\"\\\"\" null 1");
+    fills("${fn.timestamp()}", "1970-01-01T00:00:00.000Z");
+    fills("${args['a']} ${args[\"o\"]['k']}", "x v");
+}
+
+#[test]
+fn a_literal_is_no_variable() {
+    fills("$${args.a} $$${args.a} ${args.a}", "${args.a} $${args.a} x");
+    fills("${", "${");
+    fills("${args.a", "${args.a");
+    fills("a ${} b ${args.a}", "a ${} b x");
+    fills("${fn.nosuch(args.a)}", "${fn.nosuch(args.a)}");
+}
+
+#[test]
+fn strings_are_sent_as_the_client_wrote_them() {
+    let template = Template::of("<${args.s}>", Interpolate::All);
+    let params = br#"{"arguments":{"s":"\ud800\u0041\/"}}"#;
+    let mut out = Vec::new();
+    with(params, |context| template.write_json(context, &mut out));
+    assert_eq!(out, br#""<\ud800\u0041\/>""#);
+}
+
+#[test]
+fn what_has_no_holes_is_one_piece() {
+    let node = Node::new(Value::List(vec![
+        Node::text("a \"b\" $${x}"),
+        Node::new(Value::Number("1.50".to_owned())),
+        Node::new(Value::Raw("{ \"a\" : 1,\n\"a\":2}".to_owned())),
+    ]));
+    let mut findings = Findings::default();
+    let form = Form::read(&node, Interpolate::All, &mut findings);
+    assert_eq!(form.as_plain(), Some(&br#"["a \"b\" ${x}",1.50,{"a":1,"a":2}]"#[..]));
+    let form = Form::read(&node, Interpolate::None, &mut findings);
+    assert_eq!(form.as_plain(), Some(&br#"["a \"b\" $${x}",1.50,{"a":1,"a":2}]"#[..]));
+    assert!(findings.into_list().is_empty());
+}
+
+#[test]
+fn faults_are_findings() {
+    for (text, severity, words) in [
+        ("${", Severity::Error, "a name is missing"),
+        ("${args.a", Severity::Error, "`$` is not understood here"),
+        ("${args..a}", Severity::Error, "a name is missing"),
+        ("${args[x]}", Severity::Error, "`x` is no place in a list"),
+        ("${args['x}", Severity::Error, "a quote does not end"),
+        ("${fn.uper(args.a)}", Severity::Error, "there is no function `fn.uper`, only upper"),
+        ("${fn.upper()}", Severity::Error, "`fn.upper` takes 1, not 0, arguments"),
+        ("${fn.default(args.a 'x')}", Severity::Error, "a `)` of `fn.default` is missing"),
+        ("${tols.name}", Severity::Warning, "there is no variable as in `${tols.name}`"),
+        ("${fn.upper(x)}", Severity::Warning, "there is no variable as in `${fn.upper(x)}`"),
+    ] {
+        let mut findings = Findings::default();
+        Form::read(&Node::text(text), Interpolate::All, &mut findings);
+        let found = findings.into_list();
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert_eq!(found[0].severity, severity, "{text}");
+        assert!(found[0].words.contains(words), "{text}: {}", found[0].words);
+    }
+    let deep = format!("${{{}'x'{}}}", "fn.upper(".repeat(20), ")".repeat(20));
+    let mut findings = Findings::default();
+    Form::read(&Node::text(deep), Interpolate::All, &mut findings);
+    assert!(findings.has_errors());
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_reads_and_what_is_filled_is_json(text in "[$a-c{}.()'\\[\\]\"\\\\0-9, \n]{0,40}", value in ".{0,20}") {
+        let mut params = b"{\"arguments\":{\"a\":".to_vec();
+        json::write_str(&mut params, &value);
+        params.extend_from_slice(b"}}");
+        let text = text.replace('a', "args.a");
+        let template = Template::of(&text, Interpolate::All);
+        let mut out = Vec::new();
+        let filled = with(&params, |context| {
+            template.write_json(context, &mut out);
+            template.fill(context)
+        });
+        let read = json::string(&out);
+        proptest::prop_assert_eq!(read.as_deref(), Some(&*filled));
+    }
+}

@@ -1,0 +1,303 @@
+//! The engine by chance: whatever clients do side by side, every request is answered exactly once unless it
+//! may not be, nobody notices anybody else, and a phase that all share is entered once.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use proptest::prelude::*;
+use tapegate_core::actor::{Act, Actor, Cue, Seat};
+use tapegate_core::time::At;
+use tapegate_scenario::engine::{Engine, Note, Setup};
+
+use crate::stage::scenario;
+
+const SCENARIO: &str = r#"
+server: {name: s, version: "1", page_size: 3, state_scope: SCOPE}
+baseline:
+  tools:
+    - tool: {name: plain, description: P, inputSchema: {type: object}}
+      response: {content: [{type: text, text: "${phase.name}"}]}
+    - tool: {name: row, description: R, inputSchema: {type: object}}
+      response: {on_exhausted: cycle, sequence: [{content: [{type: text, text: "${phase.name} ${tool.call_count}"}]}, {error: {code: 1, message: x}}]}
+    - tool: {name: slow, description: S, inputSchema: {type: object}}
+      response: {before: [{wait: 30ms}, {progress: {progress: 1}}], content: [{type: text, text: "${phase.name}"}]}
+    - tool: {name: ask, description: A, inputSchema: {type: object}}
+      response: {before: [{send_request: {method: roots/list, as: r, timeout: 40ms}}], content: [{type: text, text: "${reply.r.x} ${phase.name}"}]}
+    - tool: {name: late, description: L, inputSchema: {type: object}}
+      behavior: {delivery: response_delay, delay_ms: 20}
+      response: {content: [{type: text, text: "${phase.name}"}]}
+    - tool: {name: drip, description: D, inputSchema: {type: object}}
+      behavior: {delivery: slow_loris, byte_delay_ms: 1, chunk_size: 20}
+      response: {content: [{type: text, text: "${phase.name}"}]}
+    - tool: {name: mute, description: M, inputSchema: {type: object}}
+      response: {silent: true}
+    - tool: {name: web, description: W, inputSchema: {type: object}}
+      response: {handler: {type: http, url: "http://x/", timeout_ms: 100}}
+phases:
+  - {name: p0, on_enter: [{log: "enter p0"}], advance: {on: tools/call, count: 3}}
+  - {name: p1, on_enter: [{send_notification: notifications/tools/list_changed}, {wait: 5ms}, {log: "enter p1"}], advance: {on: "tools/call:late", count: 1, timeout: 200ms}}
+  - {name: p2, on_enter: [{log: "enter p2"}], advance: {on: "tools/call:drip", after: 500ms}}
+  - {name: p3, on_enter: [{log: "enter p3"}], advance: {on: tools/call}}
+  - {name: p4, on_enter: [{log: "enter p4"}]}
+"#;
+
+/// What a client does.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Asks for something.
+    Ask(&'static str, bool),
+    /// Takes back what it asked so many requests ago.
+    Cancel(usize),
+    /// Answers the last that it was asked.
+    Reply,
+    /// A handler is done.
+    Handled,
+    Initialized,
+    /// Says something that is no message.
+    Garbage,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let names = vec![
+        "plain", "row", "slow", "ask", "late", "drip", "mute", "web", "nosuch", "@list", "@ping",
+        "@no",
+    ];
+    prop_oneof![
+        8 => (proptest::sample::select(names), any::<bool>()).prop_map(|(name, modern)| Step::Ask(name, modern)),
+        1 => (0..3usize).prop_map(Step::Cancel),
+        2 => Just(Step::Reply),
+        2 => Just(Step::Handled),
+        1 => Just(Step::Initialized),
+        1 => Just(Step::Garbage),
+    ]
+}
+
+/// At a moment some client does something.
+type Script = Vec<(u32, u64, Step)>;
+
+fn scripts() -> impl Strategy<Value = Script> {
+    proptest::collection::vec((1..4u32, 0..25u64, steps()), 1..60)
+}
+
+/// What has come of it.
+#[derive(Default)]
+struct Heard {
+    /// Everything that was said at each seat, in order.
+    said: BTreeMap<u32, Vec<String>>,
+    /// What was asked at each seat, and whether it must be answered.
+    asked: BTreeMap<u32, Vec<(String, bool)>>,
+    phases: Vec<String>,
+    entered: Vec<String>,
+}
+
+struct Room {
+    engine: Engine,
+    heard: Rc<RefCell<Heard>>,
+    /// Answers of which not all has come.
+    pieces: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
+    tickets: BTreeMap<u32, Vec<u64>>,
+    questions: BTreeMap<u32, Vec<String>>,
+    streams: bool,
+    ns: u64,
+}
+
+impl Room {
+    fn new(scope: &str, streams: bool) -> Self {
+        let heard = Rc::new(RefCell::new(Heard::default()));
+        let noted = Rc::clone(&heard);
+        let watch = Rc::new(move |_, _, note: Note<'_>| match note {
+            Note::Phase { to, .. } => noted.borrow_mut().phases.push(to.to_owned()),
+            Note::Log { words, .. } if words.starts_with("enter") => {
+                noted.borrow_mut().entered.push(words.to_owned());
+            }
+            _ => {}
+        });
+        let setup = Setup { handlers: true, watch, ..Setup::default() };
+        let engine = Engine::new(scenario(&SCENARIO.replace("SCOPE", scope)), setup);
+        let (pieces, tickets, questions) = Default::default();
+        Self { engine, heard, pieces, tickets, questions, streams, ns: 0 }
+    }
+
+    fn cue(&mut self, seat: u32, cue: Cue<'_>) {
+        let at = At { wall_us: 0, mono_ns: self.ns };
+        let Self { engine, heard, pieces, tickets, questions, .. } = self;
+        engine.handle(at, Seat(seat), cue, &mut |act| {
+            let line = match act {
+                Act::Say(parts) | Act::Tell { parts, .. } => parts.concat(),
+                Act::Raw { about, bytes, ends } => {
+                    let key = (seat, about.unwrap_or_default().to_vec());
+                    pieces.entry(key.clone()).or_default().extend_from_slice(bytes);
+                    if !ends {
+                        return;
+                    }
+                    pieces.remove(&key).unwrap()
+                }
+                Act::Run { ticket, .. } => return tickets.entry(seat).or_default().push(ticket),
+                _ => return,
+            };
+            let line = String::from_utf8(line).unwrap();
+            // What was taken back may have been cut short.
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+            if value.get("method").is_some() && value.get("id").is_some() {
+                questions.entry(seat).or_default().push(value["id"].to_string());
+            }
+            heard.borrow_mut().said.entry(seat).or_default().push(line);
+        });
+    }
+
+    /// Wakes everybody who wants to be woken up to a moment.
+    fn pass(&mut self, until_ns: u64, seats: &[u32]) {
+        for _ in 0..100_000 {
+            let next =
+                seats.iter().filter_map(|seat| Some((self.engine.due(Seat(*seat))?, *seat))).min();
+            let Some((due, seat)) = next.filter(|(due, _)| *due <= until_ns) else {
+                self.ns = self.ns.max(until_ns);
+                return;
+            };
+            self.ns = self.ns.max(due);
+            self.cue(seat, Cue::Due);
+        }
+        panic!("there is no end to it");
+    }
+
+    fn step(&mut self, seat: u32, number: usize, step: &Step) {
+        let heard = Rc::clone(&self.heard);
+        match step {
+            Step::Ask(name, modern) => {
+                let id = format!("{}", 1000 + number);
+                let meta = match modern {
+                    true => {
+                        r#","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}"#
+                    }
+                    false => "",
+                };
+                let (method, params) = match *name {
+                    "@list" => ("tools/list", format!("{{\"cursor\":null{meta}}}")),
+                    "@ping" => ("ping", "{}".to_owned()),
+                    "@no" => ("no/such", format!("{{\"x\":1{meta}}}")),
+                    name => ("tools/call", format!("{{\"name\":\"{name}\"{meta}}}")),
+                };
+                heard
+                    .borrow_mut()
+                    .asked
+                    .entry(seat)
+                    .or_default()
+                    .push((id.clone(), *name != "mute"));
+                let line = format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}"
+                );
+                self.cue(seat, Cue::Said(line.as_bytes()));
+            }
+            Step::Cancel(back) => {
+                let mut heard = heard.borrow_mut();
+                let asked = heard.asked.entry(seat).or_default();
+                let Some(place) = asked.len().checked_sub(back + 1) else { return };
+                // It may have been answered already, or still be.
+                asked[place].1 = false;
+                let id = asked[place].0.clone();
+                drop(heard);
+                let line = format!(
+                    "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}"
+                );
+                self.cue(seat, Cue::Said(line.as_bytes()));
+            }
+            Step::Reply => {
+                let Some(id) = self.questions.entry(seat).or_default().pop() else { return };
+                let line =
+                    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"x\":\"y\"}}}}");
+                self.cue(seat, Cue::Said(line.as_bytes()));
+            }
+            Step::Handled => {
+                let Some(ticket) = self.tickets.entry(seat).or_default().pop() else { return };
+                self.cue(seat, Cue::Done { ticket, outcome: Ok(b"{\"text\":\"t\"}") });
+            }
+            Step::Initialized => {
+                self.cue(
+                    seat,
+                    Cue::Said(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"),
+                );
+            }
+            Step::Garbage => self.cue(seat, Cue::Said(b"{\"jsonrpc\":\"2.0\",")),
+        }
+    }
+}
+
+/// Plays a script for these seats, and lets everything come to its end.
+fn play(scope: &str, streams: bool, script: &Script, seats: &[u32]) -> Room {
+    let mut room = Room::new(scope, streams);
+    for seat in seats {
+        room.cue(*seat, Cue::Taken { shared: false, streams: room.streams });
+    }
+    let mut ns = 0;
+    for (number, (seat, wait_ms, step)) in script.iter().enumerate() {
+        ns += wait_ms * 1_000_000;
+        room.pass(ns, seats);
+        if seats.contains(seat) {
+            room.step(*seat, number, step);
+        }
+    }
+    room.pass(ns + 10_000_000_000, seats);
+    assert!(room.pieces.is_empty());
+    assert!(seats.iter().all(|seat| !room.engine.busy(Seat(*seat))));
+    room
+}
+
+/// A line without what chance has made.
+fn bare(line: &str) -> String {
+    match line.split_once("\"requestState\":\"") {
+        Some((before, after)) => [before, &after[32..]].concat(),
+        None => line.to_owned(),
+    }
+}
+
+/// Every request is answered once, or not at all if it may not be.
+fn check_answers(room: &Room) {
+    let heard = room.heard.borrow();
+    for (seat, asked) in &heard.asked {
+        let said = heard.said.get(seat).cloned().unwrap_or_default();
+        for (id, must) in asked {
+            let start = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},");
+            let answers = said.iter().filter(|line| line.starts_with(&start)).count();
+            assert!(answers == 1 || (answers == 0 && !must), "{seat} {id}: {answers} answers");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_request_is_answered_once_and_nobody_notices_anybody_else(script in scripts(), streams in any::<bool>()) {
+        let together = play("per_connection", streams, &script, &[1, 2, 3]);
+        check_answers(&together);
+        for seat in [1, 2, 3] {
+            let alone = play("per_connection", streams, &script, &[seat]);
+            let (together, alone) = (together.heard.borrow(), alone.heard.borrow());
+            let said = |heard: &Heard| heard.said.get(&seat).map(|said| said.iter().map(|line| bare(line)).collect::<Vec<_>>());
+            prop_assert_eq!(said(&together), said(&alone));
+        }
+    }
+
+    #[test]
+    fn a_phase_that_all_share_is_entered_once(script in scripts(), streams in any::<bool>()) {
+        let room = play("global", streams, &script, &[1, 2, 3]);
+        check_answers(&room);
+        let heard = room.heard.borrow();
+        let names = ["p1", "p2", "p3", "p4"];
+        prop_assert_eq!(&heard.phases[..], &names[..heard.phases.len()]);
+        for name in &heard.phases {
+            let entered = heard.entered.iter().filter(|words| words.ends_with(name.as_str())).count();
+            prop_assert_eq!(entered, 1);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_heard(lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 1..20)) {
+        let mut room = Room::new("per_connection", false);
+        room.cue(1, Cue::Taken { shared: true, streams: false });
+        for line in &lines {
+            room.cue(1, Cue::Said(line));
+        }
+    }
+}
