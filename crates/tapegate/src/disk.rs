@@ -77,6 +77,7 @@ impl Files for Disk {
             return Err(FileError::Outside);
         }
         if !real.metadata().map_err(other)?.is_file() {
+            self.asked.borrow_mut().push(joined);
             return Err(FileError::Other("it is no regular file".to_owned()));
         }
         self.read(&real, bytes_max)

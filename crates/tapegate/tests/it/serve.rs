@@ -4,6 +4,7 @@ mod agent;
 mod behave;
 mod behave_http;
 mod library;
+mod pages;
 mod rogue;
 mod suite;
 mod usage;

@@ -45,11 +45,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "library")]
     pub(super) library: PathBuf,
     /// Allow what may do harm outside of the session: programs and servers that are asked for
-    /// answers, full pipes, connections that are cut
+    /// answers, full pipes, connections that are cut, logs elsewhere than here
     #[arg(long)]
     pub(super) allow_external_handlers: bool,
     /// Load the scenario anew when a file of it changes; sessions go on
-    #[arg(long)]
+    #[arg(long, conflicts_with = "scenario")]
     pub(super) watch: bool,
     /// Judge the client by what the scenario expects of a safe agent, and end with a verdict
     #[arg(long, conflicts_with = "watch")]

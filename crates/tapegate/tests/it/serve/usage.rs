@@ -88,6 +88,22 @@ fn what_may_do_harm_needs_leave_and_is_named_with_its_place() {
 }
 
 #[test]
+fn a_scenario_writes_its_log_only_below_where_it_is_started() {
+    for place in ["/tmp/log.txt", "../log.txt"] {
+        let text = format!("{}logging: {{ output: {place} }}\n", calculator("x"));
+        let folder = folder(&[("s.yaml", &text)]);
+        let done = run(folder.path(), &["s.yaml"]);
+        assert_eq!(done.status.code(), Some(2), "{done:?}");
+        let words = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(words.contains(&format!("leads out of this folder: `{place}`")), "{words}");
+    }
+    let text = format!("{}logging: {{ output: log.txt }}\n", calculator("x"));
+    let folder = folder(&[("s.yaml", &text), ("log.txt", "before\n")]);
+    assert!(run(folder.path(), &["s.yaml"]).status.success());
+    assert_eq!(fs::read_to_string(folder.path().join("log.txt")).unwrap(), "before\n");
+}
+
+#[test]
 fn standard_output_is_no_place_for_a_log_on_stdio() {
     let text = format!("{}logging: {{ output: stdout }}\n", calculator("x"));
     refused(
@@ -111,6 +127,7 @@ fn what_makes_no_sense_together_is_refused() {
     for args in [
         &["s.yaml", "--scenario", "rug-pull"][..],
         &["s.yaml", "--expect", "--watch"],
+        &["--scenario", "rug-pull", "--watch"],
         &["s.yaml", "--report", "r.json"],
         &["s.yaml", "--list"],
         &["--format", "json", "s.yaml"],
