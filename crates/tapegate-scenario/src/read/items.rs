@@ -113,14 +113,15 @@ impl Reader<'_> {
             ItemKind::Tool => Body::Tool,
             ItemKind::Prompt => Body::Prompt,
             ItemKind::Resource => Body::Resource {
-                uri: name.clone(),
+                // It is what is listed, so nothing is put into it.
+                uri: Node::new(Value::Raw(
+                    String::from_utf8_lossy(&Node::text(&name).to_json()).into(),
+                )),
                 mime_type: written.get("mimeType").cloned(),
-                fixed: true,
             },
             ItemKind::Template => Body::Resource {
-                uri: "${resource.uri}".to_owned(),
+                uri: Node::text("${resource.uri}"),
                 mime_type: written.get("mimeType").cloned(),
-                fixed: false,
             },
         };
         let response = match at.get("response") {
