@@ -6,11 +6,12 @@
 use tapegate_core::json;
 
 use super::Note;
+use super::answer::error;
 use super::modern;
 use super::play::{Done, Play, write_call};
 use super::request::Asked;
 use super::turn::{CODE_PARAMS, Turn};
-use crate::form::Form;
+use crate::form::{Form, Named};
 use crate::model::Action;
 
 /// The code of the error for clients that cannot do what they would be asked.
@@ -35,11 +36,13 @@ pub(super) struct Wanted {
     names: Vec<String>,
     /// The members of `inputRequests`.
     requests: Vec<u8>,
+    /// What it is not asked because it cannot, and what it would have to be able to do.
+    beyond: Vec<Named<&'static str>>,
 }
 
 impl Turn<'_, '_> {
     /// Wants what the client has to come back with: this, and what is asked right after it without
-    /// a need to know the answer.
+    /// a need to know the answer. What it cannot do it is not asked, as long as there is something else.
     pub(super) fn want(&mut self, action: &Action, next: &[Action], asked: &Asked<'_>) -> Done {
         let mut wanted = Wanted::default();
         for (place, action) in std::iter::once(action).chain(next).enumerate() {
@@ -53,20 +56,24 @@ impl Turn<'_, '_> {
                 continue;
             }
             if let Some(missing) = missing(asked, method) {
-                return self.cannot(asked, missing);
+                wanted.beyond.push((name.clone(), missing));
+                continue;
             }
             let params = params.as_ref().map(|params| self.fill(asked, params));
             let id = wanted.add(name, method, params.as_deref());
             self.note(Note::Asked { id: &id, method });
         }
-        if wanted.names.is_empty() { Done::Yes } else { Done::Suspends(wanted) }
+        match (wanted.names.is_empty(), wanted.beyond.first()) {
+            (false, _) => Done::Suspends(wanted),
+            (true, Some((_, missing))) => self.cannot(asked, missing),
+            (true, None) => Done::Yes,
+        }
     }
 
     /// Refuses a request whose client cannot do what it would be asked.
     fn cannot(&mut self, asked: &Asked<'_>, missing: &str) -> Done {
-        let words = format!("Missing required client capabilities: {missing}");
         let data = format!("{{\"requiredCapabilities\":{{\"{missing}\":{{}}}}}}");
-        self.error(asked, CODE_CAPABILITY, &words, Some(data.as_bytes()));
+        self.error(asked, CODE_CAPABILITY, &without(missing), Some(data.as_bytes()));
         Done::Refused
     }
 
@@ -79,6 +86,10 @@ impl Turn<'_, '_> {
         result.extend_from_slice(format!("}},\"requestState\":\"{state}\"}}").as_bytes());
         self.result(&play.kept.asked(), &result);
         play.kept.ticket = 0;
+        for (name, missing) in wanted.beyond {
+            let error = error(CODE_CAPABILITY, &without(missing), None);
+            play.kept.replies.push((name, [b"{\"error\":", &error[..], b"}"].concat()));
+        }
         let suspended = &mut self.visit.suspended;
         let taken = |one: &Suspended| one.play.kept.bytes();
         while suspended.len() >= SUSPENDED_MAX
@@ -131,6 +142,10 @@ impl Wanted {
         write_call(&mut self.requests, method, params);
         id
     }
+}
+
+fn without(missing: &str) -> String {
+    format!("Missing required client capabilities: {missing}")
 }
 
 /// What a client would have to be able to do, and is not.
