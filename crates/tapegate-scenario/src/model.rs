@@ -124,6 +124,8 @@ pub struct Item {
     pub name: String,
     /// The definition as it is listed.
     pub definition: Node,
+    /// Whether it is listed at all; one that is not can be used all the same.
+    pub listed: bool,
     /// What using it gives.
     pub response: Response,
     /// How it behaves, if it is special.

@@ -226,7 +226,12 @@ impl Gathering {
     /// Notes a use, or that one goes on.
     fn used(&mut self, of: Of, asked: Asked, slot: u32, session: u32, answer: &Envelope<'_>) {
         self.sessions.insert(session);
-        let key = asked.name.unwrap_or(asked.method);
+        let key = match (of, asked.name) {
+            (Of::Method, _) => asked.method,
+            (Of::Item(_), Some(name)) => name,
+            // A call of nothing is an error to every server.
+            (Of::Item(_), None) => return,
+        };
         let wants_more = answer.result.and_then(|result| json::member(result, "resultType"))
             == Some(b"\"input_required\"");
         let state = answer.result.and_then(|result| json::member(result, "requestState"));

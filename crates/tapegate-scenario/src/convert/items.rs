@@ -21,6 +21,8 @@ pub(super) struct Item {
     pub(super) comments: Vec<String>,
     /// Whether it was on no list of the tape.
     pub(super) inferred: bool,
+    /// Whether it is to be on one.
+    pub(super) listed: bool,
 }
 
 impl Work<'_, '_> {
@@ -43,10 +45,15 @@ impl Work<'_, '_> {
                 let mut item = self.item(&key, text, kind);
                 item.comments.push("Listed later than others.".to_owned());
                 items.push(item);
-            } else if listing.is_none() || kind == ItemKind::Resource {
-                if self.succeeded(&uses)? {
-                    items.push(self.inferred(&key, kind, &uses)?);
-                }
+                continue;
+            }
+            let strict = self.options.strict;
+            // What the old schema has no word for, it can only list.
+            let may_list = listing.is_none() || strict && kind == ItemKind::Resource;
+            let listed = may_list && self.succeeded(&uses)?;
+            let item = Item { listed, ..self.inferred(&key, kind, &uses)? };
+            if (listed || !strict) && fit::fits(&item.definition, fit::definition(kind)) {
+                items.push(item);
             } else {
                 let (word, count) = (kind.word(), uses.len());
                 self.summary.warnings.push(format!(
@@ -54,7 +61,7 @@ impl Work<'_, '_> {
                 ));
             }
         }
-        if listing.is_none() && items.iter().any(|item| item.inferred) && kind == ItemKind::Tool {
+        if listing.is_none() && items.iter().any(|item| item.listed) && kind == ItemKind::Tool {
             self.summary.warnings.push(
                 "the tape has no tools/list: tools are inferred from calls, and their schemas take \
                  anything"
@@ -90,7 +97,13 @@ impl Work<'_, '_> {
             true => strict::definition(kind, tree::read(text)),
             false => tree::read(text),
         };
-        Item { name: name.to_owned(), definition, comments: Vec::new(), inferred: false }
+        Item {
+            name: name.to_owned(),
+            definition,
+            comments: Vec::new(),
+            inferred: false,
+            listed: true,
+        }
     }
 
     /// An item that no list has.
@@ -112,7 +125,7 @@ impl Work<'_, '_> {
         };
         let comments = vec!["Inferred from what was asked: no list of the tape has it.".to_owned()];
         let (name, definition) = (key.to_owned(), tree::map(definition));
-        Ok(Item { name, definition, comments, inferred: true })
+        Ok(Item { name, definition, comments, inferred: true, listed: true })
     }
 
     /// The arguments that a prompt was fetched with.
@@ -160,10 +173,12 @@ impl Work<'_, '_> {
             (false, _) => self.response(uses)?,
             (true, _) => vec![unused(kind, &item.name)],
         };
-        Ok(vec![
-            Entry::new(kind.word(), Part::Node(item.definition.clone())),
-            Entry::new("response", response),
-        ])
+        let mut entries = vec![Entry::new(kind.word(), Part::Node(item.definition.clone()))];
+        if !item.listed {
+            entries.push(Entry::new("listed", Node::new(Value::Bool(false))));
+        }
+        entries.push(Entry::new("response", response));
+        Ok(entries)
     }
 
     /// Items as a list.

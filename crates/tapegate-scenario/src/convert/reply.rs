@@ -94,7 +94,7 @@ impl Work<'_, '_> {
                 let slot = self.tape.index.slot(pair);
                 let frame = Frame::read(self.tape.text(&slot)?);
                 let result = frame.envelope().and_then(|said| said.result);
-                actions.extend(result.map(scene::questions).unwrap_or_default());
+                scene::then_ask(&mut actions, result.unwrap_or(b"{}"));
             }
         }
         let comments = self.shown(used)?;

@@ -8,7 +8,7 @@ use tapegate_core::side::Side;
 use tapegate_core::tape::index::NONE;
 
 use super::{Style, Work, fit, tree};
-use crate::node::Node;
+use crate::node::{Node, Value};
 use crate::shape::language;
 
 /// The member of `_meta` that says which subscription news is for. The server who sends it knows.
@@ -84,6 +84,34 @@ impl Work<'_, '_> {
     }
 }
 
+/// Adds what a server wanted to know next. What stands together is asked together, so rounds are
+/// kept apart; and what goes by the same name again gets another one.
+pub(super) fn then_ask(actions: &mut Vec<Node>, result: &[u8]) {
+    let known: Vec<String> = actions.iter().filter_map(name_of).map(str::to_owned).collect();
+    let mut questions = questions(result);
+    if known.is_empty() {
+        return actions.append(&mut questions);
+    }
+    actions.push(tree::map(vec![tree::entry("wait", Node::text("0ms"))]));
+    for question in &mut questions {
+        let name = name_of(question).unwrap_or_default().to_owned();
+        let again = known.iter().filter(|known| **known == name).count();
+        if again > 0
+            && let Value::Map(entries) = &mut question.value
+            && let Some((_, Node { value: Value::Map(members), .. })) = entries.first_mut()
+        {
+            members.retain(|(key, _)| key.name != "as");
+            members.push(tree::entry("as", Node::text(format!("{name}-{}", again + 1))));
+        }
+    }
+    actions.append(&mut questions);
+}
+
+/// What the reply to a question goes by.
+fn name_of(action: &Node) -> Option<&str> {
+    action.get("send_request")?.get("as")?.as_text()
+}
+
 /// What a server wants to know that has no session to ask in.
 pub(super) fn questions(result: &[u8]) -> Vec<Node> {
     let asked = json::member(result, "inputRequests").unwrap_or(b"{}");
@@ -91,7 +119,7 @@ pub(super) fn questions(result: &[u8]) -> Vec<Node> {
     let read = |(name, request): &(String, &[u8])| {
         let method = json::member(request, "method").and_then(json::string)?;
         let mut node = message(&method, json::member(request, "params"));
-        if let crate::node::Value::Map(entries) = &mut node.value {
+        if let Value::Map(entries) = &mut node.value {
             entries.push(tree::entry("as", Node::text(name.as_str())));
         }
         Some(action("send_request", node)).filter(|action| fit::fits(action, &language::ACTION))

@@ -56,7 +56,11 @@ pub(super) fn same_list(one: &[Rc<Item>], two: &[Rc<Item>]) -> bool {
     let same = |(one, two): (&Rc<Item>, &Rc<Item>)| {
         Rc::ptr_eq(one, two) || one.definition.to_json() == two.definition.to_json()
     };
-    one.len() == two.len() && one.iter().zip(two).all(same)
+    let listed = |items: &[Rc<Item>]| -> Vec<Rc<Item>> {
+        items.iter().filter(|item| item.listed).cloned().collect()
+    };
+    let (one, two) = (listed(one), listed(two));
+    one.len() == two.len() && one.iter().zip(&two).all(same)
 }
 
 fn changes(scenario: &Scenario, items: Items) -> bool {

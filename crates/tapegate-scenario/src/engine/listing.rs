@@ -64,15 +64,19 @@ impl Listing {
         }
     }
 
+    fn listed(&self) -> impl Iterator<Item = &Rc<Item>> {
+        self.items.iter().filter(|item| item.listed)
+    }
+
     fn write(&self) -> Vec<Box<[u8]>> {
-        let count = self.items.len().div_ceil(self.page_size).max(1);
+        let count = self.listed().count().div_ceil(self.page_size).max(1);
         (0..count).map(|number| self.write_page(number, number + 1 < count)).collect()
     }
 
     fn write_page(&self, number: usize, more: bool) -> Box<[u8]> {
         let mut out = format!("{{\"{}\":[", self.key()).into_bytes();
         let start = number.saturating_mul(self.page_size);
-        for (place, item) in self.items.iter().skip(start).take(self.page_size).enumerate() {
+        for (place, item) in self.listed().skip(start).take(self.page_size).enumerate() {
             if place > 0 {
                 out.push(b',');
             }

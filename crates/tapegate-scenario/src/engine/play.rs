@@ -71,8 +71,11 @@ pub(super) enum Done {
 impl Turn<'_, '_> {
     /// Begins what is done before an answer, or on entering a phase.
     pub(super) fn begin_play(&mut self, asked: &Asked<'_>, source: Source, pick: Pick) {
+        let mut kept = Kept::new(asked);
+        if asked.modern {
+            kept.take_responses(source.actions(pick));
+        }
         let source = Some(source);
-        let kept = Kept::new(asked);
         self.perform(Play { kept, source, pick, step: 0, wait: Wait::Until(0) });
     }
 

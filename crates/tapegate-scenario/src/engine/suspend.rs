@@ -7,6 +7,7 @@ use tapegate_core::json;
 
 use super::Note;
 use super::answer::error;
+use super::kept::Kept;
 use super::modern;
 use super::play::{Done, Play, write_call};
 use super::request::Asked;
@@ -55,6 +56,7 @@ impl Turn<'_, '_> {
             if known || wanted.names.contains(name) {
                 continue;
             }
+            // What the client cannot do is left out, if there is something else to ask it for.
             if let Some(missing) = missing(asked, method) {
                 wanted.beyond.push((name.clone(), missing));
                 continue;
@@ -115,7 +117,7 @@ impl Turn<'_, '_> {
         let responses = json::member(asked.params, "inputResponses").unwrap_or(b"{}");
         let kept = &mut one.play.kept;
         for name in one.names {
-            if let Some(response) = json::member(responses, &name) {
+            if let Some(response) = response(responses, &name) {
                 kept.replies.push((name, response.to_vec()));
             }
         }
@@ -126,6 +128,26 @@ impl Turn<'_, '_> {
         self.perform(one.play);
         true
     }
+}
+
+impl Kept {
+    /// Takes what the client has answered before it was asked.
+    pub(super) fn take_responses(&mut self, actions: &[Action]) {
+        let Some(responses) = json::member(&self.params, "inputResponses") else { return };
+        let mut taken = Vec::new();
+        for action in actions {
+            let Action::Ask { method, name, .. } = action else { continue };
+            let name = name.as_ref().unwrap_or(method);
+            let response = response(responses, name);
+            taken.extend(response.map(|response| (name.clone(), response.to_vec())));
+        }
+        self.replies.extend(taken);
+    }
+}
+
+/// What the client has answered under this name. What is no object is no answer.
+fn response<'a>(responses: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    json::member(responses, name).filter(|response| response.starts_with(b"{"))
 }
 
 impl Wanted {

@@ -21,6 +21,9 @@ pub(super) const CODE_PARAMS: i32 = -32602;
 pub(super) const CODE_INTERNAL: i32 = -32603;
 pub(super) const CODE_FAILED: i32 = -32000;
 
+/// How long a client that says no more is told what it has asked for.
+const LAST_WORDS_NS: u64 = 5_000_000_000;
+
 /// One cue at one seat.
 pub(super) struct Turn<'a, 'b> {
     pub(super) script: &'a Rc<Script>,
@@ -122,6 +125,7 @@ impl<'a> Turn<'a, '_> {
     }
 
     fn due(&mut self) {
+        self.visit.lose_patience(self.at.mono_ns);
         for method in std::mem::take(&mut self.visit.changed) {
             if self.visit.version.is_some() || self.visit.is_modern {
                 self.notify(&self.unasked(), method, None);
@@ -134,6 +138,7 @@ impl<'a> Turn<'a, '_> {
 
     fn left(&mut self) {
         self.visit.has_left = true;
+        self.visit.patient_until = Some(self.at.mono_ns.saturating_add(LAST_WORDS_NS));
         // Whoever says no more answers no more.
         self.give_up_on_replies();
     }

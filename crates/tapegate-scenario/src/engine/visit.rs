@@ -58,6 +58,10 @@ pub(super) struct Visit {
     stubborn: VecDeque<Box<[u8]>>,
     /// Whether the client says no more.
     pub(super) has_left: bool,
+    /// Until when a client that has left is told what it has asked for.
+    pub(super) patient_until: Option<u64>,
+    /// Whether that is over.
+    is_impatient: bool,
     pub(super) scratch: Vec<u8>,
     held: VecDeque<Held>,
     held_bytes: usize,
@@ -91,6 +95,8 @@ impl Visit {
             changed: Vec::new(),
             stubborn: VecDeque::new(),
             has_left: false,
+            patient_until: None,
+            is_impatient: false,
             scratch: Vec::new(),
             held: VecDeque::new(),
             held_bytes: 0,
@@ -156,11 +162,20 @@ impl Visit {
     pub(super) fn due(&self) -> Option<u64> {
         let plays = self.plays.iter().filter_map(|play| play.wait.until()).min();
         let now = (!self.settled.is_empty() || !self.changed.is_empty()).then_some(0);
-        self.courier.due().into_iter().chain(plays).chain(now).min()
+        let patience = self.patient_until.filter(|_| self.is_busy());
+        self.courier.due().into_iter().chain(plays).chain(now).chain(patience).min()
+    }
+
+    /// Gives up what a client has asked for that has left, once it has taken too long.
+    pub(super) fn lose_patience(&mut self, now_ns: u64) {
+        self.is_impatient |= self.patient_until.is_some_and(|until| until <= now_ns);
     }
 
     /// Whether something is still to be said without the client saying more.
     pub(super) fn is_busy(&self) -> bool {
+        if self.is_impatient {
+            return false;
+        }
         let waits = |play: &Play| !matches!(play.wait, Wait::Reply { .. }) || !self.has_left;
         self.courier.busy() || self.is_holding() || self.plays.iter().any(waits)
     }

@@ -130,7 +130,8 @@ impl Reader<'_> {
             None => Response { branches: Vec::new(), otherwise: self.nothing(&body, node) },
         };
         let behavior = self.behavior(&at);
-        Some(Rc::new(Item { kind: kind.kind, name, definition, response, behavior }))
+        let listed = at.flag("listed").unwrap_or(true);
+        Some(Rc::new(Item { kind: kind.kind, name, definition, listed, response, behavior }))
     }
 
     fn check_input_schema(&mut self, tool: &Fields<'_>) {

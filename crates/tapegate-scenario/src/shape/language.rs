@@ -101,6 +101,7 @@ pub static TOOL_ITEM: Table = Table {
     groups: &[&[
         Entry::new("tool", Shape::Table(&TOOL), "The tool as it is listed.").required(),
         Entry::new("response", Shape::Table(&TOOL_RESPONSE), "What calling it gives.").required(),
+        LISTED_ENTRY,
         Entry::new("behavior", BEHAVIOR_SHAPE, "How calls of this tool behave."),
     ]],
 };
@@ -119,6 +120,13 @@ pub static TOOL: Table = Table {
         LISTED,
     ],
 };
+
+const LISTED_ENTRY: Entry = Entry::new(
+    "listed",
+    Bool,
+    "Whether it is on the list; one that is not can be used all the same.",
+)
+.ours();
 
 /// What any listed item may have.
 const LISTED: &[Entry] = &[
@@ -140,6 +148,7 @@ pub static RESOURCE_ITEM: Table = Table {
             Shape::Table(&RESOURCE_RESPONSE),
             "What reading it gives; an empty text, unless given.",
         ),
+        LISTED_ENTRY,
         Entry::new(
             "behavior",
             BEHAVIOR_SHAPE,
@@ -176,6 +185,7 @@ pub static TEMPLATE_ITEM: Table = Table {
             Shape::Table(&RESOURCE_RESPONSE),
             "What reading a resource of it gives; an empty text, unless given.",
         ),
+        LISTED_ENTRY,
         Entry::new("behavior", BEHAVIOR_SHAPE, "How such reads behave."),
     ]],
 };
@@ -204,6 +214,7 @@ pub static PROMPT_ITEM: Table = Table {
     groups: &[&[
         Entry::new("prompt", Shape::Table(&PROMPT), "The prompt as it is listed.").required(),
         Entry::new("response", Shape::Table(&PROMPT_RESPONSE), "What getting it gives.").required(),
+        LISTED_ENTRY,
         Entry::new("behavior", BEHAVIOR_SHAPE, "How gets of this prompt behave."),
     ]],
 };

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.list {
-        return listing::print(args.format, out);
+        return listing::print(args.format.unwrap_or(args::Format::Text), out);
     }
     session::run(plan::Plan::new(args)?)
 }

@@ -70,7 +70,7 @@ pub(crate) fn details(ruling: &Ruling) -> String {
     for seen in ruling.seen.iter().take(SHOWN_MAX) {
         let what = subject(&seen.method, seen.name.as_deref());
         let phase = match seen.phase.as_str() {
-            "" => String::new(),
+            "" | "baseline" => String::new(),
             phase => format!(" in phase {}", visible::inline(phase, EXCERPT_MAX)),
         };
         let excerpt = visible::inline(&seen.excerpt, EXCERPT_MAX);

@@ -148,7 +148,7 @@ fn same_client_scores(revision: &str, sdk: &str) {
     }
 }
 
-fn suite(arguments: &[&str]) -> String {
+pub(crate) fn suite(arguments: &[&str]) -> String {
     peers::transcript(conformance(arguments))
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::peers::{peer, tools};
 use crate::support::replay;
 
-const GOLDENS: [&str; 3] = ["replay", "verify", "hostile"];
+const GOLDENS: [&str; 4] = ["replay", "verify", "serve", "hostile"];
 
 #[test]
 fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {

@@ -270,7 +270,10 @@ fn resources_templates_prompts_and_other_methods_are_there() {
     let it = made(&tape, &SIMPLE);
     let Scenario { baseline, methods, .. } = &it.scenario;
     let uris: Vec<_> = baseline.resources.iter().map(|item| item.name.as_str()).collect();
-    assert_eq!(uris, ["a://1", "a://2", "t://7/x.txt"]);
+    assert_eq!(uris, ["a://1", "a://2", "t://7/x.txt", "no://such"]);
+    let listed: Vec<_> = baseline.resources.iter().map(|item| item.listed).collect();
+    assert_eq!(listed, [true, true, false, false]);
+    assert_eq!(answers(&baseline.resources[3])[0]["error"]["code"], -32002);
     assert_eq!(baseline.resources[2].definition.get("name").unwrap().as_text(), Some("x.txt"));
     assert_eq!(answers(&baseline.resources[0])[0]["result"]["contents"][0]["text"], "one");
     assert_eq!((baseline.templates.len(), baseline.prompts.len()), (1, 1));
@@ -317,7 +320,7 @@ fn a_server_of_the_old_era_stays_one() {
 #[test]
 fn large_texts_go_to_files_and_come_back_from_there() {
     let large = "line of text\\n".repeat(3000);
-    let image = "iVBORw0KGgo=".repeat(1) + &"A".repeat(0);
+    let image = "iVBORw0KGgo=";
     let blob = tapegate_core::tape::base64_encode(&[7u8; 20_000]);
     let tape = Tape1::new()
         .hello()
@@ -415,9 +418,10 @@ fn what_no_scenario_can_say_is_told_and_left_out() {
         .ask("tools/call", r#"{"name":"a"}"#)
         .give(r#""result":{"content":[{"no":"type"},7],"isError":"perhaps"}"#);
     let it = made(&tape, &SIMPLE);
-    assert_eq!(it.summary.tools, 2);
-    assert_eq!(it.summary.warnings.len(), 3, "{:?}", it.summary.warnings);
-    let last = it.scenario.baseline.tools.last().unwrap();
+    assert_eq!(it.summary.tools, 3);
+    assert_eq!(it.summary.warnings.len(), 2, "{:?}", it.summary.warnings);
+    let last = &it.scenario.baseline.tools[1];
+    assert!(last.listed && !tool(&it.scenario.baseline.tools, "nobody").listed);
     assert_eq!(answers(last)[0], serde_json::json!({"result":{}}));
     assert_eq!(answers(last)[1]["error"]["code"], -32603);
     assert!(it.text.contains("isError: perhaps"), "{}", it.text);

@@ -26,11 +26,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["file", "config", "scenario"])]
     pub(super) tool: Option<PathBuf>,
     /// List the library and end
-    #[arg(long, conflicts_with_all = ["file", "config", "scenario", "tool"])]
+    #[arg(long, conflicts_with_all = NAMED)]
     pub(super) list: bool,
-    /// How the library is listed; json is one object a line
-    #[arg(long, value_enum, default_value = "text", requires = "list")]
-    pub(super) format: Format,
+    /// How the library is listed: text, or json with one object a line
+    #[arg(long, value_enum, requires = "list", conflicts_with_all = NAMED)]
+    pub(super) format: Option<Format>,
     /// Listen here for clients by HTTP, instead of serving one on standard input and output;
     /// without a host, on loopback. Ends by Ctrl-C
     #[arg(long, value_name = "[HOST:]PORT")]
@@ -45,11 +45,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "library")]
     pub(super) library: PathBuf,
     /// Allow what may do harm outside of the session: programs and servers that are asked for
-    /// answers, full pipes, connections that are cut
+    /// answers, full pipes, connections that are cut, logs elsewhere than here
     #[arg(long)]
     pub(super) allow_external_handlers: bool,
     /// Load the scenario anew when a file of it changes; sessions go on
-    #[arg(long)]
+    #[arg(long, conflicts_with = "scenario")]
     pub(super) watch: bool,
     /// Judge the client by what the scenario expects of a safe agent, and end with a verdict
     #[arg(long, conflicts_with = "watch")]
@@ -74,6 +74,9 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "verbose")]
     pub(super) quiet: bool,
 }
+
+/// How a scenario is named.
+const NAMED: [&str; 4] = ["file", "config", "scenario", "tool"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {

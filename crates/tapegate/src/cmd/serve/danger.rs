@@ -1,9 +1,12 @@
 //! What a scenario may only do with `--allow-external-handlers`: ask programs and other servers for
-//! answers, fill a pipe until nothing moves, and cut a connection. All else stays inside of the
+//! answers, fill a pipe until nothing moves, cut a connection, and log to a file that does not lie
+//! below the folder it is started in. All else stays inside of the
 //! session: it is slow, loud or odd, but it ends.
 
+use std::path::{Component, Path};
+
 use tapegate_scenario::model::{
-    Answer, Behavior, Effect, Item, ItemKind, Response, Scenario, State,
+    Answer, Behavior, Effect, Item, ItemKind, LogOutput, Response, Scenario, State,
 };
 use tapegate_scenario::node::Spot;
 
@@ -18,6 +21,7 @@ pub(super) struct Danger {
 /// Everything in a scenario that needs leave, each once.
 pub(super) fn find(scenario: &Scenario) -> Vec<Danger> {
     let mut found = Vec::new();
+    found.extend(log(&scenario.logging.output));
     state(&scenario.baseline, "the server", &mut found);
     for phase in &scenario.phases {
         state(&phase.state, &format!("phase `{}`", phase.name), &mut found);
@@ -33,6 +37,14 @@ pub(super) fn find(scenario: &Scenario) -> Vec<Danger> {
         new
     });
     found
+}
+
+/// A log that is not written below the folder we are in.
+fn log(output: &LogOutput) -> Option<Danger> {
+    let LogOutput::File(path) = output else { return None };
+    let inside = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);
+    let words = format!("`logging.output` leads out of this folder: `{path}`");
+    (!Path::new(path).components().all(inside)).then(|| Danger { spot: Spot::default(), words })
 }
 
 fn state(state: &State, whose: &str, found: &mut Vec<Danger>) {

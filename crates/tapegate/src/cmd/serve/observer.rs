@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use tapegate_core::actor::Seat;
@@ -35,9 +35,9 @@ struct Log {
     file: Option<File>,
 }
 
-/// A file of events.
+/// A file of events, each on a line of its own and written at once.
 struct Events {
-    file: BufWriter<File>,
+    file: File,
     number: u64,
     failed: bool,
 }
@@ -50,11 +50,10 @@ impl Observer {
         logging: &Logging,
         (verbose, quiet): (bool, bool),
     ) -> Result<Self, Failure> {
-        let events = events.map(create).transpose()?.map(|file| {
-            RefCell::new(Events { file: BufWriter::new(file), number: 0, failed: false })
-        });
+        let events = events.map(create).transpose()?;
+        let events = events.map(|file| RefCell::new(Events { file, number: 0, failed: false }));
         let file = match &logging.output {
-            LogOutput::File(path) => Some(create(Path::new(path))?),
+            LogOutput::File(path) => Some(append(Path::new(path))?),
             LogOutput::Stderr | LogOutput::Stdout => None,
         };
         let log = RefCell::new(Log { logging: logging.clone(), verbose, quiet, file });
@@ -86,13 +85,6 @@ impl Observer {
     /// What came of the expectations, if they are judged.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         self.judge.as_ref().map(|judge| judge.borrow().verdict())
-    }
-
-    /// Writes down what is not yet written.
-    pub(super) fn flush(&self) {
-        if let Some(events) = &self.events {
-            events.borrow_mut().flush();
-        }
     }
 }
 
@@ -145,15 +137,8 @@ impl Events {
             json.number("session", u64::from(seat.0));
             describe(json, note);
         });
-        let written =
-            self.file.write_all(&compact(&object)).and_then(|()| self.file.write_all(b"\n"));
-        if written.is_err() {
-            self.fail();
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.file.flush().is_err() {
+        let line = [&compact(&object)[..], b"\n"].concat();
+        if self.file.write_all(&line).is_err() {
             self.fail();
         }
     }
@@ -207,7 +192,15 @@ fn level_word(level: LogLevel) -> &'static str {
 }
 
 fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| {
-        Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
-    })
+    File::create(path).map_err(|error| unwritable(path, &error))
+}
+
+/// A file that a scenario names. What is in it stays.
+fn append(path: &Path) -> Result<File, Failure> {
+    let mut options = File::options();
+    options.append(true).create(true).open(path).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
 }

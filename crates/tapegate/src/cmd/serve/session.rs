@@ -44,7 +44,6 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
             () = reloads => unreachable!("watching does not end"),
         }
     })?;
-    observer.flush();
     conclude(&args, &origin, &engine.borrow(), observer.verdict(), &cause, clock)
 }
 

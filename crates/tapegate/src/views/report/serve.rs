@@ -73,3 +73,6 @@ fn sentence(text: &str) -> String {
     let ends = text.ends_with(['.', '!', '?']);
     if ends { text.to_owned() } else { format!("{text}.") }
 }
+
+#[cfg(test)]
+mod tests;

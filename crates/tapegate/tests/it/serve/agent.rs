@@ -1,9 +1,10 @@
 //! A scripted agent in front of `tapegate serve` on stdio.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,9 @@ pub(super) struct Agent {
     server: Child,
     input: Option<ChildStdin>,
     heard: Receiver<Heard>,
-    errors: Option<thread::JoinHandle<String>>,
+    /// What the server has said to people.
+    errors: Arc<Mutex<Vec<u8>>>,
+    reader: Option<thread::JoinHandle<()>>,
     /// What has come and was not waited for.
     waiting: VecDeque<Value>,
     id: u64,
@@ -25,6 +28,7 @@ pub(super) struct Agent {
     fired: u64,
     /// What it is about, for whoever looks why it failed.
     pub(super) now: String,
+    killed: bool,
 }
 
 enum Heard {
@@ -58,15 +62,18 @@ impl Agent {
         let (said, heard) = mpsc::channel();
         let output = server.stdout.take().unwrap();
         thread::spawn(move || listen(BufReader::new(output), &said));
-        let mut errors = server.stderr.take().unwrap();
-        let errors = thread::spawn(move || {
-            let mut text = Vec::new();
-            std::io::Read::read_to_end(&mut errors, &mut text).ok();
-            String::from_utf8_lossy(&text).into_owned()
+        let mut stderr = server.stderr.take().unwrap();
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let gathered = Arc::clone(&errors);
+        let reader = thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = stderr.read(&mut piece) {
+                gathered.lock().unwrap().extend_from_slice(&piece[..count]);
+            }
         });
-        let input = server.stdin.take();
-        let (waiting, errors) = (VecDeque::new(), Some(errors));
-        Self { server, input, heard, errors, waiting, id: 0, fired: 0, now: String::new() }
+        let (input, reader) = (server.stdin.take(), Some(reader));
+        let (waiting, now) = (VecDeque::new(), String::new());
+        Self { server, input, heard, errors, reader, waiting, id: 0, fired: 0, now, killed: false }
     }
 
     /// Plays one step of a script.
@@ -177,22 +184,39 @@ impl Agent {
         }
     }
 
+    /// What the server has said to people so far.
+    pub(super) fn complaints(&self) -> String {
+        String::from_utf8_lossy(&self.errors.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until the server has said this to people.
+    pub(super) fn hears(&self, words: &str) {
+        let deadline = Instant::now() + GUARD;
+        while !self.complaints().contains(words) {
+            assert!(Instant::now() < deadline, "no `{words}` in {}", self.complaints());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Ends the server by a signal.
     pub(super) fn kill(&mut self) {
         kill_process(Pid::from_child(&self.server), Signal::TERM).unwrap();
+        self.killed = true;
     }
 
     /// Leaves, and waits until the server has gone too.
     pub(super) fn leave(mut self) -> Gone {
-        self.input = None;
+        if !self.killed {
+            self.input = None;
+        }
         let deadline = Instant::now() + GUARD;
         while self.server.try_wait().unwrap().is_none() {
             assert!(Instant::now() < deadline, "the server does not end");
             thread::sleep(Duration::from_millis(5));
         }
         let code = self.server.wait().unwrap().code();
-        let stderr = self.errors.take().unwrap().join().unwrap();
-        Gone { code, stderr }
+        self.reader.take().unwrap().join().unwrap();
+        Gone { code, stderr: self.complaints() }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 use std::thread;
 
 use serde_json::Value;
@@ -51,6 +52,26 @@ fn every_attack_of_the_library_has_its_agents() {
         assert!(plays.contains_key(name), "{name} has no agents");
     }
     assert_eq!(seen, plays.len());
+}
+
+#[test]
+fn every_file_of_the_library_is_in_it_and_without_fault() {
+    let done = tapegate().args(["serve", "--list"]).output().unwrap();
+    let list = String::from_utf8(done.stdout).unwrap();
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let stems: Vec<_> =
+        files.iter().map(|file| file.file_stem().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, stems);
+    let done = tapegate().args(["check", "--strict"]).args(&files).output().unwrap();
+    let words = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{words}");
+    for (file, name) in files.iter().zip(names) {
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains(&format!("\n  id: {name}\n")), "{name} has another id");
+    }
 }
 
 fn play_all(script: fn(&Play) -> &Vec<String>, code: i32) {

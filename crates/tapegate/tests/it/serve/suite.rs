@@ -1,0 +1,74 @@
+//! Our own example passes every check of the official conformance suite that its reference servers
+//! pass, and more.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::conformance::suite;
+use crate::peers::{self, Link, Running, Server};
+
+#[test]
+fn everything_passes_what_server_everything_passes_of_2025_11_25() {
+    assert_passes_more(Server::Everything, "2025-11-25");
+}
+
+#[test]
+fn everything_passes_what_server_everything_passes_of_the_older_suite() {
+    assert_passes_more(Server::Everything, "0.1");
+}
+
+#[test]
+fn everything_passes_what_a_modern_server_passes_of_2026_07_28() {
+    assert_passes_more(Server::Modern, "2026-07-28");
+}
+
+#[test]
+fn everything_passes_all_that_is_required_of_2025_11_25() {
+    let scores = ours("2025-11-25");
+    let failed: Vec<&String> =
+        scores.iter().filter(|(_, passed)| !passed).map(|(check, _)| check).collect();
+    // These two want a tool that breaks its own stream off, which scenarios do not.
+    let excused = ["server-sse-disconnect-resume", "server-sse-retry-field"];
+    let excused = excused.map(|check| format!("server-sse-polling {check}"));
+    assert_eq!(failed, excused.iter().collect::<Vec<_>>());
+}
+
+fn assert_passes_more(server: Server, revision: &str) {
+    let reference = server.listen(Link::Http);
+    let theirs = scores(&suite(&["server", revision, &reference.url]));
+    drop(reference);
+    let ours = ours(revision);
+    let passed = |scores: &[(String, bool)]| scores.iter().filter(|(_, passed)| *passed).count();
+    assert!(passed(&theirs) > 10, "the suite did not run: {theirs:?}");
+    let missing: Vec<&String> = theirs
+        .iter()
+        .filter(|check| check.1 && !ours.contains(check))
+        .map(|(check, _)| check)
+        .collect();
+    assert_eq!(missing, Vec::<&String>::new());
+    assert!(passed(&ours) >= passed(&theirs));
+}
+
+/// What the example passes.
+fn ours(revision: &str) -> Vec<(String, bool)> {
+    let mut command = Command::new(peers::tapegate());
+    command.args(["serve", "--scenario", "everything", "--http", "127.0.0.1:0"]);
+    let running = Running::start(command);
+    let scores = scores(&suite(&["server", revision, &running.url]));
+    running.stop();
+    scores
+}
+
+/// Every check, and whether it passed each time it was made.
+fn scores(text: &str) -> Vec<(String, bool)> {
+    let scores: Value = serde_json::from_str(text).expect("the scores are JSON");
+    let mut all = Vec::new();
+    for (scenario, checks) in scores.as_object().expect("scenarios") {
+        for (check, statuses) in checks.as_object().expect("checks") {
+            let passed = statuses.as_array().expect("statuses").iter().all(|it| it == "SUCCESS");
+            all.push((format!("{scenario} {check}"), passed));
+        }
+    }
+    all
+}
