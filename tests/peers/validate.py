@@ -10,12 +10,13 @@ import sys
 for heavy in ["rfc3987", "rfc3987_syntax", "fqdn", "idna", "webcolors", "isoduration", "uri_template"]:
     sys.modules[heavy] = None
 
-from jsonschema import Draft7Validator
+from jsonschema.validators import validator_for
 
 schema_path, _, place = sys.argv[1].partition("#")
 with open(schema_path, encoding="utf-8") as file:
     schema = json.load(file)
-Draft7Validator.check_schema(schema)
+Validator = validator_for(schema)
+Validator.check_schema(schema)
 if place:
     # The definitions stay reachable; only the root is another one.
     root = schema
@@ -23,9 +24,9 @@ if place:
         root = root[word]
     schema = {"$schema": schema["$schema"], "definitions": schema["definitions"], "allOf": [root]}
 # Without a checker for it, `format` would be ignored.
-checker = Draft7Validator.FORMAT_CHECKER
+checker = Validator.FORMAT_CHECKER
 assert "date-time" in checker.checkers, "rfc3339-validator is not installed"
-validator = Draft7Validator(schema, format_checker=checker)
+validator = Validator(schema, format_checker=checker)
 
 count = faults = 0
 with open(sys.argv[2], encoding="utf-8", newline="\n") as file:

@@ -138,8 +138,8 @@ impl Courier {
         false
     }
 
-    /// Lets the answer to the request `about` go, as far as it has not begun on a pipe. Its ticket
-    /// is reported as if it had been delivered.
+    /// Lets the answer to the request `about` go. What has begun ends where it is, or on a pipe, which
+    /// must have whole lines, as fast as it can. The ticket is reported as if it had been delivered.
     pub fn cancel(&mut self, about: &[u8]) {
         let is_it = |line: &Line| {
             line.ticket.is_some() && line.about.as_ref().is_some_and(|id| same_id(id, about))
@@ -149,11 +149,11 @@ impl Courier {
         for mut line in std::mem::take(&mut self.lines) {
             match is_it(&line) {
                 true if !line.has_begun() => gone.push(line),
-                true if self.streams => {
-                    line.cut_short();
+                true => {
+                    line.hasten(self.streams);
                     self.lines.push_back(line);
                 }
-                _ => self.lines.push_back(line),
+                false => self.lines.push_back(line),
             }
         }
         gone.iter().for_each(|line| self.done(line));

@@ -31,7 +31,14 @@ pub struct Finding {
 pub struct Findings {
     list: Vec<Finding>,
     path: Vec<String>,
+    errors: usize,
+    warnings: usize,
 }
+
+/// After this many errors, or warnings, nobody reads on.
+const LISTED_MAX: usize = 1_000;
+/// Words and paths are cut here: what they quote may be of any length.
+const WORDS_BYTES_MAX: usize = 1_000;
 
 impl Findings {
     /// Notes something that keeps the scenario from running.
@@ -64,7 +71,7 @@ impl Findings {
 
     /// Whether something keeps the scenario from running.
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|finding| finding.severity == Severity::Error)
+        self.errors > 0
     }
 
     /// Whether something that stands there is known to be wrong, so that it need not be said twice.
@@ -76,10 +83,24 @@ impl Findings {
     /// The findings, in the order of the text.
     pub fn into_list(mut self) -> Vec<Finding> {
         self.list.sort_by_key(|finding| finding.spot);
+        let more = self.errors.saturating_sub(LISTED_MAX);
+        if more > 0 {
+            let words = format!("there are {more} more errors, which are not listed");
+            let (spot, path) = (Spot::default(), String::new());
+            self.list.push(Finding { severity: Severity::Error, spot, path, words });
+        }
         self.list
     }
 
-    fn add(&mut self, severity: Severity, spot: Spot, words: String) {
+    fn add(&mut self, severity: Severity, spot: Spot, mut words: String) {
+        let count = match severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        *count += 1;
+        if *count > LISTED_MAX {
+            return;
+        }
         let mut path = String::new();
         for step in &self.path {
             if !path.is_empty() && !step.starts_with('[') {
@@ -87,6 +108,36 @@ impl Findings {
             }
             path.push_str(step);
         }
+        cut(&mut path);
+        cut(&mut words);
         self.list.push(Finding { severity, spot, path, words });
+    }
+}
+
+/// Cuts a text that is too long to be read.
+fn cut(text: &mut String) {
+    if text.len() > WORDS_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(WORDS_BYTES_MAX));
+        text.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_an_end_to_what_is_listed() {
+        let mut findings = Findings::default();
+        for line in 0..5_000 {
+            let spot = Spot { line, ..Spot::default() };
+            findings.warning(spot, "w");
+            findings.error(spot, "é".repeat(5_000));
+        }
+        assert!(findings.has_errors());
+        let list = findings.into_list();
+        assert_eq!(list.len(), 2_001);
+        assert_eq!(list[2_000].words, "there are 4000 more errors, which are not listed");
+        assert!(list.iter().all(|finding| finding.words.len() <= 1_003));
     }
 }

@@ -28,10 +28,6 @@ impl Disk {
 
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Opened, FileError> {
         self.asked.borrow_mut().push(path.to_owned());
-        let other = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotFound => FileError::Missing,
-            _ => FileError::Other(error.to_string()),
-        };
         let file = File::open(path).map_err(other)?;
         if file.metadata().map_err(other)?.is_dir() {
             return Err(FileError::Other("it is a folder".to_owned()));
@@ -43,6 +39,13 @@ impl Disk {
         }
         let real = path.canonicalize().map_err(other)?;
         Ok(Opened { path: real.to_string_lossy().into_owned(), bytes })
+    }
+}
+
+fn other(error: std::io::Error) -> FileError {
+    match error.kind() {
+        ErrorKind::NotFound => FileError::Missing,
+        _ => FileError::Other(error.to_string()),
     }
 }
 
@@ -62,18 +65,22 @@ impl Files for Disk {
             return Err(FileError::Outside);
         }
         let joined = Path::new(folder).join(path);
-        // A link may lead out of the folder.
-        if let (Ok(real), Ok(base)) = (joined.canonicalize(), Path::new(folder).canonicalize())
-            && !real.starts_with(base)
-        {
+        let (real, base) = match (joined.canonicalize(), Path::new(folder).canonicalize()) {
+            (Ok(real), Ok(base)) => (real, base),
+            (Err(error), _) | (_, Err(error)) => {
+                self.asked.borrow_mut().push(joined);
+                return Err(other(error));
+            }
+        };
+        // A link may lead out of the folder, and a pipe may never come to an end.
+        if !real.starts_with(base) {
             return Err(FileError::Outside);
         }
-        // A person may name a pipe; a scenario that does would only hang.
-        if joined.metadata().is_ok_and(|file| !file.is_file()) {
+        if !real.metadata().map_err(other)?.is_file() {
             self.asked.borrow_mut().push(joined);
             return Err(FileError::Other("it is no regular file".to_owned()));
         }
-        self.read(&joined, bytes_max)
+        self.read(&real, bytes_max)
     }
 
     fn folder_of(&self, path: &str) -> String {

@@ -31,11 +31,10 @@ impl Work<'_, '_> {
         }
         for key in gathered.keys(Of::Method) {
             let uses = gathered.uses_of(Of::Method, &key);
-            if ANSWERED_ANYWAY.contains(&&*key) {
-                if !self.all_refused(&uses)? || gathered.listings.has(&key) {
-                    uses.iter().for_each(|used| self.passed_over(used.asks[0]));
-                    continue;
-                }
+            let is_ordinary = ANSWERED_ANYWAY.contains(&&*key);
+            if is_ordinary && (gathered.listings.has(&key) || !self.all_refused(&uses)?) {
+                uses.iter().for_each(|used| self.passed_over(used.asks[0]));
+                continue;
             }
             let response = self.response(&uses)?;
             entries.push(Entry::new(&*key, response));

@@ -186,8 +186,11 @@ impl Work<'_, '_> {
         if !late.is_empty() {
             return late;
         }
-        let calls = gathered.uses.iter().filter(|used| used.of == Of::Item(ItemKind::Tool));
-        let last = calls.filter_map(|used| items.iter().find(|it| *it.name == *used.key)).last();
+        let mut calls = gathered.uses.iter().rev();
+        let last = calls.find_map(|used| {
+            let is_call = used.of == Of::Item(ItemKind::Tool);
+            items.iter().find(|item| is_call && *item.name == *used.key)
+        });
         last.or(items.first()).into_iter().collect()
     }
 

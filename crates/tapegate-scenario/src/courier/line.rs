@@ -65,10 +65,13 @@ impl Line {
         matches!(&self.load, Load::Raw(raw) if raw.begun)
     }
 
-    /// Ends it where it is.
-    pub(super) fn cut_short(&mut self) {
+    /// Has it end as fast as it can, or at once and where it is.
+    pub(super) fn hasten(&mut self, at_once: bool) {
         if let Load::Raw(raw) = &mut self.load {
-            (raw.parcel, raw.due_ns, raw.ends) = (Parcel::default(), 0, true);
+            (raw.pace, raw.due_ns) = (Pace::FULL, 0);
+            if at_once {
+                (raw.parcel, raw.ends) = (Parcel::default(), true);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Batches: many messages on one line, and their answers on another.
 
-use tapegate_core::frame;
+use tapegate_core::frame::{self, Kind};
 
 use super::turn::{CODE_INVALID, Turn};
 
@@ -19,12 +19,7 @@ impl Turn<'_, '_> {
     /// Takes a batch of the client.
     pub(super) fn batch(&mut self, line: &[u8]) {
         if self.visit.version.as_deref() != Some(BATCHES) {
-            return self.refuse(
-                b"null",
-                CODE_INVALID,
-                "batches are no part of this revision",
-                None,
-            );
+            return self.refuse_batch(line);
         }
         let parts = frame::elements(line);
         if parts.is_empty() {
@@ -49,6 +44,21 @@ impl Turn<'_, '_> {
             }
         }
         self.gather(number, &[]);
+    }
+
+    /// Refuses each request by its id, so that nobody waits for an answer. A client that knows no
+    /// batches gets none either.
+    fn refuse_batch(&mut self, line: &[u8]) {
+        const WORDS: &str = "batches are no part of this revision";
+        let parts = frame::elements(line);
+        let said = parts.iter().filter_map(|part| part.envelope());
+        let mut requests = said.filter(|said| said.kind() == Kind::Request).peekable();
+        if requests.peek().is_none() {
+            self.refuse(b"null", CODE_INVALID, WORDS, None);
+        }
+        for request in requests {
+            self.refuse(request.id.unwrap_or(b"null"), CODE_INVALID, WORDS, None);
+        }
     }
 
     /// Notes that a batch has one more answer to wait for.

@@ -41,7 +41,8 @@ impl<'a> Turn<'a, '_> {
     pub(super) fn request(&mut self, text: &[u8], said: &Envelope<'_>, batch: Option<u32>) {
         let id = said.id.unwrap_or(b"null");
         if !is_id(id) {
-            return self.refuse(b"null", CODE_INVALID, "an id is a string or a number", batch);
+            // By HTTP an answer finds its way by its id, whatever that is.
+            return self.refuse(id, CODE_INVALID, "an id is a string or a number", batch);
         }
         let method = said.method.map(|method| method.decode()).unwrap_or_default();
         let modern = said.protocol_version.is_some() && self.script.is_modern();

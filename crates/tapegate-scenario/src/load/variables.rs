@@ -169,12 +169,12 @@ impl Line {
     /// Whether the line around `at` begins as a comment. Places must come in their order, so that
     /// the text is looked through only once.
     fn is_comment(&mut self, text: &str, at: usize) -> bool {
-        let start = match memchr::memrchr(b'\n', &text.as_bytes()[self.seen..at]) {
-            Some(end) => self.seen + end + 1,
-            None if self.seen == 0 => 0,
+        let from = std::mem::replace(&mut self.seen, at);
+        let start = match memchr::memrchr(b'\n', &text.as_bytes()[from..at]) {
+            Some(end) => from + end + 1,
+            None if from == 0 => 0,
             None => return self.comment,
         };
-        self.seen = at;
         self.comment = text[start..].trim_start_matches([' ', '\t']).starts_with('#');
         self.comment
     }

@@ -23,12 +23,13 @@ use crate::exit::Exit;
 Examples:
   tapegate check session.jsonl
   tapegate check --strict scenario.yaml
+  tapegate check --schema > scenario.schema.json
   tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
 Exit codes: 0 no errors, 1 at least one error, 3 a file could not be read.")]
 pub(crate) struct Args {
     /// Tapes, plain or gzip, of any dialect; scenarios, which end in .yaml or .yml
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How findings are printed; json is one object a line
     #[arg(long, value_enum, default_value = "text")]
@@ -39,6 +40,9 @@ pub(crate) struct Args {
     /// Find fault with everything in a scenario that TJ-SPEC-001 does not have
     #[arg(long)]
     strict_001: bool,
+    /// Print the JSON Schema of scenarios, which editors complete and check by
+    #[arg(long, exclusive = true)]
+    schema: bool,
     /// The folder that `$include` looks in
     #[arg(long, value_name = "DIR", default_value = "library")]
     library: PathBuf,
@@ -60,6 +64,9 @@ enum Kind {
 const HEAD_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.schema {
+        out.write_all(tapegate_scenario::shape::schema::scenario().as_bytes())?;
+    }
     let mut exit = Exit::Ok;
     for path in &args.files {
         let is_bad = match kind(path)? {
@@ -76,9 +83,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// Finds out what a file is: by its name, or by what it begins with.
 fn kind(path: &Path) -> anyhow::Result<Kind> {
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    if !is_yaml && std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         // What can be read only once is read by whoever wants all of it.
-        return Ok(Kind::Tape);
+        return Ok(if is_yaml { Kind::Scenario(Form::Scenario) } else { Kind::Tape });
     }
     let mut head = Vec::new();
     File::open(path)

@@ -1,5 +1,7 @@
 //! `tapegate check`: every fault with its line.
 
+mod scenario;
+
 use std::fs;
 
 use crate::support::tapegate;

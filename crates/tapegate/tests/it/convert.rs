@@ -2,6 +2,7 @@
 
 mod dialects;
 mod files;
+mod phases;
 mod real;
 
 use std::fs;

@@ -24,6 +24,7 @@ mod record;
 mod redact;
 mod replay;
 mod reports;
+mod scenario_faults;
 mod schema;
 mod sdk;
 mod sdk_replay;

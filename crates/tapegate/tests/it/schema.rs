@@ -227,6 +227,95 @@ fn the_examples_of_the_page_are_lines_of_real_tapes() {
     assert_eq!(seen, 4);
 }
 
+/// The schema sees a scenario before it is put together, and agrees with the loader on what may stand where.
+#[test]
+fn the_schema_of_scenarios_agrees_with_check() {
+    let tool = "tool: {name: t, inputSchema: {type: object}}";
+    let items =
+        |items: &str| format!("server: {{name: s}}\ntools:\n- {tool}\n  response: {items}\n");
+    let phase = |phase: &str| format!("server: {{name: s}}\nbaseline: {{}}\nphases:\n- {phase}\n");
+    let good = [
+        "server: {name: s}\n".to_owned(),
+        items("{content: []}"),
+        items("{content: [{type: text, text: a, annotations: {}}], is_error: true}"),
+        items("{sequence: [{silent: true}, {error: {code: -1, message: m}}], onExhausted: cycle}"),
+        items("{match: [{when: {args.x: y}, content: []}, {default: {content: []}}]}"),
+        items("{content: [{type: text, $generate: {type: garbage, bytes: 64kb}}]}"),
+        items("{handler: {type: http, url: 'http://x', timeout_ms: 500}}"),
+        items("{content: [], before: [{wait: 5ms}, {progress: {progress: 1}}, {log: x}]}"),
+        phase("{name: a, on_enter: [{send_notification: x}], advance: {on: 'tools/call:t', count: 3}}"),
+        phase("{name: a, advance: {after: 5s}}\n- {name: b, behavior: {delivery: slow_loris, chunk_size: 3}}"),
+        phase("{name: a, behavior: {delivery: {type: nested_json, depth: 3}, side_effects: [{type: pipe_deadlock, fill_bytes: 1mb}]}}"),
+        "server: {name: s}\nexpect: [{id: e, never: {method: tools/call, args: {a: b}}}]\n".to_owned(),
+        "server: {name: s, page_size: 3, stateScope: global, capabilities: {x: 1}}\nmetadata: {a: 1}\n".to_owned(),
+        "server: {name: s}\nmethods: {a/b: {result: {}}}\nunknown_methods: drop\n".to_owned(),
+    ];
+    let bad = [
+        "server: {}\n".to_owned(),
+        "tools: []\n".to_owned(),
+        "server: {name: ''}\n".to_owned(),
+        "server: {name: s, page_size: 0}\n".to_owned(),
+        "server: {name: s}\nunknown_methods: no\n".to_owned(),
+        items("{contnet: []}"),
+        items("{content: {}}"),
+        items("{content: [{text: a}]}"),
+        items("{sequence: [{match: []}]}"),
+        items("{content: [], error: {code: x, message: m}}"),
+        items("{content: [{type: text, text: 5}]}"),
+        items("{content: [{type: text, $generate: {type: no}}]}"),
+        items("{handler: {type: http, url: 'http://x', timeout_ms: 5}}"),
+        items("{content: [], before: [{wait: 5}]}"),
+        phase("{name: a, advance: {on: tools/cal}}"),
+        phase("{name: a, advance: {on: tools/call, count: 0}}"),
+        phase("{advance: {after: 1s}}"),
+        phase("{name: a, behavior: {delivery: slow}}"),
+        phase("{name: a, behavior: {delivery: {type: normal}, side_effects: [{type: x}]}}"),
+        "server: {name: s}\nexpect: [{never: {method: tools/call}}]\n".to_owned(),
+        "server: {name: s}\nlogging: {level: loud}\n".to_owned(),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (texts, fits) in [(&good[..], true), (&bad[..], false)] {
+        for (at, text) in texts.iter().enumerate() {
+            let path = folder.path().join(format!("{at}.yaml"));
+            fs::write(&path, text).unwrap();
+            let run = Command::new(TAPEGATE).arg("check").arg(&path).output().unwrap();
+            assert_eq!(
+                run.status.success(),
+                fits,
+                "{text}{}",
+                String::from_utf8_lossy(&run.stdout)
+            );
+        }
+    }
+    let json = |texts: &[String]| texts.iter().map(|text| as_json(text)).collect::<Vec<_>>();
+    let (good, bad) = (json(&good), json(&bad));
+    let good: Vec<&str> = good.iter().map(String::as_str).collect();
+    let bad: Vec<&str> = bad.iter().map(String::as_str).collect();
+    hold("scenario", &good, &bad);
+}
+
+#[test]
+fn the_scenarios_that_come_with_it_fit_their_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.jsonl");
+    let mut all = String::new();
+    for entry in fs::read_dir(repository().join("scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "yaml") {
+            all += &as_json(&fs::read_to_string(path).unwrap());
+            all.push('\n');
+        }
+    }
+    fs::write(&file, all).unwrap();
+    assert_fits(&file, "scenario", "");
+}
+
+/// YAML as a line of JSON.
+fn as_json(text: &str) -> String {
+    let node = tapegate_scenario::yaml::parse(text, 0, &mut Default::default()).unwrap();
+    String::from_utf8(node.to_json()).unwrap()
+}
+
 /// Records the talk with the odd server.
 fn converse(command: &[&str], tape: &Path) {
     let record = bounded(command, tape, &[&python(), &peer("odd-server.py")]);

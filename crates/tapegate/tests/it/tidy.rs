@@ -131,7 +131,10 @@ fn every_edge_case_on_the_list_has_a_test() {
     let all: String = sources().into_iter().map(|(_, text)| text).collect();
     for id in list.lines().filter(|line| line.starts_with("EC-")) {
         let name = id.to_lowercase().replace('-', "_");
-        assert!(all.contains(&format!("fn {name}_")), "{id} has no test");
+        // A test may be for several of them.
+        let names = all.lines().filter(|line| line.trim_start().starts_with("fn ec_"));
+        let mut names = names.filter(|line| line.contains(&format!("{name}_")));
+        assert!(names.next().is_some(), "{id} has no test");
     }
 }
 

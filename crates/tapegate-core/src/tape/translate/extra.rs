@@ -46,3 +46,8 @@ impl Extra {
 pub(super) fn object(extra: &[u8]) -> Vec<u8> {
     [b"{", extra.strip_prefix(b",").unwrap_or(extra), b"}"].concat()
 }
+
+/// A whole number.
+pub(super) fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

@@ -1,4 +1,4 @@
-//! The rules that scenarios must keep to, one test for each. The ids are those of the documents
+//! The rules that scenarios must keep to, a flat list with one test for each. The ids are those of the documents
 //! that the language comes from.
 
 use super::*;

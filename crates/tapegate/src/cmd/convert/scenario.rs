@@ -22,7 +22,7 @@ use crate::{loading, talk};
 
 /// Texts that are shorter stay where they are, however large the scenario is.
 const INLINE_BYTES_MIN: usize = 256;
-/// Where editors find the schema of scenarios.
+/// Where editors find the schema of scenarios; `tapegate check --schema` prints it.
 const SCHEMA: &str = "scenario.schema.json";
 
 pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {

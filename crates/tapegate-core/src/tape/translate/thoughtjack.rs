@@ -1,0 +1,139 @@
+//! To thoughtjack: messages get numbers and latencies, and what is none goes beside the tape.
+
+use std::borrow::Cow;
+
+use super::extra::{Extra, number};
+use super::{BATCH, CONVERTED, Translator};
+use crate::frame;
+use crate::json;
+use crate::side::Side;
+use crate::tape::line::{Bad, Header, Message, Stamp};
+use crate::tape::write::Sink;
+use crate::tape::{FORMAT_VERSION, LineFault};
+
+impl Translator<'_> {
+    /// Writes what comes before the first line.
+    pub(super) fn begin(&mut self, ts: Stamp<'_>, raw: Option<bool>, tape: &mut impl Sink) {
+        if self.raw.is_some() {
+            return;
+        }
+        self.raw = Some(raw.unwrap_or(false));
+        if self.asides.front().is_some_and(|aside| aside.after == 0) {
+            return self.put_back(0, tape);
+        }
+        let recorded_at = match ts {
+            Stamp::Text(text) if !text.is_empty() => text.to_owned(),
+            _ => "1970-01-01T00:00:00.000Z".to_owned(),
+        };
+        let raw = if raw == Some(true) { "true" } else { "false" };
+        let header = Header {
+            version: FORMAT_VERSION.into(),
+            name: Some(self.origin.name.clone().into()),
+            tags: Vec::new(),
+            recorded_at: recorded_at.into(),
+            upstream: "unknown".into(),
+            tool_version: self.origin.tool_version.clone().into(),
+            extra: format!(",\"{CONVERTED}\":{{\"from\":\"overwatch\",\"raw\":{raw}}}")
+                .into_bytes(),
+        };
+        header.write(tape);
+    }
+
+    pub(super) fn put_back(&mut self, after: u64, tape: &mut impl Sink) {
+        while let Some(aside) = self.asides.pop_front_if(|aside| aside.after <= after) {
+            self.done.asides += 1;
+            tape.put(&aside.line);
+            tape.put(b"\n");
+        }
+    }
+
+    pub(super) fn thoughtjack_line(
+        &mut self,
+        message: &Message<'_>,
+        tape: &mut impl Sink,
+        beside: &mut impl Sink,
+    ) -> Result<(), LineFault> {
+        self.begin(message.ts, Some(message.raw.is_some()), tape);
+        self.put_back(self.done.messages, tape);
+        match message.msg.first() {
+            Some(b'{') => self.numbered(message, &message.msg, None, tape),
+            Some(b'[') => {
+                self.batches += 1;
+                let mut bad = bad_of(message, BATCH);
+                let mut extra = Extra::of(&bad.extra);
+                let whole = String::from_utf8_lossy(&message.msg);
+                if let Some(raw) = message.raw.as_deref().filter(|raw| *raw != whole) {
+                    let mut text = Vec::new();
+                    json::write_str(&mut text, raw);
+                    extra.put("raw_text", &text);
+                }
+                bad.extra = extra.text();
+                self.put_beside(&bad, "", beside);
+                for element in frame::elements(&message.msg) {
+                    if element.envelope().is_some() {
+                        self.numbered(message, element.bytes(), Some(self.batches), tape);
+                    }
+                }
+            }
+            _ => {
+                let bad = bad_of(message, "not a JSON-RPC message: neither an object nor an array");
+                self.put_beside(&bad, ",\"parsed\":true", beside);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one message with its number.
+    pub(super) fn numbered(
+        &mut self,
+        message: &Message<'_>,
+        msg: &[u8],
+        batch: Option<u64>,
+        tape: &mut impl Sink,
+    ) {
+        self.done.messages += 1;
+        *(if message.from == Side::Client { &mut self.counts.0 } else { &mut self.counts.1 }) += 1;
+        let mut line = message.clone();
+        let mut extra = Extra::of(&line.extra);
+        let seq = extra.take("seq").and_then(|seq| number(&seq));
+        line.seq = Some(seq.unwrap_or(self.done.messages));
+        if batch.is_none() {
+            let text = String::from_utf8_lossy(msg);
+            match (&line.raw, self.raw == Some(true)) {
+                (Some(raw), has) if !has || *raw != text => {
+                    let mut quoted = Vec::new();
+                    json::write_str(&mut quoted, raw);
+                    extra.put("raw", &quoted);
+                }
+                (None, true) => extra.put("raw", b"null"),
+                _ => {}
+            }
+        }
+        line.extra = extra.text();
+        line.batch = batch.or(line.batch);
+        line.latency_ms = line.latency_ms.or_else(|| self.times.latency_ms(message, msg));
+        line.msg = Cow::Borrowed(msg);
+        line.write_thoughtjack(tape);
+    }
+
+    pub(super) fn put_beside(&mut self, bad: &Bad<'_>, more: &str, beside: &mut impl Sink) {
+        self.done.anomalies += u64::from(bad.reason != BATCH);
+        self.times.note(bad.ts);
+        let mut bad = bad.clone();
+        bad.extra.extend_from_slice(more.as_bytes());
+        bad.extra.extend_from_slice(format!(",\"before\":{}", self.done.messages + 1).as_bytes());
+        bad.write(beside);
+    }
+}
+
+fn bad_of<'b>(message: &'b Message<'_>, reason: &'b str) -> Bad<'b> {
+    Bad {
+        ts: message.ts,
+        from: message.from,
+        raw: Cow::Borrowed(&message.msg),
+        reason: Cow::Borrowed(reason),
+        bytes_total: None,
+        session: message.session.as_deref().map(Cow::Borrowed),
+        extra: message.extra.clone(),
+    }
+}

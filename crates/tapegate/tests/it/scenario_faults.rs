@@ -1,0 +1,125 @@
+//! Scenarios and their clients, with what nobody should write or say.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::tapegate;
+use crate::web::{Got, ask};
+
+const TOOL: &str = "\
+server: {name: s}
+tools:
+- tool: {name: t, inputSchema: {type: object}}
+  response: {content: [{type: text, text: hi}]}
+";
+
+/// A folder with a scenario in it.
+fn folder(scenario: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("s.yaml"), scenario).unwrap();
+    folder
+}
+
+/// What `check` says about the scenario in a folder.
+fn check(folder: &Path) -> String {
+    let run = tapegate().args(["check", "s.yaml"]).current_dir(folder).output().unwrap();
+    assert_eq!(run.status.code(), Some(1));
+    String::from_utf8(run.stdout).unwrap()
+}
+
+fn mkfifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A scenario that is served by HTTP, with one session. It is gone when this is dropped.
+struct Served {
+    process: Child,
+    port: u16,
+    session: String,
+    _folder: TempDir,
+}
+
+impl Served {
+    fn start(scenario: &str, version: &str) -> Self {
+        let folder = folder(scenario);
+        let mut command = tapegate();
+        command.args(["serve", "s.yaml", "--http", "127.0.0.1:0"]).current_dir(&folder);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        let (_, rest) = line.split_once("127.0.0.1:").unwrap();
+        let port = rest.split('/').next().unwrap().parse().unwrap();
+        let mut served = Self { process, port, session: String::new(), _folder: folder };
+        let params = format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}"#
+        );
+        let hello =
+            format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{params}}}"#);
+        let got = served.post(&hello);
+        served.session = got.header("mcp-session-id").unwrap().to_owned();
+        served
+    }
+
+    fn post(&self, body: &str) -> Got {
+        let session = format!("mcp-session-id: {}", self.session);
+        let mut headers = vec!["content-type: application/json", "accept: application/json"];
+        headers.extend((!self.session.is_empty()).then_some(session.as_str()));
+        ask(self.port, "POST /mcp", &headers, body)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_is_not_waited_for() {
+    let scenario = "server: {name: s}\ntools: [{$include: pipe.yaml}]\n";
+    let inside = folder(scenario);
+    fs::create_dir(inside.path().join("library")).unwrap();
+    mkfifo(&inside.path().join("library/pipe.yaml"));
+    let words = "s.yaml:2:20: error: `pipe.yaml` cannot be read: it is no regular file\n";
+    let said = check(inside.path());
+    assert!(said.contains(words), "{said}");
+    let scenario = TOOL.replace("text: hi", "text: {$file: pipe}");
+    let inside = folder(&scenario);
+    mkfifo(&inside.path().join("pipe"));
+    let said = check(inside.path());
+    assert!(said.contains("`pipe` cannot be read: it is no regular file\n"), "{said}");
+}
+
+#[test]
+fn a_batch_to_a_client_of_a_revision_without_batches_is_answered_by_http() {
+    let served = Served::start(TOOL, "2025-06-18");
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/list"}]"#;
+    let refusal = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"batches are no part of this revision"}}}}"#
+        )
+    };
+    let got = served.post(batch);
+    assert_eq!((got.status, got.body), (200, format!("[{},{}]", refusal("1"), refusal("\"b\""))));
+}
+
+#[test]
+fn ids_of_all_kinds_are_answered_by_http() {
+    let served = Served::start(TOOL, "2025-03-26");
+    for id in ["true", "[1]", r#"{"a":1}"#, "null"] {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        let refusal = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"an id is a string or a number"}}}}"#
+        );
+        let got = served.post(&request);
+        assert_eq!((got.status, got.body), (200, refusal.clone()));
+        let got = served.post(&format!("[{request}]"));
+        assert_eq!((got.status, got.body), (200, format!("[{refusal}]")));
+    }
+}

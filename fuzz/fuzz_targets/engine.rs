@@ -1,0 +1,109 @@
+//! Whatever clients say, and whenever: an engine answers in JSON, and comes to an end.
+#![no_main]
+
+use std::rc::Rc;
+
+use libfuzzer_sys::fuzz_target;
+use tapegate_core::actor::{Act, Actor, Cue, Seat};
+use tapegate_core::json;
+use tapegate_core::time::At;
+use tapegate_scenario::engine::{Engine, Setup};
+use tapegate_scenario::files::{FileError, Files, Opened};
+use tapegate_scenario::load::{Form, Limits, Loading, load};
+use tapegate_scenario::model::Scenario;
+
+const SCENARIO: &str = r#"
+server: {name: s, version: "1", page_size: 2, state_scope: SCOPE}
+baseline:
+  tools:
+    - tool: {name: t, description: T, inputSchema: {type: object}}
+      response:
+        match:
+          - {when: {args.a: "*x?", "args.l[-1]": {gt: 3}}, sequence: [{content: [{type: text, text: "${args} ${fn.upper(args.a)} ${fn.len(args.l)}"}]}]}
+          - {when: {args.a: {regex: "^(a|b)*$"}}, content: [{type: text, text: "${fn.truncate(fn.json(args), 9)} ${request.id}"}]}
+        content: [{type: text, text: "${args.a.b[0]} ${params.name} ${tool.call_count}"}]
+    - tool: {name: a, description: A, inputSchema: {type: object}}
+      response:
+        before: [{progress: {progress: 1}}, {send_request: {method: roots/list, as: r, timeout: 10ms}}, {wait: 5ms}]
+        content: [{type: text, text: "${reply.r.roots[0].uri}"}]
+    - tool: {name: h, description: H, inputSchema: {type: object}}
+      behavior: {delivery: slow_loris, byte_delay_ms: 1, chunk_size: 50}
+      response: {handler: {type: http, url: "http://x/"}}
+  resource_templates:
+    - template: {uriTemplate: "r:{a}/{+b}{?c,d}", name: R}
+      response: {contents: [{text: "${uri.a} ${uri.b} ${uri.c}"}]}
+phases:
+  - {name: one, advance: {on: tools/call, count: 2, match: {args.a: {contains: x}}}}
+  - {name: two, on_enter: [{send_notification: notifications/tools/list_changed}], advance: {on: "tools/call:t", timeout: 20ms}}
+  - {name: three}
+"#;
+
+struct Only(String);
+
+impl Files for Only {
+    fn open(&self, path: &str, _: usize) -> Result<Opened, FileError> {
+        Ok(Opened { path: path.to_owned(), bytes: self.0.clone().into_bytes() })
+    }
+
+    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<Opened, FileError> {
+        Err(FileError::Missing)
+    }
+
+    fn folder_of(&self, _: &str) -> String {
+        String::new()
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+thread_local! {
+    static SCENARIOS: [Rc<Scenario>; 2] = ["per_connection", "global"].map(|scope| {
+        let files = Only(SCENARIO.replace("SCOPE", scope));
+        let how = Loading { files: &files, library: None, limits: Limits::default(), form: Form::Scenario };
+        let loaded = load("s.yaml", &how);
+        let findings = &loaded.findings;
+        Rc::new(loaded.scenario.unwrap_or_else(|| panic!("{findings:?}")))
+    });
+}
+
+fuzz_target!(|input: (bool, bool, &[u8])| {
+    let (global, streams, bytes) = input;
+    let scenario = SCENARIOS.with(|all| Rc::clone(&all[usize::from(global)]));
+    let mut engine = Engine::new(scenario, Setup { handlers: true, ..Setup::default() });
+    let (mut ns, mut tickets) = (0, Vec::new());
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let Some((kind, line)) = line.split_first() else { continue };
+        let seat = Seat(u32::from(kind & 1));
+        let at = At { wall_us: 0, mono_ns: ns };
+        let mut cue = |cue: Cue<'_>| {
+            engine.handle(at, seat, cue, &mut |act| match act {
+                Act::Say(parts) | Act::Tell { parts, .. } => assert!(json::check(&parts.concat()).is_ok()),
+                Act::Run { ticket, .. } => tickets.push(ticket),
+                _ => {}
+            });
+        };
+        match kind >> 1 & 7 {
+            0 => cue(Cue::Taken { shared: kind & 16 > 0, streams }),
+            1 => cue(Cue::Left),
+            2 => cue(Cue::Empty),
+            3 => {
+                ns += 3_000_000;
+                cue(Cue::Due);
+            }
+            4 => {
+                let ticket = u64::from(kind >> 4);
+                cue(Cue::Done { ticket, outcome: Ok(line) });
+            }
+            _ => cue(Cue::Said(line)),
+        }
+    }
+    for seat in [Seat(0), Seat(1)] {
+        for _ in 0..100_000 {
+            let Some(due) = engine.due(seat) else { break };
+            ns = ns.max(due);
+            engine.handle(At { wall_us: 0, mono_ns: ns }, seat, Cue::Due, &mut |_| ());
+        }
+    }
+});
