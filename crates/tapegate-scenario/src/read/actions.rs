@@ -3,7 +3,7 @@
 use super::{Fields, Reader};
 use crate::form::Template;
 use crate::model::Action;
-use crate::node::Node;
+use crate::node::{Node, Value};
 use crate::shape::language;
 
 /// How long a request to the client waits, unless it says otherwise.
@@ -45,6 +45,7 @@ impl Reader<'_> {
                 Some(Action::Log(Template::read(inner, interpolate, reader.findings)))
             }
             "wait" => Some(Action::Wait(at.duration_ns("wait")?)),
+            "end_stream" => (inner.value == Value::Bool(true)).then_some(Action::EndStream),
             _ => None,
         })
     }

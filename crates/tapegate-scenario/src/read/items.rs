@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
+use tapegate_core::json;
+
 use super::body::Body;
 use super::response::{self, Tables};
 use super::{Fields, Reader, server};
 use crate::expect::Expectation;
 use crate::generate::Generator;
 use crate::model::{About, Item, ItemKind, Logging, Response, Scenario, State, UnknownMethods};
-use crate::node::{Node, Value};
+use crate::node::{Node, Spot, Value};
 use crate::shape::{Table, language};
 
 /// What there is to know about a kind of item.
@@ -107,8 +109,14 @@ impl Reader<'_> {
     pub(super) fn item(&mut self, kind: &Kind, node: &Node) -> Option<Rc<Item>> {
         let at = Fields::new(node, kind.item);
         let (key, table, known_by) = kind.definition;
-        let written = at.map(key, table)?;
-        let name = written.text(known_by).filter(|name| !name.is_empty())?.to_owned();
+        let written = Fields::new(at.get(key)?, table);
+        let name = match &written.node.value {
+            Value::Raw(text) => self.name_in_json(text, known_by, written.node.spot)?,
+            _ => written.text(known_by)?.to_owned(),
+        };
+        if name.is_empty() {
+            return None;
+        }
         let definition = self.within(key, |reader| {
             if kind.kind == ItemKind::Tool {
                 reader.check_input_schema(&written);
@@ -139,6 +147,16 @@ impl Reader<'_> {
         let behavior = self.behavior(&at);
         let listed = at.flag("listed").unwrap_or(true);
         Some(Rc::new(Item { kind: kind.kind, name, definition, listed, response, behavior }))
+    }
+
+    /// What an item is known by that is given as JSON, which the tables do not look into.
+    fn name_in_json(&mut self, text: &str, known_by: &str, spot: Spot) -> Option<String> {
+        let name = json::member(text.as_bytes(), known_by).and_then(json::string);
+        let name = name.filter(|name| !name.is_empty()).map(|name| name.to_string());
+        if name.is_none() {
+            self.findings.error(spot, format!("this JSON has no `{known_by}`"));
+        }
+        name
     }
 
     fn check_input_schema(&mut self, tool: &Fields<'_>) {

@@ -263,6 +263,7 @@ fn actions_are_read() {
             Action::Message { level, params } => format!("message {level} {}", shown(params)),
             Action::Log(template) => format!("log {}", template.text),
             Action::Wait(ns) => format!("wait {ns}"),
+            Action::EndStream => "end stream".to_owned(),
         })
         .collect();
     assert_eq!(
