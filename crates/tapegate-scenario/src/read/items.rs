@@ -131,11 +131,11 @@ impl Reader<'_> {
                 uri: Node::new(Value::Raw(
                     String::from_utf8_lossy(&Node::text(&name).to_json()).into(),
                 )),
-                mime_type: written.get("mimeType").cloned(),
+                mime_type: written.get("mimeType").filter(|it| it.as_text().is_some()).cloned(),
             },
             ItemKind::Template => Body::Resource {
                 uri: Node::text("${resource.uri}"),
-                mime_type: written.get("mimeType").cloned(),
+                mime_type: written.get("mimeType").filter(|it| it.as_text().is_some()).cloned(),
             },
         };
         let response = match at.get("response") {
