@@ -3,6 +3,7 @@
 //! A client with a session is asked by requests, whose answers are waited for. One without is asked by
 //! a result that wants more input: the operation is suspended until the client comes back with it.
 
+use tapegate_core::actor::Act;
 use tapegate_core::frame::{Envelope, same_id};
 
 use super::kept::Kept;
@@ -153,7 +154,10 @@ impl Turn<'_, '_> {
                 let words = template.fill(&self.context(&asked));
                 self.log(LogLevel::Info, &words);
             }
-            Action::Wait(0) => {}
+            Action::EndStream if self.visit.streams && !asked.modern && !asked.id.is_empty() => {
+                (self.act)(Act::Part(asked.id));
+            }
+            Action::EndStream | Action::Wait(0) => {}
             Action::Wait(wait_ns) => {
                 return Done::Waits(Wait::Until(self.at.mono_ns.saturating_add(*wait_ns)));
             }
