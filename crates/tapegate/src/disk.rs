@@ -65,19 +65,17 @@ impl Files for Disk {
             return Err(FileError::Outside);
         }
         let joined = Path::new(folder).join(path);
+        // The name is remembered, not only where it leads: a link may come to lead elsewhere.
+        self.asked.borrow_mut().push(joined.clone());
         let (real, base) = match (joined.canonicalize(), Path::new(folder).canonicalize()) {
             (Ok(real), Ok(base)) => (real, base),
-            (Err(error), _) | (_, Err(error)) => {
-                self.asked.borrow_mut().push(joined);
-                return Err(other(error));
-            }
+            (Err(error), _) | (_, Err(error)) => return Err(other(error)),
         };
         // A link may lead out of the folder, and a pipe may never come to an end.
         if !real.starts_with(base) {
             return Err(FileError::Outside);
         }
         if !real.metadata().map_err(other)?.is_file() {
-            self.asked.borrow_mut().push(joined);
             return Err(FileError::Other("it is no regular file".to_owned()));
         }
         self.read(&real, bytes_max)

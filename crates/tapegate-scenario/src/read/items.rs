@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
+use tapegate_core::json;
+
 use super::body::Body;
 use super::response::{self, Tables};
 use super::{Fields, Reader, server};
 use crate::expect::Expectation;
 use crate::generate::Generator;
 use crate::model::{About, Item, ItemKind, Logging, Response, Scenario, State, UnknownMethods};
-use crate::node::{Node, Value};
+use crate::node::{Node, Spot, Value};
 use crate::shape::{Table, language};
 
 /// What there is to know about a kind of item.
@@ -101,8 +103,14 @@ impl Reader<'_> {
     pub(super) fn item(&mut self, kind: &Kind, node: &Node) -> Option<Rc<Item>> {
         let at = Fields::new(node, kind.item);
         let (key, table, known_by) = kind.definition;
-        let written = at.map(key, table)?;
-        let name = written.text(known_by).filter(|name| !name.is_empty())?.to_owned();
+        let written = Fields::new(at.get(key)?, table);
+        let name = match &written.node.value {
+            Value::Raw(text) => self.name_in_json(text, known_by, written.node.spot)?,
+            _ => written.text(known_by)?.to_owned(),
+        };
+        if name.is_empty() {
+            return None;
+        }
         let definition = self.within(key, |reader| {
             if kind.kind == ItemKind::Tool {
                 reader.check_input_schema(&written);
@@ -113,14 +121,15 @@ impl Reader<'_> {
             ItemKind::Tool => Body::Tool,
             ItemKind::Prompt => Body::Prompt,
             ItemKind::Resource => Body::Resource {
-                uri: name.clone(),
+                // It is what is listed, so nothing is put into it.
+                uri: Node::new(Value::Raw(
+                    String::from_utf8_lossy(&Node::text(&name).to_json()).into(),
+                )),
                 mime_type: written.get("mimeType").cloned(),
-                fixed: true,
             },
             ItemKind::Template => Body::Resource {
-                uri: "${resource.uri}".to_owned(),
+                uri: Node::text("${resource.uri}"),
                 mime_type: written.get("mimeType").cloned(),
-                fixed: false,
             },
         };
         let response = match at.get("response") {
@@ -132,6 +141,16 @@ impl Reader<'_> {
         let behavior = self.behavior(&at);
         let listed = at.flag("listed").unwrap_or(true);
         Some(Rc::new(Item { kind: kind.kind, name, definition, listed, response, behavior }))
+    }
+
+    /// What an item is known by that is given as JSON, which the tables do not look into.
+    fn name_in_json(&mut self, text: &str, known_by: &str, spot: Spot) -> Option<String> {
+        let name = json::member(text.as_bytes(), known_by).and_then(json::string);
+        let name = name.filter(|name| !name.is_empty()).map(|name| name.to_string());
+        if name.is_none() {
+            self.findings.error(spot, format!("this JSON has no `{known_by}`"));
+        }
+        name
     }
 
     fn check_input_schema(&mut self, tool: &Fields<'_>) {
@@ -149,13 +168,7 @@ impl Reader<'_> {
                 if let [(key, inner)] = &entries[..]
                     && key.name == "$generate"
                 {
-                    let limits = self.limits.generator;
-                    let mut json = Vec::new();
-                    if let Some(generator) = Generator::read(inner, &limits, self.findings) {
-                        generator.write_json_string(&mut json);
-                    }
-                    let json = String::from_utf8(json).unwrap_or_default();
-                    node.value = Value::Raw(if json.is_empty() { "\"\"".to_owned() } else { json });
+                    node.value = Value::Raw(self.payload(inner));
                     return node;
                 }
                 for (_, inner) in entries.iter_mut() {
@@ -172,6 +185,30 @@ impl Reader<'_> {
             _ => {}
         }
         node
+    }
+
+    /// What a generator makes for a definition, as a JSON string. All definitions together have no
+    /// more of it than one answer may have.
+    fn payload(&mut self, node: &Node) -> String {
+        let limits = self.limits.generator;
+        let mut json = Vec::new();
+        if let Some(generator) = Generator::read(node, &limits, self.findings) {
+            match self.payload_bytes_left.checked_sub(generator.bytes_max()) {
+                Some(left) => {
+                    self.payload_bytes_left = left;
+                    generator.write_json_string(&mut json);
+                }
+                None => {
+                    let most = limits.payload_bytes;
+                    let words = format!(
+                        "what generators make for definitions is over the limit of {most} bytes"
+                    );
+                    self.findings.error(node.spot, words);
+                }
+            }
+        }
+        let json = String::from_utf8(json).unwrap_or_default();
+        if json.is_empty() { "\"\"".to_owned() } else { json }
     }
 
     /// Answers to methods by their names.

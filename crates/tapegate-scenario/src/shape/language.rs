@@ -255,8 +255,7 @@ static MESSAGE_SHAPE: Shape = Shape::Table(&MESSAGE);
 
 /// What every answer may have besides its body.
 const ANSWER: &[Entry] = &[
-    Entry::new("result", Object, "The whole result, as it is sent, instead of anything else.")
-        .ours(),
+    Entry::new("result", Any, "The whole result, as it is sent, instead of anything else.").ours(),
     Entry::new("_meta", Object, "Whatever else goes with the result.").ours(),
     Entry::new("error", Shape::Table(&ERROR), "A JSON-RPC error instead of a result.").ours(),
     Entry::new("silent", Bool, "Whether there is no answer at all.").ours(),
@@ -631,6 +630,12 @@ pub static ACTION: Table = Table {
         .ours(),
         Entry::new("log", Text, "It says something to the people who run it."),
         Entry::new("wait", Duration, "It waits.").ours(),
+        Entry::new(
+            "end_stream",
+            Bool,
+            "By HTTP it ends the stream of the answer; the client comes back for the rest.",
+        )
+        .ours(),
     ]],
 };
 

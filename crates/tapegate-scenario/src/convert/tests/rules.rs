@@ -422,7 +422,7 @@ fn what_no_scenario_can_say_is_told_and_left_out() {
     assert_eq!(it.summary.warnings.len(), 2, "{:?}", it.summary.warnings);
     let last = &it.scenario.baseline.tools[1];
     assert!(last.listed && !tool(&it.scenario.baseline.tools, "nobody").listed);
-    assert_eq!(answers(last)[0], serde_json::json!({"result":{}}));
+    assert_eq!(answers(last)[0], serde_json::json!({"result":[1]}));
     assert_eq!(answers(last)[1]["error"]["code"], -32603);
     assert!(it.text.contains("isError: perhaps"), "{}", it.text);
     let schema = it.scenario.baseline.tools[0].definition.get("inputSchema").unwrap().to_json();
@@ -430,6 +430,22 @@ fn what_no_scenario_can_say_is_told_and_left_out() {
         schema,
         br#"{"type":"object","properties":{"override":{},"$file":{"type":"string"}}}"#
     );
+}
+
+#[test]
+fn a_tool_that_only_json_can_say_keeps_its_name() {
+    for odd in [r#""override":{}"#, r#""\ud800":1"#, r#""title":"a","title":"b""#] {
+        let listed = format!(r#"{{"name":"\u0061","inputSchema":{{"type":"object"}},{odd}}}"#);
+        let tape = Tape1::new()
+            .hello()
+            .ask("tools/list", "{}")
+            .give(&format!(r#""result":{{"tools":[{listed}]}}"#))
+            .call("a", "x");
+        let it = made(&tape, &SIMPLE);
+        let found = tool(&it.scenario.baseline.tools, "a");
+        assert_eq!(found.definition.to_json(), listed.as_bytes());
+        assert_eq!(answers(found)[0]["result"]["content"][0]["text"], "x");
+    }
 }
 
 #[test]
