@@ -24,6 +24,7 @@ mod request;
 mod script;
 mod source;
 mod suspend;
+mod tell;
 mod turn;
 mod uri;
 mod visit;

@@ -126,7 +126,7 @@ impl Reading<'_> {
 
     fn value(&mut self, node: &Node) {
         match &node.value {
-            Value::Text(text) => self.text(node, text),
+            Value::Text(_) => self.text(node),
             Value::List(elements) => {
                 self.json.push(b'[');
                 for (index, element) in elements.iter().enumerate() {
@@ -161,11 +161,10 @@ impl Reading<'_> {
         }
     }
 
-    fn text(&mut self, node: &Node, text: &str) {
+    fn text(&mut self, node: &Node) {
         let template = Template::read(node, self.interpolate, self.findings);
         match template.as_plain() {
             Some(plain) => json::write_str(&mut self.json, plain),
-            None if text.is_empty() => json::write_str(&mut self.json, ""),
             None => {
                 self.flush();
                 self.form.pieces.push(Piece::Text(template));

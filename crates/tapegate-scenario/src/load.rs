@@ -7,15 +7,17 @@
 
 mod assemble;
 mod json;
+mod limits;
 mod variables;
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+pub use limits::Limits;
+
 use crate::files::{FileError, Files, Opened};
 use crate::finding::{Finding, Findings};
-use crate::generate::GeneratorLimits;
 use crate::model::Scenario;
 use crate::node::{Node, Spot, Value};
 use crate::read;
@@ -42,39 +44,6 @@ pub enum Form {
     Scenario,
     /// One tool, for which a server is made up.
     Tool,
-}
-
-/// How much there may be in a scenario.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Phases.
-    pub phases: usize,
-    /// Tools of any one state.
-    pub tools: usize,
-    /// Resources and resource templates of any one state.
-    pub resources: usize,
-    /// Prompts of any one state.
-    pub prompts: usize,
-    /// Files that include each other.
-    pub include_depth: usize,
-    /// Bytes of each file of a scenario.
-    pub config_bytes: usize,
-    /// What generators may make.
-    pub generator: GeneratorLimits,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            phases: 100,
-            tools: 1_000,
-            resources: 1_000,
-            prompts: 500,
-            include_depth: 10,
-            config_bytes: 10 << 20,
-            generator: GeneratorLimits { payload_bytes: 100 << 20, depth: 100_000, count: 100_000 },
-        }
-    }
 }
 
 /// What came of loading a scenario.
@@ -179,12 +148,7 @@ impl Loader<'_> {
 
     /// Reads a file's text into a tree, with its variables put in.
     fn document(&mut self, name: String, opened: &Opened) -> Option<Node> {
-        let Ok(file) = u16::try_from(self.sources.len()) else {
-            self.findings.error(Spot::default(), "there are too many files");
-            return None;
-        };
-        self.sources.push(name);
-        self.passes.push(Passes { env: true, templates: true });
+        let file = self.source(name, Passes { env: true, templates: true })?;
         let bytes = opened.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&opened.bytes);
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
@@ -209,6 +173,17 @@ impl Loader<'_> {
         }?;
         self.check_interpolate(&node, found.is_some());
         Some(node)
+    }
+
+    /// The number of one more source.
+    fn source(&mut self, name: String, passes: Passes) -> Option<u16> {
+        let Ok(file) = u16::try_from(self.sources.len()) else {
+            self.findings.error(Spot::default(), "there are too many files");
+            return None;
+        };
+        self.sources.push(name);
+        self.passes.push(passes);
+        Some(file)
     }
 
     /// `interpolate` is looked for before YAML is read, so it must stand where it is looked for.

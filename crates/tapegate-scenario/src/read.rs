@@ -12,6 +12,7 @@ mod phases;
 mod response;
 mod server;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use tapegate_core::json::Number;
@@ -23,7 +24,7 @@ use crate::form::{Form, Interpolate};
 use crate::generate::Generator;
 use crate::load::{self, Limits, Passes};
 use crate::model::{Behavior, Scenario, UnknownMethods};
-use crate::node::{Node, Value};
+use crate::node::{Key, Node, Value};
 use crate::shape::Table;
 use crate::shape::language;
 
@@ -36,7 +37,8 @@ pub(crate) fn scenario(
     findings: &mut Findings,
 ) -> Option<Scenario> {
     node.as_map()?;
-    let mut reader = Reader { limits, passes, findings, sequences: 0 };
+    let payload_bytes_left = limits.generator.payload_bytes;
+    let mut reader = Reader { limits, passes, findings, sequences: 0, payload_bytes_left };
     Some(match form {
         load::Form::Scenario => reader.scenario(node),
         load::Form::Tool => reader.tool_alone(node),
@@ -51,6 +53,8 @@ struct Reader<'a> {
     findings: &'a mut Findings,
     /// How many sequences there are.
     sequences: u32,
+    /// What generators may still make for definitions.
+    payload_bytes_left: usize,
 }
 
 impl Reader<'_> {
@@ -96,23 +100,64 @@ impl Reader<'_> {
         self.within(&format!("[{index}]"), work)
     }
 
-    /// Whether templates mean something where a node stands.
+    /// Whether templates mean something where a node stands. They do in what stands in no file.
     fn interpolate(&self, node: &Node) -> Interpolate {
         let passes = self.passes.get(usize::from(node.spot.file));
         match passes {
-            Some(Passes { templates: false, .. }) => Interpolate::None,
+            Some(Passes { templates: false, .. }) if node.spot.line > 0 => Interpolate::None,
             _ => Interpolate::All,
         }
     }
 
-    /// A form of what is written at `written`.
-    fn form(&mut self, node: &Node, written: &Node) -> Form {
-        let interpolate = self.interpolate(written);
+    /// The form of a node, with holes where the file of each text has templates.
+    fn form(&mut self, node: &Node) -> Form {
         let limits = self.limits.generator;
         let mut generate = |node: &Node, findings: &mut Findings| {
             Generator::read(node, &limits, findings).map(Rc::new)
         };
-        Form::read_with(node, interpolate, &mut generate, self.findings)
+        let mut seen = (false, false);
+        self.see_templates(node, &mut seen);
+        let (node, interpolate) = match seen {
+            (true, true) => (Cow::Owned(self.exact(node)), Interpolate::All),
+            (_, true) => (Cow::Borrowed(node), Interpolate::None),
+            _ => (Cow::Borrowed(node), Interpolate::All),
+        };
+        Form::read_with(&node, interpolate, &mut generate, self.findings)
+    }
+
+    /// Whether there are texts with templates, and texts without.
+    fn see_templates(&self, node: &Node, seen: &mut (bool, bool)) {
+        match &node.value {
+            Value::Text(_) => match self.interpolate(node) {
+                Interpolate::All => seen.0 = true,
+                Interpolate::None => seen.1 = true,
+            },
+            Value::List(elements) => {
+                elements.iter().for_each(|node| self.see_templates(node, seen))
+            }
+            Value::Map(entries) => {
+                entries.iter().for_each(|(_, node)| self.see_templates(node, seen))
+            }
+            _ => {}
+        }
+    }
+
+    /// A tree in which the texts without templates are JSON to the letter.
+    fn exact(&self, node: &Node) -> Node {
+        let value = match &node.value {
+            Value::Text(_) if self.interpolate(node) == Interpolate::None => {
+                Value::Raw(String::from_utf8_lossy(&node.to_json()).into_owned())
+            }
+            Value::List(elements) => {
+                Value::List(elements.iter().map(|node| self.exact(node)).collect())
+            }
+            Value::Map(entries) => {
+                let exact = |(key, node): &(Key, Node)| (key.clone(), self.exact(node));
+                Value::Map(entries.iter().map(exact).collect())
+            }
+            other => other.clone(),
+        };
+        Node { spot: node.spot, value }
     }
 
     fn behavior(&mut self, at: &Fields<'_>) -> Option<Rc<Behavior>> {

@@ -28,14 +28,12 @@ impl Turn<'_, '_> {
     pub(super) fn initialize(&mut self, asked: &Asked<'_>) {
         let wanted = json::member(asked.params, "protocolVersion").and_then(json::string);
         let script = self.script;
-        let Some(version) = script.negotiate(&wanted.unwrap_or_default()) else {
-            let data = format!("{{\"supported\":[\"{MODERN}\"]}}");
-            return self.error(
-                asked,
-                CODE_VERSION,
-                "Unsupported protocol version",
-                Some(data.as_bytes()),
-            );
+        let wanted = wanted.unwrap_or_default();
+        let Some(version) = script.negotiate(&wanted) else {
+            let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
+            json::write_str(&mut data, &wanted);
+            data.push(b'}');
+            return self.error(asked, CODE_VERSION, "Unsupported protocol version", Some(&data));
         };
         self.visit.version = Some(version.into());
         let mut out = b"{\"protocolVersion\":".to_vec();

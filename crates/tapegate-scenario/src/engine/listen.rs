@@ -3,8 +3,8 @@
 use tapegate_core::json;
 
 use super::modern;
-use super::play::write_call;
 use super::request::Asked;
+use super::tell::write_call;
 use super::turn::{CODE_INTERNAL, CODE_PARAMS, Turn};
 use crate::form::{elements, text_of};
 

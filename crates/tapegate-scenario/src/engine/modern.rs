@@ -97,7 +97,7 @@ pub(super) fn with_meta(object: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
 }
 
 /// Appends an object with one more member in front.
-fn write_member(object: &[u8], key: &str, value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_member(object: &[u8], key: &str, value: &[u8], out: &mut Vec<u8>) {
     let inner = object.get(1..).unwrap_or(b"}");
     out.extend_from_slice(format!("{{\"{key}\":").as_bytes());
     out.extend_from_slice(value);

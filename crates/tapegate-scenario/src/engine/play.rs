@@ -3,19 +3,15 @@
 //! A client with a session is asked by requests, whose answers are waited for. One without is asked by
 //! a result that wants more input: the operation is suspended until the client comes back with it.
 
+use tapegate_core::actor::Act;
 use tapegate_core::frame::{Envelope, same_id};
-use tapegate_core::json;
 
-use super::Note;
 use super::kept::Kept;
-use super::lifecycle::log_level;
-use super::listen::Change;
 use super::modern;
 use super::request::Asked;
 use super::source::{Pick, Source};
 use super::suspend::Wanted;
 use super::turn::{CODE_FAILED, CODE_INTERNAL, Turn};
-use crate::form::Form;
 use crate::model::{Action, LogLevel, OnCancel};
 
 /// Something under way.
@@ -142,10 +138,9 @@ impl Turn<'_, '_> {
             }
             Action::Progress(form) => {
                 if let Some(token) = asked.token {
-                    let mut params = b"{\"progressToken\":".to_vec();
-                    params.extend_from_slice(token);
-                    params.push(b',');
-                    params.extend_from_slice(self.fill(&asked, form).get(1..).unwrap_or(b"}"));
+                    let form = self.fill(&asked, form);
+                    let mut params = Vec::with_capacity(form.len() + token.len() + 24);
+                    modern::write_member(&form, "progressToken", token, &mut params);
                     self.notify(&asked, "notifications/progress", Some(&params));
                 }
             }
@@ -159,72 +154,15 @@ impl Turn<'_, '_> {
                 let words = template.fill(&self.context(&asked));
                 self.log(LogLevel::Info, &words);
             }
-            Action::Wait(0) => {}
+            Action::EndStream if self.visit.streams && !asked.modern && !asked.id.is_empty() => {
+                (self.act)(Act::Part(asked.id));
+            }
+            Action::EndStream | Action::Wait(0) => {}
             Action::Wait(wait_ns) => {
                 return Done::Waits(Wait::Until(self.at.mono_ns.saturating_add(*wait_ns)));
             }
         }
         Done::Yes
-    }
-
-    pub(super) fn fill(&self, asked: &Asked<'_>, form: &Form) -> Vec<u8> {
-        let mut out = Vec::new();
-        form.write(&self.context(asked), &mut out);
-        out
-    }
-
-    /// Whether the client wants to hear of a level of the log.
-    fn wants_to_hear(&self, asked: &Asked<'_>, level: &str) -> bool {
-        let level = log_level(level).unwrap_or(usize::MAX);
-        if asked.modern {
-            let meta = json::member(asked.params, "_meta");
-            let least = meta.and_then(|meta| json::member(meta, modern::LOG_LEVEL));
-            let least = least.and_then(json::string);
-            return least
-                .is_some_and(|least| log_level(&least).is_some_and(|least| level >= least));
-        }
-        // Without a session nobody hears of the log but because of a request.
-        if asked.id.is_empty() && self.visit.is_modern && self.visit.version.is_none() {
-            return false;
-        }
-        self.visit.level.is_none_or(|least| level >= least)
-    }
-
-    /// Sends a request to the client; returns its id.
-    fn ask_client(
-        &mut self,
-        asked: &Asked<'_>,
-        method: &str,
-        id: Option<&str>,
-        params: Option<&[u8]>,
-    ) -> Box<[u8]> {
-        self.visit.asked += 1;
-        let id = id.map_or_else(|| self.visit.asked.to_string(), str::to_owned);
-        let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":").into_bytes();
-        write_call(&mut line, method, params);
-        self.note(Note::Asked { id: id.as_bytes(), method });
-        self.tell(asked, &line);
-        id.into_bytes().into()
-    }
-
-    /// Sends a notification, to whom it concerns.
-    pub(super) fn notify(&mut self, asked: &Asked<'_>, method: &str, params: Option<&[u8]>) {
-        if let Some(change) = Change::of(method, params) {
-            self.tell_listeners(&change, method, params);
-            if self.visit.is_modern && self.visit.version.is_none() {
-                return;
-            }
-        }
-        let mut line = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
-        write_call(&mut line, method, params);
-        self.tell(asked, &line);
-    }
-
-    fn tell(&mut self, asked: &Asked<'_>, line: &[u8]) {
-        match asked.id {
-            b"" => self.visit.courier.say(&[line], self.act),
-            id => self.visit.courier.tell(id, &[line], self.act),
-        }
     }
 
     /// The client has answered something.
@@ -250,7 +188,8 @@ impl Turn<'_, '_> {
     pub(super) fn play_on(&mut self) {
         let now = self.at.mono_ns;
         let is_over = |play: &mut Play| play.wait.until().is_some_and(|until| until <= now);
-        let over: Vec<Play> = self.visit.plays.extract_if(.., is_over).collect();
+        let mut over: Vec<Play> = self.visit.plays.extract_if(.., is_over).collect();
+        over.sort_by_key(|play| play.wait.until());
         over.into_iter().for_each(|play| self.wait_no_longer(play));
     }
 
@@ -305,14 +244,4 @@ impl Turn<'_, '_> {
             self.silence(&play.kept.asked());
         }
     }
-}
-
-/// Appends a method and its params, and the end of the object.
-pub(super) fn write_call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
-    json::write_str(out, method);
-    if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
-        out.extend_from_slice(params);
-    }
-    out.push(b'}');
 }

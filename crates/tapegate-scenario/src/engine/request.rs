@@ -203,6 +203,8 @@ impl<'a> Turn<'a, '_> {
     fn unknown(&mut self, asked: &Asked<'_>) {
         self.log(LogLevel::Debug, &format!("the method `{}` is not known", asked.method));
         match self.script.scenario.unknown_methods {
+            // Without a session a result that is no object is none.
+            UnknownMethods::Ignore if asked.modern => self.result(asked, b"{}"),
             UnknownMethods::Ignore => self.result(asked, b"null"),
             UnknownMethods::Error => self.error(asked, CODE_NO_METHOD, "Method not found", None),
             UnknownMethods::Drop => self.silence(asked),

@@ -6,12 +6,14 @@
 use tapegate_core::json;
 
 use super::Note;
+use super::answer::error;
 use super::kept::Kept;
 use super::modern;
-use super::play::{Done, Play, write_call};
+use super::play::{Done, Play};
 use super::request::Asked;
+use super::tell::write_call;
 use super::turn::{CODE_PARAMS, Turn};
-use crate::form::Form;
+use crate::form::{Form, Named};
 use crate::model::Action;
 
 /// The code of the error for clients that cannot do what they would be asked.
@@ -36,13 +38,15 @@ pub(super) struct Wanted {
     names: Vec<String>,
     /// The members of `inputRequests`.
     requests: Vec<u8>,
+    /// What it is not asked because it cannot, and what it would have to be able to do.
+    beyond: Vec<Named<&'static str>>,
 }
 
 impl Turn<'_, '_> {
     /// Wants what the client has to come back with: this, and what is asked right after it without
-    /// a need to know the answer.
+    /// a need to know the answer. What it cannot do it is not asked, as long as there is something else.
     pub(super) fn want(&mut self, action: &Action, next: &[Action], asked: &Asked<'_>) -> Done {
-        let (mut wanted, mut lacking) = (Wanted::default(), None);
+        let mut wanted = Wanted::default();
         for (place, action) in std::iter::once(action).chain(next).enumerate() {
             let Action::Ask { method, params, name, .. } = action else { break };
             if place > 0 && params.as_ref().is_some_and(Form::needs_replies) {
@@ -55,25 +59,24 @@ impl Turn<'_, '_> {
             }
             // What the client cannot do is left out, if there is something else to ask it for.
             if let Some(missing) = missing(asked, method) {
-                lacking = lacking.or(Some(missing));
+                wanted.beyond.push((name.clone(), missing));
                 continue;
             }
             let params = params.as_ref().map(|params| self.fill(asked, params));
             let id = wanted.add(name, method, params.as_deref());
             self.note(Note::Asked { id: &id, method });
         }
-        match (wanted.names.is_empty(), lacking) {
+        match (wanted.names.is_empty(), wanted.beyond.first()) {
             (false, _) => Done::Suspends(wanted),
-            (true, Some(missing)) if asked.replies.is_empty() => self.cannot(asked, missing),
-            (true, _) => Done::Yes,
+            (true, Some((_, missing))) => self.cannot(asked, missing),
+            (true, None) => Done::Yes,
         }
     }
 
     /// Refuses a request whose client cannot do what it would be asked.
     fn cannot(&mut self, asked: &Asked<'_>, missing: &str) -> Done {
-        let words = format!("Missing required client capabilities: {missing}");
         let data = format!("{{\"requiredCapabilities\":{{\"{missing}\":{{}}}}}}");
-        self.error(asked, CODE_CAPABILITY, &words, Some(data.as_bytes()));
+        self.error(asked, CODE_CAPABILITY, &without(missing), Some(data.as_bytes()));
         Done::Refused
     }
 
@@ -86,6 +89,10 @@ impl Turn<'_, '_> {
         result.extend_from_slice(format!("}},\"requestState\":\"{state}\"}}").as_bytes());
         self.result(&play.kept.asked(), &result);
         play.kept.ticket = 0;
+        for (name, missing) in wanted.beyond {
+            let error = error(CODE_CAPABILITY, &without(missing), None);
+            play.kept.replies.push((name, [b"{\"error\":", &error[..], b"}"].concat()));
+        }
         let suspended = &mut self.visit.suspended;
         let taken = |one: &Suspended| one.play.kept.bytes();
         while suspended.len() >= SUSPENDED_MAX
@@ -158,6 +165,10 @@ impl Wanted {
         write_call(&mut self.requests, method, params);
         id
     }
+}
+
+fn without(missing: &str) -> String {
+    format!("Missing required client capabilities: {missing}")
 }
 
 /// What a client would have to be able to do, and is not.

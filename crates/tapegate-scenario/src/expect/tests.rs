@@ -1,5 +1,6 @@
 //! Expectations as scenarios write them, held against what clients say.
 
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use serde_json::{Value as Json, json};
 use tapegate_core::actor::Seat;
 use tapegate_core::time::At;
@@ -264,4 +265,21 @@ fn faults_are_named_with_their_place() {
     assert_eq!(regex, ["never.regex: this is no regular expression: unclosed group"]);
     let empty = faults(&json!({"id": "x", "never": {}}));
     assert!(empty[0].starts_with("never: expected a map of what the message has"), "{empty:?}");
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_said_can_be_heard(
+        lines in proptest::collection::vec(
+            prop_oneof![any::<Vec<u8>>(), "[\\[{}\\],:\"\\\\a-z0-9 ]{0,40}".prop_map(String::into_bytes)],
+            0..8,
+        )
+    ) {
+        let all = json!({"method": "*", "args": {"..a": "*"}, "where": {"*": {"regex": "."}}, "contains": ""});
+        let mut judge = judge(&[json!({"id": "x", "never": all})]);
+        for line in &lines {
+            judge.hear(At::default(), SEAT, line, "p");
+        }
+        assert!(judge.verdict().heard >= lines.iter().filter(|line| !line.starts_with(b"[")).count() as u64);
+    }
 }

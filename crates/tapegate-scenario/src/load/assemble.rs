@@ -6,9 +6,8 @@
 use tapegate_core::json as core_json;
 use tapegate_core::tape::base64_encode;
 
-use super::{Loader, RAISE, json};
+use super::{Loader, Passes, RAISE, json};
 use crate::files::{FileError, Opened};
-use crate::finding::Findings;
 use crate::node::{Key, Node, Spot, Value};
 use crate::yaml;
 
@@ -188,7 +187,10 @@ impl Loader<'_> {
             let node = self.included_file(&opened);
             self.included.insert(opened.path.clone(), node);
         }
-        let Some(Some(node)) = self.included.get(&opened.path) else { return nothing };
+        let Some(Some(node)) = self.included.get(&opened.path) else {
+            self.findings.error(spot, format!("`{path}` cannot be used"));
+            return nothing;
+        };
         let Some(cost) = node.cost(usize::MAX, self.bytes_left) else {
             self.findings.error(spot, "all that is included is too much");
             return nothing;
@@ -245,7 +247,7 @@ impl Loader<'_> {
     /// What stands in another file.
     fn file(&mut self, path: &Node, folder: &str, wanted: Wanted) -> Node {
         let spot = path.spot;
-        let nothing = Node { spot, value: Value::Text(String::new()) };
+        let nothing = Node { spot, value: Value::Null };
         let Some(path) = path.as_text() else {
             let words = format!("`$file` takes a path, but this is {}", path.kind());
             self.findings.error(spot, words);
@@ -261,14 +263,36 @@ impl Loader<'_> {
             return nothing;
         };
         self.bytes_left = left;
-        let value = match content(path, &opened.bytes, wanted, &mut self.findings, spot) {
-            Ok(value) => value,
-            Err(words) => {
-                self.findings.error(spot, words);
-                return nothing;
-            }
+        if wanted == Wanted::Base64 || wanted == Wanted::Any && is_media_name(path) {
+            return Node { spot, value: Value::Text(base64_encode(&opened.bytes)) };
+        }
+        let Ok(text) = std::str::from_utf8(&opened.bytes) else {
+            let words = format!("`{path}` is not UTF-8; as bytes it can only be `data` or `blob`");
+            self.findings.error(spot, words);
+            return nothing;
         };
-        Node { spot, value }
+        self.file_text(path, text, spot, wanted).unwrap_or(nothing)
+    }
+
+    /// What the text of a file becomes. A text is what it is, so nothing is put into it; a tree has
+    /// templates if the file has that names it.
+    fn file_text(&mut self, path: &str, text: &str, spot: Spot, wanted: Wanted) -> Option<Node> {
+        let extension = extension(path);
+        let is_tree = wanted == Wanted::Any && ["json", "yaml", "yml"].contains(&&*extension);
+        let templates = is_tree && self.passes[usize::from(spot.file)].templates;
+        let file = self.source(path.to_owned(), Passes { env: false, templates })?;
+        if !is_tree {
+            let spot = Spot { file, line: 1, column: 1 };
+            return Some(Node { spot, value: Value::Text(text.to_owned()) });
+        }
+        let node = match extension.as_str() {
+            "json" => json::read(text, file, &mut self.findings),
+            _ => yaml::parse(text, file, &mut self.findings),
+        };
+        if node.is_none() {
+            self.findings.error(spot, format!("`{path}` cannot be used"));
+        }
+        node
     }
 
     fn raw(&mut self, entries: Vec<(Key, Node)>, spot: Spot) -> Node {
@@ -284,57 +308,6 @@ impl Loader<'_> {
             return Node { spot, value: Value::Null };
         }
         Node { spot, value: Value::Raw(text) }
-    }
-}
-
-/// What the bytes of a file become.
-fn content(
-    path: &str,
-    bytes: &[u8],
-    wanted: Wanted,
-    findings: &mut Findings,
-    spot: Spot,
-) -> Result<Value, String> {
-    if wanted == Wanted::Base64 || wanted == Wanted::Any && is_media_name(path) {
-        return Ok(Value::Text(base64_encode(bytes)));
-    }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| format!("`{path}` is not UTF-8; as bytes it can only be `data` or `blob`"))?;
-    let extension = extension(path);
-    if wanted == Wanted::Text || !matches!(extension.as_str(), "json" | "yaml" | "yml") {
-        return Ok(Value::Text(text.to_owned()));
-    }
-    // Places inside of the file have no source, so faults are told where the file is named.
-    let mut own = Findings::default();
-    let node = match extension.as_str() {
-        "json" => json::read(text, 0, &mut own),
-        _ => yaml::parse(text, 0, &mut own),
-    };
-    for finding in own.into_list() {
-        let words = format!("in line {} of `{path}`: {}", finding.spot.line, finding.words);
-        match finding.severity {
-            crate::finding::Severity::Error => findings.error(spot, words),
-            crate::finding::Severity::Warning => findings.warning(spot, words),
-        }
-    }
-    Ok(node.map_or(Value::Null, |mut node| {
-        place(&mut node, spot);
-        node.value
-    }))
-}
-
-/// Makes all of a tree stand at one place.
-fn place(node: &mut Node, spot: Spot) {
-    node.spot = spot;
-    match &mut node.value {
-        Value::List(elements) => elements.iter_mut().for_each(|node| place(node, spot)),
-        Value::Map(entries) => {
-            for (key, node) in entries {
-                key.spot = spot;
-                place(node, spot);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! Scenarios in a folder that is only remembered.
 
+mod files;
 mod language;
 mod rules;
 

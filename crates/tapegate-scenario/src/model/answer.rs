@@ -117,6 +117,9 @@ pub enum Action {
     Log(Template),
     /// It waits, in nanoseconds.
     Wait(u64),
+    /// It ends the stream on which the request is to be answered, so that the client has to come back
+    /// for the rest. Where there are no such streams nothing happens.
+    EndStream,
 }
 
 /// A program or another server that answers.

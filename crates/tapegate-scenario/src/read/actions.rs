@@ -3,7 +3,7 @@
 use super::{Fields, Reader};
 use crate::form::Template;
 use crate::model::Action;
-use crate::node::Node;
+use crate::node::{Node, Value};
 use crate::shape::language;
 
 /// How long a request to the client waits, unless it says otherwise.
@@ -31,20 +31,21 @@ impl Reader<'_> {
             "send_notification" => {
                 let at = Fields::new(inner, &language::SEND_NOTIFICATION);
                 let method = inner.as_text().or_else(|| at.text("method"))?.to_owned();
-                let params = at.get("params").map(|params| reader.form(params, params));
+                let params = at.get("params").map(|params| reader.form(params));
                 Some(Action::Notify { method, params })
             }
             "send_request" => reader.ask(inner),
-            "progress" => Some(Action::Progress(reader.form(inner, inner))),
+            "progress" => Some(Action::Progress(reader.form(inner))),
             "log_message" => {
                 let level = inner.get("level")?.as_text()?.to_owned();
-                Some(Action::Message { level, params: reader.form(inner, inner) })
+                Some(Action::Message { level, params: reader.form(inner) })
             }
             "log" => {
                 let interpolate = reader.interpolate(inner);
                 Some(Action::Log(Template::read(inner, interpolate, reader.findings)))
             }
             "wait" => Some(Action::Wait(at.duration_ns("wait")?)),
+            "end_stream" => (inner.value == Value::Bool(true)).then_some(Action::EndStream),
             _ => None,
         })
     }
@@ -53,7 +54,7 @@ impl Reader<'_> {
         let at = Fields::new(node, &language::SEND_REQUEST);
         let method = node.as_text().or_else(|| at.text("method"))?.to_owned();
         let id = at.get("id").map(|id| String::from_utf8_lossy(&id.to_json()).into_owned());
-        let params = at.get("params").map(|params| self.form(params, params));
+        let params = at.get("params").map(|params| self.form(params));
         let name = at.text("as").map(str::to_owned);
         let timeout_ns = at.duration_ns("timeout").unwrap_or(TIMEOUT_NS);
         Some(Action::Ask { method, id, params, name, timeout_ns })

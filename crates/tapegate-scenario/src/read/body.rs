@@ -11,12 +11,10 @@ pub(super) enum Body {
     Tool,
     /// That of `resources/read`.
     Resource {
-        /// The URI of parts that do not say theirs.
-        uri: String,
+        /// The URI of parts that do not say theirs; of a template it is only known when one is read.
+        uri: Node,
         /// What they are made of, if they do not say.
         mime_type: Option<Node>,
-        /// Whether the URI is known now, and not only when something is read.
-        fixed: bool,
     },
     /// That of `prompts/get`.
     Prompt,
@@ -152,7 +150,7 @@ fn resource_content(node: &mut Node) {
 }
 
 /// A part of a resource with what goes without saying.
-fn complete(node: &mut Node, uri: &str, mime_type: Option<&Node>) {
+fn complete(node: &mut Node, uri: &Node, mime_type: Option<&Node>) {
     let spot = node.spot;
     let Value::Map(entries) = &mut node.value else { return };
     let has = |entries: &[(Key, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
@@ -161,7 +159,7 @@ fn complete(node: &mut Node, uri: &str, mime_type: Option<&Node>) {
         entries.insert(0, (key, mime_type.clone()));
     }
     if !has(entries, "uri") {
-        entries.insert(0, made(spot, "uri", Value::Text(uri.to_owned())));
+        entries.insert(0, (Key { spot, name: "uri".to_owned() }, uri.clone()));
     }
     if !has(entries, "text") && !has(entries, "blob") {
         entries.push(made(spot, "text", Value::Text(String::new())));

@@ -121,14 +121,15 @@ impl Reader<'_> {
             ItemKind::Tool => Body::Tool,
             ItemKind::Prompt => Body::Prompt,
             ItemKind::Resource => Body::Resource {
-                uri: name.clone(),
+                // It is what is listed, so nothing is put into it.
+                uri: Node::new(Value::Raw(
+                    String::from_utf8_lossy(&Node::text(&name).to_json()).into(),
+                )),
                 mime_type: written.get("mimeType").cloned(),
-                fixed: true,
             },
             ItemKind::Template => Body::Resource {
-                uri: "${resource.uri}".to_owned(),
+                uri: Node::text("${resource.uri}"),
                 mime_type: written.get("mimeType").cloned(),
-                fixed: false,
             },
         };
         let response = match at.get("response") {
@@ -167,13 +168,7 @@ impl Reader<'_> {
                 if let [(key, inner)] = &entries[..]
                     && key.name == "$generate"
                 {
-                    let limits = self.limits.generator;
-                    let mut json = Vec::new();
-                    if let Some(generator) = Generator::read(inner, &limits, self.findings) {
-                        generator.write_json_string(&mut json);
-                    }
-                    let json = String::from_utf8(json).unwrap_or_default();
-                    node.value = Value::Raw(if json.is_empty() { "\"\"".to_owned() } else { json });
+                    node.value = Value::Raw(self.payload(inner));
                     return node;
                 }
                 for (_, inner) in entries.iter_mut() {
@@ -190,6 +185,30 @@ impl Reader<'_> {
             _ => {}
         }
         node
+    }
+
+    /// What a generator makes for a definition, as a JSON string. All definitions together have no
+    /// more of it than one answer may have.
+    fn payload(&mut self, node: &Node) -> String {
+        let limits = self.limits.generator;
+        let mut json = Vec::new();
+        if let Some(generator) = Generator::read(node, &limits, self.findings) {
+            match self.payload_bytes_left.checked_sub(generator.bytes_max()) {
+                Some(left) => {
+                    self.payload_bytes_left = left;
+                    generator.write_json_string(&mut json);
+                }
+                None => {
+                    let most = limits.payload_bytes;
+                    let words = format!(
+                        "what generators make for definitions is over the limit of {most} bytes"
+                    );
+                    self.findings.error(node.spot, words);
+                }
+            }
+        }
+        let json = String::from_utf8(json).unwrap_or_default();
+        if json.is_empty() { "\"\"".to_owned() } else { json }
     }
 
     /// Answers to methods by their names.

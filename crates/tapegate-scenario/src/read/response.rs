@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use super::body::{Body, made};
 use super::{Fields, Reader};
-use crate::form::{Form, Interpolate};
 use crate::model::{
     Answer, Branch, Exhausted, Handler, HandlerKind, Outcome, Reply, Response, Sequence,
 };
@@ -212,28 +211,14 @@ impl Reader<'_> {
         let outcome = if at.flag("silent") == Some(true) {
             Outcome::Silence
         } else if let Some(error) = at.get("error") {
-            Outcome::Error(self.within("error", |reader| reader.form(error, error)))
+            Outcome::Error(self.within("error", |reader| reader.form(error)))
         } else if let Some(result) = at.get("result") {
-            Outcome::Result(self.within("result", |reader| reader.form(result, result)))
+            Outcome::Result(self.within("result", |reader| reader.form(result)))
         } else {
             let result = self.result(at, outer, body);
-            Outcome::Result(self.result_form(&result, at.node, body))
+            Outcome::Result(self.form(&result))
         };
         Reply { before, outcome }
-    }
-
-    fn result_form(&mut self, result: &Node, written: &Node, body: &Body) -> Form {
-        let is_late = matches!(body, Body::Resource { fixed: false, .. });
-        if is_late && self.interpolate(written) == Interpolate::None {
-            // The URI is only known when something is read. The rest must stay what it is.
-            let escaped = escaped(result);
-            let limits = self.limits.generator;
-            let mut generate = |node: &Node, findings: &mut crate::finding::Findings| {
-                crate::generate::Generator::read(node, &limits, findings).map(Rc::new)
-            };
-            return Form::read_with(&escaped, Interpolate::All, &mut generate, self.findings);
-        }
-        self.form(result, written)
     }
 
     fn handler(&mut self, node: &Node) -> Answer {
@@ -268,18 +253,4 @@ fn is_answer(at: &Fields<'_>, body: &Body, name: &str) -> bool {
         body.keys().contains(&entry.name)
             || ["error", "result", "silent", "before"].contains(&entry.name)
     })
-}
-
-/// A tree whose texts stay what they are when variables are put in; the first `uri` has one.
-fn escaped(node: &Node) -> Node {
-    let value = match &node.value {
-        Value::Text(text) if text == "${resource.uri}" => Value::Text(text.clone()),
-        Value::Text(text) => Value::Text(text.replace("${", "$${")),
-        Value::List(elements) => Value::List(elements.iter().map(escaped).collect()),
-        Value::Map(entries) => {
-            Value::Map(entries.iter().map(|(key, node)| (key.clone(), escaped(node))).collect())
-        }
-        other => other.clone(),
-    };
-    Node { spot: node.spot, value }
 }

@@ -630,6 +630,12 @@ pub static ACTION: Table = Table {
         .ours(),
         Entry::new("log", Text, "It says something to the people who run it."),
         Entry::new("wait", Duration, "It waits.").ours(),
+        Entry::new(
+            "end_stream",
+            Bool,
+            "By HTTP it ends the stream of the answer; the client comes back for the rest.",
+        )
+        .ours(),
     ]],
 };
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
+mod bounds;
 mod chance;
 mod engine;
 mod stage;

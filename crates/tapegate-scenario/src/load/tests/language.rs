@@ -9,7 +9,7 @@ use crate::model::{
 
 /// Loads a text in which nothing is found.
 #[track_caller]
-fn good(text: &str) -> Scenario {
+pub(super) fn good(text: &str) -> Scenario {
     finds(text, &[]).scenario.unwrap()
 }
 
@@ -43,14 +43,14 @@ fn answer(answer: &Answer) -> String {
     }
 }
 
-fn otherwise(item: &Item) -> String {
+pub(super) fn otherwise(item: &Item) -> String {
     answer(&item.response.otherwise)
 }
 
 const TOOL: &str =
     "server: {name: s}\ntools:\n- tool: {name: t, inputSchema: {type: object}}\n  response:\n";
 
-fn tool(response: &str) -> String {
+pub(super) fn tool(response: &str) -> String {
     let response: String = response.lines().map(|line| format!("    {line}\n")).collect();
     format!("{TOOL}{response}")
 }
@@ -183,6 +183,22 @@ fn generators_stand_beside_a_type_or_under_a_key() {
 }
 
 #[test]
+fn definitions_hold_only_so_much_of_what_generators_make() {
+    let one = "{tool: {name: t, description: {$generate: {type: garbage, bytes: 600}}, inputSchema: {type: object}}, response: {content: []}}";
+    let text =
+        format!("server: {{name: s}}\ntools:\n- {one}\n- {}\n", one.replace("name: t", "name: u"));
+    let mut limits = Limits::default();
+    limits.generator.payload_bytes = 1_000;
+    let loaded = Folder::default().with("main.yaml", text).load_with(limits, Form::Scenario);
+    assert_eq!(
+        told(&loaded),
+        [
+            "4:45 error: tools[1].tool: what generators make for definitions is over the limit of 1000 bytes"
+        ]
+    );
+}
+
+#[test]
 fn resources_say_what_goes_without_saying() {
     let text = "server: {name: s}\nresources:\n- resource: {uri: 'a:b', name: n, mimeType: text/plain}\n- resource: {uri: 'c:d', name: n}\n  response: {content: hello}\n- resource: {uri: 'e:f', name: n, mimeType: x/y}\n  response: {contents: [{uri: g, text: t}, {mimeType: z, blob: AA==}]}\nresource_templates:\n- template: {uriTemplate: 'u:{id}', name: n}\n  response: {content: 'id ${uri.id}'}\n";
     let scenario = good(text);
@@ -247,6 +263,7 @@ fn actions_are_read() {
             Action::Message { level, params } => format!("message {level} {}", shown(params)),
             Action::Log(template) => format!("log {}", template.text),
             Action::Wait(ns) => format!("wait {ns}"),
+            Action::EndStream => "end stream".to_owned(),
         })
         .collect();
     assert_eq!(
@@ -317,83 +334,6 @@ fn interpolate_switches_variables_and_templates() {
 }
 
 #[test]
-fn each_file_says_for_itself_what_is_put_in() {
-    let item = "tool: {name: t, inputSchema: {type: object}}\nresponse: {content: [{type: text, text: '${args.x}'}]}\n";
-    let folder = Folder::default()
-        .with("main.yaml", "server: {name: s}\ntools:\n- $include: a.yaml\n- $include: b.yaml\n  override: {tool: {name: u}}\n")
-        .with("lib/a.yaml", item)
-        .with("b.yaml", format!("interpolate: none\n{item}"));
-    let loaded = folder.load();
-    assert_eq!(told(&loaded), [""; 0]);
-    let tools = loaded.scenario.unwrap().baseline.tools;
-    assert_eq!(otherwise(&tools[0]), r#"{"content":[{"type":"text","text":<${args.x}>}]}"#);
-    assert_eq!(otherwise(&tools[1]), r#"{"content":[{"type":"text","text":"${args.x}"}]}"#);
-}
-
-#[test]
-fn files_become_what_their_names_say() {
-    let text = "server: {name: s}\ntools:\n- tool:\n    name: t\n    inputSchema: {$file: schema.json}\n  response:\n    content:\n    - {type: image, mimeType: image/png, $file: a.png}\n    - {type: audio, mimeType: audio/x, data: {$file: sub/b.raw}}\n    - {type: text, $file: c.json}\n    - {type: text, text: {$file: c.md}}\n    structuredContent: {$file: d.yml}\nresources:\n- resource: {uri: 'u:', name: n}\n  response: {contents: [{uri: 'u:', $file: a.png}, {uri: 'u:', $file: c.md}, {blob: {$file: c.md}}]}\n";
-    let folder = Folder::default()
-        .with("main.yaml", text)
-        .with(
-            "schema.json",
-            r#"{"type":"object","x":"\ud83d\ude00\ud800","y":{"a":1,"a":2},"z":1.0}"#,
-        )
-        .with("a.png", b"\x89PNG".to_vec())
-        .with("sub/b.raw", b"\xff".to_vec())
-        .with("c.json", "{\"a\": 1}\n")
-        .with("lib/c.md", "# text\n")
-        .with("d.yml", "a: [1, b]\n");
-    let loaded = folder.load();
-    assert_eq!(told(&loaded), [""; 0]);
-    let state = loaded.scenario.unwrap().baseline;
-    assert_eq!(
-        String::from_utf8(state.tools[0].definition.to_json()).unwrap(),
-        r#"{"name":"t","inputSchema":{"type":"object","x":"\ud83d\ude00\ud800","y":{"a":1,"a":2},"z":1.0}}"#
-    );
-    assert_eq!(
-        otherwise(&state.tools[0]),
-        r##"{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw=="},{"type":"audio","mimeType":"audio/x","data":"/w=="},{"type":"text","text":"{\"a\": 1}\n"},{"type":"text","text":"# text\n"}],"structuredContent":{"a":[1,"b"]}}"##
-    );
-    assert_eq!(
-        otherwise(&state.resources[0]),
-        r##"{"contents":[{"uri":"u:","blob":"iVBORw=="},{"uri":"u:","text":"# text\n"},{"uri":"u:","blob":"IyB0ZXh0Cg=="}]}"##
-    );
-}
-
-#[test]
-fn json_to_the_letter_is_sent_to_the_letter() {
-    let scenario = good(&tool(
-        "content:\n- $json: '{\"type\":\"text\",\"text\":\"\\ud800\",\"text\":\"b\"}'\n- {type: text, text: {$json: '\"\\udc00 ${args.x}\"'}}\n",
-    ));
-    assert_eq!(
-        otherwise(&scenario.baseline.tools[0]),
-        r#"{"content":[{"type":"text","text":"\ud800","text":"b"},{"type":"text","text":"\udc00 ${args.x}"}]}"#
-    );
-    finds(
-        &tool("content:\n- $json: '{'\n- $json: 5\n"),
-        &[
-            "6:7 error: this is no JSON: the text ends too early at byte 1",
-            "7:7 error: `$json` takes text, but this is a number",
-        ],
-    );
-}
-
-#[test]
-fn directives_that_make_no_sense_are_errors() {
-    let text = "server: {name: s, title: {$file: 3}, icons: [{$file: x, other: y}]}\ntools:\n- {$include: [a], tool: {}}\n";
-    finds(
-        text,
-        &[
-            "1:34 error: `$file` takes a path, but this is a number",
-            "1:47 error: `$file` stands alone, or in an item with `type` or `uri`",
-            "3:14 error: `$include` takes a path, but this is a list",
-            "3:19 error: `tool` beside `$include` has no effect; put it under `override`",
-        ],
-    );
-}
-
-#[test]
 fn a_tool_alone_gets_a_server() {
     let folder = Folder::default().with(
         "main.yaml",
@@ -438,19 +378,5 @@ fn what_tj_spec_001_does_not_have_is_told_when_asked_for() {
             "4:65 error: tools[0].tool: TJ-SPEC-001 has no `other` here",
             "5:27 error: tools[0].response: TJ-SPEC-001 has no `isError` here",
         ]
-    );
-}
-
-#[test]
-fn many_copies_of_a_file_are_refused_before_they_fill_the_memory() {
-    let folder = Folder::default()
-        .with("main.yaml", format!("server: {{name: s}}\ntools:\n{}", "- $include: big.yaml\n".repeat(900)))
-        .with("lib/big.yaml", format!("tool: {{name: t, inputSchema: {{type: object}}}}\nresponse: {{content: [{{type: text, text: {}}}]}}\n", "x".repeat(1 << 20)));
-    let loaded = folder.load();
-    let told = told(&loaded);
-    assert!(
-        told.iter().any(|line| line.ends_with("all that is included is too much")),
-        "{}",
-        told.len()
     );
 }

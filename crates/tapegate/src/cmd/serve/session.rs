@@ -1,6 +1,7 @@
 //! A scenario that is run, from its start to its exit code.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::rc::Rc;
 
 use tapegate_core::actor::Actor;
@@ -36,12 +37,12 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let actor: Rc<RefCell<dyn Actor>> = engine.clone();
-    let stage = Stage::new(actor, clock, stage_options(args.max_message_bytes));
+    let stage = Stage::new(actor, clock, stage_options(&args));
     let cause = runtime.block_on(async {
         let reloads = reload(&args, &origin, files, (&engine, &stage, &observer));
         tokio::select! {
             cause = serve(&args, &stage, clock, signals) => cause,
-            () = reloads => unreachable!("watching does not end"),
+            never = reloads => match never {},
         }
     })?;
     conclude(&args, &origin, &engine.borrow(), observer.verdict(), &cause, clock)
@@ -93,7 +94,7 @@ async fn reload(
     origin: &Origin,
     files: Vec<std::path::PathBuf>,
     (engine, stage, observer): (&Rc<RefCell<Engine>>, &Rc<Stage>, &Rc<Observer>),
-) {
+) -> Infallible {
     if !args.watch {
         return std::future::pending().await;
     }
@@ -117,12 +118,12 @@ async fn reload(
     }
 }
 
-fn stage_options(message_bytes_max: usize) -> StageOptions {
+fn stage_options(args: &Args) -> StageOptions {
     StageOptions {
-        message_bytes_max,
+        message_bytes_max: args.max_message_bytes,
         behind: None,
         patience: Patience::default(),
-        notice: Rc::new(talk::warn),
+        notice: if args.quiet { Rc::new(|_| ()) } else { Rc::new(talk::warn) },
         farewell: "the scenario has ended".to_owned(),
     }
 }

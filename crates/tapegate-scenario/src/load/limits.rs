@@ -1,0 +1,113 @@
+//! How much there may be in a scenario.
+
+use crate::generate::GeneratorLimits;
+
+/// How much there may be in a scenario.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Phases.
+    pub phases: usize,
+    /// Tools of any one state.
+    pub tools: usize,
+    /// Resources and resource templates of any one state.
+    pub resources: usize,
+    /// Prompts of any one state.
+    pub prompts: usize,
+    /// Files that include each other.
+    pub include_depth: usize,
+    /// Bytes of each file of a scenario.
+    pub config_bytes: usize,
+    /// What generators may make.
+    pub generator: GeneratorLimits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            phases: 100,
+            tools: 1_000,
+            resources: 1_000,
+            prompts: 500,
+            include_depth: 10,
+            config_bytes: 10 << 20,
+            generator: GeneratorLimits { payload_bytes: 100 << 20, depth: 100_000, count: 100_000 },
+        }
+    }
+}
+
+/// The most that a limit may be raised to.
+struct Cap {
+    variable: &'static str,
+    most: usize,
+    of: fn(&mut Limits) -> &mut usize,
+}
+
+const CAPS: [Cap; 9] = [
+    Cap { variable: "TAPEGATE_MAX_PHASES", most: 10_000, of: |limits| &mut limits.phases },
+    Cap { variable: "TAPEGATE_MAX_TOOLS", most: 100_000, of: |limits| &mut limits.tools },
+    Cap { variable: "TAPEGATE_MAX_RESOURCES", most: 100_000, of: |limits| &mut limits.resources },
+    Cap { variable: "TAPEGATE_MAX_PROMPTS", most: 50_000, of: |limits| &mut limits.prompts },
+    Cap {
+        variable: "TAPEGATE_MAX_INCLUDE_DEPTH",
+        most: 100,
+        of: |limits| &mut limits.include_depth,
+    },
+    Cap {
+        variable: "TAPEGATE_MAX_CONFIG_BYTES",
+        most: 100 << 20,
+        of: |limits| &mut limits.config_bytes,
+    },
+    Cap {
+        variable: "TAPEGATE_MAX_PAYLOAD_BYTES",
+        most: 1 << 30,
+        of: |limits| &mut limits.generator.payload_bytes,
+    },
+    Cap {
+        variable: "TAPEGATE_MAX_NEST_DEPTH",
+        most: 1_000_000,
+        of: |limits| &mut limits.generator.depth,
+    },
+    Cap {
+        variable: "TAPEGATE_MAX_BATCH_SIZE",
+        most: 1_000_000,
+        of: |limits| &mut limits.generator.count,
+    },
+];
+
+impl Limits {
+    /// The limits as variables of the environment set them; on failure, which one is no good.
+    pub fn from_variables(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let mut limits = Self::default();
+        for Cap { variable: name, most, of } in CAPS {
+            let Some(text) = variable(name) else { continue };
+            match text.trim().parse::<usize>() {
+                Ok(limit) if limit <= most => *of(&mut limits) = limit,
+                _ => {
+                    return Err(format!("{name} must be a whole number up to {most}, not `{text}`"));
+                }
+            }
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_raise_limits_up_to_a_cap() {
+        let set = |name: &'static str, value: &'static str| {
+            Limits::from_variables(&move |asked| (asked == name).then(|| value.to_owned()))
+        };
+        assert_eq!(set("X", "1").unwrap().tools, 1_000);
+        assert_eq!(set("TAPEGATE_MAX_TOOLS", " 5000 ").unwrap().tools, 5_000);
+        assert_eq!(set("TAPEGATE_MAX_BATCH_SIZE", "7").unwrap().generator.count, 7);
+        for value in ["100001", "-1", "", "many", "1e3"] {
+            let error = set("TAPEGATE_MAX_TOOLS", value).unwrap_err();
+            let words =
+                format!("TAPEGATE_MAX_TOOLS must be a whole number up to 100000, not `{value}`");
+            assert_eq!(error, words);
+        }
+    }
+}
