@@ -40,7 +40,8 @@ impl Disk {
         if bytes.len() > bytes_max {
             return Err(FileError::TooLarge { bytes_max });
         }
-        let real = path.canonicalize().map_err(other)?;
+        // A pipe has no other name.
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Opened { path: real.to_string_lossy().into_owned(), bytes })
     }
 }
