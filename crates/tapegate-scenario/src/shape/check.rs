@@ -198,6 +198,9 @@ fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &
 
 fn unknown(key: &Key, table: &Table, findings: &mut Findings) {
     let Key { spot, name } = key;
+    if findings.is_full() {
+        return findings.error(*spot, "");
+    }
     if name == "override" {
         return findings.error(*spot, "`override` goes with `$include`, which is not there");
     }

@@ -421,3 +421,17 @@ fn what_tj_spec_001_does_not_have_is_told_when_asked_for() {
         ]
     );
 }
+
+#[test]
+fn a_scenario_with_nothing_but_faults_is_refused_in_time() {
+    let mut text = String::from("server: {name: s}\n");
+    for number in 0..200_000 {
+        text += &format!("key{number}: 1\n");
+    }
+    let loaded = Folder::default().with("main.yaml", text).load();
+    assert_eq!(loaded.findings.len(), 1_001);
+    assert_eq!(
+        told(&loaded)[1_000],
+        "0:0 error: there are 199000 more errors, which are not listed"
+    );
+}
