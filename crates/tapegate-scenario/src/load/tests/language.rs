@@ -435,3 +435,9 @@ fn a_scenario_with_nothing_but_faults_is_refused_in_time() {
         "0:0 error: there are 199000 more errors, which are not listed"
     );
 }
+
+#[test]
+fn a_very_long_name_is_probably_a_mistake() {
+    let text = format!("server: {{name: {}}}\n", "x".repeat(101));
+    finds(&text, &["1:16 warning: server.name: the name has more than 100 characters"]);
+}
