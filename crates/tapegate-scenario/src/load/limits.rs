@@ -83,7 +83,9 @@ impl Limits {
             match text.trim().parse::<usize>() {
                 Ok(limit) if limit <= most => *of(&mut limits) = limit,
                 _ => {
-                    return Err(format!("{name} must be a whole number up to {most}, not `{text}`"));
+                    return Err(format!(
+                        "{name} must be a whole number up to {most}, not `{text}`"
+                    ));
                 }
             }
         }
