@@ -161,6 +161,14 @@ impl Signer {
     }
 }
 
+/// A JSON value in the one way of writing it that is ours, in brackets: two values are the same,
+/// whatever their spelling, if their canonical texts are. Of what is no JSON, the text.
+pub fn canonical(value: &[u8]) -> Vec<u8> {
+    // One level down, nothing is volatile.
+    let text = [b"[", value, b"]"].concat();
+    Walk::new(&text, &[]).and_then(canonical::write).unwrap_or(text)
+}
+
 /// What a request is about: the name of a tool or prompt, the uri of a resource.
 fn subject<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
     match &*said.method?.bytes() {

@@ -38,7 +38,10 @@ impl Condition {
             Found::Missing => None,
             found => Some(found),
         };
-        self.tests.iter().all(|test| test.fits(found))
+        // No arguments are the same as none.
+        let none = found.is_none()
+            && matches!(&self.variable, Variable::Arguments(steps) if steps.is_empty());
+        self.tests.iter().all(|test| test.fits(found) || none && test.wants_an_empty_map())
     }
 }
 

@@ -277,3 +277,18 @@ proptest! {
         prop_assert_eq!(once, twice);
     }
 }
+
+#[test]
+fn values_are_the_same_whatever_their_spelling_and_nothing_of_them_is_left_out() {
+    let same =
+        |one: &str, two: &str| super::canonical(one.as_bytes()) == super::canonical(two.as_bytes());
+    assert!(same(r#"{"a":1.0,"b":["\u0041"]}"#, r#" {"b": ["A"], "a": 1} "#));
+    assert!(!same(r#"{"_meta":1}"#, "{}"));
+    assert!(!same(r#"{"cursor":1}"#, r#"{"cursor":2}"#));
+    assert!(!same(r#"{"inputResponses":{"a":1}}"#, r#"{"inputResponses":{"a":2}}"#));
+    assert!(!same("[1,2]", "[2,1]"));
+    assert!(!same("1", "\"1\""));
+    let deep = |inner: &str| "[".repeat(100_000) + inner + &"]".repeat(100_000);
+    assert!(same(&deep("1"), &deep("1")));
+    assert!(!same(&deep("1"), &deep("2")));
+}

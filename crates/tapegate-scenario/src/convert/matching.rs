@@ -1,9 +1,11 @@
 //! Answers by the arguments of a call instead of by its turn.
 
+use std::collections::HashMap;
 use std::io;
 
 use tapegate_core::frame::Frame;
 use tapegate_core::json;
+use tapegate_core::signature::canonical;
 
 use super::gather::Use;
 use super::{Work, tree};
@@ -15,14 +17,17 @@ impl Work<'_, '_> {
     /// their answers by their turn, and calls with new ones what the last call got.
     pub(super) fn matched(&mut self, uses: &[&Use]) -> io::Result<Vec<Entry>> {
         let mut groups: Vec<(Node, Vec<&Use>)> = Vec::new();
+        let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
         for used in uses {
             let slot = self.tape.index.slot(used.asks[0]);
             let frame = Frame::read(self.tape.text(&slot)?);
             let params = frame.envelope().and_then(|said| said.params).unwrap_or(b"{}");
-            let arguments = tree::read(json::member(params, "arguments").unwrap_or(b"{}"));
-            match groups.iter_mut().find(|(known, _)| *known == arguments) {
+            let arguments = json::member(params, "arguments").unwrap_or(b"{}");
+            // Whoever compares them when they come again does not look at their spelling.
+            let place = *known.entry(canonical(arguments)).or_insert(groups.len());
+            match groups.get_mut(place) {
                 Some((_, uses)) => uses.push(used),
-                None => groups.push((arguments, vec![used])),
+                None => groups.push((tree::read(arguments), vec![used])),
             }
         }
         if groups.len() < 2 {

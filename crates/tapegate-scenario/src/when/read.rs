@@ -1,6 +1,7 @@
 //! Reading conditions, as triggers and branches write them.
 
 use regex::RegexBuilder;
+use tapegate_core::signature::canonical;
 
 use super::test::{Glob, Test};
 use super::{Condition, When};
@@ -118,8 +119,7 @@ fn plain(node: &Node, findings: &mut Findings) -> Option<Test> {
         Value::List(elements) => Some(Test::Any(
             elements.iter().filter_map(|element| plain(element, findings)).collect(),
         )),
-        Value::Map(_) => Some(Test::Exactly(node.to_json())),
-        Value::Null | Value::Bool(_) | Value::Raw(_) => Some(Test::Exactly(node.to_json())),
+        Value::Map(_) | Value::Null | Value::Bool(_) | Value::Raw(_) => Some(exactly(node)),
     }
 }
 
@@ -151,7 +151,7 @@ fn operator(key: &Key, node: &Node, findings: &mut Findings) -> Option<Test> {
         },
         "equals" => Some(match &node.value {
             Value::Number(text) => Test::Number(text.clone()),
-            _ => Test::Exactly(node.to_json()),
+            _ => exactly(node),
         }),
         name => {
             let Some(text) = node.as_text() else { return wrong(node, "text", findings) };
@@ -164,6 +164,10 @@ fn operator(key: &Key, node: &Node, findings: &mut Findings) -> Option<Test> {
             }
         }
     }
+}
+
+fn exactly(node: &Node) -> Test {
+    Test::Exactly(canonical(&node.to_json()))
 }
 
 fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Option<Test> {

@@ -1,7 +1,8 @@
 //! What one value must be.
 
 use regex::Regex;
-use tapegate_core::json::Number;
+use tapegate_core::json::{Number, write_str};
+use tapegate_core::signature::canonical;
 
 use crate::form::Found;
 
@@ -14,7 +15,7 @@ pub(super) enum Test {
     Regex(Regex),
     /// Exactly this number, by its value.
     Number(String),
-    /// Exactly this JSON: a word, a list, a map.
+    /// Exactly this value, in its canonical text, whatever its spelling.
     Exactly(Vec<u8>),
     /// Text that has this in it.
     Contains(String),
@@ -60,7 +61,15 @@ impl Test {
             Self::Suffix(part) => text().ends_with(part.as_str()),
             Self::Over(limit) => number(found).is_some_and(|number| number > *limit),
             Self::Under(limit) => number(found).is_some_and(|number| number < *limit),
-            Self::Exactly(json) => matches!(found, Found::Json(text) if text == json),
+            Self::Exactly(json) => match found {
+                Found::Json(text) => canonical(text) == *json,
+                Found::Text(text) => {
+                    let mut value = Vec::new();
+                    write_str(&mut value, text);
+                    canonical(&value) == *json
+                }
+                Found::Missing => false,
+            },
             Self::Number(wanted) => match found {
                 Found::Json(text) if matches!(text.first(), Some(b'-' | b'0'..=b'9')) => {
                     same_number(text, wanted.as_bytes())
@@ -69,6 +78,13 @@ impl Test {
                 _ => false,
             },
         }
+    }
+}
+
+impl Test {
+    /// Whether it is an empty map that is wanted.
+    pub(super) fn wants_an_empty_map(&self) -> bool {
+        matches!(self, Self::Exactly(json) if *json == canonical(b"{}"))
     }
 }
 

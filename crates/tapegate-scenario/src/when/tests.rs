@@ -1,3 +1,5 @@
+//! Conditions in both vocabularies, and what is wrong with others.
+
 use std::cell::Cell;
 
 use super::*;
@@ -79,6 +81,20 @@ fn both_vocabularies_are_understood() {
         check(when, args, wanted);
     }
     check("{args.p: x}", "[]", false);
+    for (when, wanted) in [
+        ("{args: {equals: {a: [1, é], b: {c: null}}}}", true),
+        ("{args: {equals: {b: {c: null}, a: [1.0, é]}}}", true),
+        ("{args: {equals: {a: [1, é]}}}", false),
+        ("{args.a: {equals: [1, é]}}", true),
+        ("{args.b: {equals: {c: 0}}}", false),
+        ("{phase.name: {equals: calm}}", true),
+        ("{phase.name: {equals: 'c*'}}", false),
+    ] {
+        check(when, r#"{"arguments": { "b": {"c": null}, "a": [1, "\u00e9"] } }"#, wanted);
+    }
+    check("{args: {equals: {}}}", r#"{"arguments": { }}"#, true);
+    check("{args: {equals: {}}}", "{}", true);
+    check("{args.a: {equals: {}}}", "{}", false);
     check("{}", "{}", true);
 }
 

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::exit::{Exit, Failure};
+use crate::loading::is_same_file;
 
 /// Make a scenario of a tape, or a tape of the other dialect
 ///
@@ -101,6 +102,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.phase_after.is_some() && args.style == StyleWord::Simple {
         let failure = Failure::new(Exit::Usage, "--phase-after has no meaning without phases");
         return Err(failure.hint("add --style phased").into());
+    }
+    if is_same_file(&args.recording, &args.output) {
+        let failure = Failure::new(Exit::Usage, "-o names the tape that is read");
+        return Err(failure.hint("choose another file").into());
     }
     match args.to {
         Some(to) => tape::convert(args, to, out),

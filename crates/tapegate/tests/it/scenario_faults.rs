@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::convert::{convert, sample};
 use crate::support::tapegate;
 use crate::web::{Got, ask};
 
@@ -122,4 +123,35 @@ fn ids_of_all_kinds_are_answered_by_http() {
         let got = served.post(&format!("[{request}]"));
         assert_eq!((got.status, got.body), (200, format!("[{refusal}]")));
     }
+}
+
+#[test]
+fn a_tape_is_never_overwritten_by_what_is_made_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("t.jsonl");
+    fs::write(&tape, sample()).unwrap();
+    fs::hard_link(&tape, folder.path().join("other.jsonl")).unwrap();
+    for (output, to) in [("t.jsonl", None), ("other.jsonl", None), ("t.jsonl", Some("overwatch"))] {
+        let mut args = vec!["-r", "t.jsonl", "-o", output, "--force"];
+        args.extend(to.map(|to| ["--to", to]).into_iter().flatten());
+        let run = convert(folder.path(), &args);
+        assert_eq!(run.status.code(), Some(64));
+        let words = "error: -o names the tape that is read\n\nhint: choose another file\n";
+        assert_eq!(String::from_utf8(run.stderr).unwrap(), words);
+        assert_eq!(fs::read_to_string(&tape).unwrap(), sample());
+    }
+}
+
+#[test]
+fn a_tape_that_cannot_be_written_leaves_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), sample()).unwrap();
+    let limited = r#"trap "" XFSZ; ulimit -f 1; exec "$0" "$@""#;
+    let mut command = Command::new("bash");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_tapegate")]).current_dir(&folder);
+    command.args(["convert", "-r", "t.jsonl", "-o", "o.jsonl", "--to", "overwatch"]);
+    let run = command.output().unwrap();
+    assert_eq!(run.status.code(), Some(3), "{run:?}");
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["t.jsonl"]);
 }

@@ -129,10 +129,17 @@ fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Re
         talk::warn(&format!("{name}: {}", finding.words));
     }
     let (done, asides) = translator.finish(&mut tape);
-    beside.commit()?;
-    put_asides(output, &asides, args.force)?;
-    tape.commit().map_err(refused)?;
-    Ok(done)
+    let parts = [beside_output, meta_path(output)];
+    let new: Vec<&PathBuf> = parts.iter().filter(|path| path.symlink_metadata().is_err()).collect();
+    let written = beside
+        .commit()
+        .and_then(|()| put_asides(output, &asides, args.force))
+        .and_then(|()| Ok(tape.commit().map_err(refused)?));
+    if written.is_err() {
+        // Parts of a tape that is not there mean nothing.
+        new.into_iter().for_each(|path| drop(fs::remove_file(path)));
+    }
+    written.map(|()| done)
 }
 
 /// The dialect that a first line is of.
