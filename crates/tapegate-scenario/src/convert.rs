@@ -16,6 +16,7 @@ mod matching;
 mod methods;
 mod reply;
 mod scene;
+mod sequence;
 mod spill;
 mod state;
 mod strict;
@@ -61,6 +62,10 @@ pub struct Options<'a> {
     pub schema: Option<&'a str>,
     /// How long text may be that stands in the scenario itself.
     pub inline_bytes_max: usize,
+    /// How large the scenario may become, about; answers that do not fit are left out.
+    pub bytes_max: usize,
+    /// Whether sequences go to files as a whole, so that there is room for very many answers.
+    pub sequences_in_files: bool,
     /// Takes secrets out of what goes into comments.
     pub mask: &'a dyn Fn(&str) -> String,
 }
@@ -105,6 +110,8 @@ pub struct Summary {
     pub attack_after: Option<u64>,
     /// How many texts went to files of their own, and how many bytes they have.
     pub spilled: (usize, u64),
+    /// Answers that there was no room for.
+    pub answers_left_out: u64,
     /// What the server said that has no place in the scenario.
     pub left_out: u64,
     /// What a person should know.
@@ -125,8 +132,8 @@ pub fn convert(
         warnings: std::mem::take(&mut gathered.warnings),
         ..Summary::default()
     };
-    let mut work =
-        Work { tape, options, spiller: Spiller::new(assets, options), summary: &mut summary };
+    let spiller = Spiller::new(assets, options);
+    let mut work = Work { tape, options, spiller, room: options.bytes_max, summary: &mut summary };
     let entries = work.scenario(&gathered)?;
     summary.spilled = work.spiller.done();
     let head = head(index, options, &gathered);
@@ -150,6 +157,8 @@ struct Work<'a, 'b> {
     tape: Tape<'a>,
     options: &'a Options<'a>,
     spiller: Spiller<'a>,
+    /// How many bytes there is room for.
+    room: usize,
     summary: &'b mut Summary,
 }
 

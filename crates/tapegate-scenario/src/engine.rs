@@ -64,6 +64,8 @@ pub struct Setup {
     pub delivery: Option<Delivery>,
     /// Whether programs and other servers may be asked for answers.
     pub handlers: bool,
+    /// Whether the scenario may be read anew, so that any list may change.
+    pub reloads: bool,
     /// Is told what happens.
     pub watch: Watch,
 }
@@ -71,7 +73,7 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let (env, watch) = (Rc::new(|_: &str| None), Rc::new(|_: At, _: Seat, _: Note<'_>| ()));
-        Self { seed: 0, env, delivery: None, handlers: false, watch }
+        Self { seed: 0, env, delivery: None, handlers: false, reloads: false, watch }
     }
 }
 
@@ -101,7 +103,7 @@ impl Engine {
     /// An engine that runs a scenario.
     pub fn new(scenario: Rc<Scenario>, setup: Setup) -> Self {
         Self {
-            script: Rc::new(Script::new(scenario)),
+            script: Rc::new(Script::new(scenario, setup.reloads)),
             setup,
             seats: HashMap::default(),
             global: Progress::default(),

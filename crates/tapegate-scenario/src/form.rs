@@ -138,12 +138,7 @@ impl Reading<'_> {
                 self.json.push(b']');
             }
             Value::Map(entries) => {
-                if let [(key, inner)] = &entries[..]
-                    && key.name == GENERATE
-                    && let Some(generator) = (self.generate)(inner, self.findings)
-                {
-                    self.flush();
-                    self.form.pieces.push(Piece::Generated(generator));
+                if self.generated(node, false) {
                     return;
                 }
                 self.json.push(b'{');
@@ -153,12 +148,27 @@ impl Reading<'_> {
                     }
                     json::write_str(&mut self.json, &key.name);
                     self.json.push(b':');
-                    self.value(inner);
+                    if !(holds_bytes(node, &key.name) && self.generated(inner, true)) {
+                        self.value(inner);
+                    }
                 }
                 self.json.push(b'}');
             }
             _ => node.write_json(&mut self.json),
         }
+    }
+
+    /// Takes `{$generate: …}` as a piece, in base64 where bytes are written so; false if it is none.
+    fn generated(&mut self, node: &Node, in_base64: bool) -> bool {
+        let Some([(key, inner)]) = node.as_map() else { return false };
+        let made = if key.name == GENERATE { (self.generate)(inner, self.findings) } else { None };
+        let Some(mut generator) = made else { return false };
+        if in_base64 && let Some(generator) = Rc::get_mut(&mut generator) {
+            generator.encode();
+        }
+        self.flush();
+        self.form.pieces.push(Piece::Generated(generator));
+        true
     }
 
     fn text(&mut self, node: &Node) {
@@ -171,6 +181,15 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+/// Whether what stands in `map` under `key` is bytes in base64: of a resource, an image or a sound.
+fn holds_bytes(map: &Node, key: &str) -> bool {
+    let is_media = || {
+        let sort = map.get("type").and_then(Node::as_text);
+        matches!(sort, Some("image" | "audio"))
+    };
+    key == "blob" || key == "data" && is_media()
 }
 
 #[cfg(test)]

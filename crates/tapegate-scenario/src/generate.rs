@@ -9,6 +9,7 @@ mod random;
 mod read;
 
 use tapegate_core::json::write_str;
+use tapegate_core::tape::base64_encode;
 
 use json::{Batch, Nested, RepeatedKeys};
 use odd::{Ansi, Garbage, Spam};
@@ -17,6 +18,8 @@ use odd::{Ansi, Garbage, Spam};
 #[derive(Debug)]
 pub struct Generator {
     kind: Kind,
+    /// Whether its text is the payload in base64.
+    in_base64: bool,
 }
 
 /// How much a generator may make.
@@ -59,11 +62,19 @@ impl Generator {
         }
     }
 
+    /// Has its text be the payload in base64, for places that hold bytes.
+    pub fn encode(&mut self) {
+        self.in_base64 = true;
+    }
+
     /// Appends the payload as a JSON string, quotes and all. JSON holds characters and no bytes, so
     /// each byte of binary garbage becomes the character with its number, U+0000 to U+00FF.
     pub fn write_json_string(&self, out: &mut Vec<u8>) {
         let mut payload = Vec::with_capacity(self.bytes_max());
         self.write(&mut payload);
+        if self.in_base64 {
+            return write_str(out, &base64_encode(&payload));
+        }
         match String::from_utf8(payload) {
             Ok(text) if !self.is_binary() => write_str(out, &text),
             Ok(text) => write_bytes(out, text.as_bytes()),

@@ -76,6 +76,7 @@ fn run(main: &str, how: &Loading<'_>, strict_001: bool) -> Loaded {
         included: HashMap::default(),
         chain: Vec::new(),
         bytes_left: COPIED_BYTES_MAX,
+        file_bytes_left: FILES_BYTES_MAX,
     };
     let scenario = loader.main(main, strict_001);
     let Loader { findings, mut sources, .. } = loader;
@@ -86,8 +87,10 @@ fn run(main: &str, how: &Loading<'_>, strict_001: bool) -> Loaded {
     Loaded { scenario, findings: findings.into_list(), sources }
 }
 
-/// What all files and copies of files may come to.
+/// What all copies of included files may come to.
 const COPIED_BYTES_MAX: usize = 256 << 20;
+/// What all files that `$file` names may come to.
+const FILES_BYTES_MAX: usize = 1 << 30;
 
 /// Which passes a file goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +112,7 @@ struct Loader<'a> {
     /// The files that are being put together, each included by the one before.
     chain: Vec<String>,
     bytes_left: usize,
+    file_bytes_left: usize,
 }
 
 impl Loader<'_> {
@@ -225,7 +229,8 @@ fn passes_of(word: &str) -> Option<Passes> {
 }
 
 /// The way out of a limit.
-const RAISE: &str = "move large bodies to files of their own with `$file`";
+const RAISE: &str =
+    "move large bodies to files of their own with `$file`, or raise TAPEGATE_MAX_CONFIG_BYTES";
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -72,7 +72,10 @@ pub struct Table {
 pub enum Rest {
     /// They are errors.
     Refuse,
-    /// They are sent as they are.
+    /// They are taken as they are.
+    Take,
+    /// They are sent as they are: the map is one of MCP. Its keys may also be there with nothing
+    /// under them, as some servers have it, unless they must be there.
     Pass,
 }
 

@@ -6,6 +6,9 @@ use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 use tapegate_scenario::files::{FileError, Files, Opened};
+use tapegate_scenario::load::Limits;
+
+use crate::exit::{Exit, Failure};
 
 /// The disk and the environment. It knows every file that was asked for.
 #[derive(Debug, Default)]
@@ -37,9 +40,16 @@ impl Disk {
         if bytes.len() > bytes_max {
             return Err(FileError::TooLarge { bytes_max });
         }
-        let real = path.canonicalize().map_err(other)?;
+        // A pipe has no other name.
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Opened { path: real.to_string_lossy().into_owned(), bytes })
     }
+}
+
+/// How much there may be in a scenario, as the environment has it.
+pub(crate) fn limits() -> Result<Limits, Failure> {
+    let variable = |name: &str| std::env::var(name).ok();
+    Limits::from_variables(&variable).map_err(|words| Failure::new(Exit::Usage, words))
 }
 
 fn other(error: std::io::Error) -> FileError {

@@ -1,9 +1,12 @@
 //! Reading side effects.
 
+use std::rc::Rc;
+
 use super::{Reading, ms, up_to};
 use crate::field::{Fields, choose, expected};
 use crate::finding::Findings;
 use crate::form::Form;
+use crate::generate::Generator;
 use crate::model::{Effect, EffectTrigger, SideEffect};
 use crate::node::{Node, Value};
 
@@ -127,7 +130,12 @@ fn method(fields: &Fields<'_>, findings: &mut Findings) -> String {
 
 fn params(fields: &Fields<'_>, how: &Reading, findings: &mut Findings) -> Option<Form> {
     let params = fields.get("params")?;
-    Some(findings.within("params", |findings| Form::read(params, how.interpolate, findings)))
+    let mut generate = |node: &Node, findings: &mut Findings| {
+        Generator::read(node, &how.limits, findings).map(Rc::new)
+    };
+    Some(findings.within("params", |findings| {
+        Form::read_with(params, how.interpolate, &mut generate, findings)
+    }))
 }
 
 /// The id that requests share, as JSON.

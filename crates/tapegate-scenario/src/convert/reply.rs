@@ -1,4 +1,4 @@
-//! One answer of the tape as an answer of a scenario, and several as a sequence.
+//! One answer of the tape as an answer of a scenario.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tapegate_core::tape::index::NONE;
 use super::gather::{Of, Use};
 use super::listing::ItemKind;
 use super::{Work, fit, hello, scene, strict, tree};
-use crate::emit::{Element, Entry, Part};
+use crate::emit::Entry;
 use crate::node::{Node, Value};
 
 /// An answer.
@@ -43,49 +43,8 @@ impl Of {
 }
 
 impl Work<'_, '_> {
-    /// What was answered to some uses of one thing: nothing, an answer, or a sequence.
-    pub(super) fn response(&mut self, uses: &[&Use]) -> io::Result<Vec<Entry>> {
-        let mut replies: Vec<Reply> = Vec::new();
-        // The last is repeated for ever, so what is the same at the end is said once.
-        let mut last: Option<(Reply, usize)> = None;
-        for used in uses {
-            let reply = self.reply(used)?;
-            match &mut last {
-                Some((same, times)) if trees(same) == trees(&reply) => *times += 1,
-                _ => {
-                    if let Some((before, times)) = last.replace((reply, 1)) {
-                        replies.extend(std::iter::repeat_n(before, times));
-                    }
-                }
-            }
-        }
-        let Some((mut last, times)) = last else { return Ok(Vec::new()) };
-        match times {
-            1 => {}
-            2 => last.comments.push("and the same once more".to_owned()),
-            _ => last.comments.push(format!("and the same {} times more", times - 1)),
-        }
-        if replies.is_empty() {
-            if let Some(first) = last.entries.first_mut() {
-                first.comments.splice(..0, last.comments);
-            }
-            return Ok(last.entries);
-        }
-        replies.push(last);
-        let element = |reply: Reply| Element {
-            comments: reply.comments,
-            apart: false,
-            value: Part::Map(reply.entries),
-        };
-        let sequence: Vec<Element> = replies.into_iter().map(element).collect();
-        let words = "What was answered, call by call.";
-        Ok(vec![
-            Entry::new("sequence", sequence).about(words),
-            Entry::new("on_exhausted", Part::text("last")),
-        ])
-    }
-
-    fn reply(&mut self, used: &Use) -> io::Result<Reply> {
+    /// The answer to one use.
+    pub(super) fn reply(&mut self, used: &Use) -> io::Result<Reply> {
         let mut actions = Vec::new();
         for ask in &used.asks {
             actions.extend(self.actions(*ask)?);
@@ -118,15 +77,7 @@ impl Work<'_, '_> {
             true => strict::entries(used.of, outcome, !actions.is_empty()),
             false => entries(used.of, outcome, actions),
         };
-        let mut reply = Reply { comments, entries };
-        for entry in &mut reply.entries {
-            if let Part::Node(node) = &mut entry.value
-                && entry.key != "before"
-            {
-                self.spiller.spill(node, &used.key)?;
-            }
-        }
-        Ok(reply)
+        Ok(Reply { comments, entries })
     }
 
     /// What a call was made with, for people.
@@ -150,11 +101,6 @@ impl Work<'_, '_> {
         }
         Ok(vec![format!("for {shown}")])
     }
-}
-
-/// The trees of a reply, without comments.
-fn trees(reply: &Reply) -> Vec<(&str, Node)> {
-    reply.entries.iter().map(|entry| (entry.key.as_str(), entry.value.to_node())).collect()
 }
 
 /// What a request came to.

@@ -137,6 +137,8 @@ const SIMPLE: Options<'static> = Options {
     name: None,
     schema: None,
     inline_bytes_max: 16 << 10,
+    bytes_max: 8 << 20,
+    sequences_in_files: false,
     mask: &str::to_owned,
 };
 const PHASED: Options<'static> = Options { style: Style::Phased, ..SIMPLE };

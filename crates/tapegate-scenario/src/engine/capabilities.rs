@@ -6,22 +6,22 @@ use crate::model::{
     Action, Answer, EffectTrigger, EventKind, Item, Reply, Response, Scenario, State,
 };
 
-/// The capabilities of a state, as JSON.
-pub(super) fn of(scenario: &Scenario, state: &State) -> Vec<u8> {
+/// The capabilities of a state, as JSON. Where the scenario may be read anew, any list may change.
+pub(super) fn of(scenario: &Scenario, state: &State, reloads: bool) -> Vec<u8> {
     match &state.capabilities {
         Some(given) => given.to_json(),
-        None => infer(scenario).into_bytes(),
+        None => infer(scenario, reloads).into_bytes(),
     }
 }
 
 /// A client learns of capabilities once, so what any phase has counts.
-fn infer(scenario: &Scenario) -> String {
+fn infer(scenario: &Scenario, reloads: bool) -> String {
     let actions = Actions::of(scenario);
     let mut all = Vec::new();
     let kind = |name: &str, items: Items, more: &str| {
         let has = states(scenario).any(|state| !items(state).is_empty());
         let changed = format!("notifications/{name}/list_changed");
-        let changes = changes(scenario, items) || actions.notify(&changed);
+        let changes = reloads || changes(scenario, items) || actions.notify(&changed);
         has.then(|| match (changes, more) {
             (true, "") => format!("\"{name}\":{{\"listChanged\":true}}"),
             (true, more) => format!("\"{name}\":{{{more},\"listChanged\":true}}"),

@@ -12,7 +12,8 @@ impl Engine {
     /// Goes on with another scenario: each client stays in the phase of the same name, and is told
     /// of the lists that have changed. What is under way is finished as it was begun.
     pub fn reload(&mut self, scenario: Rc<Scenario>) {
-        let old = std::mem::replace(&mut self.script, Rc::new(Script::new(scenario)));
+        let new = Rc::new(Script::new(scenario, self.setup.reloads));
+        let old = std::mem::replace(&mut self.script, new);
         let was_global = self.is_global();
         let from = self.global.phase;
         move_on(&mut self.global, &old, &self.script);

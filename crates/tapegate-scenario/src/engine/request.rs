@@ -50,7 +50,7 @@ impl<'a> Turn<'a, '_> {
             return self.refuse_with(id, code, &words, Some(&data), batch);
         }
         if self.progress.leaving.is_some() && (modern || method != "ping") {
-            if !self.visit.hold(text, batch, self.at.mono_ns) {
+            if !self.visit.hold(id, text, batch, self.at.mono_ns) {
                 self.refuse(id, CODE_INTERNAL, "too many requests wait for an answer", batch);
             }
             return;

@@ -22,6 +22,8 @@ pub(super) struct Script {
     pub(super) info: Box<[u8]>,
     /// The answers to methods by their names.
     methods: Map<Box<str>, usize>,
+    /// Whether another one may take its place.
+    reloads: bool,
     /// One for each phase, and one for the baseline.
     scenes: Vec<OnceCell<Scene>>,
 }
@@ -40,12 +42,12 @@ pub(super) struct Scene {
 
 impl Script {
     /// Prepares a scenario.
-    pub(super) fn new(scenario: Rc<Scenario>) -> Self {
+    pub(super) fn new(scenario: Rc<Scenario>, reloads: bool) -> Self {
         let info = scenario.server.info.to_json().into();
         let methods = scenario.methods.iter().enumerate();
         let methods = methods.map(|(index, (name, _))| (name.as_str().into(), index)).collect();
         let scenes = (0..=scenario.phases.len()).map(|_| OnceCell::new()).collect();
-        Self { info, methods, scenes, scenario }
+        Self { info, methods, scenes, reloads, scenario }
     }
 
     /// The state of a phase; behind the last one, the baseline.
@@ -108,7 +110,7 @@ impl Scene {
             templates: listing(ItemKind::Template, &state.templates),
             prompts: listing(ItemKind::Prompt, &state.prompts),
             uris,
-            capabilities: capabilities::of(&script.scenario, state).into(),
+            capabilities: capabilities::of(&script.scenario, state, script.reloads).into(),
             behavior: state.behavior.clone(),
         }
     }

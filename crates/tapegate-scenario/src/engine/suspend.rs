@@ -3,6 +3,7 @@
 //! The operation is suspended until the client comes back with it, by a request with a new id and the
 //! state it was given. The state is good once, and only for the method that it was made for.
 
+use memchr::{memchr, memmem};
 use tapegate_core::json;
 
 use super::Note;
@@ -18,6 +19,8 @@ use crate::model::Action;
 
 /// The code of the error for clients that cannot do what they would be asked.
 const CODE_CAPABILITY: i32 = -32021;
+/// What a request brings along that goes on with an operation.
+const STATE: &str = "requestState";
 /// How many operations may wait for a client to come back, and how much room they may take.
 const SUSPENDED_MAX: usize = 256;
 const SUSPENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -106,9 +109,11 @@ impl Turn<'_, '_> {
 
     /// Goes on with an operation whose client has come back; false if the request is none of these.
     pub(super) fn resume(&mut self, asked: &Asked<'_>) -> bool {
-        let Some(state) = json::member(asked.params, "requestState").and_then(json::string) else {
-            return false;
-        };
+        // Nearly no request has one, and an escaped key is no reason to look twice at the others.
+        let may = memmem::find(asked.params, STATE.as_bytes()).is_some()
+            || memchr(b'\\', asked.params).is_some();
+        let state = may.then(|| json::member(asked.params, STATE)).flatten();
+        let Some(state) = state.and_then(json::string) else { return false };
         let is_it = |one: &Suspended| one.state == state && *one.play.kept.method == *asked.method;
         let place = self.visit.suspended.iter().position(is_it);
         let Some(mut one) = place.and_then(|place| self.visit.suspended.remove(place)) else {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tapegate_core::frame::{Frame, same_id};
+use tapegate_core::frame::same_id;
 
 use super::Map;
 use super::batch::Batch;
@@ -70,6 +70,7 @@ pub(super) struct Visit {
 
 /// A message that waits for a phase to change.
 pub(super) struct Held {
+    id: Box<[u8]>,
     pub(super) text: Box<[u8]>,
     pub(super) batch: Option<u32>,
 }
@@ -112,26 +113,20 @@ impl Visit {
 
     /// Forgets a message that waits, if there is one with this id.
     pub(super) fn forget(&mut self, id: &[u8]) -> Option<Held> {
-        let is_it = |held: &Held| {
-            Frame::read(&held.text)
-                .envelope()
-                .and_then(|said| said.id)
-                .is_some_and(|one| same_id(one, id))
-        };
-        let place = self.held.iter().position(is_it)?;
+        let place = self.held.iter().position(|held| same_id(&held.id, id))?;
         let held = self.held.remove(place)?;
         self.held_bytes -= held.text.len();
         Some(held)
     }
 
     /// Keeps a message until the phase has changed; false if too much waits already.
-    pub(super) fn hold(&mut self, text: &[u8], batch: Option<u32>, now_ns: u64) -> bool {
+    pub(super) fn hold(&mut self, id: &[u8], text: &[u8], batch: Option<u32>, now_ns: u64) -> bool {
         if self.held.len() >= HELD_MAX || self.held_bytes + text.len() > HELD_BYTES_MAX {
             return false;
         }
         self.held_since = now_ns;
         self.held_bytes += text.len();
-        self.held.push_back(Held { text: text.into(), batch });
+        self.held.push_back(Held { id: id.into(), text: text.into(), batch });
         true
     }
 

@@ -1,3 +1,5 @@
+//! Templates filled and forms made of them.
+
 use std::cell::Cell;
 
 use super::*;

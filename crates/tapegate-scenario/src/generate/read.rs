@@ -62,7 +62,7 @@ impl Generator {
                 None
             }
         }?;
-        let generator = Self { kind };
+        let generator = Self { kind, in_base64: false };
         let (bytes, bytes_max) = (generator.bytes_max(), limits.payload_bytes);
         if bytes > bytes_max {
             let words = format!("the payload would have {bytes} bytes; the limit is {bytes_max}");

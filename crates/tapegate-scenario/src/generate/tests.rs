@@ -3,6 +3,7 @@
 use super::*;
 use crate::field::node_of;
 use crate::finding::Findings;
+use crate::form::{Form, Interpolate, Piece};
 
 fn read(text: &str) -> Result<Generator, String> {
     read_with(text, &GeneratorLimits::default())
@@ -141,6 +142,39 @@ fn in_a_json_string_each_byte_of_binary_garbage_is_one_character() {
     let string: String = serde_json::from_slice(&json).unwrap();
     let back: Option<Vec<u8>> = string.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
     assert_eq!(back, Some(bytes));
+}
+
+#[test]
+fn where_bytes_are_written_in_base64_so_is_what_is_made() {
+    let garbage = r#"{"$generate":{"type":"garbage","bytes":5,"charset":"binary"}}"#;
+    let bytes = made(r#"{"type":"garbage","bytes":5,"charset":"binary"}"#);
+    let encoded = tapegate_core::tape::base64_encode(&bytes);
+    for (text, in_base64) in [
+        (format!(r#"{{"uri":"x","blob":{garbage}}}"#), true),
+        (format!(r#"[{{"type":"image","data":{garbage}}}]"#), true),
+        (format!(r#"{{"level":"info","data":{garbage}}}"#), false),
+        (format!(r#"{{"type":"text","text":{garbage}}}"#), false),
+    ] {
+        let mut generate = |node: &crate::node::Node, findings: &mut Findings| {
+            Generator::read(node, &GeneratorLimits::default(), findings).map(std::rc::Rc::new)
+        };
+        let (node, mut findings) = (node_of(&text), Findings::default());
+        let form = Form::read_with(&node, Interpolate::None, &mut generate, &mut findings);
+        let strings: Vec<String> = form
+            .pieces
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::Generated(generator) => {
+                    let mut json = Vec::new();
+                    generator.write_json_string(&mut json);
+                    Some(serde_json::from_slice(&json).unwrap())
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(strings.len(), 1, "{text}");
+        assert_eq!(strings[0] == encoded, in_base64, "{text}");
+    }
 }
 
 #[test]

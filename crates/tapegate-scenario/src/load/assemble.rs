@@ -258,11 +258,11 @@ impl Loader<'_> {
         let Some(opened) = self.open("$file", path, spot, folders, FILE_BYTES_MAX) else {
             return nothing;
         };
-        let Some(left) = self.bytes_left.checked_sub(opened.bytes.len()) else {
+        let Some(left) = self.file_bytes_left.checked_sub(opened.bytes.len()) else {
             self.findings.error(spot, "all files together are too large");
             return nothing;
         };
-        self.bytes_left = left;
+        self.file_bytes_left = left;
         if wanted == Wanted::Base64 || wanted == Wanted::Any && is_media_name(path) {
             return Node { spot, value: Value::Text(base64_encode(&opened.bytes)) };
         }

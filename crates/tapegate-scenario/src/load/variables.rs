@@ -12,11 +12,13 @@ use crate::node::Spot;
 use crate::yaml::Origin;
 
 /// What templates begin with; not variables even where they could be.
-const TEMPLATES: [&str; 11] = [
+const TEMPLATES: [&str; 13] = [
     "args",
+    "arguments",
     "connection",
     "env",
     "fn",
+    "params",
     "phase",
     "prompt",
     "reply",

@@ -23,6 +23,8 @@ pub(super) struct Kind {
     pub(super) remove: &'static str,
     pub(super) replace: &'static str,
     pub(super) add: &'static str,
+    /// The variable that sets how many there may be.
+    pub(super) limit: &'static str,
     item: &'static Table,
     /// The key of the definition, its table, and what one is known by.
     definition: (&'static str, &'static Table, &'static str),
@@ -38,6 +40,7 @@ pub(super) static KINDS: [Kind; 4] = [
         remove: "remove_tools",
         replace: "replace_tools",
         add: "add_tools",
+        limit: "TAPEGATE_MAX_TOOLS",
         item: &language::TOOL_ITEM,
         definition: ("tool", &language::TOOL, "name"),
         tables: &response::TOOL,
@@ -49,6 +52,7 @@ pub(super) static KINDS: [Kind; 4] = [
         remove: "remove_resources",
         replace: "replace_resources",
         add: "add_resources",
+        limit: "TAPEGATE_MAX_RESOURCES",
         item: &language::RESOURCE_ITEM,
         definition: ("resource", &language::RESOURCE, "uri"),
         tables: &response::RESOURCE,
@@ -60,6 +64,7 @@ pub(super) static KINDS: [Kind; 4] = [
         remove: "remove_resource_templates",
         replace: "replace_resource_templates",
         add: "add_resource_templates",
+        limit: "TAPEGATE_MAX_RESOURCES",
         item: &language::TEMPLATE_ITEM,
         definition: ("template", &language::TEMPLATE, "uriTemplate"),
         tables: &response::RESOURCE,
@@ -71,6 +76,7 @@ pub(super) static KINDS: [Kind; 4] = [
         remove: "remove_prompts",
         replace: "replace_prompts",
         add: "add_prompts",
+        limit: "TAPEGATE_MAX_PROMPTS",
         item: &language::PROMPT_ITEM,
         definition: ("prompt", &language::PROMPT, "name"),
         tables: &response::PROMPT,
@@ -125,11 +131,11 @@ impl Reader<'_> {
                 uri: Node::new(Value::Raw(
                     String::from_utf8_lossy(&Node::text(&name).to_json()).into(),
                 )),
-                mime_type: written.get("mimeType").cloned(),
+                mime_type: written.get("mimeType").filter(|it| it.as_text().is_some()).cloned(),
             },
             ItemKind::Template => Body::Resource {
                 uri: Node::text("${resource.uri}"),
-                mime_type: written.get("mimeType").cloned(),
+                mime_type: written.get("mimeType").filter(|it| it.as_text().is_some()).cloned(),
             },
         };
         let response = match at.get("response") {

@@ -32,7 +32,10 @@ impl Reader<'_> {
         let list = at.list("phases");
         let most = self.limits.phases;
         if let (true, Some(node)) = (list.len() > most, at.get("phases")) {
-            let words = format!("there are {} phases; the limit is {most}", list.len());
+            let words = format!(
+                "there are {} phases; the limit is {most} (TAPEGATE_MAX_PHASES)",
+                list.len()
+            );
             self.within("phases", |reader| reader.findings.error(node.spot, words));
         }
         let mut earlier = Names::default();
@@ -95,7 +98,8 @@ impl Reader<'_> {
         let (count, most) = (kind.of(state).len(), kind.most(self.limits));
         if count > most {
             let what = kind.list.replace('_', " ");
-            let words = format!("there are {count} {what}; the limit is {most}");
+            let variable = kind.limit;
+            let words = format!("there are {count} {what}; the limit is {most} ({variable})");
             self.findings.error(spot, words);
         }
     }

@@ -137,13 +137,14 @@ fn check_table(node: &Node, table: &Table, findings: &mut Findings) {
     let Some(entries) = node.as_map() else { return };
     for (key, value) in entries {
         match table.entry(&key.name) {
+            Some(entry) if table.rest == Rest::Pass && is_nothing(value, entry) => {}
             Some(entry) => {
                 findings.within(&key.name, |findings| {
                     check(value, &entry.shape, findings);
                 });
                 check_spelling(key, entry, entries, findings);
             }
-            None if table.rest == Rest::Pass => {}
+            None if table.rest != Rest::Refuse => {}
             None => unknown(key, table, findings),
         }
     }
@@ -152,6 +153,11 @@ fn check_table(node: &Node, table: &Table, findings: &mut Findings) {
             findings.error(node.spot, format!("`{}` is missing", entry.name));
         }
     }
+}
+
+/// Whether nothing stands under a key that may be left out.
+fn is_nothing(value: &Node, entry: &Entry) -> bool {
+    value.value == Value::Null && !entry.required
 }
 
 /// A key may have several spellings, but a map has only one of them.

@@ -38,7 +38,7 @@ pub static SCENARIO: Table = Table {
 pub static METADATA: Table = Table {
     name: "metadata",
     about: "What people know a scenario by. Other keys are kept for whoever wants them.",
-    rest: Rest::Pass,
+    rest: Rest::Take,
     groups: &[&[
         Entry::new("id", Text, "A short name: `rug-pull`."),
         Entry::new("name", Text, "A title."),
@@ -73,7 +73,7 @@ pub static SERVER: Table = Table {
 pub static CAPABILITIES: Table = Table {
     name: "capabilities",
     about: "What the server says it can do. Other capabilities are sent as they are.",
-    rest: Rest::Pass,
+    rest: Rest::Take,
     groups: &[&[
         Entry::new("tools", Shape::Table(&CAPABILITY), "It has tools."),
         Entry::new("resources", Shape::Table(&CAPABILITY), "It has resources."),
@@ -86,7 +86,7 @@ pub static CAPABILITIES: Table = Table {
 pub static CAPABILITY: Table = Table {
     name: "capability",
     about: "One thing that the server can do.",
-    rest: Rest::Pass,
+    rest: Rest::Take,
     groups: &[&[
         Entry::new("listChanged", Bool, "It tells when the list changes.").or(&["list_changed"]),
         Entry::new("subscribe", Bool, "It tells when a resource changes."),
@@ -454,7 +454,7 @@ pub static MESSAGE: Table = Table {
 pub static ERROR: Table = Table {
     name: "error",
     about: "A JSON-RPC error. Other keys are sent as they are.",
-    rest: Rest::Pass,
+    rest: Rest::Take,
     groups: &[&[
         Entry::new("code", Number, "Its code.").required(),
         Entry::new("message", TEXT_OR_GENERATED, "What it says.").required(),
@@ -674,7 +674,7 @@ pub static SEND_REQUEST: Table = Table {
 pub static PROGRESS: Table = Table {
     name: "progress",
     about: "A report of progress. Other keys are sent as they are.",
-    rest: Rest::Pass,
+    rest: Rest::Take,
     groups: &[&[
         Entry::new("progress", Either(&[Number, Text]), "How far it is.").required(),
         Entry::new("total", Either(&[Number, Text]), "How far it goes."),
@@ -686,7 +686,7 @@ pub static PROGRESS: Table = Table {
 pub static LOG_MESSAGE: Table = Table {
     name: "log_message",
     about: "A log message to the client. Other keys are sent as they are.",
-    rest: Rest::Pass,
+    rest: Rest::Take,
     groups: &[&[
         Entry::new(
             "level",

@@ -33,8 +33,10 @@ pub fn scenario() -> String {
             let _ =
                 writeln!(out, "| {name}{}{ours} | {takes} | {} |", aliases.concat(), entry.about);
         }
-        if table.rest == Rest::Pass {
-            out.push_str("| … | anything | sent or kept as it is |\n");
+        match table.rest {
+            Rest::Refuse => {}
+            Rest::Take => out.push_str("| … | anything | kept as it is |\n"),
+            Rest::Pass => out.push_str("| … | anything | sent as it is |\n"),
         }
     }
     out

@@ -59,7 +59,7 @@ fn tables_of(shape: &Shape, found: &mut Vec<&'static Table>) {
 fn table_schema(table: &Table) -> Node {
     let mut properties = Vec::new();
     for entry in table.entries() {
-        let mut schema = value_schema(&entry.shape);
+        let mut schema = value_schema(&entry.shape, table.rest == Rest::Pass && !entry.required);
         if let Value::Map(entries) = &mut schema.value {
             entries.insert(0, pair("description", text(entry.about)));
         }
@@ -84,7 +84,7 @@ fn table_schema(table: &Table) -> Node {
 }
 
 /// What may be written where a shape is wanted.
-fn value_schema(shape: &Shape) -> Node {
+fn value_schema(shape: &Shape, or_nothing: bool) -> Node {
     if matches!(shape, Shape::Any) {
         return Node::new(Value::Map(Vec::new()));
     }
@@ -106,6 +106,9 @@ fn value_schema(shape: &Shape) -> Node {
     }
     if !is_text {
         all.push(map([("$ref", text("#/$defs/variable"))]));
+    }
+    if or_nothing {
+        all.push(map([("type", text("null"))]));
     }
     map([("anyOf", Node::new(Value::List(all)))])
 }
@@ -133,9 +136,9 @@ fn alternatives(shape: &Shape) -> Vec<Node> {
             map([("enum", Node::new(Value::List(words)))])
         }
         Shape::Event => matching(&events()),
-        Shape::List(inner) => map([("type", text("array")), ("items", value_schema(inner))]),
+        Shape::List(inner) => map([("type", text("array")), ("items", value_schema(inner, false))]),
         Shape::MapOf(inner) => {
-            map([("type", text("object")), ("additionalProperties", value_schema(inner))])
+            map([("type", text("object")), ("additionalProperties", value_schema(inner, false))])
         }
         Shape::Table(table) => map([("$ref", text(&format!("#/$defs/{}", table.name)))]),
     }]

@@ -1,3 +1,5 @@
+//! Conditions in both vocabularies, and what is wrong with others.
+
 use std::cell::Cell;
 
 use super::*;

@@ -1,5 +1,5 @@
 //! The engine by playbooks. First the scenario, as YAML; `%% NAME` begins another one, and `== WORD…`
-//! ends them and sets options: `handlers`, `delay=MS` for all answers, `seed=N`.
+//! ends them and sets options: `handlers`, `reloads`, `delay=MS` for all answers, `seed=N`.
 //!
 //! Then `>> SEAT TEXT` is what a client says: JSON, or short `ID METHOD PARAMS` for a request, `m` before
 //! the id for one without a session, `-` in its place for a notification, `reply ID RESULT` for an answer.
@@ -144,6 +144,7 @@ fn setup(words: &str, out: Rc<RefCell<String>>) -> Setup {
     for word in words.trim_start_matches('=').split_whitespace() {
         match word.split_once('=').unwrap_or((word, "")) {
             ("handlers", _) => setup.handlers = true,
+            ("reloads", _) => setup.reloads = true,
             ("seed", seed) => setup.seed = seed.parse().unwrap(),
             ("delay", ms) => {
                 let delay_ns = ms.parse::<u64>().unwrap() * 1_000_000;

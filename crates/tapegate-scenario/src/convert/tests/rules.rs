@@ -465,3 +465,27 @@ fn half_a_surrogate_pair_and_keys_that_come_twice_are_kept_to_the_letter() {
     assert!(json.contains(r#""text":"\ud800 $""#), "{json}");
     assert!(json.contains(r#""structuredContent":{"k":1,"k":2}"#), "{json}");
 }
+
+#[test]
+fn very_many_answers_go_to_a_file_or_are_left_out_with_a_warning() {
+    let mut tape = Tape1::new().hello().tools(&["a", "b"]).call("b", "once");
+    for n in 0..300 {
+        tape = tape.call("a", &format!("answer {n} ${{HOME}}"));
+    }
+    let few = made(&tape, &Options { bytes_max: 10_000, ..SIMPLE });
+    let kept = texts(tool(&few.scenario.baseline.tools, "a"));
+    assert!((10..200).contains(&kept.len()), "{}", kept.len());
+    let words =
+        format!("`a` has more answers than a scenario holds; {} are left out", 300 - kept.len());
+    assert_eq!(few.summary.warnings, [words]);
+    let all = made(&tape, &Options { bytes_max: 10_000, sequences_in_files: true, ..SIMPLE });
+    let kept = texts(tool(&all.scenario.baseline.tools, "a"));
+    assert_eq!((kept.len(), kept[299].as_str()), (300, "answer 299 ${HOME}"));
+    assert_eq!((all.summary.warnings.len(), all.summary.spilled.0), (0, 1));
+    assert!(
+        all.text.contains("sequence:\n        $file: s.yaml.assets/a-answers-1.json\n"),
+        "{}",
+        all.text
+    );
+    assert_eq!(texts(tool(&all.scenario.baseline.tools, "b")), ["once"]);
+}

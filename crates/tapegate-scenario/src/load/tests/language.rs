@@ -226,6 +226,29 @@ fn resources_say_what_goes_without_saying() {
 }
 
 #[test]
+fn nothing_may_stand_under_the_keys_of_mcp() {
+    let scenario = good(
+        "server: {name: s}\ntools:\n- tool: {name: t, description: null, annotations: ~, inputSchema: {type: object}}\n  response: {content: [{type: text, text: a, mimeType: null}]}\nresources:\n- resource: {uri: u, name: n, mimeType: null}\n",
+    );
+    assert_eq!(
+        scenario.baseline.tools[0].definition.to_json(),
+        br#"{"name":"t","description":null,"annotations":null,"inputSchema":{"type":"object"}}"#
+    );
+    assert_eq!(
+        otherwise(&scenario.baseline.resources[0]),
+        r#"{"contents":[{"uri":"u","text":""}]}"#
+    );
+    finds(
+        "server: {name: s, capabilities: {tools: null}}\ntools:\n- tool: {name: null, inputSchema: {type: object}}\n  response: {content: null}\n",
+        &[
+            "1:41 error: server.capabilities.tools: this must be a map, but it is nothing",
+            "3:16 error: tools[0].tool.name: this must be text, but it is nothing",
+            "4:23 error: tools[0].response.content: this must be a list, but it is nothing",
+        ],
+    );
+}
+
+#[test]
 fn prompts_take_text_for_short() {
     let text = "server: {name: s}\nprompts:\n- prompt: {name: p, arguments: [{name: a, required: true}]}\n  response:\n    description: d\n    messages:\n    - {role: user, content: 'hi ${args.a}'}\n    - {role: assistant, content: {type: text, text: x}}\n";
     let scenario = good(text);

@@ -396,15 +396,15 @@ fn there_is_a_limit_to_everything() {
     assert_eq!(
         told(&folder.load_with(limits, Form::Scenario)),
         [
-            "5:3 error: phases: there are 2 phases; the limit is 1",
-            "5:3 error: phases[0]: there are 2 tools; the limit is 1",
+            "5:3 error: phases: there are 2 phases; the limit is 1 (TAPEGATE_MAX_PHASES)",
+            "5:3 error: phases[0]: there are 2 tools; the limit is 1 (TAPEGATE_MAX_TOOLS)",
         ]
     );
     let limits = Limits { config_bytes: 10, ..Limits::default() };
     assert_eq!(
         told(&folder.load_with(limits, Form::Scenario)),
         [
-            "0:0 error: the file cannot be read: it has more than 10 bytes; move large bodies to files of their own with `$file`"
+            "0:0 error: the file cannot be read: it has more than 10 bytes; move large bodies to files of their own with `$file`, or raise TAPEGATE_MAX_CONFIG_BYTES"
         ]
     );
 }

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::Path;
 
 use tapegate_scenario::finding::{Finding, Severity};
-use tapegate_scenario::load::{self, Form, Limits, Loaded, Loading};
+use tapegate_scenario::load::{self, Form, Loaded, Loading};
 use tapegate_scenario::model::Scenario;
 use tapegate_scenario::node::Spot;
 
 use super::{Args, Format, counted, quoted, verdict};
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::views::visible;
 
 /// Prints what is found in a scenario; true if it is bad.
@@ -22,7 +22,7 @@ pub(super) fn check(
     let loading = Loading {
         files: &Disk::default(),
         library: Some(args.library.to_string_lossy().into_owned()),
-        limits: Limits::default(),
+        limits: disk::limits()?,
         form,
     };
     let main = path.to_string_lossy();

@@ -20,8 +20,6 @@ use crate::exit::{Exit, Failure};
 use crate::views::json::Writer;
 use crate::{loading, talk};
 
-/// Texts that are shorter stay where they are, however large the scenario is.
-const INLINE_BYTES_MIN: usize = 256;
 /// Where editors find the schema of scenarios; `tapegate check --schema` prints it.
 const SCHEMA: &str = "scenario.schema.json";
 
@@ -46,28 +44,29 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-/// A scenario that is small enough to be read: more goes into files until it is, if that helps.
+/// A scenario that is small enough to be read: if it is not, sequences go to files.
 fn fitting(
     args: &Args,
     index: &Index,
     bodies: &mut dyn Bodies,
 ) -> anyhow::Result<(Converted, String, Folder)> {
-    let config_bytes = Limits::default().config_bytes;
-    let mut inline_bytes = if args.to_stdout() { usize::MAX } else { args.max_inline_bytes };
+    let most = Limits::default().config_bytes;
+    let bytes_max = if args.to_stdout() { usize::MAX } else { most };
+    let mut in_files = false;
     loop {
         let mut folder = Folder::beside(&args.output);
-        let mut converted = make(args, index, bodies, (&mut folder, inline_bytes))?;
+        let mut converted = make(args, index, bodies, (&mut folder, bytes_max, in_files))?;
         let text = written(args, &converted);
-        let too_large = text.len() > config_bytes;
-        if !too_large || args.to_stdout() || inline_bytes <= INLINE_BYTES_MIN {
-            if too_large {
-                let (bytes, most) = (text.len(), config_bytes);
-                let words = format!("the scenario has {bytes} bytes; {most} are read by default");
+        let too_large = text.len() > most || converted.summary.answers_left_out > 0;
+        if !too_large || in_files || args.to_stdout() {
+            if text.len() > most {
+                let bytes = text.len();
+                let words = format!("the scenario has {bytes} bytes, of which {most} are read");
                 converted.summary.warnings.push(words);
             }
             return Ok((converted, text, folder));
         }
-        inline_bytes = (inline_bytes / 8).max(INLINE_BYTES_MIN);
+        in_files = true;
     }
 }
 
@@ -116,7 +115,7 @@ fn make(
     args: &Args,
     index: &Index,
     bodies: &mut dyn Bodies,
-    (assets, inline_bytes_max): (&mut dyn Assets, usize),
+    (assets, bytes_max, sequences_in_files): (&mut dyn Assets, usize, bool),
 ) -> anyhow::Result<Converted> {
     let tape = name_of(&args.recording);
     let options = Options {
@@ -131,7 +130,9 @@ fn make(
         tape: &tape,
         name: args.name.as_deref(),
         schema: Some(SCHEMA),
-        inline_bytes_max,
+        inline_bytes_max: if args.to_stdout() { usize::MAX } else { args.max_inline_bytes },
+        bytes_max,
+        sequences_in_files,
         mask: &mask_upstream,
     };
     let convert = tapegate_scenario::convert::convert(index, bodies, assets, &options);
@@ -205,7 +206,8 @@ fn words(args: &Args, summary: &Summary) -> String {
         text += &format!("  calls 1 to {after} are benign; edit the phase `attack`\n");
     }
     if let (count @ 1.., bytes) = summary.spilled {
-        text += &format!("  {count} large texts ({bytes} bytes) in {name}.assets/\n");
+        let files = if count == 1 { "file" } else { "files" };
+        text += &format!("  {count} {files} ({bytes} bytes) in {name}.assets/\n");
     }
     if summary.left_out > 0 {
         let left_out = summary.left_out;
@@ -232,6 +234,7 @@ fn json(args: &Args, summary: &Summary, bytes: usize) -> Vec<u8> {
         }
         it.number("assets", summary.spilled.0 as u64);
         it.number("asset_bytes", summary.spilled.1);
+        it.number("answers_left_out", summary.answers_left_out);
         it.number("left_out", summary.left_out);
         it.texts("warnings", &summary.warnings);
     })

@@ -12,7 +12,7 @@ use tapegate_scenario::node::{Key, Node, Spot, Value};
 
 use super::args::Args;
 use super::{danger, library};
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 use crate::reporting;
@@ -54,6 +54,7 @@ pub(super) struct Found {
 impl Plan {
     /// Loads the scenario. What makes no sense is an error before anything is started.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+        disk::limits()?;
         let origin = Origin::new(&args)?;
         reporting::look_for_places(&args.report, &origin.path(), "scenario")?;
         look_for_events(&args)?;
@@ -151,7 +152,8 @@ impl Origin {
         let loading = Loading {
             files: &disk,
             library: library.map(|folder| folder.to_string_lossy().into_owned()),
-            limits: Limits::default(),
+            // A plan is only made if the environment is in order.
+            limits: disk::limits().unwrap_or_default(),
             form,
         };
         let loaded = load::load(&self.path().to_string_lossy(), &loading);

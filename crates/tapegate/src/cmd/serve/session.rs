@@ -64,6 +64,7 @@ fn engine(plan: &Plan, clock: Clock, observer: &Rc<Observer>) -> Engine {
         env: Rc::new(|name| std::env::var(name).ok()),
         delivery: plan.delivery(),
         handlers: plan.args.allow_external_handlers,
+        reloads: plan.args.watch,
         watch: Rc::new(move |at, seat, note| observer.note(at, seat, &note)),
     };
     Engine::new(Rc::clone(&plan.scenario), setup)

@@ -153,3 +153,24 @@ fn the_scenarios_that_come_with_it_have_no_fault() {
     let (said, code) = check(&folder, &["--strict", "rug-pull.yaml", "everything.yaml"]);
     assert_eq!(code, 0, "{said}");
 }
+
+#[test]
+fn limits_are_set_by_variables() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("s.yaml"),
+        "server: {name: s}\nphases: [{name: a}]\nbaseline: {}\n",
+    )
+    .unwrap();
+    let check = |most: &str| {
+        let mut command = tapegate();
+        command.args(["check", "s.yaml"]).current_dir(&folder).env("TAPEGATE_MAX_PHASES", most);
+        let done = command.output().unwrap();
+        (done.status.code(), String::from_utf8([done.stdout, done.stderr].concat()).unwrap())
+    };
+    assert_eq!(check("1"), (Some(0), "s.yaml: ok, 1 phase\n".to_owned()));
+    let words = "s.yaml:2:9: error: phases: there are 1 phases; the limit is 0 (TAPEGATE_MAX_PHASES)\ns.yaml: 1 error\n";
+    assert_eq!(check("0"), (Some(1), words.to_owned()));
+    let words = "error: TAPEGATE_MAX_PHASES must be a whole number up to 10000, not `many`\n";
+    assert_eq!(check("many"), (Some(64), words.to_owned()));
+}

@@ -48,7 +48,7 @@ fn large_texts_lie_beside_the_scenario_in_private_files() {
     fs::write(folder.path().join("t.jsonl"), sample().replace("localhost", &"x".repeat(30_000)))
         .unwrap();
     let said = converted(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml"]);
-    assert!(said.contains("  1 large texts (60016 bytes) in s.yaml.assets/\n"), "{said}");
+    assert!(said.contains("  1 file (60016 bytes) in s.yaml.assets/\n"), "{said}");
     let asset = folder.path().join("s.yaml.assets/read_file-1.txt");
     assert_eq!(fs::metadata(&asset).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(folder.path().join("s.yaml")).unwrap();

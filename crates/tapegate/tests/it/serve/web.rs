@@ -1,4 +1,4 @@
-//! Clients that come by HTTP: each with a session of its own.
+//! Clients that come by HTTP: each with a session of its own, or all without one.
 
 use std::fs;
 
@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::serve;
 use crate::peers::Running;
+use crate::support::tapegate;
 use crate::web::{Got, ask};
 
 const PHASED: &str = "\
@@ -70,9 +71,13 @@ fn start(folder: &std::path::Path, flags: &[&str]) -> (Running, u16) {
     let mut flags = flags.to_vec();
     flags.extend(["--http", "127.0.0.1:0"]);
     let running = Running::start(serve(folder, "s.yaml", &flags));
-    let (_, address) = running.url.rsplit_once(':').unwrap();
-    let port = address.split('/').next().unwrap().parse().unwrap();
+    let port = port_of(&running);
     (running, port)
+}
+
+fn port_of(running: &Running) -> u16 {
+    let (_, address) = running.url.rsplit_once(':').unwrap();
+    address.split('/').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -116,4 +121,51 @@ fn one_verdict_is_made_of_all_sessions_when_a_signal_ends_them() {
         .map(|seen| seen["session"].as_u64().unwrap())
         .collect();
     assert_eq!(sessions.iter().filter(|session| **session == sessions[0]).count(), 3);
+}
+
+/// Calls a tool as a client without a session does.
+fn modern_call(port: u16, name: &str, more: &[(&str, Value)]) -> Value {
+    let mut params = json!({"name": name, "arguments": {}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}});
+    for (key, value) in more {
+        params[*key] = value.clone();
+    }
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let named = format!("mcp-name: {name}");
+    let headers = [
+        "content-type: application/json",
+        "accept: application/json, text/event-stream",
+        "mcp-protocol-version: 2026-07-28",
+        "mcp-method: tools/call",
+        &named,
+    ];
+    let got = ask(port, "POST /mcp", &headers, &body.to_string());
+    assert_eq!(got.status, 200, "{got:?}");
+    let data = got.body.lines().find_map(|line| line.strip_prefix("data: "));
+    serde_json::from_str(data.unwrap_or(&got.body)).unwrap()
+}
+
+#[test]
+fn a_client_without_a_session_is_judged_by_what_it_comes_back_with() {
+    for (action, broken) in [("decline", 0), ("accept", 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("r.json");
+        let mut command = tapegate();
+        command.args(["serve", "--scenario", "elicitation-phishing", "--http", "127.0.0.1:0"]);
+        command.args(["--expect", "--report"]).arg(&report);
+        let running = Running::start(command);
+        let port = port_of(&running);
+        let asked = modern_call(port, "next_meeting", &[]);
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let answers = json!({"form": {"action": action, "content": {}}});
+        let state = asked["result"]["requestState"].clone();
+        let more = [("inputResponses", answers), ("requestState", state)];
+        let done = modern_call(port, "next_meeting", &more);
+        assert_eq!(done["result"]["content"][0]["text"], "Tomorrow at nine.", "{done}");
+        running.stop();
+        let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+        assert_eq!((&report["broken"], &report["untested"]), (&json!(broken), &json!(0)));
+    }
 }
