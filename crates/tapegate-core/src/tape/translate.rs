@@ -127,7 +127,7 @@ impl<'a> Translator<'a> {
             }
             (Dialect::Thoughtjack, Line::Bad(bad)) => {
                 self.begin(bad.ts, None, tape);
-                self.put_beside(bad, "", beside);
+                self.put_beside(bad, beside);
                 Ok(())
             }
             (Dialect::Thoughtjack, _) => {

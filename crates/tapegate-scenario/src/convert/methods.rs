@@ -3,6 +3,7 @@
 use std::io;
 
 use tapegate_core::frame::{Frame, Kind};
+use tapegate_core::side::Side;
 use tapegate_core::tape::index::NONE;
 
 use super::gather::{Gathered, Of, Use};
@@ -20,6 +21,9 @@ const ANSWERED_ANYWAY: [&str; 7] = [
     "resources/unsubscribe",
 ];
 
+/// Those of them whose answer changes nothing, so that what was said with it can be said again.
+const TELLING: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
+
 impl Work<'_, '_> {
     /// The `methods` block.
     pub(super) fn methods(&mut self, gathered: &Gathered) -> io::Result<Vec<Entry>> {
@@ -32,7 +36,8 @@ impl Work<'_, '_> {
         for key in gathered.keys(Of::Method) {
             let uses = gathered.uses_of(Of::Method, &key);
             let is_ordinary = ANSWERED_ANYWAY.contains(&&*key);
-            if is_ordinary && (gathered.listings.has(&key) || !self.all_refused(&uses)?) {
+            let tells = TELLING.contains(&&*key) && uses.iter().any(|used| self.acted(used));
+            if is_ordinary && !tells && (gathered.listings.has(&key) || !self.all_refused(&uses)?) {
                 uses.iter().for_each(|used| self.passed_over(used.asks[0]));
                 continue;
             }
@@ -40,6 +45,19 @@ impl Work<'_, '_> {
             entries.push(Entry::new(&*key, response));
         }
         Ok(entries)
+    }
+
+    /// Whether the server said something besides its answer.
+    fn acted(&self, used: &Use) -> bool {
+        let mut next = self.tape.index.slot(used.asks[0]).next;
+        while next != NONE {
+            let slot = self.tape.index.slot(next);
+            if slot.from == Side::Server && slot.kind == Kind::Notification {
+                return true;
+            }
+            next = slot.next;
+        }
+        false
     }
 
     /// Whether every answer was an error.

@@ -56,7 +56,11 @@ impl Work<'_, '_> {
                 scene::then_ask(&mut actions, result.unwrap_or(b"{}"));
             }
         }
-        let comments = self.shown(used)?;
+        // Files have no comments.
+        let comments = match self.options.sequences_in_files {
+            true => Vec::new(),
+            false => self.shown(used)?,
+        };
         let asked = self.tape.index.slot(used.asks.last().copied().unwrap_or(NONE));
         let mut outcome = match asked.pair {
             NONE => Outcome::Silence,

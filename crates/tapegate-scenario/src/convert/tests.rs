@@ -1,5 +1,6 @@
 //! What was recorded is what a scenario gives, by what was asked and by its turn.
 
+mod phases;
 mod rules;
 mod trips;
 

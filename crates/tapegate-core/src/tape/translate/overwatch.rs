@@ -50,13 +50,7 @@ impl Translator<'_> {
         }
         let mut line = message.clone();
         let mut extra = Extra::of(&line.extra);
-        let own = extra.take("raw");
-        line.raw = match (own.as_deref(), self.raw) {
-            (Some(b"null"), _) => None,
-            (Some(raw), _) => json::string(raw).map(|raw| Cow::Owned(raw.into_owned())),
-            (None, Some(true)) => Some(Cow::Owned(String::from_utf8_lossy(&line.msg).into_owned())),
-            (None, _) => None,
-        };
+        line.raw = self.raw_of(extra.take("raw"), &line.msg);
         if self.returned {
             line.latency_ms = None;
         }
@@ -83,7 +77,8 @@ impl Translator<'_> {
                 self.ahead = Some(text);
                 return;
             }
-            match (bad.reason == BATCH, message.batch) {
+            // A batch without a message in it is no message's batch.
+            match (bad.reason == BATCH && objects(&bad.raw) > 0, message.batch) {
                 (true, Some(number)) if self.batch.is_none() => {
                     self.batch = Some((number, text, Vec::new()));
                     return;
@@ -104,7 +99,8 @@ impl Translator<'_> {
         extra.take("before");
         self.done.anomalies += 1;
         if extra.take("parsed").is_some() {
-            let line = Message { raw: None, ..message_of(&bad, &bad.raw, extra.text()) };
+            let raw = self.raw_of(extra.take("raw_text"), &bad.raw);
+            let line = Message { raw, ..message_of(&bad, &bad.raw, extra.text()) };
             return line.write_overwatch(tape);
         }
         bad.extra = extra.text();
@@ -117,19 +113,29 @@ impl Translator<'_> {
         let Ok(Line::Bad(bad)) = Line::read(&text) else { return };
         let joined = [b"[", elements.join(&b","[..]).as_slice(), b"]"].concat();
         let whole = json::compact(bad.raw.trim_ascii());
-        let objects = frame::elements(&whole).iter().filter(|one| one.envelope().is_some()).count();
-        let msg = if objects == elements.len() { whole.into_owned() } else { joined };
+        let msg = if objects(&whole) == elements.len() { whole.into_owned() } else { joined };
         let mut extra = Extra::of(&bad.extra);
         extra.take("before");
-        let own = extra.take("raw_text");
-        let mut line = message_of(&bad, &msg, extra.text());
-        line.raw = match (own, self.raw) {
-            (Some(raw), _) => json::string(&raw).map(|raw| Cow::Owned(raw.into_owned())),
-            (None, Some(true)) => Some(String::from_utf8_lossy(&msg).into_owned().into()),
-            (None, _) => None,
-        };
+        extra.take("parsed");
+        let raw = self.raw_of(extra.take("raw_text"), &msg);
+        let line = Message { raw, ..message_of(&bad, &msg, extra.text()) };
         line.write_overwatch(tape);
     }
+
+    /// The bytes that a good line repeats: those that were kept, or its text if lines do so.
+    fn raw_of(&self, kept: Option<Vec<u8>>, text: &[u8]) -> Option<Cow<'static, str>> {
+        let text = match kept {
+            Some(kept) => json::string(&kept)?.into_owned(),
+            None if self.raw == Some(true) => String::from_utf8_lossy(text).into_owned(),
+            None => return None,
+        };
+        Some(Cow::Owned(text))
+    }
+}
+
+/// How many messages a batch has.
+fn objects(batch: &[u8]) -> usize {
+    frame::elements(batch).iter().filter(|one| one.envelope().is_some()).count()
 }
 
 fn message_of<'b>(bad: &'b Bad<'_>, msg: &'b [u8], extra: Vec<u8>) -> Message<'b> {

@@ -1,6 +1,9 @@
 //! There and back again, every line the same.
 
+use proptest::prelude::*;
+
 use super::*;
+use crate::json;
 use crate::tape::Reader;
 
 fn translate(
@@ -130,4 +133,39 @@ fn anomalies_and_batches_of_a_recording_stand_where_they_were() {
     let stamps = |text: &str| text.replace(".000000Z", ".000Z");
     assert_eq!(messages(&stamps(&back)), messages(&stamps(&tape)));
     assert_eq!(back_beside.lines().count(), 3);
+}
+
+/// A line of an overwatch tape, good or bad, with or without its bytes.
+fn line() -> impl Strategy<Value = String> {
+    let message = prop_oneof![
+        (0u32..4).prop_map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#)),
+        (0u32..4).prop_map(|id| format!(r#"{{ "id":{id}, "result":{{"x":1.0,"x":"\ud800"}} }}"#)),
+        Just(r#"{"method":"n","params":{"big":12345678901234567890123}}"#.to_owned()),
+        Just("{}".to_owned()),
+    ];
+    let element = prop_oneof![4 => message.clone(), 1 => Just("7".to_owned())];
+    let batch = prop::collection::vec(element, 0..4).prop_map(|all| format!("[{}]", all.join(",")));
+    let parsed = prop_oneof![6 => message, 2 => batch, 1 => Just("\"text\"".to_owned()), 1 => Just("null".to_owned())];
+    let raw = prop_oneof![3 => Just(None), 2 => Just(Some("")), 1 => Just(Some(" "))];
+    let rest = prop_oneof![3 => Just(""), 1 => Just(r#","session_id":"s2""#), 1 => Just(r#","by":"tapegate","redacted":["/x"],"mine":{"a":[1]}"#)];
+    let good = (parsed, raw, rest).prop_map(|(parsed, raw, rest)| {
+        let raw = raw.map(|blank| {
+            let mut text = Vec::new();
+            json::write_str(&mut text, &format!("{blank}{parsed}"));
+            format!(",\"raw\":{}", String::from_utf8(text).unwrap())
+        });
+        format!("\"parsed\":{parsed}{}{rest}", raw.unwrap_or_default())
+    });
+    let bad = Just(r#""raw":"{oops","parse_error":"no key at byte 1""#.to_owned());
+    (0u32..10, any::<bool>(), prop_oneof![5 => good, 1 => bad])
+        .prop_map(|(second, client, rest)| ow(second, client, &rest))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_overwatch_tape_comes_back_to_the_byte(lines in prop::collection::vec(line(), 0..12)) {
+        there_and_back(Dialect::Overwatch, &lines.concat(), "");
+    }
 }

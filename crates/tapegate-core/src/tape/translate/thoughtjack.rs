@@ -59,16 +59,7 @@ impl Translator<'_> {
             Some(b'{') => self.numbered(message, &message.msg, None, tape),
             Some(b'[') => {
                 self.batches += 1;
-                let mut bad = bad_of(message, BATCH);
-                let mut extra = Extra::of(&bad.extra);
-                let whole = String::from_utf8_lossy(&message.msg);
-                if let Some(raw) = message.raw.as_deref().filter(|raw| *raw != whole) {
-                    let mut text = Vec::new();
-                    json::write_str(&mut text, raw);
-                    extra.put("raw_text", &text);
-                }
-                bad.extra = extra.text();
-                self.put_beside(&bad, "", beside);
+                self.put_beside(&self.bad_of(message, BATCH), beside);
                 for element in frame::elements(&message.msg) {
                     if element.envelope().is_some() {
                         self.numbered(message, element.bytes(), Some(self.batches), tape);
@@ -76,8 +67,8 @@ impl Translator<'_> {
                 }
             }
             _ => {
-                let bad = bad_of(message, "not a JSON-RPC message: neither an object nor an array");
-                self.put_beside(&bad, ",\"parsed\":true", beside);
+                let reason = "not a JSON-RPC message: neither an object nor an array";
+                self.put_beside(&self.bad_of(message, reason), beside);
             }
         }
         Ok(())
@@ -97,17 +88,8 @@ impl Translator<'_> {
         let mut extra = Extra::of(&line.extra);
         let seq = extra.take("seq").and_then(|seq| number(&seq));
         line.seq = Some(seq.unwrap_or(self.done.messages));
-        if batch.is_none() {
-            let text = String::from_utf8_lossy(msg);
-            match (&line.raw, self.raw == Some(true)) {
-                (Some(raw), has) if !has || *raw != text => {
-                    let mut quoted = Vec::new();
-                    json::write_str(&mut quoted, raw);
-                    extra.put("raw", &quoted);
-                }
-                (None, true) => extra.put("raw", b"null"),
-                _ => {}
-            }
+        if let (None, Some(raw)) = (batch, self.odd_raw(message)) {
+            extra.put("raw", &raw);
         }
         line.extra = extra.text();
         line.batch = batch.or(line.batch);
@@ -116,24 +98,54 @@ impl Translator<'_> {
         line.write_thoughtjack(tape);
     }
 
-    pub(super) fn put_beside(&mut self, bad: &Bad<'_>, more: &str, beside: &mut impl Sink) {
+    pub(super) fn put_beside(&mut self, bad: &Bad<'_>, beside: &mut impl Sink) {
         self.done.anomalies += u64::from(bad.reason != BATCH);
         self.times.note(bad.ts);
         let mut bad = bad.clone();
-        bad.extra.extend_from_slice(more.as_bytes());
         bad.extra.extend_from_slice(format!(",\"before\":{}", self.done.messages + 1).as_bytes());
         bad.write(beside);
     }
+
+    /// The bytes that a line repeats, as JSON, where they are not what is to be expected.
+    fn odd_raw(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+        let text = String::from_utf8_lossy(&message.msg);
+        let expected = (self.raw == Some(true)).then_some(&*text);
+        match message.raw.as_deref() {
+            raw if raw == expected => None,
+            Some(raw) => {
+                let mut quoted = Vec::new();
+                json::write_str(&mut quoted, raw);
+                Some(quoted)
+            }
+            None => Some(b"null".to_vec()),
+        }
+    }
+
+    /// A line that is no message, as it stands beside the tape.
+    fn bad_of<'b>(&self, message: &'b Message<'_>, reason: &'b str) -> Bad<'b> {
+        let mut extra = rest(message);
+        extra.extend_from_slice(b",\"parsed\":true");
+        if let Some(raw) = self.odd_raw(message) {
+            extra.extend_from_slice(b",\"raw_text\":");
+            extra.extend_from_slice(&raw);
+        }
+        Bad {
+            ts: message.ts,
+            from: message.from,
+            raw: Cow::Borrowed(&message.msg),
+            reason: Cow::Borrowed(reason),
+            bytes_total: None,
+            session: message.session.as_deref().map(Cow::Borrowed),
+            extra,
+        }
+    }
 }
 
-fn bad_of<'b>(message: &'b Message<'_>, reason: &'b str) -> Bad<'b> {
-    Bad {
-        ts: message.ts,
-        from: message.from,
-        raw: Cow::Borrowed(&message.msg),
-        reason: Cow::Borrowed(reason),
-        bytes_total: None,
-        session: message.session.as_deref().map(Cow::Borrowed),
-        extra: message.extra.clone(),
-    }
+/// What a line says besides, as unknown keys.
+fn rest(message: &Message<'_>) -> Vec<u8> {
+    let bare = Message { msg: Cow::Borrowed(b"0"), raw: None, session: None, ..message.clone() };
+    let mut line = Vec::new();
+    bare.write_overwatch(&mut line);
+    let head = memchr::memmem::find(&line, b",\"parsed\":0").map_or(line.len(), |at| at + 11);
+    line.get(head..).and_then(|rest| rest.strip_suffix(b"}\n")).unwrap_or_default().to_vec()
 }

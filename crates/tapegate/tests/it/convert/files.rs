@@ -111,3 +111,13 @@ fn wrong_usage_is_told() {
     fails(&run, 64, "a tape needs a file");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn the_schema_that_a_scenario_names_can_be_printed() {
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .args(["check", "--schema"])
+        .output()
+        .unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/scenario.schema.json");
+    assert!(run.status.success() && run.stdout == fs::read(path).unwrap());
+}

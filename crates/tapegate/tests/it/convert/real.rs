@@ -152,6 +152,24 @@ fn same(folder: &Path, link: Link, upstream: &[String], client: &dyn Fn(Link, &[
     record(link, &second, &serve, client);
     peers::assert_none_left(folder);
     assert_same(&first, &second);
+    every_other_way(folder, &fs::read(&first).unwrap());
+}
+
+/// Whatever real servers say, it fits every style, and goes to the other dialect and back.
+#[track_caller]
+fn every_other_way(folder: &Path, tape: &[u8]) {
+    for flags in [
+        &["--style", "phased"][..],
+        &["--match-arguments", "--style", "phased"],
+        &["--strict-001"],
+        &["--strict-001", "--style", "phased"],
+    ] {
+        let args = [&["-r", "first.jsonl", "-o", "other.yaml", "--force"], flags].concat();
+        converted(folder, &args);
+    }
+    converted(folder, &["-r", "first.jsonl", "-o", "there.jsonl", "--to", "overwatch"]);
+    converted(folder, &["-r", "there.jsonl", "-o", "back.jsonl", "--to", "thoughtjack"]);
+    assert!(fs::read(folder.join("back.jsonl")).unwrap() == tape, "the tape has changed");
 }
 
 fn record(link: Link, tape: &Path, upstream: &[String], client: &dyn Fn(Link, &[String])) {
