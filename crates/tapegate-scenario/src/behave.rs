@@ -133,7 +133,9 @@ fn up_to(
 
 fn chunk(fields: &Fields<'_>, findings: &mut Findings) -> usize {
     let bytes = fields.whole("chunk_size", findings).map_or(1, to_usize);
-    if let (0, Some(node)) = (bytes, fields.get("chunk_size")) {
+    if let (0, Some(node)) = (bytes, fields.get("chunk_size"))
+        && !findings.has_error_at(node.spot)
+    {
         let words = "a piece has at least one byte";
         findings.within("chunk_size", |findings| findings.error(node.spot, words));
     }

@@ -74,6 +74,11 @@ impl Findings {
         self.errors > 0
     }
 
+    /// Whether more errors would only be counted, so that their words are not worth any work.
+    pub fn is_full(&self) -> bool {
+        self.errors >= LISTED_MAX
+    }
+
     /// Whether something that stands there is known to be wrong, so that it need not be said twice.
     pub fn has_error_at(&self, spot: Spot) -> bool {
         let is_it = |one: &Finding| one.severity == Severity::Error && one.spot == spot;
@@ -134,7 +139,7 @@ mod tests {
             findings.warning(spot, "w");
             findings.error(spot, "é".repeat(5_000));
         }
-        assert!(findings.has_errors());
+        assert!(findings.has_errors() && findings.is_full());
         let list = findings.into_list();
         assert_eq!(list.len(), 2_001);
         assert_eq!(list[2_000].words, "there are 4000 more errors, which are not listed");

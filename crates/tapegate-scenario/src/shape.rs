@@ -92,6 +92,8 @@ pub struct Entry {
     pub required: bool,
     /// Whether it is ours, and not of TJ-SPEC-001.
     pub ours: bool,
+    /// The kinds of the map, by its `type`, for which it means something; none for all.
+    pub only: &'static [&'static str],
     /// What it means.
     pub about: &'static str,
 }
@@ -99,7 +101,7 @@ pub struct Entry {
 impl Entry {
     /// A key that may be left out.
     pub const fn new(name: &'static str, shape: Shape, about: &'static str) -> Self {
-        Self { name, aliases: &[], shape, required: false, ours: false, about }
+        Self { name, aliases: &[], shape, required: false, ours: false, only: &[], about }
     }
 
     /// The same, but it must be there.
@@ -115,6 +117,11 @@ impl Entry {
     /// The same, with other spellings.
     pub const fn or(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
+    }
+
+    /// The same, for maps of these kinds.
+    pub const fn only(self, only: &'static [&'static str]) -> Self {
+        Self { only, ..self }
     }
 
     /// Whether it is spelled so.

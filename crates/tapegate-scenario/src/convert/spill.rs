@@ -20,6 +20,8 @@ pub(super) struct Spiller<'a> {
     /// What was written already, by hash and length.
     known: HashMap<(u64, usize), String>,
     names: HashSet<String>,
+    /// The last number of names that are the same but for it.
+    numbers: HashMap<String, u32>,
     hasher: RandomState,
     files: usize,
     bytes: u64,
@@ -33,6 +35,7 @@ impl<'a> Spiller<'a> {
             strict: options.strict,
             known: HashMap::new(),
             names: HashSet::new(),
+            numbers: HashMap::new(),
             hasher: RandomState::new(),
             files: 0,
             bytes: 0,
@@ -130,13 +133,14 @@ impl<'a> Spiller<'a> {
             clean = "text".to_owned();
         }
         let clean = clean.trim_matches('-');
-        for number in 1.. {
+        let number = self.numbers.entry(format!("{clean}.{ending}")).or_default();
+        loop {
+            *number += 1;
             let name = format!("{clean}-{number}.{ending}");
             if self.names.insert(name.to_ascii_lowercase()) {
                 return name;
             }
         }
-        unreachable!("numbers do not end")
     }
 }
 

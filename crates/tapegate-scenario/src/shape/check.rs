@@ -143,6 +143,7 @@ fn check_table(node: &Node, table: &Table, findings: &mut Findings) {
                     check(value, &entry.shape, findings);
                 });
                 check_spelling(key, entry, entries, findings);
+                check_kind(node, table, key, entry, findings);
             }
             None if table.rest != Rest::Refuse => {}
             None => unknown(key, table, findings),
@@ -152,6 +153,31 @@ fn check_table(node: &Node, table: &Table, findings: &mut Findings) {
         if !entries.iter().any(|(key, _)| entry.is(&key.name)) {
             findings.error(node.spot, format!("`{}` is missing", entry.name));
         }
+    }
+}
+
+/// A key may mean something only for maps of some kinds. A kind that is none is told elsewhere.
+fn check_kind(node: &Node, table: &Table, key: &Key, entry: &Entry, findings: &mut Findings) {
+    if entry.only.is_empty() {
+        return;
+    }
+    // A delivery may be a word with its settings beside it.
+    let kind = ["type", "delivery"].into_iter().find_map(|name| {
+        let kind = node.get(name)?.as_text()?;
+        is_choice(&table.entry(name)?.shape, kind).then_some(kind)
+    });
+    if let Some(kind) = kind.filter(|kind| !entry.only.contains(kind)) {
+        let (name, only) = (&key.name, one_of(entry.only));
+        let words = format!("`{name}` has no meaning for `{kind}`, only for {only}");
+        findings.warning(key.spot, words);
+    }
+}
+
+fn is_choice(shape: &Shape, word: &str) -> bool {
+    match shape {
+        Shape::Choice(words) => words.contains(&word),
+        Shape::Either(shapes) => shapes.iter().any(|shape| is_choice(shape, word)),
+        _ => false,
     }
 }
 
@@ -172,6 +198,9 @@ fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &
 
 fn unknown(key: &Key, table: &Table, findings: &mut Findings) {
     let Key { spot, name } = key;
+    if findings.is_full() {
+        return findings.error(*spot, "");
+    }
     if name == "override" {
         return findings.error(*spot, "`override` goes with `$include`, which is not there");
     }

@@ -469,11 +469,12 @@ pub static HANDLER: Table = Table {
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new("type", Choice(&["http", "command"]), "How it is reached.").required(),
-        Entry::new("url", Name, "Where it is asked by POST."),
-        Entry::new("headers", MapOf(&Text), "Headers besides those that must be."),
-        Entry::new("cmd", List(&Text), "The program and its arguments; no shell is involved."),
-        Entry::new("env", MapOf(&Text), "Variables besides our own."),
-        Entry::new("working_dir", Text, "Where it is started."),
+        Entry::new("url", Name, "Where it is asked by POST.").only(&["http"]),
+        Entry::new("headers", MapOf(&Text), "Headers besides those that must be.").only(&["http"]),
+        Entry::new("cmd", List(&Text), "The program and its arguments; no shell is involved.")
+            .only(&["command"]),
+        Entry::new("env", MapOf(&Text), "Variables besides our own.").only(&["command"]),
+        Entry::new("working_dir", Text, "Where it is started.").only(&["command"]),
         Entry::new("timeout_ms", Whole(100, 300_000), "How long it may take; 30000, unless given."),
     ]],
 };
@@ -757,18 +758,18 @@ const DELIVERY_SETTINGS: &[Entry] = &[
     Entry::new(
         "byte_delay_ms",
         NATURAL,
-        "slow_loris: how long it rests between two pieces; 100, unless given.",
-    ),
-    Entry::new("chunk_size", POSITIVE, "slow_loris: how many bytes a piece has; 1, unless given."),
-    Entry::new("target_bytes", Bytes, "unbounded_line: how long it is at least; 0, unless given."),
-    Entry::new(
-        "padding_char",
-        Text,
-        "unbounded_line: what it is filled up with; `A`, unless given.",
-    ),
-    Entry::new("depth", NATURAL, "nested_json: how deep; 10000, unless given."),
-    Entry::new("key", Text, "nested_json: the key of each object; `a`, unless given."),
-    Entry::new("delay_ms", NATURAL, "response_delay: how late; 5000, unless given."),
+        "How long it rests between two pieces; 100, unless given.",
+    )
+    .only(&["slow_loris"]),
+    Entry::new("chunk_size", POSITIVE, "How many bytes a piece has; 1, unless given.")
+        .only(&["slow_loris"]),
+    Entry::new("target_bytes", Bytes, "How long it is at least; 0, unless given.")
+        .only(&["unbounded_line"]),
+    Entry::new("padding_char", Text, "What it is filled up with; `A`, unless given.")
+        .only(&["unbounded_line"]),
+    Entry::new("depth", NATURAL, "How deep; 10000, unless given.").only(&["nested_json"]),
+    Entry::new("key", Text, "The key of each object; `a`, unless given.").only(&["nested_json"]),
+    Entry::new("delay_ms", NATURAL, "How late; 5000, unless given.").only(&["response_delay"]),
 ];
 
 /// How answers travel, as a map.
@@ -802,26 +803,19 @@ pub static SIDE_EFFECT: Table = Table {
             Choice(&["on_request", "on_connect", "on_subscribe", "on_unsubscribe", "continuous"]),
             "When; `on_request`, unless given.",
         ),
-        Entry::new(
-            "rate_per_sec",
-            NATURAL,
-            "notification_flood: how many a second; 1000, unless given.",
-        ),
-        Entry::new("duration_sec", NATURAL, "notification_flood: how long; 10, unless given."),
-        Entry::new("batch_size", NATURAL, "batch_amplify: how many; 10000, unless given."),
-        Entry::new("fill_bytes", Bytes, "pipe_deadlock: how many; 1 MB, unless given."),
-        Entry::new(
-            "graceful",
-            Bool,
-            "close_connection: whether what was said still goes out; true, unless given.",
-        ),
-        Entry::new(
-            "delay_ms",
-            NATURAL,
-            "close_connection: how long it waits before; 0, unless given.",
-        ),
-        Entry::new("count", NATURAL, "duplicate_request_ids: how many; 3, unless given."),
-        Entry::new("id", Any, "duplicate_request_ids: the id; 1, unless given."),
+        Entry::new("rate_per_sec", NATURAL, "How many a second; 1000, unless given.")
+            .only(&["notification_flood"]),
+        Entry::new("duration_sec", NATURAL, "How long; 10, unless given.")
+            .only(&["notification_flood"]),
+        Entry::new("batch_size", NATURAL, "How many; 10000, unless given.")
+            .only(&["batch_amplify"]),
+        Entry::new("fill_bytes", Bytes, "How many; 1 MB, unless given.").only(&["pipe_deadlock"]),
+        Entry::new("graceful", Bool, "Whether what was said still goes out; true, unless given.")
+            .only(&["close_connection"]),
+        Entry::new("delay_ms", NATURAL, "How long it waits before; 0, unless given.")
+            .only(&["close_connection"]),
+        Entry::new("count", NATURAL, "How many; 3, unless given.").only(&["duplicate_request_ids"]),
+        Entry::new("id", Any, "The id; 1, unless given.").only(&["duplicate_request_ids"]),
         Entry::new("method", Text, "The method of what is sent."),
         Entry::new("params", Object, "The params of what is sent."),
     ]],
@@ -848,42 +842,49 @@ pub static GENERATOR: Table = Table {
             "What it makes.",
         )
         .required(),
-        Entry::new("depth", NATURAL, "nested_json: how deep."),
+        Entry::new("depth", NATURAL, "How deep.").only(&["nested_json"]),
         Entry::new(
             "structure",
             Choice(&["object", "array", "mixed"]),
-            "nested_json: of what; `object`, unless given.",
-        ),
-        Entry::new("key", Text, "nested_json: the key of each object; `a`, unless given."),
-        Entry::new("inner", Any, "nested_json: what is innermost; null, unless given."),
-        Entry::new("count", NATURAL, "batch_notifications, repeated_keys, ansi_escape: how many."),
-        Entry::new(
-            "method",
-            Text,
-            "batch_notifications: their method; `notifications/message`, unless given.",
-        ),
-        Entry::new("params", Object, "batch_notifications: their params."),
-        Entry::new("bytes", Bytes, "garbage, unicode_spam: how many bytes."),
+            "Of what; `object`, unless given.",
+        )
+        .only(&["nested_json"]),
+        Entry::new("key", Text, "The key of each object; `a`, unless given.")
+            .only(&["nested_json"]),
+        Entry::new("inner", Any, "What is innermost; null, unless given.").only(&["nested_json"]),
+        Entry::new("count", NATURAL, "How many.").only(&[
+            "batch_notifications",
+            "repeated_keys",
+            "ansi_escape",
+        ]),
+        Entry::new("method", Text, "Their method; `notifications/message`, unless given.")
+            .only(&["batch_notifications"]),
+        Entry::new("params", Object, "Their params.").only(&["batch_notifications"]),
+        Entry::new("bytes", Bytes, "How many bytes.").only(&["garbage", "unicode_spam"]),
         Entry::new(
             "charset",
             Choice(&["ascii", "utf8", "binary", "numeric", "alphanumeric"]),
-            "garbage: of what; `ascii`, unless given.",
-        ),
+            "Of what; `ascii`, unless given.",
+        )
+        .only(&["garbage"]),
         Entry::new("seed", NATURAL, "Another number makes another payload; 0, unless given."),
-        Entry::new("key_length", POSITIVE, "repeated_keys: how long the key is; 8, unless given."),
-        Entry::new("value", Any, "repeated_keys: the value of each; `x`, unless given."),
+        Entry::new("key_length", POSITIVE, "How long the key is; 8, unless given.")
+            .only(&["repeated_keys"]),
+        Entry::new("value", Any, "The value of each; `x`, unless given.").only(&["repeated_keys"]),
         Entry::new(
             "category",
             Choice(&["zero_width", "rtl", "homoglyph", "combining", "emoji"]),
-            "unicode_spam: of what.",
-        ),
-        Entry::new("carrier", Text, "unicode_spam: the text it is mixed into."),
+            "Of what.",
+        )
+        .only(&["unicode_spam"]),
+        Entry::new("carrier", Text, "The text it is mixed into.").only(&["unicode_spam"]),
         Entry::new(
             "sequences",
             List(&Choice(&["cursor_move", "color", "title", "hyperlink", "clear"])),
-            "ansi_escape: which.",
-        ),
-        Entry::new("payload", Text, "ansi_escape: the text between them."),
+            "Which.",
+        )
+        .only(&["ansi_escape"]),
+        Entry::new("payload", Text, "The text between them.").only(&["ansi_escape"]),
     ]],
 };
 

@@ -30,8 +30,15 @@ pub fn scenario() -> String {
                 entry.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
             let ours = if entry.ours { " ⁺" } else { "" };
             let takes = takes(&entry.shape);
-            let _ =
-                writeln!(out, "| {name}{}{ours} | {takes} | {} |", aliases.concat(), entry.about);
+            let only: Vec<String> = entry.only.iter().map(|kind| format!("`{kind}`")).collect();
+            let only =
+                if only.is_empty() { String::new() } else { format!("{}: ", only.join(", ")) };
+            let _ = writeln!(
+                out,
+                "| {name}{}{ours} | {takes} | {only}{} |",
+                aliases.concat(),
+                entry.about
+            );
         }
         match table.rest {
             Rest::Refuse => {}

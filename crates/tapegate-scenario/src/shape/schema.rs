@@ -61,7 +61,11 @@ fn table_schema(table: &Table) -> Node {
     for entry in table.entries() {
         let mut schema = value_schema(&entry.shape, table.rest == Rest::Pass && !entry.required);
         if let Value::Map(entries) = &mut schema.value {
-            entries.insert(0, pair("description", text(entry.about)));
+            let about = match entry.only {
+                [] => entry.about.to_owned(),
+                only => format!("{}: {}", only.join(", "), entry.about),
+            };
+            entries.insert(0, pair("description", text(&about)));
         }
         for name in std::iter::once(entry.name).chain(entry.aliases.iter().copied()) {
             properties.push(pair(name, schema.clone()));

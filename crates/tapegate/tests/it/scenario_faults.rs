@@ -155,3 +155,25 @@ fn a_tape_that_cannot_be_written_leaves_nothing_beside_it() {
     let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert_eq!(left, ["t.jsonl"]);
 }
+
+#[test]
+fn events_never_go_where_the_scenario_or_the_verdict_is() {
+    let scenario = TOOL.to_owned() + "expect: [{id: a, must: {method: tools/list}}]\n";
+    let inside = folder(&scenario.replace("text: hi", "text: {$file: hi.txt}"));
+    fs::write(inside.path().join("hi.txt"), "hi").unwrap();
+    let serve = |args: &[&str]| {
+        let mut command = tapegate();
+        command.args(["serve", "s.yaml"]).args(args).current_dir(&inside).stdin(Stdio::null());
+        let run = command.output().unwrap();
+        (run.status.code(), String::from_utf8(run.stderr).unwrap())
+    };
+    for file in ["s.yaml", "hi.txt"] {
+        let (code, said) = serve(&["--events-file", file]);
+        assert_eq!(code, Some(64), "{said}");
+        assert!(said.contains("--events-file names a file of the scenario"), "{said}");
+        assert!(fs::metadata(inside.path().join(file)).unwrap().len() > 0);
+    }
+    let (code, said) = serve(&["--expect", "--report", "v.json", "--events-file", "v.json"]);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("--events-file and --report name the same file"), "{said}");
+}

@@ -107,6 +107,10 @@ fn what_decides_reads_no_clock_no_environment_and_no_file() {
     let words = ["SystemTime::", "Instant::", "env::var", "std::fs", "std::net", "std::process"];
     code_without("crates/tapegate-core/src", &words, &[]);
     code_without("crates/tapegate-policy/src", &words, &[]);
+    let tests = ["load/tests.rs", "shape/tests.rs"]
+        .map(|name| format!("crates/tapegate-scenario/src/{name}"));
+    let tests = [tests[0].as_str(), tests[1].as_str()];
+    code_without("crates/tapegate-scenario/src", &words, &tests);
 }
 
 #[test]

@@ -142,6 +142,7 @@ fn handlers_are_programs_or_servers() {
         &tool("handler: {type: http, cmd: [x], timeout_ms: 5}\n"),
         &[
             "5:14 error: tools[0].response.handler: `url` is missing",
+            "5:27 warning: tools[0].response.handler: `cmd` has no meaning for `http`, only for `command`",
             "5:49 error: tools[0].response.handler.timeout_ms: this must be a whole number from 100 to 300000, not 5",
         ],
     );
@@ -244,6 +245,23 @@ fn nothing_may_stand_under_the_keys_of_mcp() {
             "1:41 error: server.capabilities.tools: this must be a map, but it is nothing",
             "3:16 error: tools[0].tool.name: this must be text, but it is nothing",
             "4:23 error: tools[0].response.content: this must be a list, but it is nothing",
+        ],
+    );
+}
+
+#[test]
+fn settings_of_another_kind_are_told() {
+    finds(
+        "server: {name: s}\nbehavior: {delivery: slow_loris, depth: 5, byte_delay_ms: 1, side_effects: [{type: pipe_deadlock, count: 3}]}\n",
+        &[
+            "2:34 warning: behavior: `depth` has no meaning for `slow_loris`, only for `nested_json`",
+            "2:99 warning: behavior.side_effects[0]: `count` has no meaning for `pipe_deadlock`, only for `duplicate_request_ids`",
+        ],
+    );
+    finds(
+        &tool("handler: {type: http, url: 'http://x/', cmd: [a]}\n"),
+        &[
+            "5:45 warning: tools[0].response.handler: `cmd` has no meaning for `http`, only for `command`",
         ],
     );
 }
@@ -402,4 +420,24 @@ fn what_tj_spec_001_does_not_have_is_told_when_asked_for() {
             "5:27 error: tools[0].response: TJ-SPEC-001 has no `isError` here",
         ]
     );
+}
+
+#[test]
+fn a_scenario_with_nothing_but_faults_is_refused_in_time() {
+    let mut text = String::from("server: {name: s}\n");
+    for number in 0..200_000 {
+        text += &format!("key{number}: 1\n");
+    }
+    let loaded = Folder::default().with("main.yaml", text).load();
+    assert_eq!(loaded.findings.len(), 1_001);
+    assert_eq!(
+        told(&loaded)[1_000],
+        "0:0 error: there are 199000 more errors, which are not listed"
+    );
+}
+
+#[test]
+fn a_very_long_name_is_probably_a_mistake() {
+    let text = format!("server: {{name: {}}}\n", "x".repeat(101));
+    finds(&text, &["1:16 warning: server.name: the name has more than 100 characters"]);
 }

@@ -14,6 +14,7 @@ use super::args::Args;
 use super::{danger, library};
 use crate::disk::{self, Disk};
 use crate::exit::{Exit, Failure};
+use crate::loading::is_same_file;
 use crate::reporting;
 use crate::talk;
 use crate::views::visible;
@@ -56,8 +57,15 @@ impl Plan {
         disk::limits()?;
         let origin = Origin::new(&args)?;
         reporting::look_for_places(&args.report, &origin.path(), "scenario")?;
+        look_for_events(&args)?;
         let found = origin.load(&args);
         found.tell(args.quiet);
+        if let Some(path) = &args.events_file
+            && found.files.iter().any(|file| is_same_file(file, path))
+        {
+            let words = "--events-file names a file of the scenario, which is never touched";
+            return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
+        }
         let Some(scenario) = found.scenario else {
             let words = format!("the scenario `{}` cannot be run", origin.path().display());
             return Err(Failure::new(Exit::Invalid, words).into());
@@ -178,6 +186,16 @@ impl Found {
         };
         visible::inline(&format!("{file}{place}: {path}{}", finding.words), usize::MAX)
     }
+}
+
+/// Looks whether events and reports go to files of their own.
+fn look_for_events(args: &Args) -> Result<(), Failure> {
+    let Some(path) = &args.events_file else { return Ok(()) };
+    if args.report.iter().any(|report| report == path || is_same_file(report, path)) {
+        let words = "--events-file and --report name the same file";
+        return Err(Failure::new(Exit::Usage, words).hint("name another file"));
+    }
+    Ok(())
 }
 
 fn error(danger: danger::Danger) -> Finding {
