@@ -8,7 +8,7 @@ use super::listing::ItemKind;
 use super::reply::Outcome;
 use super::tree;
 use crate::emit::Entry;
-use crate::node::{Node, Value};
+use crate::node::{Key, Node, Value};
 
 /// A definition with the keys that the old schema knows.
 pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
@@ -17,14 +17,14 @@ pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
         ItemKind::Prompt => &["name", "description", "arguments"],
         _ => &["uri", "name", "description", "mimeType"],
     };
+    let node = opened(node);
     let name = node.get("name").and_then(Node::as_text).unwrap_or("unnamed").to_owned();
     let Value::Map(mut entries) = plain(node).value else { return tree::map(Vec::new()) };
     entries.retain(|(key, _)| known.contains(&key.name.as_str()));
-    let lacks = |entries: &[(crate::node::Key, Node)], key: &str| {
-        entries.iter().all(|entry| entry.0.name != key)
-    };
+    let lacks =
+        |entries: &[(Key, Node)], key: &str| entries.iter().all(|entry| entry.0.name != key);
     if kind == ItemKind::Tool {
-        let described = |(key, node): &(crate::node::Key, Node)| {
+        let described = |(key, node): &(Key, Node)| {
             key.name != "description" || node.as_text().is_some_and(|text| !text.is_empty())
         };
         entries.retain(described);
@@ -100,6 +100,10 @@ fn body_of(of: Of) -> Option<&'static str> {
 
 /// An item of an answer with the keys that the old schema knows.
 fn degrade(of: Of, mut item: Node, comments: &mut Vec<String>) -> Node {
+    if item.as_map().is_none() {
+        comments.push("Recorded was something that is no map.".to_owned());
+        item = text_item(of, item.as_text().map_or_else(|| shown(&item), str::to_owned));
+    }
     match of {
         Of::Item(ItemKind::Prompt) => {
             if let Value::Map(entries) = &mut item.value
@@ -128,7 +132,7 @@ fn content_item(mut item: Node, kinds: &[&str], comments: &mut Vec<String>) -> N
         comments.push(format!("Recorded as {kind}; the old schema has no such thing here."));
         let text = shown(&item);
         let text = item.get("text").and_then(Node::as_text).map_or(text, str::to_owned);
-        return content_text(text);
+        return content_text(escape(&text));
     }
     let known: &[&str] = match kind.as_str() {
         "text" => &["type", "text"],
@@ -181,6 +185,17 @@ fn plain(node: Node) -> Node {
         }
         other => other,
     })
+}
+
+/// A map that only JSON can say, with what is in it; of keys that come twice, the last.
+fn opened(node: Node) -> Node {
+    let Value::Raw(text) = &node.value else { return node };
+    let mut entries: Vec<(Key, Node)> = Vec::new();
+    for (name, value) in tree::members(text.as_bytes()) {
+        entries.retain(|(key, _)| key.name != name);
+        entries.push(tree::entry(&name, tree::read(value)));
+    }
+    tree::map(entries)
 }
 
 /// Text as a template that means it.

@@ -281,6 +281,26 @@ fn the_old_schema_gets_text_for_what_it_has_no_word_for() {
 }
 
 #[test]
+fn the_old_schema_gets_whatever_a_tape_has() {
+    let tape = Tape1::new()
+        .hello()
+        .ask("tools/list", "{}")
+        .give(r#""result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"override":{},"\ud800":1}]}"#)
+        .ask("tools/call", r#"{"name":"a"}"#)
+        .give(r#""result":{"content":[{"type":"odd","text":"${HOME} ${"}]}"#)
+        .ask("tools/call", r#"{"name":"a"}"#)
+        .give(r#""result":{"content":[{"type":"odd","more":"${"}]}"#)
+        .ask("resources/read", r#"{"uri":"r:1"}"#)
+        .give(r#""result":{"contents":[{"uri":"r:1","text":"x","text":"${y"}]}"#)
+        .ask("prompts/get", r#"{"name":"p"}"#)
+        .give(r#""result":{"messages":[{"role":"user","role":"user","content":{"type":"text","text":"${z"}}]}"#);
+    let it = made(&tape, &STRICT);
+    assert_eq!(it.scenario.baseline.tools[0].name, "a");
+    let text = r#"text: "$$$${HOME} $$$${""#;
+    assert!(it.text.contains(text), "{}", it.text);
+}
+
+#[test]
 fn sessions_are_counted_together_or_one_is_chosen() {
     let mut tape = Tape1::new().hello().tools(&["a"]).call("a", "one");
     let second = Tape1 { seq: tape.seq, ..Tape1::default() }.hello().call("a", "two").lines;
