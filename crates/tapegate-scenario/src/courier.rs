@@ -21,7 +21,7 @@ pub use effects::Start;
 
 use crate::model::Delivery;
 use flood::Flood;
-use line::{Line, Load, Pace, Raw};
+use line::{Line, Load, Pace, nested, padded, raw};
 use parcel::Parcel;
 
 /// The largest piece of what goes in pieces.
@@ -312,23 +312,6 @@ impl Courier {
             }
         }
     }
-}
-
-fn raw(at: At, parcel: Parcel, pace: Pace, ends: bool) -> Load {
-    Load::Raw(Raw { parcel, pace, due_ns: at.mono_ns, ends, begun: false })
-}
-
-fn padded(parts: &[&[u8]], bytes: usize, padding: char) -> Parcel {
-    let parcel = Parcel::of(parts);
-    let missing = bytes.saturating_sub(parcel.left());
-    parcel.and(padding.to_string().into_bytes(), missing.div_ceil(padding.len_utf8()))
-}
-
-fn nested(parts: &[&[u8]], depth: usize, key: &str) -> Parcel {
-    let mut open = b"{".to_vec();
-    tapegate_core::json::write_str(&mut open, key);
-    open.push(b':');
-    Parcel::default().and(open, depth).and(parts.concat(), 1).and(b"}".to_vec(), depth)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod test;
 
 pub use judge::{Judge, Outcome, Ruling, Seen, Verdict};
 pub use sighting::Sighting;
-pub use test::Test;
 
 use crate::node::Spot;
 

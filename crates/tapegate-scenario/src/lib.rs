@@ -30,6 +30,7 @@ pub mod load;
 pub mod model;
 /// What a scenario's text says, before anybody knows what it means.
 pub mod node;
+mod pattern;
 /// The tables of the language, and what they are good for.
 pub mod shape;
 /// What a request must look like.

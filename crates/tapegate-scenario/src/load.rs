@@ -53,7 +53,7 @@ pub struct Loaded {
     pub scenario: Option<Scenario>,
     /// What was found, in the order of the text.
     pub findings: Vec<Finding>,
-    /// The files that were read as YAML or JSON; a [`Spot::file`] is a place in here.
+    /// The files that were read, but for pictures and the like; a [`Spot::file`] is a place in here.
     pub sources: Vec<String>,
 }
 

@@ -15,6 +15,7 @@ mod strict;
 
 pub use check::check;
 pub use near::near;
+pub(crate) use near::near_within;
 pub use strict::beyond_001;
 
 /// What may stand somewhere.

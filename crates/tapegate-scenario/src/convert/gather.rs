@@ -197,6 +197,9 @@ impl Gathering {
             None => Frame::read(b"{}"),
         };
         let Some(said) = frame.envelope() else { return Ok(()) };
+        if let Some(result) = said.result {
+            self.gathered.hello.meet(result);
+        }
         match asked.method.as_str() {
             "ping" | "subscriptions/listen" => {}
             "initialize" => self.gathered.hello.initialize(asked.wants.as_deref(), said),

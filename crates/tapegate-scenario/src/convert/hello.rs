@@ -63,16 +63,23 @@ impl Hello {
         }
     }
 
+    /// Takes any result: a server without sessions says in each of them who it is.
+    pub(super) fn meet(&mut self, result: &[u8]) {
+        if self.info.is_none() {
+            let meta = json::member(result, "_meta");
+            let info =
+                meta.and_then(|meta| json::member(meta, "io.modelcontextprotocol/serverInfo"));
+            self.info = info.map(<[u8]>::to_vec);
+        }
+    }
+
     fn learn(&mut self, result: &[u8]) {
         let member = |name: &str| json::member(result, name).map(<[u8]>::to_vec);
-        let meta = || {
-            let meta = json::member(result, "_meta")?;
-            json::member(meta, "io.modelcontextprotocol/serverInfo").map(<[u8]>::to_vec)
-        };
         let Self { info, capabilities, instructions, .. } = self;
-        *info = info.take().or_else(|| member("serverInfo")).or_else(meta);
+        *info = member("serverInfo").or_else(|| info.take());
         *capabilities = capabilities.take().or_else(|| member("capabilities"));
         *instructions = instructions.take().or_else(|| member("instructions"));
+        self.meet(result);
     }
 
     fn knows(&mut self, version: &str) {

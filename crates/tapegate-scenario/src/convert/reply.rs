@@ -23,8 +23,9 @@ pub(super) struct Reply {
 /// How much of the arguments a comment shows.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// Members of results that the server adds by itself, for clients that know them.
-const OWN_MEMBERS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+/// What the server adds to results by itself, for clients that know it.
+const OWN_MEMBERS: [(&str, &[u8]); 3] =
+    [("resultType", b"\"complete\""), ("ttlMs", b"0"), ("cacheScope", b"\"private\"")];
 /// Members of results that are what was asked for.
 const BODIES: [&str; 3] = ["content", "contents", "messages"];
 /// The member of `_meta` by which a server without sessions says who it is.
@@ -136,8 +137,8 @@ impl Outcome {
         let stateless = json::member(result, "resultType").is_some();
         if stateless || !result.starts_with(b"{") {
             let members = tree::members(result);
-            let kept =
-                members.into_iter().filter(|(name, _)| !OWN_MEMBERS.contains(&name.as_str()));
+            let is_own = |name: &str, value: &[u8]| OWN_MEMBERS.contains(&(name, value));
+            let kept = members.into_iter().filter(|(name, value)| !is_own(name, value));
             let kept = kept.filter_map(|(name, value)| Some((own_meta(&name, value)?, name)));
             let kept = kept.map(|(node, name)| tree::entry(&name, node)).collect();
             return match result.starts_with(b"{") {

@@ -4,9 +4,9 @@ use tapegate_core::json;
 use tapegate_core::time::At;
 
 use super::flood::{Flood, times};
-use super::line::{Load, Pace};
+use super::line::{Load, Pace, raw};
 use super::parcel::Parcel;
-use super::{Courier, Leaving, raw};
+use super::{Courier, Leaving};
 use crate::model::Effect;
 
 /// How many side effects may be under way at once.

@@ -1,6 +1,7 @@
 //! What is under way to a client, or waits for its turn on a pipe.
 
 use tapegate_core::actor::Act;
+use tapegate_core::json;
 use tapegate_core::time::At;
 
 use super::PIECE_BYTES;
@@ -122,4 +123,24 @@ impl Raw {
         }
         false
     }
+}
+
+/// Bytes that go at this pace from now on.
+pub(super) fn raw(at: At, parcel: Parcel, pace: Pace, ends: bool) -> Load {
+    Load::Raw(Raw { parcel, pace, due_ns: at.mono_ns, ends, begun: false })
+}
+
+/// An answer behind which so much is filled up that it has at least `bytes`.
+pub(super) fn padded(parts: &[&[u8]], bytes: usize, padding: char) -> Parcel {
+    let parcel = Parcel::of(parts);
+    let missing = bytes.saturating_sub(parcel.left());
+    parcel.and(padding.to_string().into_bytes(), missing.div_ceil(padding.len_utf8()))
+}
+
+/// An answer inside of so many objects.
+pub(super) fn nested(parts: &[&[u8]], depth: usize, key: &str) -> Parcel {
+    let mut open = b"{".to_vec();
+    json::write_str(&mut open, key);
+    open.push(b':');
+    Parcel::default().and(open, depth).and(parts.concat(), 1).and(b"}".to_vec(), depth)
 }

@@ -6,6 +6,8 @@ use super::test::Test;
 use super::{Expectation, Grade, Rule, Sighting};
 use crate::finding::Findings;
 use crate::node::{Key, Node, Value};
+use crate::pattern::Glob;
+use crate::shape::near;
 
 /// What an expectation may say.
 const KEYS: &[&str] = &["id", "title", "severity", "help", "never", "must", "after", "count"];
@@ -78,11 +80,11 @@ impl Sighting {
                 "args" => sighting.args = places(value, findings),
                 "where" => sighting.places = places(value, findings),
                 "contains" => {
-                    let parts = globs(value, findings).into_iter().map(Test::Contains);
+                    let parts = texts(value, findings).into_iter().map(Test::Contains);
                     sighting.texts.push(Test::Any(parts.collect()));
                 }
                 "regex" => {
-                    let patterns = globs(value, findings);
+                    let patterns = texts(value, findings);
                     let patterns =
                         patterns.iter().map(|one| Test::read_regex(one, value, findings)).collect();
                     sighting.texts.push(Test::Any(patterns));
@@ -96,9 +98,8 @@ impl Sighting {
 
 /// Words for a name that nobody knows, and the one that was perhaps meant.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|known| (distance(name, known), known)).min();
-    match near.filter(|(distance, _)| *distance <= 3 && *distance < name.len()) {
-        Some((_, known)) => format!("there is no {what} `{name}`; did you mean `{known}`?"),
+    match near(name, known.iter().copied()) {
+        Some(known) => format!("there is no {what} `{name}`; did you mean `{known}`?"),
         None => format!("there is no {what} `{name}`; there are {}", listed(known)),
     }
 }
@@ -144,8 +145,13 @@ fn count(node: &Node, findings: &mut Findings) -> u64 {
     })
 }
 
+/// One text with wildcards or several.
+fn globs(node: &Node, findings: &mut Findings) -> Vec<Glob> {
+    texts(node, findings).iter().map(|text| Glob::new(text)).collect()
+}
+
 /// One text or several.
-fn globs(node: &Node, findings: &mut Findings) -> Vec<String> {
+fn texts(node: &Node, findings: &mut Findings) -> Vec<String> {
     let list = node.as_list().unwrap_or(std::slice::from_ref(node));
     let texts: Option<Vec<String>> =
         list.iter().map(|one| one.as_text().map(str::to_owned)).collect();
@@ -185,19 +191,4 @@ fn places(node: &Node, findings: &mut Findings) -> Vec<(Path, Test)> {
 fn listed(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
-}
-
-/// How many letters must be changed, added or left out to make one name of the other.
-fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], at + 1);
-        for (index, other) in two.iter().enumerate() {
-            let changed = corner + usize::from(letter != *other);
-            corner = row[index + 1];
-            row[index + 1] = changed.min(corner + 1).min(row[index] + 1);
-        }
-    }
-    row[two.len()]
 }

@@ -4,7 +4,8 @@ use tapegate_core::frame::Envelope;
 use tapegate_core::json::path::{Child, Path};
 use tapegate_core::json::{Cursor, Fault, Kind, member};
 
-use super::test::{Test, each_text, glob};
+use super::test::{Test, each_text};
+use crate::pattern::Glob;
 
 /// Values that lie deeper are not looked for by paths; texts are found at any depth.
 const DEPTH_MAX: usize = 128;
@@ -13,19 +14,19 @@ const DEPTH_MAX: usize = 128;
 #[derive(Debug, Clone, Default)]
 pub struct Sighting {
     /// Its method, one of these, with wildcards.
-    pub methods: Vec<String>,
+    pub(super) methods: Vec<Glob>,
     /// The tool, prompt or resource that it is about, one of these, with wildcards.
-    pub names: Vec<String>,
+    pub(super) names: Vec<Glob>,
     /// The phase it came in, one of these, with wildcards.
-    pub phases: Vec<String>,
+    pub(super) phases: Vec<Glob>,
     /// The method of the server's request that it answers, one of these, with wildcards.
-    pub replies: Vec<String>,
+    pub(super) replies: Vec<Glob>,
     /// What its arguments have, by paths into them.
-    pub args: Vec<(Path, Test)>,
+    pub(super) args: Vec<(Path, Test)>,
     /// What the message has, by paths into it.
-    pub places: Vec<(Path, Test)>,
+    pub(super) places: Vec<(Path, Test)>,
     /// What one of its texts must be.
-    pub texts: Vec<Test>,
+    pub(super) texts: Vec<Test>,
 }
 
 /// A message of the client, as it is looked at.
@@ -66,7 +67,7 @@ impl Sighting {
     fn fits_envelope(&self, envelope: Option<&Envelope<'_>>) -> bool {
         let method = envelope.and_then(|it| it.method).map(|method| method.decode());
         let name = envelope.and_then(|it| it.name.or(it.uri)).map(|name| name.decode());
-        let fits = |globs: &[String], text: Option<&str>| {
+        let fits = |globs: &[Glob], text: Option<&str>| {
             globs.is_empty() || text.is_some_and(|text| any(globs, text))
         };
         fits(&self.methods, method.as_deref()) && fits(&self.names, name.as_deref())
@@ -81,8 +82,8 @@ impl Sighting {
 }
 
 /// Whether one of the patterns fits; without any, everything does.
-fn any(globs: &[String], text: &str) -> bool {
-    globs.is_empty() || globs.iter().any(|pattern| glob(pattern, text))
+fn any(globs: &[Glob], text: &str) -> bool {
+    globs.is_empty() || globs.iter().any(|glob| glob.fits(text))
 }
 
 /// Whether a value that `path` leads to passes. Without one, its absence is what is tested.

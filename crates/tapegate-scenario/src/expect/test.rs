@@ -1,14 +1,13 @@
 //! A test of one value: text with wildcards, a list of which one must fit, or operators of which
 //! all must.
 
-use regex::{Regex, RegexBuilder};
-use tapegate_core::json::Str;
+use regex::Regex;
+use tapegate_core::json::{Str, write_str};
+use tapegate_core::signature::canonical;
 
 use crate::finding::Findings;
 use crate::node::{Node, Value};
-
-/// The most memory that one regular expression may take.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+use crate::pattern::{self, Glob, REGEX};
 
 /// What every operator is called.
 const OPERATORS: &[&str] = &[
@@ -29,11 +28,11 @@ const OPERATORS: &[&str] = &[
 
 /// A test of one value.
 #[derive(Debug, Clone)]
-pub enum Test {
-    /// It is this JSON.
+pub(super) enum Test {
+    /// It is this value, in its canonical text.
     Equals(Vec<u8>),
     /// It is text that fits these wildcards: `*` for any letters, `?` for one.
-    Glob(String),
+    Glob(Glob),
     /// A text in it has this in it.
     Contains(String),
     /// It starts so.
@@ -58,7 +57,7 @@ pub enum Test {
 
 impl Test {
     /// Reads a test.
-    pub fn read(node: &Node, findings: &mut Findings) -> Self {
+    pub(super) fn read(node: &Node, findings: &mut Findings) -> Self {
         match &node.value {
             Value::Text(text) => Self::read_text(text, node, findings),
             Value::List(list) => {
@@ -79,28 +78,22 @@ impl Test {
                 }
                 Self::All(all)
             }
-            _ => Self::Equals(node.to_json()),
+            _ => Self::Equals(canonical(&node.to_json())),
         }
     }
 
     /// Text that is a regular expression if it says so, else wildcards.
     fn read_text(text: &str, node: &Node, findings: &mut Findings) -> Self {
-        match text.strip_prefix("regex:") {
+        match text.strip_prefix(REGEX) {
             Some(pattern) => Self::read_regex(pattern, node, findings),
-            None => Self::Glob(text.to_owned()),
+            None => Self::Glob(Glob::new(text)),
         }
     }
 
     pub(super) fn read_regex(pattern: &str, node: &Node, findings: &mut Findings) -> Self {
-        match RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build() {
-            Ok(regex) => Self::Regex(regex),
-            Err(error) => {
-                let why = error.to_string();
-                let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                findings.error(node.spot, format!("this is no regular expression: {why}"));
-                Self::Any(Vec::new())
-            }
-        }
+        // What cannot be read fits nothing.
+        let none = Self::Any(Vec::new());
+        pattern::regex(pattern, node, findings).map_or(none, Self::Regex)
     }
 
     fn read_operator(name: &str, node: &Node, findings: &mut Findings) -> Option<Self> {
@@ -108,8 +101,8 @@ impl Test {
             texts(node, findings).map(|texts| Self::Any(texts.into_iter().map(make).collect()))
         };
         match name {
-            "equals" => Some(Self::Equals(node.to_json())),
-            "glob" => text(Self::Glob, findings),
+            "equals" => Some(Self::Equals(canonical(&node.to_json()))),
+            "glob" => text(|text| Self::Glob(Glob::new(&text)), findings),
             "contains" => text(Self::Contains, findings),
             "prefix" | "starts_with" => text(Self::Prefix, findings),
             "suffix" | "ends_with" => text(Self::Suffix, findings),
@@ -138,14 +131,14 @@ impl Test {
     }
 
     /// Whether a value that is JSON, or its absence, passes.
-    pub fn holds(&self, value: Option<&[u8]>) -> bool {
+    pub(super) fn holds(&self, value: Option<&[u8]>) -> bool {
         match (self, value) {
             (Self::Exists(there), value) => *there == value.is_some(),
             (Self::Any(tests), value) => tests.iter().any(|test| test.holds(value)),
             (Self::All(tests), value) => tests.iter().all(|test| test.holds(value)),
             (Self::Not(test), value) => !test.holds(value),
             (_, None) => false,
-            (Self::Equals(json), Some(value)) => same(json, value),
+            (Self::Equals(json), Some(value)) => canonical(value) == *json,
             (Self::Above(bound), Some(value)) => number(value).is_some_and(|it| it > *bound),
             (Self::Below(bound), Some(value)) => number(value).is_some_and(|it| it < *bound),
             (test, Some(value)) => each_text(value, &mut |text| test.holds_for(text)),
@@ -155,7 +148,7 @@ impl Test {
     /// Whether a text passes.
     pub(super) fn holds_for(&self, text: &str) -> bool {
         match self {
-            Self::Glob(pattern) => glob(pattern, text),
+            Self::Glob(glob) => glob.fits(text),
             Self::Contains(part) => text.contains(part.as_str()),
             Self::Prefix(part) => text.starts_with(part.as_str()),
             Self::Suffix(part) => text.ends_with(part.as_str()),
@@ -165,8 +158,8 @@ impl Test {
             Self::Not(test) => !test.holds_for(text),
             Self::Equals(json) => {
                 let mut quoted = Vec::new();
-                tapegate_core::json::write_str(&mut quoted, text);
-                same(json, &quoted)
+                write_str(&mut quoted, text);
+                canonical(&quoted) == *json
             }
             Self::Exists(there) => *there,
             Self::Above(_) | Self::Below(_) => false,
@@ -220,43 +213,7 @@ fn each_string(json: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
     false
 }
 
-/// Whether text fits wildcards: `*` for any letters, `?` for one.
-pub(super) fn glob(pattern: &str, text: &str) -> bool {
-    let (mut pattern, mut text) = (pattern.chars(), text.chars());
-    // Where to go on if it does not fit: behind the last `*`, with one letter more given to it.
-    let mut again: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
-    loop {
-        let (mut next_pattern, mut next_text) = (pattern.clone(), text.clone());
-        match (next_pattern.next(), next_text.next()) {
-            (Some('*'), _) => {
-                again = Some((next_pattern.clone(), text.clone()));
-                pattern = next_pattern;
-                continue;
-            }
-            (Some(wanted), Some(letter)) if wanted == '?' || wanted == letter => {
-                (pattern, text) = (next_pattern, next_text);
-                continue;
-            }
-            (None, None) => return true,
-            _ => {}
-        }
-        let Some((behind, mut from)) = again.take() else { return false };
-        if from.next().is_none() {
-            return false;
-        }
-        again = Some((behind.clone(), from.clone()));
-        (pattern, text) = (behind, from);
-    }
-}
-
 fn number(json: &[u8]) -> Option<f64> {
     let number = matches!(json.first(), Some(b'-' | b'0'..=b'9'));
     std::str::from_utf8(json).ok().filter(|_| number)?.parse().ok()
-}
-
-/// Whether two values mean the same.
-fn same(one: &[u8], two: &[u8]) -> bool {
-    use tapegate_core::json::diff::{Terms, diff};
-    let terms = Terms { root: tapegate_core::json::Place::default(), ignored: &[], listed_max: 1 };
-    one == two || diff(one, two, &terms).is_ok_and(|found| found.listed.is_empty())
 }

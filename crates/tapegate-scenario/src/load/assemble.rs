@@ -14,6 +14,9 @@ use crate::yaml;
 /// How large a file may be that `$file` names.
 const FILE_BYTES_MAX: usize = 10 << 20;
 
+/// How deep lists and maps may lie in each other in what is included, files in files counted.
+const INCLUDED_NESTING_MAX: usize = 4 * yaml::NESTING_MAX;
+
 /// The lists and maps of a phase that take the path of a file for an item.
 const TAKE_PATHS: [&str; 8] = [
     "replace_tools",
@@ -191,8 +194,8 @@ impl Loader<'_> {
             self.findings.error(spot, format!("`{path}` cannot be used"));
             return nothing;
         };
-        let Some(cost) = node.cost(usize::MAX, self.bytes_left) else {
-            self.findings.error(spot, "all that is included is too much");
+        let Some(cost) = node.cost(INCLUDED_NESTING_MAX, self.bytes_left) else {
+            self.findings.error(spot, "all that is included is too much, or nested too deep");
             return nothing;
         };
         self.bytes_left -= cost;

@@ -5,8 +5,17 @@ const DISTANCE_MAX: usize = 3;
 
 /// Of some names the one that is nearest to `name`, if any is near.
 pub fn near<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    near_within(DISTANCE_MAX, name, names)
+}
+
+/// Of some names the one that is nearest to `name` and differs in `most` places or fewer.
+pub(crate) fn near_within<'n>(
+    most: usize,
+    name: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
     let wanted: Vec<char> = name.chars().take(64).collect();
-    let most = DISTANCE_MAX.min(wanted.len() / 2);
+    let most = most.min(wanted.len() / 2);
     let near = names.into_iter().filter_map(|known| {
         let distance = distance(&wanted, &known.chars().take(64).collect::<Vec<_>>(), most)?;
         Some((distance, known))

@@ -1,20 +1,17 @@
 //! Reading conditions, as triggers and branches write them.
 
-use regex::RegexBuilder;
 use tapegate_core::signature::canonical;
 
-use super::test::{Glob, Test};
+use super::test::Test;
 use super::{Condition, When};
 use crate::finding::Findings;
 use crate::form::{Step, Variable, path};
 use crate::node::{Key, Node, Value};
+use crate::pattern::{Glob, REGEX, regex};
+use crate::shape::near_within;
 
-/// How large a regular expression may be once it is compiled.
-const REGEX_BYTES_MAX: usize = 1024 * 1024;
 /// How deep a condition may lie.
 const DEPTH_MAX: usize = 64;
-/// What a plain text begins with that is a regular expression.
-const REGEX: &str = "regex:";
 
 /// What a value is compared by.
 const OPERATORS: [&str; 12] = [
@@ -83,7 +80,9 @@ impl When {
         }
         for (key, inner) in entries {
             findings.within(&key.name, |findings| {
-                if let Some(near) = near_operator(&key.name) {
+                // A short name, or one that differs in more, is as likely a member's own.
+                let long = OPERATORS.into_iter().filter(|known| known.len() > 4);
+                if let Some(near) = near_within(1, &key.name, long) {
                     let words = format!("taken for a member of the value; did you mean `{near}`?");
                     findings.warning(key.spot, words);
                 }
@@ -112,7 +111,7 @@ impl When {
 fn plain(node: &Node, findings: &mut Findings) -> Option<Test> {
     match &node.value {
         Value::Text(text) => match text.strip_prefix(REGEX) {
-            Some(pattern) => regex(pattern, node, findings),
+            Some(pattern) => regex(pattern, node, findings).map(Test::Regex),
             None => Some(Test::Glob(Glob::new(text))),
         },
         Value::Number(text) => Some(Test::Number(text.clone())),
@@ -160,7 +159,7 @@ fn operator(key: &Key, node: &Node, findings: &mut Findings) -> Option<Test> {
                 "prefix" | "starts_with" => Some(Test::Prefix(text.to_owned())),
                 "suffix" | "ends_with" => Some(Test::Suffix(text.to_owned())),
                 "glob" => Some(Test::Glob(Glob::new(text))),
-                _ => regex(text, node, findings),
+                _ => regex(text, node, findings).map(Test::Regex),
             }
         }
     }
@@ -170,36 +169,7 @@ fn exactly(node: &Node) -> Test {
     Test::Exactly(canonical(&node.to_json()))
 }
 
-fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Option<Test> {
-    let built = RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build();
-    match built {
-        Ok(regex) => Some(Test::Regex(regex)),
-        Err(error) => {
-            let words = error.to_string();
-            let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            findings.error(node.spot, format!("no regular expression: {last}"));
-            None
-        }
-    }
-}
-
 fn wrong(node: &Node, wanted: &str, findings: &mut Findings) -> Option<Test> {
     findings.error(node.spot, format!("this must be {wanted}, not {}", node.kind()));
     None
-}
-
-/// The operator that a key may have been meant to be.
-fn near_operator(name: &str) -> Option<&'static str> {
-    let near = |known: &&&str| {
-        name.len() > 4 && known.len().abs_diff(name.len()) <= 1 && differences(name, known) <= 2
-    };
-    OPERATORS.iter().find(near).copied()
-}
-
-/// How many letters differ between two words of about the same length.
-fn differences(one: &str, two: &str) -> usize {
-    let same = one.bytes().zip(two.bytes()).take_while(|(one, two)| one == two).count();
-    let (one, two) = (&one.as_bytes()[same..], &two.as_bytes()[same..]);
-    let tail = one.iter().rev().zip(two.iter().rev()).take_while(|(one, two)| one == two).count();
-    one.len().max(two.len()) - tail
 }

@@ -5,6 +5,7 @@ use tapegate_core::json::{Number, write_str};
 use tapegate_core::signature::canonical;
 
 use crate::form::Found;
+use crate::pattern::Glob;
 
 /// What one value must be.
 #[derive(Debug, Clone)]
@@ -31,19 +32,6 @@ pub(super) enum Test {
     Under(f64),
     /// One of these.
     Any(Vec<Test>),
-}
-
-/// A pattern with `*` for any text and `?` for any character.
-#[derive(Debug, Clone)]
-pub(super) struct Glob {
-    letters: Vec<Letter>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Letter {
-    Is(char),
-    One,
-    Any,
 }
 
 impl Test {
@@ -100,57 +88,4 @@ fn same_number(one: &[u8], two: &[u8]) -> bool {
 fn number(found: &Found<'_>) -> Option<f64> {
     let number: f64 = found.clone().text().trim().parse().ok()?;
     number.is_finite().then_some(number)
-}
-
-impl Glob {
-    /// Reads a pattern; a backslash takes the meaning of what follows.
-    pub(super) fn new(pattern: &str) -> Self {
-        let mut letters = Vec::new();
-        let mut chars = pattern.chars();
-        while let Some(letter) = chars.next() {
-            letters.push(match letter {
-                '*' if letters.last() == Some(&Letter::Any) => continue,
-                '*' => Letter::Any,
-                '?' => Letter::One,
-                '\\' => match chars.clone().next() {
-                    Some(plain @ ('*' | '?' | '\\')) => {
-                        chars.next();
-                        Letter::Is(plain)
-                    }
-                    _ => Letter::Is('\\'),
-                },
-                letter => Letter::Is(letter),
-            });
-        }
-        Self { letters }
-    }
-
-    /// Whether a text has this shape. It goes back to the last `*` at most, so that no pattern
-    /// takes more than the product of both lengths.
-    pub(super) fn fits(&self, text: &str) -> bool {
-        let mut rest = text.chars();
-        let mut at = 0;
-        let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
-        loop {
-            let before = rest.clone();
-            match (self.letters.get(at), rest.next()) {
-                (None, None) => return true,
-                (Some(Letter::Any), _) => {
-                    rest = before;
-                    at += 1;
-                    retry = Some((at, rest.clone()));
-                }
-                (Some(Letter::One), Some(_)) => at += 1,
-                (Some(Letter::Is(letter)), Some(next)) if *letter == next => at += 1,
-                _ => {
-                    let Some((star, from)) = &mut retry else { return false };
-                    if from.next().is_none() {
-                        return false;
-                    }
-                    at = *star;
-                    rest = from.clone();
-                }
-            }
-        }
-    }
 }

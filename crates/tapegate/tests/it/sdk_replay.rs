@@ -178,7 +178,7 @@ impl Recorded {
 }
 
 /// What the client has done, without what it has waited for in vain.
-fn steps(transcript: &str) -> String {
+pub(crate) fn steps(transcript: &str) -> String {
     let mut steps = read(transcript)["steps"].take();
     let missing =
         |step: &Value| step["step"].as_str().is_some_and(|it| it.starts_with("missing: "));

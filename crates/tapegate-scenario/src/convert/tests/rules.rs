@@ -439,3 +439,16 @@ fn what_the_server_said_of_a_subscription_is_said_again() {
     assert_eq!(methods, ["resources/subscribe"]);
     assert!(it.text.contains("    before:\n      - log_message:\n"), "{}", it.text);
 }
+
+#[test]
+fn a_server_that_nobody_asked_says_who_it_is_in_its_results() {
+    let tape = Tape1::new()
+        .ask("resources/read", r#"{"uri":"a://1"}"#)
+        .give(r#""result":{"resultType":"complete","contents":[],"ttlMs":60000,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"3"}}}"#);
+    let it = made(&tape, &SIMPLE);
+    assert!(it.text.contains("server:\n  name: m\n  version: \"3\"\n"), "{}", it.text);
+    // What a client may keep is not what the server says by itself.
+    let expected =
+        serde_json::json!({"result": {"contents": [], "ttlMs": 60000, "cacheScope": "public"}});
+    assert_eq!(answers(&it.scenario.baseline.resources[0]), [expected]);
+}

@@ -131,8 +131,25 @@ fn many_copies_of_a_file_are_refused_before_they_fill_the_memory() {
     let loaded = folder.load();
     let told = told(&loaded);
     assert!(
-        told.iter().any(|line| line.ends_with("all that is included is too much")),
+        told.iter()
+            .any(|line| line.ends_with("all that is included is too much, or nested too deep")),
         "{}",
         told.len()
+    );
+}
+
+#[test]
+fn files_in_files_nest_only_so_deep() {
+    let mut folder = Folder::default()
+        .with("main.yaml", "server: {name: s}\nmetadata: {x: {$include: 0.yaml}}\n");
+    for number in 0..9 {
+        let text =
+            format!("{}{{$include: {}.yaml}}{}\n", "[".repeat(60), number + 1, "]".repeat(60));
+        folder = folder.with(&format!("lib/{number}.yaml"), text);
+    }
+    let told = told(&folder.with("lib/9.yaml", "end\n").load());
+    assert_eq!(
+        told,
+        ["lib/3.yaml:1:72 error: all that is included is too much, or nested too deep"]
     );
 }

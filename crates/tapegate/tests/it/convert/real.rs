@@ -2,7 +2,7 @@
 //!
 //! A client is recorded with a server, the tape is converted, and the same client is recorded again
 //! with the scenario. Both tapes must have the same answers: for each thing that was asked, the
-//! n-th answer is the n-th answer.
+//! n-th answer is the n-th answer. What the client makes of them, step by step, is the same too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::converted;
 use crate::peers::{self, Link, Running, Server};
 use crate::sdk::{PY1, PY2, PY2_AUTO, PY2_MODERN, PY2_SERVERS, TS1, TS2, TS2_AUTO, TS2_MODERN};
+use crate::sdk_replay::steps;
 
 /// One test a line: client, server, and how the client talks to both.
 macro_rules! same_from_the_scenario {
@@ -24,7 +25,7 @@ macro_rules! same_from_the_scenario {
             let first = folder.path().join("first.jsonl");
             let upstream = Server::$server.stdio(&first);
             same(folder.path(), Link::$link, &upstream, &|link, line| {
-                drop($client.run(link, line, Path::new("/dev/null")));
+                Some($client.run(link, line, Path::new("/dev/null")))
             });
         })*
     };
@@ -48,7 +49,7 @@ fn mcp_server_git_on_stdio() {
     let folder = tempfile::tempdir().unwrap();
     let git = vec![peers::tools("py2/bin/mcp-server-git")];
     same(folder.path(), Link::Stdio, &git, &|link, line| {
-        drop(PY2_SERVERS.run(link, line, Path::new("/dev/null")));
+        Some(PY2_SERVERS.run(link, line, Path::new("/dev/null")))
     });
 }
 
@@ -124,6 +125,9 @@ fn server_memory_that_remembers() {
     same(folder.path(), Link::Stdio, &server, &calls(&requests));
 }
 
+/// Runs a client over a link to a command line or a URL, and returns what it saw, if it tells.
+type Run = dyn Fn(Link, &[String]) -> Option<String>;
+
 /// The command line of a server from npm.
 fn server(package: &str, args: &[String]) -> Vec<String> {
     let script =
@@ -132,26 +136,30 @@ fn server(package: &str, args: &[String]) -> Vec<String> {
 }
 
 /// A client that makes these requests.
-fn calls(requests: &[Value]) -> impl Fn(Link, &[String]) + use<> {
+fn calls(requests: &[Value]) -> impl Fn(Link, &[String]) -> Option<String> + use<> {
     let requests = Value::from(requests.to_vec()).to_string();
     move |_, line| {
         let mut command = peers::bounded("60");
         command.arg(peers::node()).arg(peers::peer("calls.mjs")).arg(&requests).args(line);
         peers::transcript(command);
+        None
     }
 }
 
 /// Records `client` with a server and with the scenario that is made of it; both give the same.
 #[track_caller]
-fn same(folder: &Path, link: Link, upstream: &[String], client: &dyn Fn(Link, &[String])) {
+fn same(folder: &Path, link: Link, upstream: &[String], client: &Run) {
     let (first, second) = (folder.join("first.jsonl"), folder.join("second.jsonl"));
-    record(link, &first, upstream, client);
+    let live = record(link, &first, upstream, client);
     converted(folder, &["-r", "first.jsonl", "-o", "s.yaml"]);
     let scenario = folder.join("s.yaml").display().to_string();
     let serve = [peers::tapegate().to_owned(), "serve".to_owned(), scenario];
-    record(link, &second, &serve, client);
+    let served = record(link, &second, &serve, client);
     peers::assert_none_left(folder);
     assert_same(&first, &second);
+    if let (Some(live), Some(served)) = (live, served) {
+        peers::assert_same(&steps(&live), &steps(&served));
+    }
     every_other_way(folder, &fs::read(&first).unwrap());
 }
 
@@ -172,7 +180,7 @@ fn every_other_way(folder: &Path, tape: &[u8]) {
     assert!(fs::read(folder.join("back.jsonl")).unwrap() == tape, "the tape has changed");
 }
 
-fn record(link: Link, tape: &Path, upstream: &[String], client: &dyn Fn(Link, &[String])) {
+fn record(link: Link, tape: &Path, upstream: &[String], client: &Run) -> Option<String> {
     let mut line: Vec<String> = ["record", "--force", "-o"].map(str::to_owned).into();
     line.push(tape.display().to_string());
     if link == Link::Http {
@@ -180,20 +188,22 @@ fn record(link: Link, tape: &Path, upstream: &[String], client: &dyn Fn(Link, &[
     }
     line.push("--".to_owned());
     line.extend_from_slice(upstream);
-    match link {
+    let seen = match link {
         Link::Http => {
             let mut command = Command::new(peers::tapegate());
             command.args(&line);
             let proxy = Running::start(command);
-            client(link, std::slice::from_ref(&proxy.url));
+            let seen = client(link, std::slice::from_ref(&proxy.url));
             proxy.stop();
+            seen
         }
         _ => {
             line.insert(0, peers::tapegate().to_owned());
-            client(link, &line);
+            client(link, &line)
         }
-    }
+    };
     peers::assert_valid(tape);
+    seen
 }
 
 /// What was asked, and the answers to it in order.
