@@ -60,7 +60,7 @@ impl<'a> Turn<'a, '_> {
             method: &method,
             params: said.params.unwrap_or(b"{}"),
             modern,
-            token: said.progress_token,
+            token: said.progress_token.filter(|token| is_id(token)),
             batch,
             ticket: 0,
             phase: self.progress.phase,
