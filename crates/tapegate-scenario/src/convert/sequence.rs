@@ -17,15 +17,13 @@ impl Work<'_, '_> {
     /// What was answered to some uses of one thing: nothing, an answer, or a sequence.
     pub(super) fn response(&mut self, uses: &[&Use]) -> io::Result<Vec<Entry>> {
         let Some(first) = uses.first() else { return Ok(Vec::new()) };
+        if self.options.sequences_in_files {
+            return self.response_in_files(uses, &first.key);
+        }
         let mut row = self.row(uses)?;
         if let Some((last, times)) = row.last.take() {
             if row.replies.is_empty() {
-                let Reply { comments, mut entries } = with_count(last, times);
-                if let Some(first) = entries.first_mut() {
-                    first.comments.splice(..0, comments);
-                }
-                self.spill(&mut entries, &first.key)?;
-                return Ok(entries);
+                return self.one(last, times, &first.key);
             }
             row.replies.push(with_count(last, times));
         }
@@ -38,30 +36,76 @@ impl Work<'_, '_> {
             self.summary.warnings.push(words);
             self.summary.answers_left_out += left_out as u64;
         }
-        let sequence = match self.options.sequences_in_files {
-            true => {
-                let text = json_of(&row.replies);
-                let words = "What was answered, call by call, stands in a file.";
-                Entry::new("sequence", self.spiller.list(&text, &first.key)?).about(words)
-            }
-            false => {
-                for reply in &mut row.replies {
-                    self.spill(&mut reply.entries, &first.key)?;
-                }
-                let sequence: Vec<Element> = row.replies.into_iter().map(element).collect();
-                Entry::new("sequence", sequence).about("What was answered, call by call.")
-            }
-        };
+        for reply in &mut row.replies {
+            self.spill(&mut reply.entries, &first.key)?;
+        }
+        let sequence: Vec<Element> = row.replies.into_iter().map(element).collect();
+        let sequence = Entry::new("sequence", sequence).about("What was answered, call by call.");
         Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
+    }
+
+    /// The same, with a sequence in files.
+    fn response_in_files(&mut self, uses: &[&Use], key: &str) -> io::Result<Vec<Entry>> {
+        let mut files = Files::default();
+        let mut last: Option<(Reply, usize)> = None;
+        for used in uses {
+            let reply = self.reply(used)?;
+            // The last is repeated for ever, so what is the same at the end is said once.
+            if let Some((same, times)) = &mut last
+                && trees(same) == trees(&reply)
+            {
+                *times += 1;
+            } else if let Some((before, times)) = last.replace((reply, 1)) {
+                let line = json_of(&before);
+                for _ in 0..times {
+                    self.file(&mut files, &line, key)?;
+                }
+            }
+        }
+        let Some((last, times)) = last else { return Ok(Vec::new()) };
+        if files.are_empty() {
+            return self.one(last, times, key);
+        }
+        self.file(&mut files, &json_of(&last), key)?;
+        self.close(&mut files, key)?;
+        let list = Node::new(Value::List(files.closed));
+        let words = "What was answered, call by call, stands in files.";
+        let sequence = Entry::new("sequence", list).about(words);
+        Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
+    }
+
+    /// An answer that is always the same.
+    fn one(&mut self, reply: Reply, times: usize, key: &str) -> io::Result<Vec<Entry>> {
+        let Reply { comments, mut entries } = with_count(reply, times);
+        if let Some(first) = entries.first_mut() {
+            first.comments.splice(..0, comments);
+        }
+        self.spill(&mut entries, key)?;
+        Ok(entries)
+    }
+
+    /// Adds an answer to the file that is open, or to the next one if it has no room.
+    fn file(&mut self, files: &mut Files, line: &[u8], key: &str) -> io::Result<()> {
+        if !files.open.is_empty() && files.open.len() + line.len() > FILE_BYTES_MAX {
+            self.close(files, key)?;
+        }
+        files.open.extend_from_slice(if files.open.is_empty() { b"[\n" } else { b",\n" });
+        files.open.extend_from_slice(line);
+        Ok(())
+    }
+
+    /// Ends the file that is open.
+    fn close(&mut self, files: &mut Files, key: &str) -> io::Result<()> {
+        files.open.extend_from_slice(b"\n]\n");
+        files.closed.push(self.spiller.list(&files.open, key)?);
+        files.open.clear();
+        Ok(())
     }
 
     /// Answers in a row, as far as there is room for them.
     fn row(&mut self, uses: &[&Use]) -> io::Result<Row> {
         let mut row = Row::default();
-        let mut room = match self.options.sequences_in_files {
-            true => FILE_BYTES_MAX,
-            false => self.room,
-        };
+        let mut room = self.room;
         for used in uses {
             let reply = self.reply(used)?;
             // The last is repeated for ever, so what is the same at the end is said once.
@@ -84,18 +128,13 @@ impl Work<'_, '_> {
             row.last = Some((reply, 1));
             row.uses += 1;
         }
-        if !self.options.sequences_in_files {
-            self.room = room;
-        }
+        self.room = room;
         Ok(row)
     }
 
     /// About how many bytes an answer takes where it is written.
     fn cost(&self, reply: &Reply) -> usize {
-        let inline_bytes_max = match self.options.sequences_in_files {
-            true => usize::MAX,
-            false => self.options.inline_bytes_max,
-        };
+        let inline_bytes_max = self.options.inline_bytes_max;
         let entries =
             reply.entries.iter().map(|entry| weight(&entry.value.to_node(), inline_bytes_max));
         REPLY_BYTES + entries.sum::<usize>()
@@ -122,6 +161,21 @@ struct Row {
     uses: usize,
 }
 
+/// Answers in a row, in files of which each is small enough to be read back.
+#[derive(Default)]
+struct Files {
+    /// What stands for those that are written.
+    closed: Vec<Node>,
+    /// What is in the one that is being written.
+    open: Vec<u8>,
+}
+
+impl Files {
+    fn are_empty(&self) -> bool {
+        self.closed.is_empty() && self.open.is_empty()
+    }
+}
+
 fn element(reply: Reply) -> Element {
     Element { comments: reply.comments, apart: false, value: Part::Map(reply.entries) }
 }
@@ -140,17 +194,10 @@ fn trees(reply: &Reply) -> Vec<(&str, Node)> {
     reply.entries.iter().map(|entry| (entry.key.as_str(), entry.value.to_node())).collect()
 }
 
-/// Answers as JSON, each on a line of its own.
-fn json_of(replies: &[Reply]) -> Vec<u8> {
-    let mut text = b"[".to_vec();
-    for (place, reply) in replies.iter().enumerate() {
-        text.extend_from_slice(if place == 0 { b"\n" } else { b",\n" });
-        let entry = |entry: &Entry| super::tree::entry(&entry.key, meant(&entry.value));
-        let node = super::tree::map(reply.entries.iter().map(entry).collect());
-        node.write_json(&mut text);
-    }
-    text.extend_from_slice(b"\n]\n");
-    text
+/// An answer as JSON, on one line.
+fn json_of(reply: &Reply) -> Vec<u8> {
+    let entry = |entry: &Entry| super::tree::entry(&entry.key, meant(&entry.value));
+    super::tree::map(reply.entries.iter().map(entry).collect()).to_json()
 }
 
 /// The tree of a part, with JSON that is no tree as it is.

@@ -183,10 +183,13 @@ impl Reader<'_> {
         let mut replies = Vec::with_capacity(list.len());
         self.within("sequence", |reader| {
             for (index, node) in list.iter().enumerate() {
-                let entry = Fields::new(node, tables.entry);
-                reader.within_number(index, |reader| {
-                    replies.push(reader.reply(&entry, Some(at), body));
-                });
+                // A list among the answers comes from a file that holds many.
+                for node in node.as_list().unwrap_or(std::slice::from_ref(node)) {
+                    let entry = Fields::new(node, tables.entry);
+                    reader.within_number(index, |reader| {
+                        replies.push(reader.reply(&entry, Some(at), body));
+                    });
+                }
             }
         });
         if replies.is_empty() {

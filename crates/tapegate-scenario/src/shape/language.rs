@@ -296,8 +296,8 @@ macro_rules! chosen {
             ),
             Entry::new(
                 "sequence",
-                List(&Shape::Table($entry)),
-                "Answers that are given one after the other.",
+                List(&Either(&[Shape::Table($entry), List(&Shape::Table($entry))])),
+                "Answers that are given one after the other; a list among them stands for its own.",
             ),
             EXHAUSTED,
             HANDLER_ENTRY,
@@ -317,8 +317,8 @@ macro_rules! branch {
             ),
             Entry::new(
                 "sequence",
-                List(&Shape::Table($entry)),
-                "Answers that are given one after the other.",
+                List(&Either(&[Shape::Table($entry), List(&Shape::Table($entry))])),
+                "Answers that are given one after the other; a list among them stands for its own.",
             ),
             EXHAUSTED,
             HANDLER_ENTRY,
@@ -332,8 +332,8 @@ macro_rules! default {
         &[
             Entry::new(
                 "sequence",
-                List(&Shape::Table($entry)),
-                "Answers that are given one after the other.",
+                List(&Either(&[Shape::Table($entry), List(&Shape::Table($entry))])),
+                "Answers that are given one after the other; a list among them stands for its own.",
             ),
             EXHAUSTED,
             HANDLER_ENTRY,

@@ -416,11 +416,24 @@ fn very_many_answers_go_to_a_file_or_are_left_out_with_a_warning() {
     assert_eq!((kept.len(), kept[299].as_str()), (300, "answer 299 ${HOME}"));
     assert_eq!((all.summary.warnings.len(), all.summary.spilled.0), (0, 1));
     assert!(
-        all.text.contains("sequence:\n        $file: s.yaml.assets/a-answers-1.json\n"),
+        all.text.contains("sequence:\n        - $file: s.yaml.assets/a-answers-1.json\n"),
         "{}",
         all.text
     );
     assert_eq!(texts(tool(&all.scenario.baseline.tools, "b")), ["once"]);
+}
+
+#[test]
+fn answers_that_fill_several_files_are_all_there_in_their_order() {
+    let mut tape = Tape1::new().hello().tools(&["a"]);
+    for n in 0..100 {
+        tape = tape.call("a", &format!("{n} {}", "x".repeat(200_000)));
+    }
+    let all = made(&tape, &Options { bytes_max: 10_000, sequences_in_files: true, ..SIMPLE });
+    assert_eq!((all.summary.warnings.len(), all.summary.spilled.0), (0, 3), "{}", all.text);
+    let kept = texts(tool(&all.scenario.baseline.tools, "a"));
+    let numbers: Vec<_> = kept.iter().map(|text| text.split(' ').next().unwrap()).collect();
+    assert_eq!(numbers, (0..100).map(|n| n.to_string()).collect::<Vec<_>>());
 }
 
 #[test]
