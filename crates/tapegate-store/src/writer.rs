@@ -280,10 +280,15 @@ impl TapeFile {
 
     fn end(&mut self) -> io::Result<()> {
         self.flusher.stop();
+        // The kernel tells of a failed write-back once, and the thread may have been the one it told.
+        if let Some(error) = self.flusher.error() {
+            return Err(error);
+        }
         if let Some(gzip) = &self.gzip {
             gzip.flush()?;
         }
-        self.file.sync_data()
+        self.file.sync_data()?;
+        still_there(&self.file)
     }
 }
 

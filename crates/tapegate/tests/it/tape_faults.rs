@@ -237,6 +237,17 @@ fn a_tape_that_is_deleted_ends_the_session() {
 }
 
 #[test]
+fn a_tape_that_is_deleted_before_the_session_ends_is_missed_at_the_latest_then() {
+    let setup = record(&["serve"]).flags(&["--flush-interval", "60s"]).tape_at("gone/t.jsonl");
+    let mut run = setup.start();
+    run.send(request(1).as_bytes());
+    run.lines(1);
+    fs::remove_dir_all(run.folder().join("gone")).unwrap();
+    run.close_input();
+    run.end().exits(3).complains("the file was deleted").leaves_no_process();
+}
+
+#[test]
 fn a_server_that_cannot_be_started_costs_no_tape() {
     for flags in [&[][..], &["--force"]] {
         let folder = tempfile::tempdir().unwrap();
