@@ -43,9 +43,11 @@ impl Work<'_, '_> {
             let uses = gathered.uses_of(Of::Item(kind), &key);
             if let Some(text) = gathered.listings.anywhere(kind, &key) {
                 let mut item = self.item(&key, text, kind);
-                item.comments.push("Listed later than others.".to_owned());
-                items.push(item);
-                continue;
+                if fit::fits(&item.definition, fit::definition(kind)) {
+                    item.comments.push("Listed later than others.".to_owned());
+                    items.push(item);
+                    continue;
+                }
             }
             let strict = self.options.strict;
             // What the old schema has no word for, it can only list.

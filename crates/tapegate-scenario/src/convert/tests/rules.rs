@@ -281,6 +281,28 @@ fn the_old_schema_gets_text_for_what_it_has_no_word_for() {
 }
 
 #[test]
+fn what_is_not_listed_as_it_must_be_can_be_used_all_the_same() {
+    let tape = Tape1::new()
+        .hello()
+        .ask("tools/list", "{}")
+        .give(r#""result":{"tools":[{"name":"a"},{"name":"b","inputSchema":{},"description":7},{"name":"c","inputSchema":{"type":"object"}}]}"#)
+        .call("a", "x")
+        .call("b", "y")
+        .ask("resources/list", "{}")
+        .give(r#""result":{"resources":[{"uri":"r:1","name":["n"]}]}"#)
+        .ask("resources/read", r#"{"uri":"r:1"}"#)
+        .give(r#""result":{"contents":[{"uri":"r:1","text":"z"}]}"#);
+    let it = made(&tape, &SIMPLE);
+    let tools = &it.scenario.baseline.tools;
+    assert_eq!(texts(tool(tools, "a")), ["x"]);
+    assert_eq!(texts(tool(tools, "b")), ["y"]);
+    assert!(!tool(tools, "a").listed && tool(tools, "c").listed);
+    assert_eq!(it.scenario.baseline.resources.len(), 1);
+    assert_eq!(it.summary.warnings.len(), 3, "{:?}", it.summary.warnings);
+    made(&tape, &STRICT);
+}
+
+#[test]
 fn the_old_schema_gets_whatever_a_tape_has() {
     let tape = Tape1::new()
         .hello()
