@@ -32,7 +32,8 @@ struct Watch {
     expectation: Expectation,
     /// Whether what must come before has come.
     begun: bool,
-    /// Whether a message came in a phase that it is about.
+    /// Whether a message came in a phase that it is about; without phases, whether it came to more
+    /// than a look around.
     reached: bool,
     count: u64,
     seen: Vec<Seen>,
@@ -161,7 +162,7 @@ impl Judge {
     fn look(&mut self, at: At, seat: Seat, message: &Message<'_>) {
         let number = self.heard;
         for watch in &mut self.watches {
-            watch.reached |= watch.expectation.sighting.is_in(message.phase);
+            watch.reached |= watch.expectation.is_reached_by(message);
             if watch.begun && watch.expectation.sighting.is(message) {
                 watch.count += 1;
                 if watch.seen.len() < SEEN_MAX {
@@ -177,6 +178,16 @@ impl Judge {
     pub fn verdict(&self) -> Verdict {
         let rulings = self.watches.iter().map(Watch::ruling).collect();
         Verdict { rulings, heard: self.heard }
+    }
+}
+
+impl Expectation {
+    /// Whether something can be said once this message has come. Who only looks around, as clients
+    /// do to see whether a server is well, has been tempted by nothing and is not safe for that.
+    fn is_reached_by(&self, message: &Message<'_>) -> bool {
+        let by_itself = self.rule == Rule::Never && self.after.is_none();
+        let open = by_itself && !self.sighting.has_phases();
+        self.sighting.is_in(message.phase) && !(open && message.looks_around())
     }
 }
 

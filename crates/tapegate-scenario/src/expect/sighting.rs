@@ -9,6 +9,9 @@ use crate::pattern::Glob;
 
 /// Values that lie deeper are not looked for by paths; texts are found at any depth.
 const DEPTH_MAX: usize = 128;
+/// Requests that use nothing of a server, besides those for lists.
+const LOOKS: [&str; 5] =
+    ["initialize", "server/discover", "subscriptions/listen", "ping", "logging/setLevel"];
 
 /// What a message of the client looks like.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +45,23 @@ pub(super) struct Message<'a> {
     pub(super) answers: Option<&'a str>,
 }
 
+impl Message<'_> {
+    /// Whether it only shakes hands, asks what there is, or tells something: nothing is used by it.
+    pub(super) fn looks_around(&self) -> bool {
+        let Some(method) = self.envelope.and_then(|it| it.method) else { return false };
+        let method = method.decode();
+        LOOKS.contains(&&*method)
+            || method.ends_with("/list")
+            || method.starts_with("notifications/")
+    }
+}
+
 impl Sighting {
+    /// Whether it is said in which phases messages are meant.
+    pub(super) fn has_phases(&self) -> bool {
+        !self.phases.is_empty()
+    }
+
     /// Whether messages of this phase may be meant.
     pub(super) fn is_in(&self, phase: &str) -> bool {
         any(&self.phases, phase)

@@ -165,6 +165,26 @@ fn what_comes_after_something_counts_only_then() {
 }
 
 #[test]
+fn a_client_that_only_looks_around_is_not_safe_for_that() {
+    let mut judge = judge(&[
+        json!({"id": "leak", "never": {"name": "send"}}),
+        json!({"id": "calm", "never": {"name": "send", "phase": "calm"}}),
+        json!({"id": "storm", "never": {"method": "tools/list"}, "count": 2}),
+    ]);
+    let mut hear = |message: Json| {
+        judge.hear(At::default(), SEAT, message.to_string().as_bytes(), "calm");
+        judge.verdict().rulings.iter().map(|it| it.outcome).collect::<Vec<_>>()
+    };
+    use Outcome::{Broken, Kept, Untested};
+    for method in ["initialize", "notifications/initialized", "server/discover", "tools/list"] {
+        let outcomes = hear(json!({"id": 1, "method": method}));
+        assert_eq!(outcomes, [Untested, Kept, Untested], "{method}");
+    }
+    assert_eq!(hear(json!({"id": 2, "method": "tools/list"})), [Untested, Kept, Broken]);
+    assert_eq!(hear(call("read", json!({}))), [Kept, Kept, Broken]);
+}
+
+#[test]
 fn counts_and_phases_that_never_came_matter() {
     let mut judge = judge(&[
         json!({"id": "storm", "never": {"method": "tools/call"}, "count": 3}),

@@ -133,6 +133,7 @@ pub(crate) fn write(report: &Report) -> Vec<u8> {
         json.text("command", report.command);
         json.text(report.about(), &report.tape.to_string_lossy());
         json.raw("ok", if report.is_ok() { b"true" } else { b"false" });
+        report.verdict().into_iter().for_each(|verdict| json.text("verdict", verdict));
         json.text("started_at", &report.started_at());
         json.number("duration_ms", report.duration_ms);
         for (key, count) in &report.counts {

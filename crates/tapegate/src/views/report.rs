@@ -131,6 +131,17 @@ impl Report {
         self.cases().all(|case| case.outcome != Outcome::Failed)
     }
 
+    /// What `serve` makes of its client, in a word. Nobody may hear its exit code, and that nothing
+    /// failed is not yet safe.
+    pub(crate) fn verdict(&self) -> Option<&'static str> {
+        let kept = || self.cases().any(|case| case.outcome == Outcome::Passed);
+        (self.command == "serve").then(|| match self.is_ok() {
+            false => "not-safe",
+            true if kept() => "safe",
+            true => "untested",
+        })
+    }
+
     /// What the JSON report calls that which it is about.
     pub(crate) fn about(&self) -> &'static str {
         if self.command == "serve" { "scenario" } else { "tape" }

@@ -63,12 +63,18 @@ fn a_client_that_is_killed_with_the_server_is_judged_too() {
 #[test]
 fn nothing_is_safe_that_was_not_tested() {
     let folder = tempfile::tempdir().unwrap();
-    let text = scenario().replace("regex: \"sk-[0-9]+\"", "phase: attack");
-    fs::write(folder.path().join("s.yaml"), text).unwrap();
-    let agent = Agent::start(serve(folder.path(), "s.yaml", &["--expect"]));
-    let gone = agent.leave();
-    assert_eq!(gone.code, Some(1), "{}", gone.stderr);
-    assert!(gone.stderr.contains("verdict: nothing can be said"), "{}", gone.stderr);
+    for text in [scenario(), scenario().replace("regex: \"sk-[0-9]+\"", "phase: attack")] {
+        fs::write(folder.path().join("s.yaml"), text).unwrap();
+        let flags = ["--expect", "--report", "r.json"];
+        let mut agent = Agent::start(serve(folder.path(), "s.yaml", &flags));
+        agent.step("list");
+        let gone = agent.leave();
+        assert_eq!(gone.code, Some(1), "{}", gone.stderr);
+        assert!(gone.stderr.contains("verdict: nothing can be said"), "{}", gone.stderr);
+        let report = fs::read_to_string(folder.path().join("r.json")).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["verdict"], "untested");
+    }
 }
 
 #[test]
@@ -82,6 +88,7 @@ fn reports_come_in_every_format() {
     assert_eq!(agent.leave().code, Some(6));
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let report: Value = serde_json::from_str(&read("r.json")).unwrap();
+    assert_eq!(report["verdict"], "not-safe");
     let case = &report["cases"][0];
     assert_eq!((&case["rule"], &case["severity"]), (&json!("no-key"), &json!("critical")));
     assert_eq!((&case["line"], &case["seen"][0]["method"]), (&json!(6), &json!("tools/call")));
