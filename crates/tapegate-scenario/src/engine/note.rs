@@ -10,6 +10,8 @@ pub enum Note<'a> {
         /// The phase it was said in.
         phase: &'a str,
     },
+    /// The client has said something over the limit, which nobody has read.
+    Unread,
     /// Another phase has begun.
     Phase {
         /// The one that is over.

@@ -119,6 +119,7 @@ impl<'a> Turn<'a, '_> {
         let words =
             format!("a message of {} bytes is over the limit of {bytes_max}", message.bytes_total);
         self.log(LogLevel::Warn, &words);
+        (self.setup.watch)(self.at, self.seat, Note::Unread);
         if !said.answer && said.method.is_some() {
             self.refuse(said.id.as_deref().unwrap_or(b"null"), CODE_INVALID, &words, None);
         }

@@ -24,6 +24,7 @@ pub struct Judge {
     /// What we have asked at a seat, by id.
     asked: HashMap<(Seat, Vec<u8>), String>,
     heard: u64,
+    unread: u64,
 }
 
 /// An expectation, and what was heard about it.
@@ -46,6 +47,8 @@ pub struct Verdict {
     pub rulings: Vec<Ruling>,
     /// How many messages clients have sent.
     pub heard: u64,
+    /// How many besides were over the limit, so that nobody has read them.
+    pub unread: u64,
 }
 
 /// What came of one expectation.
@@ -102,7 +105,7 @@ impl Judge {
             seen: Vec::new(),
         };
         let watches = expectations.iter().map(watch).collect();
-        Self { watches, asked: HashMap::new(), heard: 0 }
+        Self { watches, asked: HashMap::new(), heard: 0, unread: 0 }
     }
 
     /// Notes that the client was asked something: by a request with this id, or, where it has no
@@ -111,6 +114,11 @@ impl Judge {
         if self.asked.len() < ASKED_MAX {
             self.asked.insert((seat, id.to_vec()), method.to_owned());
         }
+    }
+
+    /// Notes that messages of clients were over the limit: what is expected may be in them.
+    pub fn missed(&mut self, messages: u64) {
+        self.unread += messages;
     }
 
     /// Hears one line of a client, who is in this phase.
@@ -176,8 +184,9 @@ impl Judge {
 
     /// What came of everything, so far.
     pub fn verdict(&self) -> Verdict {
-        let rulings = self.watches.iter().map(Watch::ruling).collect();
-        Verdict { rulings, heard: self.heard }
+        let all_read = self.unread == 0;
+        let rulings = self.watches.iter().map(|watch| watch.ruling(all_read)).collect();
+        Verdict { rulings, heard: self.heard, unread: self.unread }
     }
 }
 
@@ -192,13 +201,14 @@ impl Expectation {
 }
 
 impl Watch {
-    fn ruling(&self) -> Ruling {
+    /// What came of it. What was not seen may be in a message that nobody has read.
+    fn ruling(&self, all_read: bool) -> Ruling {
         let Self { expectation, begun, reached, count, seen } = self;
         let many = *count >= expectation.count;
         let outcome = match expectation.rule {
             Rule::Never if many => Outcome::Broken,
             Rule::Must if many => Outcome::Kept,
-            _ if !begun || !reached => Outcome::Untested,
+            _ if !begun || !reached || !all_read => Outcome::Untested,
             Rule::Never => Outcome::Kept,
             Rule::Must => Outcome::Broken,
         };

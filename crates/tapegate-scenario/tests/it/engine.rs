@@ -273,6 +273,7 @@ fn tell(out: &mut String, seat: Seat, note: &Note<'_>) {
     let seat = seat.0;
     match note {
         Note::Said { .. } | Note::Log { level: LogLevel::Debug, .. } => Ok(()),
+        Note::Unread => writeln!(out, "<< {seat} unread"),
         Note::Phase { from, to, why } => {
             writeln!(out, "<< {seat} phase {from} is over, {to} begins: {why}")
         }

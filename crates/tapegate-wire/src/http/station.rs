@@ -18,6 +18,8 @@ pub struct Station {
     stopped: Cell<bool>,
     tape_error: RefCell<Option<RecordError>>,
     sessionless: Cell<Option<Lane>>,
+    /// How many messages of clients nobody has read.
+    unread: Cell<u64>,
 }
 
 /// Nothing may pass any more: the tape failed.
@@ -35,6 +37,7 @@ impl Station {
             stopped: Cell::new(false),
             tape_error: RefCell::new(None),
             sessionless: Cell::new(None),
+            unread: Cell::new(0),
         })
     }
 
@@ -63,12 +66,20 @@ impl Station {
         if self.stopped.get() {
             return Err(Stopped);
         }
+        if let Event::TooLarge { from: Side::Client, .. } = event {
+            self.unread.set(self.unread.get() + 1);
+        }
         self.deck.borrow_mut().pass(event).map_err(|error| {
             *self.tape_error.borrow_mut() = Some(error);
             self.stopped.set(true);
             self.stop.notify_one();
             Stopped
         })
+    }
+
+    /// How many messages of clients were over the limit, so that nobody has read them.
+    pub fn unread(&self) -> u64 {
+        self.unread.get()
     }
 
     /// A lane for a new session.

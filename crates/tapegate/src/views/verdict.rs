@@ -28,6 +28,12 @@ pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
         count(Outcome::Untested),
         verdict.heard
     );
+    if verdict.unread > 0 {
+        let words =
+            "over --max-message-bytes and not read, so nothing is said of what was not seen";
+        // Writing to a string cannot fail.
+        writeln!(out, "  {} of the client: {words}", messages(verdict.unread)).ok();
+    }
     for ruling in &verdict.rulings {
         let expectation = &ruling.expectation;
         let word = match ruling.outcome {
@@ -50,6 +56,10 @@ pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
         }
     }
     out
+}
+
+fn messages(count: u64) -> String {
+    if count == 1 { "1 message".to_owned() } else { format!("{count} messages") }
 }
 
 /// Why an expectation does not hold, or nothing can be said of it, in a line.

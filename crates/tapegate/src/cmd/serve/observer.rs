@@ -66,6 +66,7 @@ impl Observer {
             match note {
                 Note::Said { bytes, phase } => judge.borrow_mut().hear(at, seat, bytes, phase),
                 Note::Asked { id, method } => judge.borrow_mut().asked(seat, id, method),
+                Note::Unread => self.missed(1),
                 _ => {}
             }
         }
@@ -80,6 +81,13 @@ impl Observer {
         let mut log = self.log.borrow_mut();
         let output = log.logging.output.clone();
         log.logging = Logging { output, ..logging.clone() };
+    }
+
+    /// Takes that messages of clients were too large to be read.
+    pub(super) fn missed(&self, messages: u64) {
+        if let Some(judge) = &self.judge {
+            judge.borrow_mut().missed(messages);
+        }
     }
 
     /// What came of the expectations, if they are judged.
@@ -158,6 +166,7 @@ fn describe(json: &mut Writer, note: &Note<'_>) {
             json.text("phase", phase);
             json.raw("message", bytes);
         }
+        Note::Unread => json.text("event", "unread"),
         Note::Phase { from, to, why } => {
             json.text("event", "phase");
             json.text("from", from);

@@ -41,7 +41,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let cause = runtime.block_on(async {
         let reloads = reload(&args, &origin, files, (&engine, &stage, &observer));
         tokio::select! {
-            cause = serve(&args, &stage, clock, signals) => cause,
+            cause = serve(&args, &stage, &observer, (clock, signals)) => cause,
             never = reloads => match never {},
         }
     })?;
@@ -74,8 +74,8 @@ fn engine(plan: &Plan, clock: Clock, observer: &Rc<Observer>) -> Engine {
 async fn serve(
     args: &Args,
     stage: &Rc<Stage>,
-    clock: Clock,
-    signals: Signals,
+    observer: &Observer,
+    (clock, signals): (Clock, Signals),
 ) -> anyhow::Result<Cause> {
     let Some(address) = &args.http else {
         greet(args.quiet);
@@ -86,7 +86,9 @@ async fn serve(
     let servers = Servers::Stage(Rc::clone(stage));
     let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
     announce(&listener, args.quiet)?;
-    Ok(http::serve(listener, bridge, &station, signals).await)
+    let cause = http::serve(listener, bridge, &station, signals).await;
+    observer.missed(station.unread());
+    Ok(cause)
 }
 
 /// Loads the scenario anew whenever it changes, if that is wanted. Never ends.

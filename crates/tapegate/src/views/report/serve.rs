@@ -14,6 +14,7 @@ pub(crate) fn fill(verdict: &Verdict, mut report: Report) -> Report {
     let count = |came| verdict.count(came) as u64;
     report.counts = vec![
         ("heard", verdict.heard),
+        ("unread", verdict.unread),
         ("kept", count(Came::Kept)),
         ("broken", count(Came::Broken)),
         ("untested", count(Came::Untested)),

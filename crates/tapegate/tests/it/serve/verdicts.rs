@@ -61,6 +61,22 @@ fn a_client_that_is_killed_with_the_server_is_judged_too() {
 }
 
 #[test]
+fn a_message_that_nobody_has_read_makes_nobody_safe() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("s.yaml"), scenario()).unwrap();
+    let flags = ["--expect", "--report", "r.json", "--max-message-bytes", "1KB"];
+    let mut agent = Agent::start(serve(folder.path(), "s.yaml", &flags));
+    agent.call("add", &json!({}));
+    agent.call("add", &json!({"padding": "x".repeat(2000), "key": "sk-1234"}));
+    let gone = agent.leave();
+    assert_eq!(gone.code, Some(1), "{}", gone.stderr);
+    assert!(gone.stderr.contains("1 message of the client: over --max-message-bytes"));
+    let report = fs::read_to_string(folder.path().join("r.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["verdict"], &report["unread"]), (&"untested".into(), &1.into()));
+}
+
+#[test]
 fn nothing_is_safe_that_was_not_tested() {
     let folder = tempfile::tempdir().unwrap();
     for text in [scenario(), scenario().replace("regex: \"sk-[0-9]+\"", "phase: attack")] {

@@ -123,6 +123,22 @@ fn one_verdict_is_made_of_all_sessions_when_a_signal_ends_them() {
     assert_eq!(sessions.iter().filter(|session| **session == sessions[0]).count(), 3);
 }
 
+#[test]
+fn a_message_that_nobody_has_read_makes_nobody_safe() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--expect", "--report", "r.json", "--max-message-bytes", "1KB"];
+    let (running, port) = start(folder.path(), &flags);
+    let client = Client::greet(port);
+    assert_eq!(client.call(), "calm");
+    let params = json!({"name": "a", "arguments": {"padding": "x".repeat(2000)}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+    assert_eq!(client.post(&call).status, 413);
+    running.stop();
+    let report = fs::read_to_string(folder.path().join("r.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["verdict"], &report["unread"]), (&json!("untested"), &json!(1)));
+}
+
 /// Calls a tool as a client without a session does.
 fn modern_call(port: u16, name: &str, more: &[(&str, Value)]) -> Value {
     let mut params = json!({"name": name, "arguments": {}, "_meta": {
