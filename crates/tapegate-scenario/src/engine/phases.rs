@@ -8,7 +8,7 @@ use super::Note;
 use super::request::Asked;
 use super::source::{Pick, Source};
 use super::turn::Turn;
-use crate::model::{EffectTrigger, EventKind, LogLevel, OnTimeout};
+use crate::model::{EffectTrigger, EventKind, OnTimeout};
 
 impl Turn<'_, '_> {
     /// Whether an event that was just counted leads out of the phase.
@@ -93,7 +93,6 @@ impl Turn<'_, '_> {
             OnTimeout::Abort => {
                 let name = script.phase_name(self.progress.phase);
                 let words = format!("what leads out of the phase `{name}` has not come in time");
-                self.log(LogLevel::Error, &words);
                 *self.failure = Some(words);
                 (self.act)(Act::Stop);
             }
