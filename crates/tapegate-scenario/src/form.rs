@@ -42,6 +42,8 @@ pub enum Piece {
     Text(Template),
     /// A string, quotes and all, that a generator makes.
     Generated(Rc<Generator>),
+    /// JSON that a generator makes, where any value may stand.
+    Tree(Rc<Generator>),
 }
 
 /// Whether `${…}` means something.
@@ -71,7 +73,7 @@ impl Form {
     ) -> Self {
         let mut reading =
             Reading { interpolate, generate, findings, form: Self::default(), json: Vec::new() };
-        reading.value(node);
+        reading.value(node, Place::Value);
         reading.flush();
         reading.form
     }
@@ -96,6 +98,7 @@ impl Form {
                 Piece::Json(json) => out.extend_from_slice(json),
                 Piece::Text(template) => template.write_json(context, out),
                 Piece::Generated(generator) => generator.write_json_string(out),
+                Piece::Tree(generator) => generator.write(out),
             }
         }
     }
@@ -124,7 +127,7 @@ impl Reading<'_> {
         }
     }
 
-    fn value(&mut self, node: &Node) {
+    fn value(&mut self, node: &Node, place: Place) {
         match &node.value {
             Value::Text(_) => self.text(node),
             Value::List(elements) => {
@@ -133,12 +136,12 @@ impl Reading<'_> {
                     if index > 0 {
                         self.json.push(b',');
                     }
-                    self.value(element);
+                    self.value(element, Place::Value);
                 }
                 self.json.push(b']');
             }
             Value::Map(entries) => {
-                if self.generated(node, false) {
+                if self.generated(node, place) {
                     return;
                 }
                 self.json.push(b'{');
@@ -148,9 +151,7 @@ impl Reading<'_> {
                     }
                     json::write_str(&mut self.json, &key.name);
                     self.json.push(b':');
-                    if !(holds_bytes(node, &key.name) && self.generated(inner, true)) {
-                        self.value(inner);
-                    }
+                    self.value(inner, Place::of(node, &key.name));
                 }
                 self.json.push(b'}');
             }
@@ -158,16 +159,21 @@ impl Reading<'_> {
         }
     }
 
-    /// Takes `{$generate: …}` as a piece, in base64 where bytes are written so; false if it is none.
-    fn generated(&mut self, node: &Node, in_base64: bool) -> bool {
+    /// Takes `{$generate: …}` as a piece, as its place wants it; false if it is none.
+    fn generated(&mut self, node: &Node, place: Place) -> bool {
         let Some([(key, inner)]) = node.as_map() else { return false };
         let made = if key.name == GENERATE { (self.generate)(inner, self.findings) } else { None };
         let Some(mut generator) = made else { return false };
-        if in_base64 && let Some(generator) = Rc::get_mut(&mut generator) {
+        if place == Place::Bytes
+            && let Some(generator) = Rc::get_mut(&mut generator)
+        {
             generator.encode();
         }
         self.flush();
-        self.form.pieces.push(Piece::Generated(generator));
+        self.form.pieces.push(match place {
+            Place::Value if generator.is_json() => Piece::Tree(generator),
+            _ => Piece::Generated(generator),
+        });
         true
     }
 
@@ -183,13 +189,28 @@ impl Reading<'_> {
     }
 }
 
-/// Whether what stands in `map` under `key` is bytes in base64: of a resource, an image or a sound.
-fn holds_bytes(map: &Node, key: &str) -> bool {
-    let is_media = || {
+/// What is wanted at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Text, whatever it says.
+    Text,
+    /// Bytes in base64: of a resource, an image or a sound.
+    Bytes,
+    /// Any value.
+    Value,
+}
+
+impl Place {
+    /// The place in `map` under `key`.
+    fn of(map: &Node, key: &str) -> Self {
         let sort = map.get("type").and_then(Node::as_text);
-        matches!(sort, Some("image" | "audio"))
-    };
-    key == "blob" || key == "data" && is_media()
+        match key {
+            "text" => Self::Text,
+            "blob" => Self::Bytes,
+            "data" if matches!(sort, Some("image" | "audio")) => Self::Bytes,
+            _ => Self::Value,
+        }
+    }
 }
 
 #[cfg(test)]

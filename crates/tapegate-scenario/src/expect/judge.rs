@@ -33,6 +33,8 @@ struct Watch {
     expectation: Expectation,
     /// Whether what must come before has come.
     begun: bool,
+    /// Whether the question was put that it is about, if it is about one.
+    put: bool,
     /// Whether a message came in a phase that it is about; without phases, whether it came to more
     /// than a look around.
     reached: bool,
@@ -100,6 +102,7 @@ impl Judge {
         let watch = |expectation: &Expectation| Watch {
             expectation: expectation.clone(),
             begun: expectation.after.is_none(),
+            put: !expectation.sighting.has_replies(),
             reached: false,
             count: 0,
             seen: Vec::new(),
@@ -111,6 +114,9 @@ impl Judge {
     /// Notes that the client was asked something: by a request with this id, or, where it has no
     /// session, by an input request of this name, which is a string in JSON too.
     pub fn asked(&mut self, seat: Seat, id: &[u8], method: &str) {
+        for watch in &mut self.watches {
+            watch.put |= watch.expectation.sighting.answers(method);
+        }
         if self.asked.len() < ASKED_MAX {
             self.asked.insert((seat, id.to_vec()), method.to_owned());
         }
@@ -203,12 +209,12 @@ impl Expectation {
 impl Watch {
     /// What came of it. What was not seen may be in a message that nobody has read.
     fn ruling(&self, all_read: bool) -> Ruling {
-        let Self { expectation, begun, reached, count, seen } = self;
+        let Self { expectation, begun, put, reached, count, seen } = self;
         let many = *count >= expectation.count;
         let outcome = match expectation.rule {
             Rule::Never if many => Outcome::Broken,
             Rule::Must if many => Outcome::Kept,
-            _ if !begun || !reached || !all_read => Outcome::Untested,
+            _ if !begun || !put || !reached || !all_read => Outcome::Untested,
             Rule::Never => Outcome::Kept,
             Rule::Must => Outcome::Broken,
         };

@@ -67,6 +67,16 @@ impl Sighting {
         any(&self.phases, phase)
     }
 
+    /// Whether it is about answers to the server's own questions.
+    pub(super) fn has_replies(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    /// Whether it is about answers to questions of this method.
+    pub(super) fn answers(&self, method: &str) -> bool {
+        self.has_replies() && any(&self.replies, method)
+    }
+
     /// Whether this is such a message.
     pub(super) fn is(&self, message: &Message<'_>) -> bool {
         let Message { bytes, envelope, phase, answers } = message;

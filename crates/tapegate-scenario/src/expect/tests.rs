@@ -126,7 +126,7 @@ fn answers_are_known_by_what_was_asked() {
     let mut judge = judge(&expectations);
     let accept = json!({"jsonrpc": "2.0", "id": 7, "result": {"action": "accept"}}).to_string();
     judge.hear(At::default(), SEAT, accept.as_bytes(), "");
-    assert_eq!(judge.verdict().outcome(), Outcome::Kept);
+    assert_eq!(judge.verdict().outcome(), Outcome::Untested, "nobody was asked");
     judge.asked(SEAT, b"7", "elicitation/create");
     judge.hear(At::default(), Seat(2), accept.as_bytes(), "");
     assert_eq!(judge.verdict().outcome(), Outcome::Kept);

@@ -178,6 +178,25 @@ fn where_bytes_are_written_in_base64_so_is_what_is_made() {
 }
 
 #[test]
+fn json_is_a_value_where_any_value_may_stand_and_text_where_text_is_wanted() {
+    let deep = r#"{"$generate":{"type":"nested_json","depth":2}}"#;
+    let (node, mut findings) =
+        (node_of(&format!(r#"{{"text":{deep},"structuredContent":{deep}}}"#)), Findings::default());
+    let mut generate = |node: &crate::node::Node, findings: &mut Findings| {
+        Generator::read(node, &GeneratorLimits::default(), findings).map(std::rc::Rc::new)
+    };
+    let form = Form::read_with(&node, Interpolate::None, &mut generate, &mut findings);
+    let kinds: Vec<bool> = form
+        .pieces
+        .iter()
+        .filter(|piece| !matches!(piece, Piece::Json(_)))
+        .map(|piece| matches!(piece, Piece::Tree(_)))
+        .collect();
+    // Keys come in the order of the alphabet here.
+    assert_eq!(kinds, [true, false]);
+}
+
+#[test]
 fn any_payload_is_a_json_string_of_itself() {
     for kind in [
         r#"{"type":"nested_json","depth":5}"#,

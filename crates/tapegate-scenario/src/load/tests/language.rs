@@ -19,6 +19,7 @@ fn shown(form: &Sent) -> String {
         Piece::Json(json) => String::from_utf8_lossy(json).into_owned(),
         Piece::Text(template) => format!("<{}>", template.text),
         Piece::Generated(_) => "<generated>".to_owned(),
+        Piece::Tree(_) => "<tree>".to_owned(),
     };
     form.pieces.iter().map(piece).collect()
 }
