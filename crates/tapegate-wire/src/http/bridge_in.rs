@@ -1,7 +1,7 @@
 //! From HTTP clients to a server on pipes.
 //!
 //! The bridge plays the HTTP side of a server that has none: Streamable HTTP of every revision at
-//! `/mcp` and `/`, and the older HTTP+SSE at `/sse` and `/messages`. Each session gets a server of
+//! `/mcp` and `/` (and `/message`, where an earlier tool had it), and the older HTTP+SSE at `/sse` and `/messages`. Each session gets a server of
 //! its own, a process or a seat of a stage; clients of the revision without sessions share one.
 //! Every message is on the tape before it is sent on, in either direction.
 
@@ -90,10 +90,10 @@ impl Bridge {
         }
         let (path, method) = (request.uri().path().to_owned(), request.method().clone());
         match (path.trim_end_matches('/'), method) {
-            ("" | "/mcp", Method::POST) => post::post(&self, request, &cord).await,
-            ("" | "/mcp", Method::GET) => get::get(&self, &request, &cord),
-            ("" | "/mcp", Method::DELETE) => get::delete(&self, &request),
-            ("" | "/mcp", _) => not_allowed("GET, POST, DELETE"),
+            ("" | "/mcp" | "/message", Method::POST) => post::post(&self, request, &cord).await,
+            ("" | "/mcp" | "/message", Method::GET) => get::get(&self, &request, &cord),
+            ("" | "/mcp" | "/message", Method::DELETE) => get::delete(&self, &request),
+            ("" | "/mcp" | "/message", _) => not_allowed("GET, POST, DELETE"),
             ("/sse", Method::GET) => old::get(&self, &cord),
             // A client that knows both transports tries the newer one first.
             ("/sse", _) => not_allowed("GET"),

@@ -152,6 +152,10 @@ async fn pass(
             Kind::Session | Kind::Old => hub.send(lane, frame.bytes(), None).await,
         };
         return match sent {
+            // An actor takes what is no message for what it is; a process is left to its own ways.
+            Ok(()) if hub.addressed && is_odd(frame) => {
+                headers::error(400, id, -32600, "the body is no request, notification or answer")
+            }
             Ok(()) => accepted(),
             Err(error) => not_sent(error, id),
         };
@@ -171,6 +175,11 @@ async fn pass(
         response.headers_mut().insert(SESSION, id);
     }
     response
+}
+
+/// Whether it is an object that is no JSON-RPC message.
+fn is_odd(frame: &Frame<'_>) -> bool {
+    frame.envelope().is_some_and(|said| said.kind() == MessageKind::Other)
 }
 
 async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, NotSent> {

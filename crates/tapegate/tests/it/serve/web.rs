@@ -139,6 +139,34 @@ fn a_message_that_nobody_has_read_makes_nobody_safe() {
     assert_eq!((&report["verdict"], &report["unread"]), (&json!("untested"), &json!(1)));
 }
 
+#[test]
+fn what_is_no_message_is_refused_by_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_running, port) = start(folder.path(), &[]);
+    let client = Client::greet(port);
+    for odd in [json!({"jsonrpc": "2.0", "id": 5}), json!({"jsonrpc": "2.0", "id": 5, "method": 7})]
+    {
+        let got = client.post(&odd);
+        let body: Value = serde_json::from_str(&got.body).unwrap();
+        assert_eq!((got.status, &body["id"]), (400, &json!(5)), "{odd}");
+        assert_eq!(body["error"]["code"], -32600);
+    }
+    assert_eq!(client.call(), "calm");
+}
+
+#[test]
+fn the_endpoint_of_an_earlier_tool_is_served_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_running, port) = start(folder.path(), &[]);
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"}}});
+    let headers = ["content-type: application/json", "accept: application/json, text/event-stream"];
+    let got = ask(port, "POST /message", &headers, &hello.to_string());
+    assert_eq!(got.status, 200, "{got:?}");
+    assert!(got.header("mcp-session-id").is_some());
+}
+
 /// Calls a tool as a client without a session does.
 fn modern_call(port: u16, name: &str, more: &[(&str, Value)]) -> Value {
     let mut params = json!({"name": name, "arguments": {}, "_meta": {
