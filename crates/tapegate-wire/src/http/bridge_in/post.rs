@@ -177,9 +177,9 @@ async fn pass(
     response
 }
 
-/// Whether it is an object that is no JSON-RPC message.
+/// Whether it is no JSON-RPC message, though it has an id, so that somebody may wait for an answer.
 fn is_odd(frame: &Frame<'_>) -> bool {
-    frame.envelope().is_some_and(|said| said.kind() == MessageKind::Other)
+    frame.envelope().is_some_and(|said| said.kind() == MessageKind::Other && said.id.is_some())
 }
 
 async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, NotSent> {
