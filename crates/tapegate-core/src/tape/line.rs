@@ -3,14 +3,18 @@
 //! The same types are read and written: what the hot path writes for a live frame is what a
 //! reader gets back, so a round trip needs no third model. Unknown keys ride along in `extra`.
 
+mod put;
+
 use std::borrow::Cow;
+
+use put::{put_number, put_stamp, put_string};
 
 use super::base64;
 use super::keys::Keys;
 use super::write::Sink;
-use crate::json::{Fault, write_str};
+use crate::json::Fault;
 use crate::side::Side;
-use crate::time::{SubSecond, write_rfc3339};
+use crate::time::SubSecond;
 
 /// A line of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +93,28 @@ pub struct Message<'a> {
     pub redacted: Vec<String>,
     /// Every other key, as `,"key":value` text.
     pub extra: Vec<u8>,
+}
+
+impl<'a> Message<'a> {
+    /// A message line with nothing but what every line has.
+    pub(super) fn bare(ts: Stamp<'a>, from: Side, msg: Cow<'a, [u8]>) -> Self {
+        Self {
+            seq: None,
+            ts,
+            from,
+            msg,
+            raw: None,
+            latency_ms: None,
+            session: None,
+            req: None,
+            batch: None,
+            ours: false,
+            unterminated: false,
+            resumed: false,
+            redacted: Vec::new(),
+            extra: Vec::new(),
+        }
+    }
 }
 
 /// A frame that is no message: `raw` and `parse_error`.
@@ -455,36 +481,4 @@ fn put_overwatch_head(out: &mut impl Sink, ts: Stamp<'_>, from: Side) {
         Side::Client => b"\",\"direction\":\"client_to_server\"",
         Side::Server => b"\",\"direction\":\"server_to_client\"",
     });
-}
-
-fn put_stamp(out: &mut impl Sink, ts: Stamp<'_>, digits: SubSecond) {
-    match ts {
-        Stamp::Text(text) => out.put(text.as_bytes()),
-        Stamp::At(wall_us) => {
-            let mut text = Vec::with_capacity(32);
-            write_rfc3339(&mut text, wall_us, digits);
-            out.put(&text);
-        }
-    }
-}
-
-fn put_number(out: &mut impl Sink, number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = number;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.put(&digits[at..]);
-}
-
-fn put_string(out: &mut impl Sink, text: &str) {
-    let mut quoted = Vec::with_capacity(text.len() + 16);
-    write_str(&mut quoted, text);
-    out.put(&quoted);
 }

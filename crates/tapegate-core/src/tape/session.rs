@@ -251,19 +251,9 @@ impl<S: Sink> Out<'_, S> {
         *(if from == Side::Client { &mut self.counts.0 } else { &mut self.counts.1 }) += 1;
         let line = Message {
             seq: Some(self.seq),
-            ts: Stamp::At(at_us),
-            from,
-            msg: json::compact(msg),
-            raw: None,
             latency_ms,
-            session: None,
-            req: None,
-            batch: None,
-            ours: false,
-            unterminated: false,
-            resumed: false,
-            redacted: Vec::new(),
             extra,
+            ..Message::bare(Stamp::At(at_us), from, json::compact(msg))
         };
         line.write_thoughtjack(self.tape);
     }

@@ -131,10 +131,7 @@ impl Turn<'_, '_> {
     }
 
     /// What stands for a request where there is none.
-    pub(super) fn unasked(&self) -> Asked<'static>
-    where
-        Self: Sized,
-    {
+    pub(super) fn unasked(&self) -> Asked<'static> {
         Asked {
             id: b"",
             method: "",

@@ -62,14 +62,8 @@ impl<'a> Turn<'a, '_> {
             modern,
             token: said.progress_token.filter(|token| is_id(token)),
             batch,
-            ticket: 0,
-            phase: self.progress.phase,
-            item: None,
-            called: None,
-            uri: &[],
-            call_count: 0,
-            replies: &[],
             behavior: self.scene().behavior.as_ref(),
+            ..self.unasked()
         };
         self.ask(asked, said);
     }

@@ -140,19 +140,8 @@ fn objects(batch: &[u8]) -> usize {
 
 fn message_of<'b>(bad: &'b Bad<'_>, msg: &'b [u8], extra: Vec<u8>) -> Message<'b> {
     Message {
-        seq: None,
-        ts: bad.ts,
-        from: bad.from,
-        msg: Cow::Borrowed(msg),
-        raw: None,
-        latency_ms: None,
         session: bad.session.as_deref().map(Cow::Borrowed),
-        req: None,
-        batch: None,
-        ours: false,
-        unterminated: false,
-        resumed: false,
-        redacted: Vec::new(),
         extra,
+        ..Message::bare(bad.ts, bad.from, Cow::Borrowed(msg))
     }
 }
