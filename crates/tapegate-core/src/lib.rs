@@ -9,6 +9,8 @@ pub mod actor;
 pub mod align;
 /// One message: its exact bytes and what they say.
 pub mod frame;
+/// What stands between a message and its way on.
+pub mod gate;
 /// JSON as a view on bytes.
 pub mod json;
 /// Cutting a byte stream into lines, in bounded memory.

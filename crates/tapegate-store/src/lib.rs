@@ -4,6 +4,10 @@
 //! anything it tells of is sent, and synced to the disk by another thread. Readers never modify a
 //! file.
 
+/// What was decided, asked and done in a project.
+pub mod activity;
+/// Requests for approval, and their decisions.
+pub mod approvals;
 /// A file of ours that is no tape.
 pub mod document;
 /// A tape that is ready to be played.

@@ -1,0 +1,168 @@
+//! What stands between a message and its way on.
+//!
+//! The relay asks a [`Gate`] about every message before it is sent. A gate is pure as far as the
+//! relay can tell: it is told what happened and says what is to become of it. What it notes about
+//! its decisions is kept by [`Gate::commit`], which comes before anything is sent.
+
+use std::fmt;
+
+use crate::frame::Frame;
+use crate::side::{Lane, Side};
+use crate::tape::RecordError;
+use crate::time::At;
+
+/// One message, and what is known of it besides its bytes.
+#[derive(Debug)]
+pub struct Case<'a> {
+    /// When it came.
+    pub at: At,
+    /// The conversation.
+    pub lane: Lane,
+    /// Who sent it.
+    pub from: Side,
+    /// The message.
+    pub frame: &'a Frame<'a>,
+    /// Whether its line end came too. Half a line is no message.
+    pub terminated: bool,
+    /// For an answer: what its request was about, if the request is known.
+    pub topic: Option<Topic>,
+    /// The permission that a person has given for it, if it was held before.
+    pub approved: Option<&'a Approval>,
+}
+
+/// What a request is about, as far as its answer must be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// Nothing of the kind.
+    Other,
+    /// `tools/list`.
+    Tools,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+    /// `prompts/list`.
+    Prompts,
+    /// `initialize` or `server/discover`.
+    Hello,
+    /// A call whose answer carries content.
+    Call,
+}
+
+/// A held call's name between the relay, the gate and whoever asks people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// A person's permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The call it was given for.
+    pub ticket: Ticket,
+    /// Who gave it.
+    pub by: String,
+}
+
+/// What is to become of a message.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It is sent on as it arrived.
+    Forward,
+    /// This is sent in its place.
+    Rewrite(Vec<u8>),
+    /// It goes nowhere. If it was a request, its sender is told so.
+    Refuse(Box<Refusal>),
+    /// It waits until somebody has decided.
+    Hold(Box<Hold>),
+}
+
+/// Why a message goes nowhere, in the words that its sender is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The code of the JSON-RPC error.
+    pub code: i32,
+    /// Its message.
+    pub message: String,
+    /// Its data: JSON text.
+    pub data: String,
+    /// What stands on the tape about it.
+    pub why: String,
+}
+
+/// How a call is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// Its name.
+    pub ticket: Ticket,
+    /// How long it may take.
+    pub timeout_ms: u64,
+    /// What its sender is told when that has passed; `None` if it is then sent on.
+    pub on_timeout: Option<Refusal>,
+}
+
+/// How a hold came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settlement {
+    /// A person said yes. The gate is asked once more, with this.
+    Approved(Approval),
+    /// A person said no, or nobody could be asked: this is what the sender is told.
+    Refused(Refusal),
+}
+
+/// Why a hold ended without anybody's decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldEnd {
+    /// Nobody decided in time.
+    TimedOut,
+    /// The caller took the call back.
+    Cancelled,
+    /// The session is over.
+    Closed,
+}
+
+/// Decides about every message of a session.
+pub trait Gate: fmt::Debug {
+    /// What is to become of a message.
+    fn judge(&mut self, case: &Case<'_>) -> Verdict;
+
+    /// A hold has ended, though nobody has decided.
+    fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd);
+
+    /// A message over the size limit was drained.
+    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64);
+
+    /// Has everything kept that was noted. An error means that nothing may be sent because of it.
+    fn commit(&mut self) -> Result<(), RecordError>;
+}
+
+/// The gate that is none: everything is sent on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Open;
+
+impl Gate for Open {
+    fn judge(&mut self, _: &Case<'_>) -> Verdict {
+        Verdict::Forward
+    }
+
+    fn ended(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+}
+
+impl Topic {
+    /// What a request with this method is about.
+    pub fn of(method: &str) -> Self {
+        match method {
+            "tools/list" => Self::Tools,
+            "resources/list" => Self::Resources,
+            "resources/templates/list" => Self::Templates,
+            "prompts/list" => Self::Prompts,
+            "initialize" | "server/discover" => Self::Hello,
+            "tools/call" | "resources/read" | "prompts/get" | "completion/complete" => Self::Call,
+            _ => Self::Other,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The governance service that many shims share.

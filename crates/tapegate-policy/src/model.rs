@@ -1,0 +1,260 @@
+//! What a `tapegate.yaml` says, read and checked: the form that runs.
+//!
+//! There is no second form. Whatever loads a policy makes this, with globs and expressions
+//! compiled and names resolved; whatever decides takes this.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tapegate_cedar::Cedar;
+
+use crate::glob::Glob;
+use crate::predicate::Predicate;
+
+/// A policy.
+#[derive(Debug)]
+pub struct Policy {
+    /// What this policy goes by: a hash over everything it was made from.
+    pub version: String,
+    /// The servers it is about. `id: "*"` stands for all others.
+    pub sources: Vec<Source>,
+    /// The rules, in their order.
+    pub rules: Vec<Rule>,
+    /// What is done when no rule matches.
+    pub default: Act,
+    /// The ways of asking people, by name.
+    pub workflows: BTreeMap<String, Workflow>,
+    /// The Cedar policies, if there are any.
+    pub cedar: Option<Cedar>,
+    /// What is taken out of tapes, approvals, logs and, if so wished, results.
+    pub redaction: Redaction,
+    /// How definitions of servers are held to what was accepted.
+    pub pins: Pins,
+    /// What is kept on tape.
+    pub recording: Recording,
+    /// What is exported.
+    pub telemetry: Telemetry,
+    /// The profile that holds if nobody names one.
+    pub profile: Option<Profile>,
+}
+
+/// How strictly a policy holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub enum Profile {
+    /// What is refused goes nowhere.
+    #[default]
+    Production,
+    /// What would be refused is logged, and sent on.
+    Development,
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Source {
+    /// Its name, or `*`.
+    pub id: String,
+    /// Whether anything on it may be used.
+    pub enabled: bool,
+    /// Which tools may be seen and used.
+    pub tools: Expose,
+    /// Which prompts.
+    pub prompts: Expose,
+    /// Which resources, by URI.
+    pub resources: Expose,
+    /// Where it is reached, for a shim that is not told.
+    pub url: Option<String>,
+}
+
+/// What of a kind may be seen and used.
+#[derive(Debug)]
+pub enum Expose {
+    /// Everything.
+    All,
+    /// What one of these matches.
+    Only(Vec<Glob>),
+    /// What none of these matches.
+    Except(Vec<Glob>),
+}
+
+/// A rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// What it goes by in logs and explanations: its `id`, or `rules[3]`.
+    pub name: String,
+    /// The line of the file it stands on, for people.
+    pub line: u32,
+    /// The names (of tools, prompts) and URIs it is about.
+    pub matches: Glob,
+    /// The methods it is about; none for all that are gated.
+    pub methods: Vec<Glob>,
+    /// The servers it is about; none for all.
+    pub sources: Vec<Glob>,
+    /// What the arguments must be like; all of these hold.
+    pub arguments: Vec<Predicate>,
+    /// What is done.
+    pub act: Act,
+    /// Why it is there, for people.
+    pub description: Option<String>,
+}
+
+/// What is done with a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// It is sent on.
+    Forward,
+    /// It goes nowhere.
+    Deny,
+    /// People are asked by this workflow.
+    Approve {
+        /// The name of the workflow; `None` only in a default that can never be reached.
+        workflow: Option<String>,
+    },
+    /// Cedar decides.
+    Policy {
+        /// What `context.policy_id` says.
+        policy_id: String,
+        /// People are asked too if Cedar permits.
+        workflow: Option<String>,
+    },
+}
+
+/// A way of asking people.
+#[derive(Debug, Clone)]
+pub struct Workflow {
+    /// Where the question is put; none for the terminal and the dashboard only.
+    pub destination: Option<Destination>,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// How long a call over HTTP is held.
+    pub blocking_timeout: Duration,
+    /// Whether the call is sent on when nobody has answered.
+    pub forward_on_timeout: bool,
+    /// Paths whose values are not shown to people.
+    pub redact_fields: Vec<String>,
+    /// Who may answer; nobody named means anybody.
+    pub approvers: Vec<String>,
+    /// Whether a client may be asked itself, by elicitation.
+    pub elicitation: bool,
+}
+
+/// Where a question is put.
+#[derive(Debug, Clone)]
+pub enum Destination {
+    /// A channel of Slack.
+    Slack {
+        /// The channel.
+        channel: String,
+        /// The variable with the token.
+        token_env: Option<String>,
+        /// Who is mentioned.
+        mention: Vec<String>,
+        /// Where Slack is, if elsewhere.
+        base_url: Option<String>,
+    },
+    /// A URL that is posted to.
+    Webhook {
+        /// The URL.
+        url: String,
+        /// The variable with the secret that signs.
+        secret_env: Option<String>,
+    },
+    /// The terminal: `tapegate approvals`.
+    Cli,
+}
+
+/// What is taken out before something is written down.
+#[derive(Debug, Default)]
+pub struct Redaction {
+    /// The rules, if redaction is on; shared with `record --redact`.
+    pub rules: Option<crate::redact::Rules>,
+    /// Whether results are redacted on the wire too.
+    pub on_wire: bool,
+}
+
+/// How definitions are held to what was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pins {
+    /// Whether pins are held to at all, and what becomes of a call when they do not hold.
+    pub on_drift: OnDrift,
+    /// Where the accepted definitions are kept, from the policy's folder.
+    pub lock_file: String,
+}
+
+/// What becomes of something whose definition has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDrift {
+    /// Pins are not looked at.
+    Ignore,
+    /// It is logged.
+    Warn,
+    /// It goes nowhere.
+    #[default]
+    Deny,
+    /// People are asked.
+    Approve,
+}
+
+/// What is kept on tape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recording {
+    /// Whether anything is.
+    pub enabled: bool,
+    /// The folder, if not that of the state.
+    pub folder: Option<String>,
+    /// After how long tapes are cleaned away.
+    pub retention: Option<Duration>,
+}
+
+/// What is exported.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Telemetry {
+    /// Whether anything is.
+    pub enabled: bool,
+    /// Where to, as a URL.
+    pub endpoint: Option<String>,
+    /// Whether by JSON rather than protobuf.
+    pub json: bool,
+    /// Headers that go with it.
+    pub headers: Vec<(String, String)>,
+    /// The share of calls that went well of which a trace is kept.
+    pub sample_rate: f64,
+    /// How long a batch may gather.
+    pub delay: Duration,
+    /// How long an export may take.
+    pub timeout: Duration,
+    /// How many spans may wait.
+    pub queue_max: usize,
+    /// How many go at once.
+    pub batch_max: usize,
+    /// What is said of ourselves.
+    pub resource: Vec<(String, String)>,
+}
+
+impl Policy {
+    /// What is said about a server: by its name, or else by `*`.
+    pub fn source(&self, id: &str) -> Option<&Source> {
+        let named = self.sources.iter().find(|source| source.id == id);
+        named.or_else(|| self.sources.iter().find(|source| source.id == "*"))
+    }
+}
+
+impl Profile {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Production => "production",
+            Self::Development => "development",
+        }
+    }
+}
+
+impl Expose {
+    /// Whether something with this name may be seen and used.
+    pub fn shows(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(globs) => globs.iter().any(|glob| glob.matches(name)),
+            Self::Except(globs) => !globs.iter().any(|glob| glob.matches(name)),
+        }
+    }
+}

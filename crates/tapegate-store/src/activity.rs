@@ -1,0 +1,67 @@
+//! The activity log: what was decided, asked and done in a project, in one file that only grows.
+//!
+//! Each line carries the hash of the one before it, so that nothing can be changed, taken out or
+//! put in between without `tapegate check` noticing. Several processes write to the same file.
+
+/// Something that happened.
+///
+/// What is `None` or empty is left out of the line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Microseconds since 1970.
+    pub wall_us: i64,
+    /// `info`, `warn` or `error`.
+    pub level: &'static str,
+    /// What kind of event: `decision`, `approval`, `framing`, `filter`, `drift`, `session`, `policy`, `hub`.
+    pub kind: &'static str,
+    /// Who writes: `shim`, `hub`, `cli`.
+    pub component: &'static str,
+    /// The server, by its name.
+    pub server_id: String,
+    /// `agent_to_server` or `server_to_agent`.
+    pub direction: Option<&'static str>,
+    /// The method.
+    pub method: Option<String>,
+    /// The name of the tool or prompt, or the URI.
+    pub tool: Option<String>,
+    /// The raw id of the message.
+    pub message_id: Option<String>,
+    /// `forward`, `deny`, `pending_approval`, or `WOULD_BLOCK` and the like.
+    pub governance_decision: Option<String>,
+    /// The gate that decided.
+    pub gate: Option<&'static str>,
+    /// The rule that matched.
+    pub rule: Option<String>,
+    /// The Cedar policies that decided.
+    pub policies: Vec<String>,
+    /// Why, in words.
+    pub policy_reason: Option<String>,
+    /// The version of the policy that held.
+    pub policy_version: Option<String>,
+    /// `production` or `development`.
+    pub profile: &'static str,
+    /// Whether the message was sent on.
+    pub forwarded: Option<bool>,
+    /// Whether nobody was asked because the profile does not ask.
+    pub auto_approved: bool,
+    /// How long the decision took.
+    pub latency_us: Option<u64>,
+    /// Who called.
+    pub principal: Option<String>,
+    /// The request for approval this is about.
+    pub approval_id: Option<String>,
+    /// Who approved or denied.
+    pub decided_by: Option<String>,
+    /// One connection of one shim.
+    pub connection_id: String,
+    /// What a caller was told as `correlation_id`.
+    pub request_id: Option<String>,
+    /// The tape, and so the frames, this belongs to.
+    pub tape_session_id: Option<String>,
+    /// The number of the message on that tape.
+    pub tape_seq: Option<u64>,
+    /// W3C trace context, as the caller sent it.
+    pub traceparent: Option<String>,
+    /// Anything else, as JSON members: `"a":1,"b":2`.
+    pub extra: String,
+}

@@ -1,0 +1,1 @@
+//! YAML that knows where everything stands, and the tables it is checked by.
