@@ -17,8 +17,7 @@ pub struct Signals(Option<Heard>);
 struct Heard {
     interrupt: Signal,
     terminate: Signal,
-    /// `None` if a hang-up means something else.
-    hang_up: Option<Signal>,
+    hang_up: Signal,
     /// Asks for the end from inside.
     stop: Option<Receiver<()>>,
     /// Listened to and not heard: a tape over the user's limit for files is an error like a full
@@ -29,13 +28,21 @@ struct Heard {
 impl Signals {
     /// Listens from now on.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self(Some(Heard::new(Some(signal(SignalKind::hangup())?), None)?)))
+        Ok(Self(Some(Heard {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            stop: None,
+            _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
+        })))
     }
 
-    /// Listens from now on, but not to hang-ups, which mean something else to the caller. What comes
-    /// by `stop` counts as the signal [`ASKED`].
-    pub fn listen_with(stop: Receiver<()>) -> io::Result<Self> {
-        Ok(Self(Some(Heard::new(None, Some(stop))?)))
+    /// Hears `stop` too, as the signal [`ASKED`].
+    pub fn with_stop(mut self, stop: Receiver<()>) -> Self {
+        if let Some(heard) = &mut self.0 {
+            heard.stop = Some(stop);
+        }
+        self
     }
 
     /// Listens to nothing, for a session that somebody inside the process ends.
@@ -49,28 +56,9 @@ impl Signals {
         tokio::select! {
             _ = heard.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
             _ = heard.terminate.recv() => SignalKind::terminate().as_raw_value(),
-            () = heard_of(&mut heard.hang_up) => SignalKind::hangup().as_raw_value(),
+            _ = heard.hang_up.recv() => SignalKind::hangup().as_raw_value(),
             () = asked_by(&mut heard.stop) => ASKED,
         }
-    }
-}
-
-impl Heard {
-    fn new(hang_up: Option<Signal>, stop: Option<Receiver<()>>) -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up,
-            stop,
-            _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
-        })
-    }
-}
-
-async fn heard_of(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => _ = signal.recv().await,
-        None => std::future::pending().await,
     }
 }
 
