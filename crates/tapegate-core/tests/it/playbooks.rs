@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use tapegate_core::frame::Skim;
+use tapegate_core::gate::Open;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
@@ -53,7 +54,9 @@ fn play(book: &str) -> String {
         }
         let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
         let event = read(verb, rest);
-        relay.handle(at, event, &mut |action| writeln!(out, "<< {}", show(&action)).unwrap());
+        relay.handle(at, event, &mut Open, &mut |action| {
+            writeln!(out, "<< {}", show(&action)).unwrap()
+        });
     }
     out
 }
@@ -96,8 +99,8 @@ fn show(action: &Action<'_>) -> String {
             }
             text
         }
-        Action::Forward { to, frame, .. } => {
-            format!("forward {} {}", name(to), String::from_utf8_lossy(frame.bytes()))
+        Action::Forward { to, message, .. } => {
+            format!("forward {} {}", name(to), String::from_utf8_lossy(message.bytes()))
         }
         Action::Answer { to, text, .. } => {
             format!("answer {} {}", name(to), String::from_utf8_lossy(text))
