@@ -7,6 +7,8 @@
 pub mod decide;
 /// Globs as policies write them.
 pub mod glob;
+/// From the text of a policy to the policy.
+pub mod load;
 /// A policy, read and checked.
 pub mod model;
 /// What a rule wants of a call's arguments.
