@@ -224,16 +224,14 @@ fn cedar(
         steps.add(|| format!("cedar: {why}"));
         return said(Outcome::Deny, GateName::Policy, why);
     };
-    let caller = facts.principal.map_or(
-        Caller { name: NOBODY, ..Caller::default() },
-        |principal| Caller {
+    let caller =
+        facts.principal.map_or(Caller { name: NOBODY, ..Caller::default() }, |principal| Caller {
             name: &principal.name,
             namespace: &principal.namespace,
             service_account: &principal.service_account,
             roles: &principal.roles,
             client: principal.client.as_deref(),
-        },
-    );
+        });
     let answer = cedar.ask(&Question {
         caller,
         server: call.source,
