@@ -76,7 +76,10 @@ mod tests {
             r#"{{"name":"x","arguments":{{"t":"{token}","deep":{{"pin":98765,"list":[{{"pin":5}}]}},"y":"seen"}}}}"#
         );
         let text = shown(&["secrets"], &["deep.pin"], &params).expect("arguments");
-        assert!(!text.contains(token) && !text.contains("98765") && text.contains("seen"), "{text}");
+        assert!(
+            !text.contains(token) && !text.contains("98765") && text.contains("seen"),
+            "{text}"
+        );
         let text = shown(&[], &["arguments.deep"], &params).expect("arguments");
         assert!(!text.contains("98765") && text.contains("seen"), "{text}");
         let text = shown(&[], &["deep.list[*].pin"], &params).expect("arguments");
