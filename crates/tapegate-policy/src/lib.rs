@@ -13,3 +13,5 @@ pub mod model;
 pub mod predicate;
 /// Taking secrets out of what is written to a tape.
 pub mod redact;
+/// Arguments as people are shown them.
+pub mod shown;
