@@ -7,6 +7,7 @@
 mod chain;
 mod events;
 mod files;
+mod follow;
 mod line;
 mod log;
 mod notice;
@@ -17,6 +18,7 @@ mod verify;
 pub use chain::Link;
 pub use events::{Events, Logged, NotAnEvent};
 pub use files::{CURRENT, Part, parts};
+pub use follow::Follower;
 pub use log::{ActivityError, ActivityLog, Options};
 pub use verify::{Fault, Found, Report, Verifier, verify};
 

@@ -12,11 +12,10 @@
 mod folder;
 mod id;
 mod text;
-mod watch;
 
+pub use crate::watch::Watcher;
 pub use folder::{ApprovalError, Approvals, Entry, Listing};
 pub use id::{is_id, new_id};
-pub use watch::Watcher;
 
 /// Something that a person must decide.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -158,7 +158,7 @@ mod tests {
                 let mut changed = line.to_vec();
                 changed[at] = other;
                 assert!(
-                    !Sealed::read(&changed).is_some_and(|sealed| sealed.computed() == sealed.hash),
+                    Sealed::read(&changed).is_none_or(|sealed| sealed.computed() != sealed.hash),
                     "{at}"
                 );
             }

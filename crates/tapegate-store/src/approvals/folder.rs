@@ -12,9 +12,9 @@ use rustix::fs::{AtFlags, OFlags, RenameFlags, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
 use super::id::is_id;
-use super::watch::Watcher;
 use super::{Decided, Request, Ruling, text};
 use crate::private::Folder;
+use crate::watch::Watcher;
 
 const REQUEST: &str = ".request.json";
 const DECISION: &str = ".decision.json";
@@ -121,6 +121,14 @@ impl Approvals {
         let folder = Folder::make(folder).map_err(io)?;
         folder.own().map_err(io)?;
         Ok(Self { folder })
+    }
+
+    /// Opens the folder if it is there; nobody asks where it is not.
+    pub fn existing(folder: &Path) -> Result<Option<Self>, ApprovalError> {
+        match folder.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            _ => Self::open(folder).map(Some),
+        }
     }
 
     /// Where the folder lies.
@@ -279,7 +287,7 @@ impl Approvals {
 
     /// Watches for requests and decisions.
     pub fn watch(&self) -> Watcher {
-        Watcher::new(self.folder.path())
+        Watcher::of_names(self.folder.path())
     }
 
     fn entry(&self, id: &str, names: &[String]) -> Result<Entry, ApprovalError> {
@@ -337,7 +345,7 @@ impl Approvals {
 
     fn is_left_behind(&self, name: &str, now_us: i64) -> bool {
         let stat = self.folder.stat(name).ok().flatten();
-        stat.is_some_and(|stat| stat.st_mtime as i64 + TEMPORARY_SECS_MAX < now_us / 1_000_000)
+        stat.is_some_and(|stat| stat.st_mtime + TEMPORARY_SECS_MAX < now_us / 1_000_000)
     }
 
     fn cannot_list(&self, source: io::Error) -> ApprovalError {

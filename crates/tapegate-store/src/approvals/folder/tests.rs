@@ -215,7 +215,7 @@ fn a_watcher_tells_of_what_is_asked_and_decided() {
     approvals.decide(&id, &by(Ruling::Approved, "a")).unwrap();
     watcher.wait(Duration::from_secs(30)).unwrap();
     assert!(!ready(Duration::ZERO));
-    let blind = Watcher::new(Path::new("/nowhere"));
+    let blind = Watcher::of_names(Path::new("/nowhere"));
     assert!(blind.handle().is_none() && blind.pause().is_some());
     blind.wait(Duration::ZERO).unwrap();
 }

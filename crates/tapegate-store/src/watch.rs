@@ -1,4 +1,4 @@
-//! Hearing of requests and decisions as they are made.
+//! Hearing of what happens in a folder as it happens.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,8 +19,14 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { handle: watch(folder) }
+    /// Tells of files that appear under a name.
+    pub(crate) fn of_names(folder: &Path) -> Self {
+        Self { handle: watch(folder, false) }
+    }
+
+    /// Tells of files that grow, too.
+    pub(crate) fn of_contents(folder: &Path) -> Self {
+        Self { handle: watch(folder, true) }
     }
 
     /// What becomes readable when something has changed. `None` where the system does not tell, or
@@ -63,15 +69,16 @@ impl Watcher {
 }
 
 #[cfg(target_os = "linux")]
-fn watch(folder: &Path) -> Option<OwnedFd> {
+fn watch(folder: &Path, contents: bool) -> Option<OwnedFd> {
     use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
     let handle = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
-    let wanted = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+    let mut wanted = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+    wanted |= if contents { WatchFlags::MODIFY } else { WatchFlags::DONT_FOLLOW };
     add_watch(&handle, folder, wanted | WatchFlags::DONT_FOLLOW).ok()?;
     Some(handle)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn watch(_: &Path) -> Option<OwnedFd> {
+fn watch(_: &Path, _: bool) -> Option<OwnedFd> {
     None
 }
