@@ -3,9 +3,10 @@
 use tapegate_cedar::{Cedar, Fault, Text, Tool};
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::files::FileError;
-use tapegate_yaml::node::{Node, Spot};
+use tapegate_yaml::node::{Key, Node, Spot};
 
 use super::Loader;
+use super::language::CEDAR;
 use super::read::Known;
 
 /// A text of Cedar and where it stands.
@@ -78,7 +79,7 @@ impl Loader<'_> {
             }
             None => None,
         };
-        if places.is_empty() && whole {
+        if places.is_empty() && whole && node.as_map().is_some_and(is_known) {
             self.findings
                 .error(node.spot, "there are no policies here; give `policies` or `inline`");
         }
@@ -146,6 +147,11 @@ impl Place {
             }
         }
     }
+}
+
+/// Whether all keys of the section are known; if not, that is what is wrong with it.
+fn is_known(entries: &[(Key, Node)]) -> bool {
+    entries.iter().all(|(key, _)| CEDAR.entry(&key.name).is_some())
 }
 
 /// Where a text stands that is part of the policy: below a `|`, or on its line.

@@ -1,5 +1,9 @@
 //! Policies in a folder that is only remembered.
 
+mod defects;
+mod env;
+mod hostile;
+mod rules;
 mod samples;
 
 use tapegate_yaml::files::Held;
