@@ -2,6 +2,7 @@
 
 mod defects;
 mod env;
+mod files;
 mod hostile;
 mod rules;
 mod samples;

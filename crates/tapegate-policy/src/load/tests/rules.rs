@@ -406,14 +406,15 @@ profiles:
 
 #[test]
 fn the_rest_of_a_policy_is_read() {
-    let policy = good(&format!(
+    let text = format!(
         "{HEAD}pins: {{on_drift: approve, lock: my.lock}}
 recording: {{folder: tapes, retention: 30d}}
 activity: {{rotate_bytes: 1mb, retention: 2w}}
 principal: {{name: me, namespace: ns, service_account: sa, roles: [admin]}}
 wrapper: {{agent_type: cursor, exclude: ['x*'], governance_port: 19090}}
 "
-    ));
+    );
+    let policy = read(&text).policy.unwrap();
     assert_eq!(
         (policy.pins.on_drift, policy.pins.lock_file.as_str()),
         (OnDrift::Approve, "my.lock")
@@ -427,6 +428,7 @@ wrapper: {{agent_type: cursor, exclude: ['x*'], governance_port: 19090}}
         "activity: {rotate_bytes: 1kb}\npins: {on_drift: approve, approval: x}\n",
         &[
             "3:26 error: activity: `rotate_bytes` must be at least 64kb",
+            "4:7 warning: there is no `tapegate.lock` yet, so nothing is pinned; `tapegate policy pin` writes it",
             "4:37 error: pins.approval: there is no workflow `x` in `approval`; there is `default`",
         ],
     );
