@@ -58,27 +58,6 @@ fn finds_in(text: &str, wanted: &[&str]) {
     finds(&format!("{HEAD}{text}"), wanted);
 }
 
-/// Holds a file of the repository against `text`; `UPDATE_GOLDEN=1` writes it anew.
-#[expect(clippy::disallowed_methods, reason = "a golden is a file")]
-fn golden(path: &str, text: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == text, "{} is old; write it anew by UPDATE_GOLDEN=1", path.display());
-}
-
-#[test]
-fn the_published_schema_is_that_of_the_tables() {
-    golden("docs/schema/policy.schema.json", &schema());
-}
-
-#[test]
-fn the_published_reference_is_that_of_the_tables() {
-    golden("docs/policy-reference.md", &reference());
-}
-
 #[test]
 fn no_table_has_a_key_twice_and_every_key_says_what_it_means() {
     let mut tables = Vec::new();

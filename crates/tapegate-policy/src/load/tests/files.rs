@@ -106,5 +106,5 @@ fn a_lock_file_that_is_none_is_an_error_in_it() {
     let loaded = load("tapegate.yaml", &files);
     assert!(loaded.policy.is_none());
     let told = told(&loaded);
-    assert!(told[0].starts_with("./tapegate.lock:3:1 error: "), "{told:?}");
+    assert!(told[0].starts_with("tapegate.lock:3:1 error: "), "{told:?}");
 }
