@@ -11,9 +11,12 @@ mod env;
 mod expression;
 /// The tables.
 pub mod language;
+mod lock;
 mod read;
 mod time;
 mod url;
+
+use std::sync::Arc;
 
 use tapegate_yaml::files::{FileError, Files};
 use tapegate_yaml::finding::{Finding, Findings};
@@ -23,6 +26,7 @@ use tapegate_yaml::shape::{self, Shape, reference as page};
 use tapegate_yaml::yaml;
 
 use crate::model::Policy;
+use crate::pins::Lock;
 
 /// How large a policy may be.
 const POLICY_BYTES_MAX: usize = 4 << 20;
@@ -45,6 +49,8 @@ A key in **bold** must be there. A key with ⁺ is ours; ThoughtGate does not ha
 pub struct Loaded {
     /// The policy, if nothing is wrong with it.
     pub policy: Option<Policy>,
+    /// What was accepted of servers, if there is a lock file.
+    pub lock: Option<Arc<Lock>>,
     /// What was found, in the order of the text.
     pub findings: Vec<Finding>,
     /// The files that were read; a [`Spot::file`] is a place in here.
@@ -54,7 +60,7 @@ pub struct Loaded {
 /// Loads the policy in the file `main`.
 ///
 /// Files that it names are asked for by [`Files::open`]: absolute paths as they are, others after
-/// the folder of `main` and a slash.
+/// the folder of `main` and a slash, unless that is the folder we are in.
 pub fn load(main: &str, files: &dyn Files) -> Loaded {
     let mut loader = Loader {
         files,
@@ -62,13 +68,14 @@ pub fn load(main: &str, files: &dyn Files) -> Loaded {
         findings: Findings::default(),
         sources: vec![main.to_owned()],
         hasher: blake3::Hasher::new(),
+        lock: None,
     };
     let policy = loader.main(main);
-    let Loader { findings, sources, hasher, .. } = loader;
+    let Loader { findings, sources, hasher, lock, .. } = loader;
     let version = hasher.finalize().to_hex()[..16].to_owned();
     let policy = policy.filter(|_| !findings.has_errors());
     let policy = policy.map(|policy| Policy { version, ..policy });
-    Loaded { policy, findings: findings.into_list(), sources }
+    Loaded { policy, lock, findings: findings.into_list(), sources }
 }
 
 /// The schema of a policy, as it is published.
@@ -91,6 +98,7 @@ struct Loader<'a> {
     sources: Vec<String>,
     /// Over everything that the policy is made from.
     hasher: blake3::Hasher,
+    lock: Option<Arc<Lock>>,
 }
 
 impl Loader<'_> {
@@ -152,8 +160,8 @@ impl Loader<'_> {
     /// Reads a file that the policy names; its text, and its number among the sources.
     fn named(&mut self, path: &str) -> Result<Option<(String, u16)>, FileError> {
         let joined = match path.starts_with('/') {
-            true => path.to_owned(),
-            false => format!("{}/{path}", self.folder),
+            false if self.folder != "." => format!("{}/{path}", self.folder),
+            _ => path.to_owned(),
         };
         let opened = self.files.open(&joined, FILE_BYTES_MAX)?;
         let too_many = |_| FileError::Other("there are too many files".to_owned());

@@ -32,6 +32,7 @@ impl Loader<'_> {
         let sources = sources::read(node, &mut self.findings);
         let governance = governance::read(node, &known, &sources, &mut self.findings);
         let pins = rest::pins(node, &known, &mut self.findings);
+        self.lock(node, &pins);
         let cedar = self.cedar(node, text, &known, governance.asks_cedar);
         let findings = &mut self.findings;
         Some(Policy {
