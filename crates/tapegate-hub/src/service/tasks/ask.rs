@@ -2,7 +2,7 @@
 
 use tapegate_policy::model::Workflow;
 use tapegate_policy::people::call_hash;
-use tapegate_policy::shown::shown;
+use tapegate_policy::shown;
 use tapegate_store::approvals::{Request, new_id};
 
 use super::Tasks;
@@ -64,9 +64,9 @@ impl Tasks {
         if let Some((id, decided)) = before.map_err(|error| error.to_string())? {
             return Ok(Opened::Before { id, by: decided.by });
         }
-        let arguments = asking.decided.arguments.as_deref();
-        request.arguments =
-            arguments.map(|text| shown(&policy.redaction, workflow, &self.key, text));
+        let params = asking.request.params.as_ref().map(|params| params.get().as_bytes());
+        request.arguments = params
+            .and_then(|params| shown::arguments(&policy.redaction, workflow, &self.key, params));
         self.approvals.ask(&request).map_err(|error| error.to_string())?;
         let opened = Opened::Task {
             id: request.id.clone(),
