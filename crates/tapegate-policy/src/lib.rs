@@ -13,6 +13,8 @@ pub mod gated;
 pub mod glob;
 /// How messages must be written, so that nobody can take them for others.
 pub mod inspect;
+/// From the text of a policy to the policy.
+pub mod load;
 /// A policy, read and checked.
 pub mod model;
 /// What is noted about messages.

@@ -4,6 +4,7 @@ use tapegate_cedar::{Caller, Question};
 
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
+use crate::glob::Glob;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 
 /// Who calls if nobody has said.
@@ -165,10 +166,11 @@ fn mismatch(rule: &Rule, call: &Call<'_>, named: bool) -> Option<Mismatch> {
     if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
         return Some(Mismatch::Source);
     }
-    if !rule.matches.matches(call.name) {
+    if !rule.matches.iter().any(|glob| glob.matches(call.name)) {
         return Some(Mismatch::Name);
     }
-    let fails = rule.arguments.iter().position(|predicate| !predicate.holds(call.arguments));
+    let arguments = call.arguments.unwrap_or(b"{}");
+    let fails = rule.arguments.iter().position(|predicate| !predicate.holds(arguments));
     fails.map(Mismatch::Argument)
 }
 
@@ -177,10 +179,11 @@ impl Mismatch {
         match self {
             Self::Method => "it is about other methods".to_owned(),
             Self::Source => "it is about other servers".to_owned(),
-            Self::Name => format!("`{}` is not the name", rule.matches.text()),
-            Self::Argument(index) => {
-                format!("`{}` is not as it wants it", rule.arguments[*index].path_text)
+            Self::Name => {
+                let globs: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
+                format!("the name is not like `{}`", globs.join("` or `"))
             }
+            Self::Argument(index) => format!("not so: {}", rule.arguments[*index]),
         }
     }
 }
@@ -279,9 +282,7 @@ fn held_for_drift(
     if decision.strict != Outcome::Forward {
         return decision;
     }
-    let only = || policy.workflows.keys().next().filter(|_| policy.workflows.len() == 1);
-    let workflow = only().map_or("default", String::as_str);
-    let held = hold(policy, Some(workflow), drift.to_owned(), steps);
+    let held = hold(policy, policy.pins.workflow.as_deref(), drift.to_owned(), steps);
     Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
 }
 
