@@ -49,10 +49,16 @@ pub struct Options {
     /// The secret of this run.
     pub token: Token,
     /// Loads the policy, as often as it is asked to.
-    pub load: Box<dyn Fn() -> Loading>,
+    pub load: Load,
     /// Is told what a person should know.
-    pub notice: Rc<dyn Fn(Level, &str)>,
+    pub notice: Notice,
 }
+
+/// Loads the policy.
+pub type Load = Box<dyn Fn() -> Loading>;
+
+/// Is told what a person should know.
+pub type Notice = Box<dyn Fn(Level, &str)>;
 
 /// How much a person should care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +81,8 @@ pub struct Hub {
     shims: RefCell<Shims>,
     pushes: broadcast::Sender<Push>,
     stopping: watch::Sender<bool>,
+    /// Streams end when this is true.
+    closing: watch::Sender<bool>,
     asked: Cell<u64>,
 }
 
@@ -101,6 +109,7 @@ impl Hub {
             shims: RefCell::default(),
             pushes: broadcast::Sender::new(PUSHES_MAX),
             stopping: watch::Sender::new(false),
+            closing: watch::Sender::new(false),
             asked: Cell::new(0),
             options,
         }))
@@ -148,6 +157,23 @@ impl Hub {
     pub async fn stopped(&self) {
         // The sender is ours, so it cannot be gone.
         self.stopping.subscribe().wait_for(|stopping| *stopping).await.ok();
+    }
+
+    /// What goes on beside the questions. Never ends.
+    pub async fn work(&self) {
+        std::future::pending().await
+    }
+
+    /// Shims are still there, and are waited for no longer.
+    pub(crate) fn left_behind(&self) {
+        let (count, _) = self.shims.borrow_mut().active(self.clock.now());
+        let words = format!("{count} shims have not ended within ten seconds");
+        (self.options.notice)(Level::Warn, &words);
+    }
+
+    /// Ends every stream.
+    pub(crate) fn close(&self) {
+        self.closing.send_replace(true);
     }
 
     /// Waits until no shim is left.

@@ -31,3 +31,5 @@ pub mod redact;
 pub mod refuse;
 /// The gate over all of these.
 pub mod warden;
+/// Arguments as people are shown them.
+pub mod shown;

@@ -5,16 +5,22 @@
 //! A file that has grown large is put aside under a number, and the chain goes on in a new one.
 
 mod chain;
+mod events;
 mod files;
+mod follow;
 mod line;
 mod log;
 mod notice;
 mod rotation;
 mod tail;
+mod verify;
 
 pub use chain::Link;
+pub use events::{Events, Logged, NotAnEvent};
 pub use files::{CURRENT, Part, parts};
+pub use follow::Follower;
 pub use log::{ActivityError, ActivityLog, Options};
+pub use verify::{Fault, Found, Report, Verifier, verify};
 
 /// Something that happened.
 ///

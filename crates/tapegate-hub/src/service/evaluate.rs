@@ -99,12 +99,7 @@ impl Hub {
 }
 
 /// Puts a decision into words.
-fn fill(
-    answer: &mut GovernanceEvaluateResponse,
-    policy: &Policy,
-    decision: &Decision,
-    name: &str,
-) {
+fn fill(answer: &mut GovernanceEvaluateResponse, policy: &Policy, decision: &Decision, name: &str) {
     answer.gate = Some(gate_word(decision.gate).to_owned());
     answer.policy_id = decision.policies.first().or(decision.rule.as_ref()).cloned();
     answer.reason = Some(decision.reason.clone()).filter(|reason| !reason.is_empty());
@@ -151,9 +146,7 @@ fn refuse(
 fn deny_words(gate: GateName, name: &str) -> (i32, &'static str, String) {
     match gate {
         GateName::Framing => (-32600, "invalid_request", "Invalid request".to_owned()),
-        GateName::Visibility => {
-            (-32015, "tool_not_exposed", format!("`{name}` is not available"))
-        }
+        GateName::Visibility => (-32015, "tool_not_exposed", format!("`{name}` is not available")),
         GateName::Governance => {
             (-32014, "governance_rule_denied", format!("`{name}` is denied by governance rules"))
         }

@@ -47,8 +47,9 @@ pub(super) fn subject<'a>(
 ) -> Option<Result<Subject<'a>, String>> {
     let text = params.map_or("{}", RawValue::get);
     let found = match method {
-        "tools/call" | "prompts/get" => serde_json::from_str(text)
-            .map(|Named { name, arguments }| Subject { name, arguments }),
+        "tools/call" | "prompts/get" => {
+            serde_json::from_str(text).map(|Named { name, arguments }| Subject { name, arguments })
+        }
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             serde_json::from_str(text).map(|Located { uri }| Subject { name: uri, arguments: None })
         }
