@@ -29,7 +29,7 @@ pub mod predicate;
 pub mod redact;
 /// What callers are told when a message goes nowhere.
 pub mod refuse;
-/// The gate over all of these.
-pub mod warden;
 /// Arguments as people are shown them.
 pub mod shown;
+/// The gate over all of these.
+pub mod warden;

@@ -166,9 +166,10 @@ fn mismatch(rule: &Rule, call: &Call<'_>, named: bool) -> Option<Mismatch> {
     if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
         return Some(Mismatch::Source);
     }
-    if !rule.matches.iter().any(|glob| glob.matches(call.name)) {
+    if !rule.matches.is_empty() && !rule.matches.iter().any(|glob| glob.matches(call.name)) {
         return Some(Mismatch::Name);
     }
+    // A call without arguments is one with none in them.
     let arguments = call.arguments.unwrap_or(b"{}");
     let fails = rule.arguments.iter().position(|predicate| !predicate.holds(arguments));
     fails.map(Mismatch::Argument)
