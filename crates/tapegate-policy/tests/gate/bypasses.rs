@@ -49,9 +49,8 @@ fn what_is_denied_says_so_with_the_tool_the_gate_and_an_id() {
 #[test]
 fn a_call_sent_as_a_notification_is_dropped() {
     for tool in ["rm", "ls"] {
-        let text = format!(
-            r#"{{"jsonrpc":"2.0","method":"tools/call","params":{{"name":"{tool}"}}}}"#
-        );
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","method":"tools/call","params":{{"name":"{tool}"}}}}"#);
         stopped(text.as_bytes(), -32600);
     }
 }
@@ -250,7 +249,10 @@ fn resources_are_gated_by_every_way_to_them() {
     }
     let listen = r#"{"notifications":{"toolsListChanged":true}}"#;
     assert_eq!(shown(&rig().client(&request("subscriptions/listen", listen))), "forward");
-    for odd in [r#"{"notifications":{"resourceSubscriptions":"file:///etc/a"}}"#, r#"{"notifications":{"resourceSubscriptions":[7]}}"#] {
+    for odd in [
+        r#"{"notifications":{"resourceSubscriptions":"file:///etc/a"}}"#,
+        r#"{"notifications":{"resourceSubscriptions":[7]}}"#,
+    ] {
         stopped(request("subscriptions/listen", odd).as_bytes(), -32602);
     }
 }

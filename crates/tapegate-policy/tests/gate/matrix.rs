@@ -168,8 +168,7 @@ fn every_gate_action_profile_and_method_is_decided_as_the_table_says() {
 #[test]
 fn an_explanation_tells_every_step_and_what_production_would_do() {
     let policy = policy_with(POLICY, &[("p.cedar", CEDAR)]);
-    let call =
-        Call { source: "open", method: "tools/call", name: "approve_x", arguments: None };
+    let call = Call { source: "open", method: "tools/call", name: "approve_x", arguments: None };
     let decision = explain(&policy, Profile::Development, &call, &Facts::default());
     assert_eq!(
         decision.steps,

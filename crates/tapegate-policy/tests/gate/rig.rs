@@ -123,7 +123,15 @@ impl Rig {
     ) -> Verdict {
         let frame = Frame::read(bytes);
         let (at, lane) = (At::default(), Lane::ONLY);
-        self.warden.judge(&Case { at, lane, from, frame: &frame, terminated: true, topic, approved })
+        self.warden.judge(&Case {
+            at,
+            lane,
+            from,
+            frame: &frame,
+            terminated: true,
+            topic,
+            approved,
+        })
     }
 
     /// The client says something.
