@@ -29,7 +29,7 @@ pub mod predicate;
 pub mod redact;
 /// What callers are told when a message goes nowhere.
 pub mod refuse;
-/// Arguments as people are shown them.
+/// What people who decide are shown of a call.
 pub mod shown;
 /// The gate over all of these.
 pub mod warden;

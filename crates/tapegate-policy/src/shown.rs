@@ -1,85 +1,94 @@
-//! The arguments of a call as people are shown them who decide about it.
-//!
-//! What the policy redacts anywhere is masked here too, and so is what the workflow names. When in
-//! doubt nothing is shown.
+//! What people who decide about a call are shown of its arguments: everything but the secrets.
 
-use tapegate_core::frame::{Body, Frame};
 use tapegate_core::json::member;
 use tapegate_core::tape::Mask;
 
 use crate::model::{Redaction, Workflow};
 use crate::redact::{Key, Redactor, Rules};
 
-/// What is shown where nothing can be.
-const WITHHELD: &str = "\"[REDACTED]\"";
-
-/// The arguments, given as JSON, with the secrets masked.
-pub fn shown(redaction: &Redaction, workflow: &Workflow, key: &Key, arguments: &[u8]) -> String {
-    masked(redaction, workflow, key, arguments).unwrap_or_else(|| WITHHELD.to_owned())
-}
-
-fn masked(
+/// The arguments in the raw `params` of a call, as JSON, with what the policy redacts and the fields
+/// that the workflow names masked. A call without arguments has none.
+pub fn arguments(
     redaction: &Redaction,
     workflow: &Workflow,
     key: &Key,
-    arguments: &[u8],
+    params: &[u8],
 ) -> Option<String> {
-    let own = redaction.rules.iter().flat_map(|rules| rules.texts().iter().cloned());
-    let named = workflow.redact_fields.iter().map(|path| within(path));
-    let rules = Rules::parse(own.chain(named)).ok()?;
-    if rules.is_empty() {
-        return String::from_utf8(arguments.to_vec()).ok();
-    }
-    let mut message =
-        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":"#.to_vec();
-    message.extend_from_slice(arguments);
-    message.extend_from_slice(b"}}");
-    let masked = Redactor::new(rules, key.clone()).message(&message).text.into_owned();
-    let frame = Frame::read(&masked);
-    let Body::Message(said) = frame.body() else { return None };
-    let arguments = member(said.params?, "arguments")?;
-    String::from_utf8(arguments.to_vec()).ok()
+    let known = redaction.rules.iter().flat_map(Rules::texts).cloned();
+    let fields = workflow.redact_fields.iter().flat_map(|field| of_field(field));
+    let rules: Vec<String> = known.chain(fields).collect();
+    let message = [b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":", params, b"}"];
+    let message = message.concat();
+    let masked = match Rules::parse(&rules) {
+        Ok(rules) if rules.is_empty() => message,
+        Ok(rules) => Redactor::new(rules, key.clone()).message(&message).text.into_owned(),
+        // A field that is no path was named to be hidden; what it is about is not known, so all is.
+        Err(_) => return Some("\"[REDACTED]\"".to_owned()),
+    };
+    let arguments = member(member(&masked, "params")?, "arguments")?;
+    Some(String::from_utf8_lossy(arguments).into_owned())
 }
 
-/// A path into arguments as a path into a message.
-fn within(path: &str) -> String {
-    let path = path.strip_prefix('$').unwrap_or(path);
-    let dot = if path.starts_with(['.', '[']) { "" } else { "." };
-    format!("params.arguments{dot}{path}")
+/// The rules that mask a field: it is named from the arguments, or from the parameters.
+fn of_field(field: &str) -> Vec<String> {
+    if field.starts_with("..") {
+        return vec![field.to_owned()];
+    }
+    let from_params = field.starts_with("arguments").then(|| format!("params.{field}"));
+    from_params.into_iter().chain([format!("params.arguments.{field}")]).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    fn show(fields: &[&str], rules: &[&str], arguments: &str) -> String {
-        let redaction = Redaction {
-            rules: (!rules.is_empty()).then(|| Rules::parse(rules).unwrap()),
-            ..Redaction::default()
+    fn shown(rules: &[&str], fields: &[&str], params: &str) -> Option<String> {
+        let rules = Rules::parse(rules).expect("rules");
+        let rules = (!rules.is_empty()).then_some(rules);
+        let workflow = Workflow {
+            destination: None,
+            timeout: Duration::from_secs(1),
+            blocking_timeout: Duration::from_secs(1),
+            forward_on_timeout: false,
+            redact_fields: fields.iter().map(|field| (*field).to_owned()).collect(),
+            approvers: Vec::new(),
+            elicitation: false,
         };
-        let redact_fields = fields.iter().map(|field| (*field).to_owned()).collect();
-        let workflow = Workflow { redact_fields, ..Workflow::default() };
-        shown(&redaction, &workflow, &Key::from_secret(b"k"), arguments.as_bytes())
+        let redaction = Redaction { rules, on_wire: false };
+        arguments(&redaction, &workflow, &Key::on_tape([7; 32]), params.as_bytes())
     }
 
     #[test]
-    fn what_a_workflow_names_is_not_shown_also_inside_of_lists() {
-        let text = r#"{"a":1, "user":{"email":"x@y"},"rows":[{"pin":7},{"pin":8}]}"#;
-        assert_eq!(show(&[], &[], text), text);
-        let shown = show(&["user.email", "$.rows[*].pin"], &[], text);
-        assert!(shown.starts_with(r#"{"a":1, "user":{"email":"[REDACTED:"#), "{shown}");
-        assert!(!shown.contains("x@y") && !shown.contains("\"pin\":7") && !shown.contains("8}"));
+    fn arguments_are_shown_as_they_are_if_nothing_is_to_be_hidden() {
+        assert_eq!(
+            shown(&[], &[], r#"{"name":"x","arguments":{"a": 1.0}}"#).as_deref(),
+            Some(r#"{"a": 1.0}"#)
+        );
+        assert_eq!(shown(&[], &[], r#"{"uri":"x"}"#), None);
     }
 
     #[test]
-    fn what_is_redacted_anywhere_is_redacted_here() {
-        let text = r#"{"q":"ghp_0123456789abcdefghijABCDEFGHIJ012345"}"#;
-        assert!(!show(&[], &["secrets"], text).contains("ghp_0123"));
+    fn what_the_policy_or_the_workflow_hides_is_not_shown() {
+        let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB";
+        let params = format!(
+            r#"{{"name":"x","arguments":{{"t":"{token}","deep":{{"pin":98765,"list":[{{"pin":5}}]}},"y":"seen"}}}}"#
+        );
+        let text = shown(&["secrets"], &["deep.pin"], &params).expect("arguments");
+        assert!(
+            !text.contains(token) && !text.contains("98765") && text.contains("seen"),
+            "{text}"
+        );
+        let text = shown(&[], &["arguments.deep"], &params).expect("arguments");
+        assert!(!text.contains("98765") && text.contains("seen"), "{text}");
+        let text = shown(&[], &["deep.list[*].pin"], &params).expect("arguments");
+        assert!(text.contains("98765") && !text.contains(":5"), "{text}");
     }
 
     #[test]
-    fn when_in_doubt_nothing_is_shown() {
-        assert_eq!(show(&["a["], &[], "{}"), WITHHELD);
-        assert_eq!(show(&["a"], &[], r#"{"a":"#), WITHHELD);
+    fn a_field_that_makes_no_sense_hides_everything() {
+        let text = shown(&[], &["a[[b"], r#"{"arguments":{"secret":1}}"#).expect("arguments");
+        assert!(!text.contains("secret"), "{text}");
     }
 }

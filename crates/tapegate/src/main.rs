@@ -8,6 +8,7 @@ mod loading;
 mod logs;
 mod redaction;
 mod reporting;
+mod session;
 mod settings;
 mod sizes;
 mod talk;
