@@ -98,6 +98,7 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
         principal: None,
         drift: None,
         held: false,
+        workflow: None,
         traceparent: None,
         tape_session_id: None,
         tape_seq: None,
