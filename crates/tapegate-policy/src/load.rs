@@ -11,6 +11,7 @@ mod env;
 mod expression;
 /// The tables.
 pub mod language;
+mod lock;
 mod read;
 mod time;
 mod url;
