@@ -25,6 +25,8 @@ mod beside;
 mod file;
 mod flusher;
 mod gzip;
+mod private;
 mod stretches;
+mod watch;
 
 pub use file::OpenError;

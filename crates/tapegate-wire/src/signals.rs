@@ -1,9 +1,15 @@
 //! Signals that end a session.
 
 use std::io;
+use std::sync::Arc;
 
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::Receiver;
+
+/// Stands for a signal's number where somebody inside the process wants the session to end.
+pub const ASKED: i32 = 0;
 
 /// The signals that ask us to end.
 #[derive(Debug)]
@@ -14,6 +20,10 @@ struct Heard {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// Who is told of a hang-up, if it is no reason to end.
+    reload: Option<Arc<Notify>>,
+    /// Asks for the end from inside.
+    stop: Option<Receiver<()>>,
     /// Listened to and not heard: a tape over the user's limit for files is an error like a full
     /// disk, not the end of us.
     _file_limit: Signal,
@@ -26,8 +36,26 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            reload: None,
+            stop: None,
             _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
         })))
+    }
+
+    /// Has a hang-up wake `reload` from now on, instead of ending the session.
+    pub fn with_reload(mut self, reload: Arc<Notify>) -> Self {
+        if let Some(heard) = &mut self.0 {
+            heard.reload = Some(reload);
+        }
+        self
+    }
+
+    /// Hears `stop` too, as the signal [`ASKED`].
+    pub fn with_stop(mut self, stop: Receiver<()>) -> Self {
+        if let Some(heard) = &mut self.0 {
+            heard.stop = Some(stop);
+        }
+        self
     }
 
     /// Listens to nothing, for a session that somebody inside the process ends.
@@ -35,13 +63,34 @@ impl Signals {
         Self(None)
     }
 
-    /// Waits for the next signal and returns its number.
+    /// Waits for the next signal that asks us to end, and returns its number.
     pub async fn next(&mut self) -> i32 {
         let Some(heard) = &mut self.0 else { return std::future::pending().await };
-        tokio::select! {
-            _ = heard.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-            _ = heard.terminate.recv() => SignalKind::terminate().as_raw_value(),
-            _ = heard.hang_up.recv() => SignalKind::hangup().as_raw_value(),
+        loop {
+            let number = tokio::select! {
+                _ = heard.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+                _ = heard.terminate.recv() => SignalKind::terminate().as_raw_value(),
+                _ = heard.hang_up.recv() => match &heard.reload {
+                    Some(reload) => {
+                        reload.notify_one();
+                        continue;
+                    }
+                    None => SignalKind::hangup().as_raw_value(),
+                },
+                () = asked_by(&mut heard.stop) => ASKED,
+            };
+            return number;
         }
+    }
+}
+
+/// Waits for a word; who has gone without one will never say it.
+async fn asked_by(stop: &mut Option<Receiver<()>>) {
+    let asked = match stop {
+        Some(stop) => stop.recv().await,
+        None => None,
+    };
+    if asked.is_none() {
+        std::future::pending().await
     }
 }

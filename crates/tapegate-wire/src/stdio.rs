@@ -19,7 +19,7 @@ use tapegate_core::tape::RecordError;
 use crate::child::{Child, Pipes};
 use crate::deck::Deck;
 use crate::port::Port;
-use crate::signals::Signals;
+use crate::signals::{ASKED, Signals};
 use ending::Ending;
 pub(crate) use ending::server_ended;
 pub(crate) use pump::answered;
@@ -35,6 +35,25 @@ pub struct Patience {
     pub grace_on_signal: Duration,
     /// What it has to end after it was asked to.
     pub after_term: Duration,
+    /// Whether it has the grace after a signal though no answer is awaited.
+    pub orderly: bool,
+}
+
+impl Patience {
+    /// Gives every server the time to end by itself, whatever the reason.
+    pub fn orderly() -> Self {
+        let grace = Duration::from_secs(5);
+        let after_term = Duration::from_secs(2);
+        Self { grace, grace_on_signal: grace, after_term, orderly: true }
+    }
+
+    /// What a server has to end by itself for this reason.
+    pub(crate) fn grace_after(&self, cause: &Cause) -> Duration {
+        match cause {
+            Cause::Signal(number) if *number != ASKED => self.grace_on_signal,
+            _ => self.grace,
+        }
+    }
 }
 
 impl Default for Patience {
@@ -43,6 +62,7 @@ impl Default for Patience {
             grace: Duration::from_secs(5),
             grace_on_signal: Duration::from_millis(300),
             after_term: Duration::from_millis(1200),
+            orderly: false,
         }
     }
 }
@@ -56,7 +76,7 @@ pub enum Cause {
     Actor,
     /// The client closed its end.
     Client,
-    /// A signal asked us to.
+    /// A signal asked us to, or somebody inside the process ([`ASKED`]).
     Signal(i32),
     /// The client left without ever having reached the server, for this reason.
     Unreachable(String),
@@ -69,6 +89,9 @@ impl Cause {
     pub fn words(&self) -> String {
         match self {
             Self::Tape(error) => format!("recording stopped: {error}"),
+            Self::Signal(ASKED) => {
+                "tapegate was told to end before the MCP server answered".to_owned()
+            }
             Self::Signal(number) => {
                 format!("tapegate was ended by signal {number} before the MCP server answered")
             }
@@ -156,26 +179,32 @@ impl Session<'_> {
     /// Waits for the next thing to happen and deals with it.
     async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
         // While the server does not read, we do not, and would not hear that the client is gone.
-        let look_round = self.up.is_ended() || self.up.is_stuck() || self.down.owes_much();
+        let deaf = self.up.is_ended() || self.up.is_stuck() || self.up.waits();
+        let look_round = deaf || self.down.owes_much();
         let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));
+        let governed = self.deck.is_governed();
         tokio::select! {
             turn = self.down.turn(), if down_moves => self.moved(Side::Server, turn),
             turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
+                self.unhold(&Cause::Signal(number).words());
                 if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {
                     self.let_go();
                 }
             }
             _ = child.exited(), if !self.ending.child_exited() => self.ending.exited(LINGER),
             () = self.ending.deadline() => self.late(child),
+            event = self.deck.stirred(), if governed => self.stir(event),
             () = tokio::time::sleep(LOOK_ROUND), if look_round => {
                 if self.down.is_abandoned() {
                     self.moved(Side::Server, Turn::Broken);
                 }
             }
         }
-        self.up.close_if_done();
+        if self.deck.held() == 0 {
+            self.up.close_if_done();
+        }
         if self.up.is_ended() && self.ending.may_change() {
             self.ending.client_left(self.deck.wanted(Side::Client));
         }
@@ -226,6 +255,15 @@ impl Session<'_> {
             Side::Server => (&mut self.down, &mut self.up),
         };
         cut(pump, self.deck, &mut |answer| other.say(answer));
+        self.send(side);
+    }
+
+    /// Has kept what was fed, and only then sends what is due to the other side of `side`.
+    fn send(&mut self, side: Side) {
+        let pump = match side {
+            Side::Client => &mut self.up,
+            Side::Server => &mut self.down,
+        };
         if let Err(error) = self.deck.commit() {
             let unsent = pump.drop_unsent();
             self.up.stop_reading();
@@ -235,6 +273,38 @@ impl Session<'_> {
             }
         } else if pump.write_now() == Turn::Broken {
             self.moved(side, Turn::Broken);
+        }
+    }
+
+    /// Deals with what has happened to held calls.
+    fn stir(&mut self, event: Event<'_>) {
+        self.feed(event);
+        if !self.ending.is_abrupt() && self.up.waits() {
+            self.pass(Side::Client, Pump::pass);
+        }
+    }
+
+    /// Answers what is held, because nobody's decision is waited for any longer.
+    fn unhold(&mut self, why: &str) {
+        if self.deck.held() > 0 {
+            self.feed(Event::Unheld { lane: None, why });
+        }
+    }
+
+    /// Feeds an event that is no message, and sends what comes of it.
+    fn feed(&mut self, event: Event<'_>) {
+        let at = self.deck.now();
+        let (up, down) = (&mut self.up, &mut self.down);
+        self.deck.feed(at, event, &mut |outgoing| {
+            let Some(text) = outgoing.text else { return };
+            match outgoing.to {
+                Side::Client => down.say(text),
+                Side::Server => up.say(text),
+            }
+        });
+        self.send(Side::Client);
+        if !self.ending.is_abrupt() {
+            self.send(Side::Server);
         }
     }
 
@@ -249,6 +319,13 @@ impl Session<'_> {
     /// Tells a client that still listens that its requests will not be answered.
     async fn last_words(&mut self, status: Option<ExitStatus>) {
         if !self.down.is_heard() {
+            if self.deck.held() > 0 {
+                // Nobody is told, but whoever was asked to decide need not any more.
+                let (lane, asker) = (Lane::ONLY, Side::Client);
+                let event = Event::Dismissed { lane, asker, bytes: None, why: None };
+                self.deck.feed(self.deck.now(), event, &mut |_| {});
+                drop(self.deck.commit());
+            }
             return;
         }
         let why = self.ending.words(status);

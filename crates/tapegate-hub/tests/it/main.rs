@@ -1,0 +1,6 @@
+//! The service from outside: real sockets, the real client.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod joining;
+mod support;
