@@ -65,7 +65,7 @@ const HEAD_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.schema {
-        out.write_all(tapegate_scenario::shape::schema::scenario().as_bytes())?;
+        out.write_all(tapegate_scenario::shape::schema().as_bytes())?;
     }
     let mut exit = Exit::Ok;
     for path in &args.files {

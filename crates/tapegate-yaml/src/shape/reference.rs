@@ -3,18 +3,13 @@
 use std::fmt::Write;
 
 use super::schema::gather;
-use super::{Rest, Shape, check, language};
+use super::{Rest, Shape, Table, check};
 
-/// The reference of the language, in Markdown.
-pub fn scenario() -> String {
-    let mut out = String::from(
-        "# Scenarios: every key\n\n\
-         <!-- Written from the tables of the language (crates/tapegate-scenario/src/shape/language.rs) by a test:\n     \
-         UPDATE_GOLDEN=1 cargo test -p tapegate-scenario reference -->\n\n\
-         A key in **bold** must be there. A key with ⁺ is ours; TJ-SPEC-001 does not have it.\n",
-    );
+/// All tables that `top` leads to, in Markdown, after what `head` says.
+pub fn write(head: &str, top: &'static Table) -> String {
+    let mut out = head.to_owned();
     let mut tables = Vec::new();
-    gather(&language::SCENARIO, &mut tables);
+    gather(top, &mut tables);
     for table in tables {
         let _ = write!(
             out,

@@ -228,3 +228,13 @@ proptest! {
         prop_assert!(node.is_some() || findings.has_errors());
     }
 }
+
+#[test]
+fn a_key_that_comes_twice_is_an_error_where_that_is_wished() {
+    let mut findings = Findings::default();
+    assert!(parse_strict("a: 1\nb: 2\na: 3\n", 0, &mut findings).is_some());
+    assert!(findings.has_errors());
+    let list = findings.into_list();
+    assert_eq!(list[0].words, "the key `a` also stands in line 1");
+    assert_eq!(list[0].spot, Spot { file: 0, line: 3, column: 1 });
+}

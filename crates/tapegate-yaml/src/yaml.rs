@@ -16,7 +16,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
 pub use origin::Origin;
 
-use crate::finding::Findings;
+use crate::finding::{Findings, Severity};
 use crate::node::{Key, Node, Spot, Value};
 
 /// How deep lists and maps may lie in each other.
@@ -30,11 +30,33 @@ pub fn parse(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
     parse_from(text, file, &Origin::default(), findings)
 }
 
+/// The same, but a key that comes twice is an error: where the one that does not count may be the
+/// one that was meant to protect, nobody should have to guess.
+pub fn parse_strict(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
+    run(text, file, &Origin::default(), Severity::Error, findings)
+}
+
+/// What a word without quotes is: text, a number, yes or no, nothing; or why it is none of these.
+pub fn word(text: &str) -> Result<Value, String> {
+    scalar::plain(text.into())
+}
+
 /// Reads a text of which some has been replaced; places are told as they were before.
 pub fn parse_from(text: &str, file: u16, origin: &Origin, findings: &mut Findings) -> Option<Node> {
+    run(text, file, origin, Severity::Warning, findings)
+}
+
+fn run(
+    text: &str,
+    file: u16,
+    origin: &Origin,
+    twice: Severity,
+    findings: &mut Findings,
+) -> Option<Node> {
     let mut builder = Builder {
         file,
         origin,
+        twice,
         findings,
         anchors: HashMap::default(),
         open: Vec::new(),
@@ -64,6 +86,8 @@ pub fn parse_from(text: &str, file: u16, origin: &Origin, findings: &mut Finding
 struct Builder<'f> {
     file: u16,
     origin: &'f Origin,
+    /// How bad it is that a key comes twice.
+    twice: Severity,
     findings: &'f mut Findings,
     anchors: HashMap<usize, Node, RandomState>,
     open: Vec<Open>,
@@ -117,7 +141,7 @@ impl Builder<'_> {
                 let value = match inside {
                     Inside::List(elements) => Value::List(elements),
                     Inside::Map { entries, merges, .. } => {
-                        Value::Map(merge::settle(entries, merges, self.findings))
+                        Value::Map(merge::settle(entries, merges, self.twice, self.findings))
                     }
                 };
                 self.finish(Node { spot, value }, anchor)
@@ -237,7 +261,7 @@ impl Builder<'_> {
 
 impl Node {
     /// What a copy costs, roughly in bytes; `None` if it is more than `bytes_max`, or nested deeper than `depth_max`.
-    pub(crate) fn cost(&self, depth_max: usize, bytes_max: usize) -> Option<usize> {
+    pub fn cost(&self, depth_max: usize, bytes_max: usize) -> Option<usize> {
         let own = size_of::<Self>();
         let mut cost = own;
         match &self.value {

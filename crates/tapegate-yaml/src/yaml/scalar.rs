@@ -43,7 +43,7 @@ pub(super) fn read(
 }
 
 /// The value of a scalar without quotes.
-fn plain(text: Cow<'_, str>) -> Result<Value, String> {
+pub(super) fn plain(text: Cow<'_, str>) -> Result<Value, String> {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
         "true" | "True" | "TRUE" => return Ok(Value::Bool(true)),

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! What is wrong with a text, and where.
 //!
 //! Reading goes on after a fault as far as it makes sense, so that a person sees all of them at once.
 
@@ -7,13 +7,13 @@ use crate::node::Spot;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The scenario runs, though perhaps not as was meant.
+    /// It can be used, though perhaps not as was meant.
     Warning,
-    /// The scenario does not run.
+    /// It cannot be used.
     Error,
 }
 
-/// One thing that a person should know about a scenario.
+/// One thing that a person should know about a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// How bad it is.
@@ -41,7 +41,7 @@ const LISTED_MAX: usize = 1_000;
 const WORDS_BYTES_MAX: usize = 1_000;
 
 impl Findings {
-    /// Notes something that keeps the scenario from running.
+    /// Notes something that keeps it from being used.
     pub fn error(&mut self, spot: Spot, words: impl Into<String>) {
         self.add(Severity::Error, spot, words.into());
     }
@@ -69,7 +69,7 @@ impl Findings {
         self.path.pop();
     }
 
-    /// Whether something keeps the scenario from running.
+    /// Whether something keeps it from being used.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }

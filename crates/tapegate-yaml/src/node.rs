@@ -1,4 +1,4 @@
-//! What a scenario's text says, before anybody knows what it means: a tree that knows where it stands.
+//! What a text says, before anybody knows what it means: a tree that knows where it stands.
 //!
 //! Numbers keep their text and maps keep their order, so that what was written is what is sent.
 
@@ -144,5 +144,19 @@ impl Node {
         let mut out = Vec::new();
         self.write_json(&mut out);
         out
+    }
+
+    /// The node with every text in it changed; it then stands in no file.
+    pub fn map_text(self, change: fn(&str) -> String) -> Self {
+        Self::new(match self.value {
+            Value::Text(text) => Value::Text(change(&text)),
+            Value::List(elements) => {
+                Value::List(elements.into_iter().map(|node| node.map_text(change)).collect())
+            }
+            Value::Map(entries) => Value::Map(
+                entries.into_iter().map(|(key, node)| (key, node.map_text(change))).collect(),
+            ),
+            other => other,
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Where the parts of a scenario come from.
+//! Where the parts of a text come from.
 
 /// A file that was read.
 #[derive(Debug)]

@@ -8,23 +8,23 @@ use crate::finding::Findings;
 use crate::node::{Node, Value};
 
 /// A map whose fields are read one by one.
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     node: &'a Node,
 }
 
 impl<'a> Fields<'a> {
     /// The fields of `node`; of anything but a map, none.
-    pub(crate) fn of(node: &'a Node) -> Self {
+    pub fn of(node: &'a Node) -> Self {
         Self { node }
     }
 
     /// What stands under `name`, if it is there and not nothing.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a Node> {
+    pub fn get(&self, name: &str) -> Option<&'a Node> {
         self.node.get(name).filter(|node| node.value != Value::Null)
     }
 
     /// A field that must be there.
-    pub(crate) fn need(&self, name: &str, findings: &mut Findings) -> Option<&'a Node> {
+    pub fn need(&self, name: &str, findings: &mut Findings) -> Option<&'a Node> {
         let found = self.get(name);
         if found.is_none() && !findings.has_error_at(self.node.spot) {
             findings.error(self.node.spot, format!("`{name}` is missing"));
@@ -33,13 +33,13 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number that is not negative.
-    pub(crate) fn whole(&self, name: &str, findings: &mut Findings) -> Option<u64> {
+    pub fn whole(&self, name: &str, findings: &mut Findings) -> Option<u64> {
         let node = self.get(name)?;
         findings.within(name, |findings| whole(node, findings))
     }
 
     /// A number of bytes: `1024`, `64kb`, `1mb`.
-    pub(crate) fn bytes(&self, name: &str, findings: &mut Findings) -> Option<usize> {
+    pub fn bytes(&self, name: &str, findings: &mut Findings) -> Option<usize> {
         let node = self.get(name)?;
         findings.within(name, |findings| match node.as_text() {
             Some(text) => {
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Text.
-    pub(crate) fn text(&self, name: &str, findings: &mut Findings) -> Option<&'a str> {
+    pub fn text(&self, name: &str, findings: &mut Findings) -> Option<&'a str> {
         let node = self.get(name)?;
         let text = node.as_text();
         if text.is_none() {
@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Yes or no.
-    pub(crate) fn flag(&self, name: &str, findings: &mut Findings) -> Option<bool> {
+    pub fn flag(&self, name: &str, findings: &mut Findings) -> Option<bool> {
         let node = self.get(name)?;
         if let Value::Bool(yes) = node.value {
             return Some(yes);
@@ -74,7 +74,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T: Copy>(
+    pub fn choice<T: Copy>(
         &self,
         name: &str,
         choices: &[(&str, T)],
@@ -86,11 +86,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Which of a few words a node is.
-pub(crate) fn choose<T: Copy>(
-    node: &Node,
-    choices: &[(&str, T)],
-    findings: &mut Findings,
-) -> Option<T> {
+pub fn choose<T: Copy>(node: &Node, choices: &[(&str, T)], findings: &mut Findings) -> Option<T> {
     let found = choices.iter().find(|(word, _)| node.as_text() == Some(word));
     if found.is_none() {
         let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
@@ -101,7 +97,7 @@ pub(crate) fn choose<T: Copy>(
 }
 
 /// Says that something else was expected.
-pub(crate) fn expected(node: &Node, what: &str, findings: &mut Findings) {
+pub fn expected(node: &Node, what: &str, findings: &mut Findings) {
     wrong(node, format!("expected {what}, found {}", node.kind()), findings);
 }
 
@@ -112,7 +108,7 @@ fn wrong(node: &Node, words: String, findings: &mut Findings) {
 }
 
 /// A number of things or bytes, as large as this machine counts.
-pub(crate) fn to_usize(number: u64) -> usize {
+pub fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
@@ -140,32 +136,4 @@ fn read_bytes(text: &str) -> Option<usize> {
         _ => return None,
     };
     text[..end].parse::<usize>().ok()?.checked_mul(unit)
-}
-
-/// The node that JSON stands for, each part at a spot of its own.
-#[cfg(test)]
-pub(crate) fn node_of(text: &str) -> Node {
-    fn convert(value: &serde_json::Value, line: &mut u32) -> Node {
-        *line += 1;
-        let spot = crate::node::Spot { file: 0, line: *line, column: 1 };
-        let value = match value {
-            serde_json::Value::Null => Value::Null,
-            serde_json::Value::Bool(yes) => Value::Bool(*yes),
-            serde_json::Value::Number(number) => Value::Number(number.to_string()),
-            serde_json::Value::String(text) => Value::Text(text.clone()),
-            serde_json::Value::Array(list) => {
-                Value::List(list.iter().map(|element| convert(element, line)).collect())
-            }
-            serde_json::Value::Object(map) => Value::Map(
-                map.iter()
-                    .map(|(name, value)| {
-                        let node = convert(value, line);
-                        (crate::node::Key { spot: node.spot, name: name.clone() }, node)
-                    })
-                    .collect(),
-            ),
-        };
-        Node { spot, value }
-    }
-    convert(&serde_json::from_str(text).unwrap(), &mut 0)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use crate::finding::Findings;
+use crate::finding::{Findings, Severity};
 use crate::node::{Key, Node, Spot, Value};
 
 /// A `<<` and what stands under it.
@@ -20,6 +20,7 @@ pub(super) struct Merge {
 pub(super) fn settle(
     entries: Vec<(Key, Node)>,
     merges: Vec<Merge>,
+    twice: Severity,
     findings: &mut Findings,
 ) -> Vec<(Key, Node)> {
     let mut places: HashMap<String, usize, RandomState> = HashMap::default();
@@ -32,11 +33,13 @@ pub(super) fn settle(
             let first = own[*place].replace((key, node));
             let (second, _) = own[*place].as_ref().expect("just put there");
             let line = first.map_or(0, |(key, _)| key.spot.line);
-            let words = format!(
-                "the key `{}` also stands in line {line}; the last one counts",
-                second.name
-            );
-            findings.warning(second.spot, words);
+            let words = format!("the key `{}` also stands in line {line}", second.name);
+            match twice {
+                Severity::Error => findings.error(second.spot, words),
+                Severity::Warning => {
+                    findings.warning(second.spot, format!("{words}; the last one counts"));
+                }
+            }
             own.push(None);
         } else {
             places.insert(key.name.clone(), own.len());

@@ -3,36 +3,40 @@
 use tapegate_core::json::Number;
 
 use super::{Entry, Rest, Shape, Table, near};
+use crate::amount;
 use crate::finding::Findings;
 use crate::node::{Key, Node, Value};
-use crate::read::amount;
+
+/// Keys that have a meaning elsewhere, and what is said where they have none.
+pub type Strays = &'static [(&'static str, &'static str)];
 
 /// Tells everything in `node` that does not fit `shape`.
-pub fn check(node: &Node, shape: &Shape, findings: &mut Findings) {
+pub fn check(node: &Node, shape: &Shape, strays: Strays, findings: &mut Findings) {
     match shape {
         Shape::Any | Shape::Elsewhere(_) => {}
         Shape::Either(shapes) => match shapes.iter().find(|shape| takes(shape, node)) {
-            Some(shape) => check(node, shape, findings),
+            Some(shape) => check(node, shape, strays, findings),
             None => wrong(node, shape, findings),
         },
         _ if !takes(shape, node) => wrong(node, shape, findings),
         Shape::List(inner) => {
             for (index, element) in node.as_list().unwrap_or_default().iter().enumerate() {
-                findings.within(&format!("[{index}]"), |findings| check(element, inner, findings));
+                let step = format!("[{index}]");
+                findings.within(&step, |findings| check(element, inner, strays, findings));
             }
         }
         Shape::MapOf(inner) => {
             for (key, node) in node.as_map().unwrap_or_default() {
-                findings.within(&key.name, |findings| check(node, inner, findings));
+                findings.within(&key.name, |findings| check(node, inner, strays, findings));
             }
         }
-        Shape::Table(table) => check_table(node, table, findings),
+        Shape::Table(table) => check_table(node, table, strays, findings),
         _ => check_word(node, shape, findings),
     }
 }
 
 /// Whether a node is of the kind that a shape takes; what is inside of it is another question.
-pub(super) fn takes(shape: &Shape, node: &Node) -> bool {
+pub fn takes(shape: &Shape, node: &Node) -> bool {
     let raw = match &node.value {
         Value::Raw(text) => text.trim_start().as_bytes().first().copied(),
         _ => None,
@@ -46,7 +50,10 @@ pub(super) fn takes(shape: &Shape, node: &Node) -> bool {
         Shape::Table(_) => node.as_map().is_some() || raw == Some(b'{'),
         Shape::List(_) => node.as_list().is_some(),
         Shape::Text | Shape::Name => node.as_text().is_some() || raw == Some(b'"'),
-        Shape::Choice(_) | Shape::Event => node.as_text().is_some(),
+        Shape::Choice(_) => node.as_text().is_some(),
+        Shape::Word(word) => {
+            node.as_text().is_some() || word.numbers && matches!(node.value, Value::Number(_))
+        }
         Shape::Bool => matches!(node.value, Value::Bool(_)),
         Shape::Whole(..) | Shape::Number => matches!(node.value, Value::Number(_)),
         Shape::Duration | Shape::Bytes => matches!(node.value, Value::Number(_) | Value::Text(_)),
@@ -80,7 +87,7 @@ pub(super) fn name(shape: &Shape) -> String {
         Shape::List(_) => "a list".to_owned(),
         Shape::Text | Shape::Name => "text".to_owned(),
         Shape::Choice(words) => one_of(words),
-        Shape::Event => "an event, such as `tools/call`".to_owned(),
+        Shape::Word(word) => word.name.to_owned(),
         Shape::Bool => "true or false".to_owned(),
         Shape::Whole(..) => "a whole number".to_owned(),
         Shape::Number => "a number".to_owned(),
@@ -118,7 +125,7 @@ fn check_word(node: &Node, shape: &Shape, findings: &mut Findings) {
         },
         Shape::Duration => amount::duration_ns(node).err(),
         Shape::Bytes => amount::bytes(node).err(),
-        Shape::Event => crate::model::Event::parse(text).err(),
+        Shape::Word(word) => (word.check)(text).err(),
         _ => None,
     };
     if let Some(words) = fault {
@@ -133,20 +140,20 @@ fn range(least: u64, most: u64, text: &str) -> String {
     }
 }
 
-fn check_table(node: &Node, table: &Table, findings: &mut Findings) {
+fn check_table(node: &Node, table: &Table, strays: Strays, findings: &mut Findings) {
     let Some(entries) = node.as_map() else { return };
     for (key, value) in entries {
         match table.entry(&key.name) {
             Some(entry) if table.rest == Rest::Pass && is_nothing(value, entry) => {}
             Some(entry) => {
                 findings.within(&key.name, |findings| {
-                    check(value, &entry.shape, findings);
+                    check(value, &entry.shape, strays, findings);
                 });
                 check_spelling(key, entry, entries, findings);
                 check_kind(node, table, key, entry, findings);
             }
             None if table.rest != Rest::Refuse => {}
-            None => unknown(key, table, findings),
+            None => unknown(key, table, strays, findings),
         }
     }
     for entry in table.entries().filter(|entry| entry.required) {
@@ -196,13 +203,13 @@ fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &
     }
 }
 
-fn unknown(key: &Key, table: &Table, findings: &mut Findings) {
+fn unknown(key: &Key, table: &Table, strays: Strays, findings: &mut Findings) {
     let Key { spot, name } = key;
     if findings.is_full() {
         return findings.error(*spot, "");
     }
-    if name == "override" {
-        return findings.error(*spot, "`override` goes with `$include`, which is not there");
+    if let Some((_, words)) = strays.iter().find(|(stray, _)| stray == name) {
+        return findings.error(*spot, *words);
     }
     let names: Vec<&str> = table
         .entries()

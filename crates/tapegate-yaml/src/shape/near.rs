@@ -9,7 +9,7 @@ pub fn near<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<
 }
 
 /// Of some names the one that is nearest to `name` and differs in `most` places or fewer.
-pub(crate) fn near_within<'n>(
+pub fn near_within<'n>(
     most: usize,
     name: &str,
     names: impl IntoIterator<Item = &'n str>,

@@ -5,7 +5,7 @@ use tapegate_core::json::Number;
 use crate::node::{Node, Value};
 
 /// A time in nanoseconds: a whole number and `ms`, `s`, `m` or `h`.
-pub(crate) fn duration_ns(node: &Node) -> Result<u64, String> {
+pub fn duration_ns(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
         Value::Text(text) => text.trim(),
         Value::Number(text) => {
@@ -32,7 +32,7 @@ pub(crate) fn duration_ns(node: &Node) -> Result<u64, String> {
 }
 
 /// A number of bytes: a whole number, perhaps with `b`, `kb` or `mb`.
-pub(crate) fn bytes(node: &Node) -> Result<u64, String> {
+pub fn bytes(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
         Value::Text(text) => text.trim().to_ascii_lowercase(),
         Value::Number(text) => {
