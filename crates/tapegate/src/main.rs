@@ -7,6 +7,7 @@ mod exit;
 mod loading;
 mod redaction;
 mod reporting;
+mod settings;
 mod sizes;
 mod talk;
 mod taping;
