@@ -5,8 +5,14 @@
 
 /// The one function that decides.
 pub mod decide;
+/// Taking out of list replies what may not be seen.
+pub mod filter;
+/// Which requests are decided about, and what they are about.
+pub mod gated;
 /// Globs as policies write them.
 pub mod glob;
+/// How messages must be written, so that nobody can take them for others.
+pub mod inspect;
 /// A policy, read and checked.
 pub mod model;
 /// What a rule wants of a call's arguments.
