@@ -3,6 +3,8 @@
 //! Rules come in as text and messages as bytes; what goes out is a decision or a masked text.
 //! This crate reads no clock, no file and no environment.
 
+/// The tests that people write of their policies.
+pub mod cases;
 /// The one function that decides.
 pub mod decide;
 /// Taking out of list replies what may not be seen.
@@ -13,6 +15,8 @@ pub mod gated;
 pub mod glob;
 /// How messages must be written, so that nobody can take them for others.
 pub mod inspect;
+/// What a policy makes of one message.
+pub mod judgement;
 /// A policy, read and checked.
 pub mod model;
 /// What a rule wants of a call's arguments.

@@ -168,7 +168,10 @@ fn mismatch(rule: &Rule, call: &Call<'_>, named: bool) -> Option<Mismatch> {
     if !rule.matches.iter().any(|glob| glob.matches(call.name)) {
         return Some(Mismatch::Name);
     }
-    let fails = rule.arguments.iter().position(|predicate| !predicate.holds(call.arguments.unwrap_or(b"{}")));
+    let fails = rule
+        .arguments
+        .iter()
+        .position(|predicate| !predicate.holds(call.arguments.unwrap_or(b"{}")));
     fails.map(Mismatch::Argument)
 }
 
@@ -177,7 +180,9 @@ impl Mismatch {
         match self {
             Self::Method => "it is about other methods".to_owned(),
             Self::Source => "it is about other servers".to_owned(),
-            Self::Name => format!("`{}` is not the name", rule.matches.first().map_or("", |glob| glob.text())),
+            Self::Name => {
+                format!("`{}` is not the name", rule.matches.first().map_or("", |glob| glob.text()))
+            }
             Self::Argument(index) => {
                 format!("`{}` is not as it wants it", rule.arguments[*index].path_text)
             }
@@ -224,16 +229,14 @@ fn cedar(
         steps.add(|| format!("cedar: {why}"));
         return said(Outcome::Deny, GateName::Policy, why);
     };
-    let caller = facts.principal.map_or(
-        Caller { name: NOBODY, ..Caller::default() },
-        |principal| Caller {
+    let caller =
+        facts.principal.map_or(Caller { name: NOBODY, ..Caller::default() }, |principal| Caller {
             name: &principal.name,
             namespace: &principal.namespace,
             service_account: &principal.service_account,
             roles: &principal.roles,
             client: principal.client.as_deref(),
-        },
-    );
+        });
     let answer = cedar.ask(&Question {
         caller,
         server: call.source,

@@ -22,7 +22,8 @@ fn filtered(result: &str) -> (String, Filtered) {
     let frame = Frame::read(message.as_bytes());
     let result = frame.envelope().unwrap().result.unwrap();
     let filtered = filter(message.as_bytes(), result, &NoX);
-    let text = filtered.text.clone().map_or(message.clone(), |text| String::from_utf8(text).unwrap());
+    let text =
+        filtered.text.clone().map_or(message.clone(), |text| String::from_utf8(text).unwrap());
     assert!(tapegate_core::json::check(text.as_bytes()).is_ok(), "{text}");
     let frame = Frame::read(text.as_bytes());
     let result = frame.envelope().unwrap().result.unwrap();
@@ -41,7 +42,10 @@ fn becomes(before: &str, after: &str) {
 #[test]
 fn only_what_is_hidden_is_cut_out_wherever_it_stands() {
     becomes(r#"{"tools":[]}"#, r#"{"tools":[]}"#);
-    becomes(r#"{"tools":[{"name":"a"} , {"name":"b"}]}"#, r#"{"tools":[{"name":"a"} , {"name":"b"}]}"#);
+    becomes(
+        r#"{"tools":[{"name":"a"} , {"name":"b"}]}"#,
+        r#"{"tools":[{"name":"a"} , {"name":"b"}]}"#,
+    );
     becomes(
         r#"{"tools": [ {"name":"x1"} , { "name" : "a", "k": 1.0 } ,{"name":"x2"},{"name":"\u0078"}, {"name":"b"} , {"name":"x3"} ] ,"nextCursor":"p2"}"#,
         r#"{"tools": [ { "name" : "a", "k": 1.0 } ,{"name":"b"} ] ,"nextCursor":"p2"}"#,
