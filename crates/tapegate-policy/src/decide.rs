@@ -8,6 +8,8 @@ mod gates;
 use crate::model::{Policy, Profile};
 use gates::Steps;
 
+pub(crate) use gates::shows;
+
 /// A call, as far as a decision needs it.
 #[derive(Debug, Clone)]
 pub struct Call<'a> {

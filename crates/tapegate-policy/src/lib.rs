@@ -19,7 +19,17 @@ pub mod inspect;
 pub mod judgement;
 /// A policy, read and checked.
 pub mod model;
+/// What is noted about messages.
+pub mod note;
+/// How people are asked.
+pub mod people;
+/// What servers offer, held to what was accepted.
+pub mod pins;
 /// What a rule wants of a call's arguments.
 pub mod predicate;
 /// Taking secrets out of what is written to a tape.
 pub mod redact;
+/// What callers are told when a message goes nowhere.
+pub mod refuse;
+/// The gate over all of these.
+pub mod warden;
