@@ -2,6 +2,19 @@
 //!
 //! Each line carries the hash of the one before it, so that nothing can be changed, taken out or
 //! put in between without `tapegate check` noticing. Several processes write to the same file.
+//! A file that has grown large is put aside under a number, and the chain goes on in a new one.
+
+mod chain;
+mod files;
+mod line;
+mod log;
+mod notice;
+mod rotation;
+mod tail;
+
+pub use chain::Link;
+pub use files::{CURRENT, Part, parts};
+pub use log::{ActivityError, ActivityLog, Options};
 
 /// Something that happened.
 ///
@@ -12,7 +25,8 @@ pub struct Event {
     pub wall_us: i64,
     /// `info`, `warn` or `error`.
     pub level: &'static str,
-    /// What kind of event: `decision`, `approval`, `framing`, `filter`, `drift`, `session`, `policy`, `hub`.
+    /// What kind of event: `decision`, `approval`, `framing`, `filter`, `drift`, `session`, `policy`, `hub`,
+    /// or `log` for what the log says about itself.
     pub kind: &'static str,
     /// Who writes: `shim`, `hub`, `cli`.
     pub component: &'static str,

@@ -27,6 +27,7 @@ mod beside;
 mod file;
 mod flusher;
 mod gzip;
+mod private;
 mod stretches;
 
 pub use file::OpenError;

@@ -27,6 +27,6 @@ mod params;
 mod redirect;
 mod serve;
 
-pub use body::ReplyBody;
+pub use body::{BrokenBody, Collected, Pieces, ReplyBody, collect_request, linger};
 pub use serve::serve;
 pub use station::{Station, Stopped};

@@ -5,6 +5,7 @@ mod cmd;
 mod disk;
 mod exit;
 mod loading;
+mod logs;
 mod redaction;
 mod reporting;
 mod settings;

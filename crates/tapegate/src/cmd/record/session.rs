@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tapegate_store::writer::TapeWriter;
-use tapegate_wire::child::Child;
+use tapegate_wire::child::{Child, Launch};
 use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::{Bridge, Servers};
 use tapegate_wire::http::proxy::Proxy;
@@ -97,7 +97,7 @@ async fn run_bridge_in(
     let listener = listen(address).await?;
     let tape = SharedTape::new(plan.open_tape()?);
     let station = Station::new(deck(plan, &tape), plan.wire.max_message_bytes);
-    let servers = Servers::Processes(argv.to_vec());
+    let servers = Servers::Processes(Launch { argv: argv.to_vec(), without: Vec::new() });
     let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
     announce(&listener, plan.wire.quiet)?;
     let cause = http::serve(listener, bridge, &station, signals).await;
