@@ -17,6 +17,8 @@ pub mod glob;
 pub mod inspect;
 /// What a policy makes of one message.
 pub mod judgement;
+/// From the text of a policy to the policy.
+pub mod load;
 /// A policy, read and checked.
 pub mod model;
 /// What is noted about messages.
