@@ -3,6 +3,8 @@
 //! Rules come in as text and messages as bytes; what goes out is a decision or a masked text.
 //! This crate reads no clock, no file and no environment.
 
+/// What a policy would have done to messages that are on tape.
+pub mod backtest;
 /// The tests that people write of their policies.
 pub mod cases;
 /// The one function that decides.

@@ -9,7 +9,9 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cmd::{check, completions, convert, demo, man, record, redact, replay, serve, verify};
+use crate::cmd::{
+    check, completions, convert, demo, man, policy, record, redact, replay, serve, verify,
+};
 use crate::exit::{self, Exit};
 use crate::talk;
 
@@ -48,6 +50,7 @@ enum Command {
     Verify(verify::Args),
     Check(check::Args),
     Convert(convert::Args),
+    Policy(policy::Args),
     Redact(redact::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -79,6 +82,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
+        Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),

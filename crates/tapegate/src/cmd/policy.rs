@@ -14,12 +14,16 @@ use crate::exit::Exit;
 
 /// Explain, test and try policies, and pin what servers offer
 #[derive(Debug, clap::Args)]
-#[command(subcommand_required = true, arg_required_else_help = true, after_help = "\
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
 Examples:
   tapegate policy explain delete_file --arguments '{\"path\":\"/etc/passwd\"}'
   tapegate policy test
   tapegate policy backtest tapes/ --against strict.yaml
-  tapegate policy pin --check -- node server.js")]
+  tapegate policy pin --check -- node server.js"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

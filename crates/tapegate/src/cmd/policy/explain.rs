@@ -1,13 +1,17 @@
 //! `tapegate policy explain`: why a call is decided as it is.
 
-use std::io::Write;
+use std::fs;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
+use tapegate_core::frame::Frame;
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::time::read_rfc3339;
-use tapegate_policy::decide::{Call, Decision, Facts, Outcome, Principal, explain};
+use tapegate_policy::decide::{Facts, Outcome, Principal};
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::judgement::{Judge, Judged, Judgement};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_wire::clock::Clock;
 
@@ -127,4 +131,89 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Format::Json => out.write_all(&explained::json(&explained, profile))?,
     }
     Ok(if args.exit_code { exit_of(&explained, profile) } else { Exit::Ok })
+}
+
+/// Explains a call that is named.
+fn by_name(
+    args: &Args,
+    policy: &Policy,
+    server: &str,
+    facts: &Facts<'_>,
+) -> anyhow::Result<Explained> {
+    let arguments = match (&args.arguments, &args.arguments_file) {
+        (Some(text), _) => Some(text.clone().into_bytes()),
+        (None, Some(path)) => {
+            let name = path.display();
+            Some(fs::read(path).with_context(|| format!("cannot read `{name}`"))?)
+        }
+        (None, None) => None,
+    };
+    if let Some(text) = &arguments
+        && let Err(fault) = json::check(text)
+    {
+        let words = format!("the arguments are no JSON: {fault}");
+        return Err(Failure::new(Exit::Usage, words).hint("such as '{\"path\":\"/tmp\"}'").into());
+    }
+    let name = args.name.as_deref().unwrap_or_default();
+    let judge = judge(policy, server);
+    let decision = judge.call(&args.method, name, arguments.as_deref(), facts);
+    let (method, name) = (args.method.clone(), name.to_owned());
+    let calls = vec![Judged { method, name, decision }];
+    let judgement = Judgement { calls, ..Judgement::default() };
+    Ok(Explained { server: server.to_owned(), judgement })
+}
+
+/// Explains a whole message.
+fn by_frame(
+    args: &Args,
+    text: &str,
+    policy: &Policy,
+    server: &str,
+    facts: &Facts<'_>,
+) -> anyhow::Result<Explained> {
+    let mut bytes = text.as_bytes().to_vec();
+    if text == "-" {
+        bytes.clear();
+        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        // The end of its line is not part of a message.
+        bytes.truncate(bytes.strip_suffix(b"\n").unwrap_or(&bytes).len());
+    }
+    let from = match args.from {
+        From::Client => Side::Client,
+        From::Server => Side::Server,
+    };
+    let judgement = judge(policy, server).judge(&Frame::read(&bytes), from, facts);
+    Ok(Explained { server: server.to_owned(), judgement })
+}
+
+fn judge<'p>(policy: &'p Policy, source: &'p str) -> Judge<'p> {
+    let profile = Profile::Production;
+    Judge { policy, profile, source, carrier: Carrier::Lines, telling: true }
+}
+
+fn exit_of(explained: &Explained, profile: Profile) -> Exit {
+    match (profile, explained.judgement.strict()) {
+        (Profile::Development, _) | (_, Outcome::Forward) => Exit::Ok,
+        (_, Outcome::Deny) => Exit::Findings,
+        (_, Outcome::Hold { .. }) => HELD,
+    }
+}
+
+impl WhoArgs {
+    /// Who calls.
+    fn principal(&self, policy: &Policy) -> Principal {
+        let ours = &policy.principal;
+        let text = |said: &Option<String>, ours: &String| said.as_ref().unwrap_or(ours).clone();
+        Principal {
+            name: text(&self.principal, &ours.name),
+            namespace: text(&self.namespace, &ours.namespace),
+            service_account: text(&self.service_account, &ours.service_account),
+            roles: if self.role.is_empty() { ours.roles.clone() } else { self.role.clone() },
+            client: self.client.clone().or_else(|| ours.client.clone()),
+        }
+    }
+}
+
+fn moment(text: &str) -> Result<i64, String> {
+    read_rfc3339(text).ok_or_else(|| "no time such as 2026-03-20T14:22:11Z".to_owned())
 }
