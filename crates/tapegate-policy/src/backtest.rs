@@ -40,6 +40,8 @@ pub struct Terms {
 pub struct Trial {
     warden: Warden,
     notes: Kept,
+    /// Room for notes that is used again.
+    spare: Vec<Note>,
     sessions: HashMap<Vec<u8>, u32, RandomState>,
     /// What requests were about, by who waits for the answer.
     asked: HashMap<(Side, u32, IdKey), Topic, RandomState>,
@@ -86,8 +88,9 @@ impl Notes for Kept {
 }
 
 impl Kept {
-    fn take(&self) -> Vec<Note> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The notes so far; the next ones go into `room`.
+    fn swap(&self, room: Vec<Note>) -> Vec<Note> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), room)
     }
 }
 
@@ -125,7 +128,8 @@ impl Terms {
         let reins = Reins::new(self.regime.clone());
         let warden = Warden::new(self.settings.clone(), hands, reins);
         let (sessions, asked) = (HashMap::default(), HashMap::default());
-        Trial { warden, notes, sessions, asked, pairing: self.regime.redactor.is_some() }
+        let pairing = self.regime.redactor.is_some();
+        Trial { warden, notes, spare: Vec::new(), sessions, asked, pairing }
     }
 }
 
@@ -149,10 +153,16 @@ impl Trial {
             Verdict::Refuse(_) => (Fate::Deny, None),
             Verdict::Hold(_) => (Fate::Approve, None),
         };
-        let notes = self.notes.take();
+        let notes = self.notes.swap(std::mem::take(&mut self.spare));
         let method = frame.envelope().and_then(|envelope| envelope.method);
         let passed = method.filter(|_| notes.is_empty()).map(|method| method.decode().into_owned());
         Heard { fate, rewritten, notes, passed }
+    }
+
+    /// Takes back what was heard, whose memory is used again.
+    pub fn done(&mut self, heard: Heard) {
+        self.spare = heard.notes;
+        self.spare.clear();
     }
 
     fn lane(&mut self, session: Option<&[u8]>) -> Lane {

@@ -12,6 +12,7 @@ use tapegate_core::side::Side;
 use crate::decide::{Call, Decision, Facts, GateName, Outcome, decide, explain};
 use crate::filter::{Shown, Sight, filter};
 use crate::gated::{Gated, Offer};
+use crate::glob::Glob;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::model::{Expose, Policy, Profile, Source};
 
@@ -107,10 +108,17 @@ impl<'p> Judge<'p> {
         facts: &Facts<'_>,
     ) -> Decision {
         let call = Call { source: self.source, method, name, arguments };
-        match self.telling {
-            true => explain(self.policy, self.profile, &call, facts),
-            false => decide(self.policy, self.profile, &call, facts),
+        if !self.telling {
+            return decide(self.policy, self.profile, &call, facts);
         }
+        let mut decision = explain(self.policy, self.profile, &call, facts);
+        if decision.gate == GateName::Visibility
+            && let Some(by) = hidden_by(self.policy, self.source, method, name)
+        {
+            let first = decision.steps.len().min(1);
+            decision.steps.insert(first, format!("visibility: it is {by}"));
+        }
+        decision
     }
 
     /// A batch is judged by its elements, of which each must be sound.
@@ -161,6 +169,33 @@ impl<'p> Judge<'p> {
     fn lists(&self, text: &[u8], result: &[u8]) -> Vec<Shown> {
         let source = self.policy.source(self.source).filter(|source| source.enabled);
         filter(text, result, &Seen(source)).lists
+    }
+}
+
+/// Which list of a source hides something, in words; nothing if none does.
+pub fn hidden_by(policy: &Policy, server: &str, method: &str, name: &str) -> Option<String> {
+    let offer = Gated::of(method)?.offer(name);
+    let source = policy.source(server).filter(|source| source.enabled)?;
+    let list = offer.list();
+    let texts = |globs: &[Glob]| {
+        let texts: Vec<String> = globs.iter().map(|glob| format!("`{}`", glob.text())).collect();
+        texts.join(", ")
+    };
+    match exposed(source, offer) {
+        Expose::All => None,
+        Expose::Only(globs) if globs.iter().any(|glob| glob.matches(name)) => None,
+        Expose::Only(globs) if globs.is_empty() => {
+            Some(format!("on no list: the allowlist for {list} of source `{}` is empty", source.id))
+        }
+        Expose::Only(globs) => {
+            let globs = texts(globs);
+            Some(format!("not on the allowlist for {list} of source `{}`: {globs}", source.id))
+        }
+        Expose::Except(globs) => {
+            let hit = globs.iter().find(|glob| glob.matches(name))?;
+            let (id, glob) = (&source.id, hit.text());
+            Some(format!("on the blocklist for {list} of source `{id}`, by `{glob}`"))
+        }
     }
 }
 

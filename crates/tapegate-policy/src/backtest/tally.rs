@@ -16,6 +16,9 @@ const PLACES_MAX: usize = 5;
 /// How many groups are told apart. What comes beyond is counted under no name.
 const GROUPS_MAX: usize = 100_000;
 
+/// How many names of a list are told where it has changed.
+const HIDDEN_MAX: usize = 3;
+
 /// Where something stands on a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
@@ -249,11 +252,10 @@ pub fn differ(before: &Heard, after: &Heard) -> Option<Change> {
     if alike && word(before) == word(after) {
         return None;
     }
-    let note = lead(before).or(lead(after));
-    let text = |text: Option<&String>| text.cloned().unwrap_or_default();
+    let (method, name) = lead(before).or(lead(after)).map(subject).unwrap_or_default();
     Some(Change {
-        method: text(note.and_then(|note| note.method.as_ref())),
-        name: text(note.and_then(|note| note.name.as_ref())),
+        method,
+        name,
         before: Stand::of(before),
         after: Stand::of(after),
         count: 0,
@@ -320,6 +322,21 @@ impl View<'_> {
 fn lead(heard: &Heard) -> Option<&Note> {
     let stopped = |note: &&Note| note.forwarded == Some(false);
     heard.notes.iter().find(stopped).or_else(|| heard.notes.first())
+}
+
+/// What a note is about: the method, and a name.
+fn subject(note: &Note) -> (String, String) {
+    match &note.kind {
+        NoteKind::Filter { offer, hidden, .. } => {
+            let more = if hidden.len() > HIDDEN_MAX { ", …" } else { "" };
+            let named = hidden[..hidden.len().min(HIDDEN_MAX)].join(", ");
+            (method_of(*offer).to_owned(), format!("{named}{more}"))
+        }
+        _ => {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            (text(&note.method), text(&note.name))
+        }
+    }
 }
 
 /// Hands out what notes say.

@@ -217,18 +217,22 @@ impl Walk<'_> {
     fn said(&self, said: &Said<'_>, place: Place, bench: &mut Bench, sheet: &mut Sheet) {
         let heard = bench.trial.hear(said);
         sheet.tally.hear(&heard, place);
-        let before = bench.before.as_mut().map(|trial| trial.hear(said));
-        if let Some(change) = before.and_then(|before| differ(&before, &heard)) {
-            sheet.tally.change(&change, place);
-            if self.show.contains(&None) {
-                sheet.shown.push(Finding { place, what: What::Changed(change) });
+        if let Some(trial) = &mut bench.before {
+            let before = trial.hear(said);
+            if let Some(change) = differ(&before, &heard) {
+                sheet.tally.change(&change, place);
+                if self.show.contains(&None) {
+                    sheet.shown.push(Finding { place, what: What::Changed(change) });
+                }
             }
+            trial.done(before);
         }
         if self.show.iter().any(Option::is_some) {
             let all = told(&heard).into_iter();
             let wanted = all.filter(|told| self.show.contains(&Some(told.sort)));
             sheet.shown.extend(wanted.map(|told| Finding { place, what: What::Told(told) }));
         }
+        bench.trial.done(heard);
     }
 }
 
