@@ -69,6 +69,7 @@ impl Hub {
 
     /// Says how everything is that goes up and down.
     pub(super) fn measure(&self) {
+        self.sweep();
         self.catch_up();
         let now = self.clock.now();
         let mut shims = self.shims.borrow_mut();

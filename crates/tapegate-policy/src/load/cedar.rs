@@ -8,6 +8,7 @@ use tapegate_yaml::node::{Key, Node, Spot};
 use super::Loader;
 use super::language::CEDAR;
 use super::read::Known;
+use crate::pins::Lock;
 
 /// A text of Cedar and where it stands.
 struct Place {
@@ -27,10 +28,10 @@ impl Loader<'_> {
     /// Reads and checks the Cedar policies; `asked` is where the first call goes to Cedar.
     pub(super) fn cedar(
         &mut self,
-        top: &Node,
-        main: &str,
+        (top, main): (&Node, &str),
         known: &Known<'_>,
         asked: Option<Spot>,
+        lock: &Lock,
     ) -> Option<Cedar> {
         let Some(node) = Fields::of(top).get("cedar") else {
             if let Some(spot) = asked {
@@ -45,12 +46,17 @@ impl Loader<'_> {
             self.findings.warning(node.spot, words);
         }
         self.findings.enter("cedar");
-        let cedar = self.cedar_section(node, main, known);
+        let cedar = self.cedar_section((node, main), known, lock);
         self.findings.leave();
         cedar
     }
 
-    fn cedar_section(&mut self, node: &Node, main: &str, known: &Known<'_>) -> Option<Cedar> {
+    fn cedar_section(
+        &mut self,
+        (node, main): (&Node, &str),
+        known: &Known<'_>,
+        lock: &Lock,
+    ) -> Option<Cedar> {
         let fields = Fields::of(node);
         let mut whole = true;
         let mut places = Vec::new();
@@ -88,7 +94,7 @@ impl Loader<'_> {
         if !whole || places.is_empty() {
             return None;
         }
-        let tools = self.lock.as_ref().map_or_else(Vec::new, |lock| lock.tools());
+        let tools = lock.tools();
         let texts: Vec<Text> = places.iter().map(|place| place.text.clone()).collect();
         let (cedar, faults) = Cedar::load(&texts, schema.as_ref().map(|place| &place.text), &tools);
         let all: Vec<Place> = places.into_iter().chain(schema).collect();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tapegate_policy::load;
-use tapegate_policy::model::{OnDrift, Profile};
+use tapegate_policy::model::Profile;
 use tapegate_policy::redact::{Key, Redactor};
 use tapegate_policy::warden::Regime;
 use tapegate_yaml::files::Files;
@@ -57,7 +57,7 @@ pub(super) fn from_disk(path: &Path, wanted: Option<Profile>, key: &Key) -> Foun
 
 /// Loads a policy from anywhere.
 pub(super) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: &Key) -> Found {
-    let load::Loaded { policy, lock, findings, sources } = load::load(main, files);
+    let load::Loaded { policy, findings, sources } = load::load(main, files);
     let of = |wanted: Severity| {
         let some = findings.iter().filter(move |finding| finding.severity == wanted);
         some.map(|finding| words(finding, &sources, main)).collect::<Vec<_>>()
@@ -66,11 +66,10 @@ pub(super) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: 
     let rule = policy.map(|mut policy| {
         let profile = wanted.or(policy.profile).unwrap_or_default();
         policy.settle(profile);
-        let lock = lock.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
         let policy = Some(Arc::new(policy));
-        Rule { regime: Regime { policy, profile, lock, redactor: on_wire }, masking }
+        Rule { regime: Regime { policy, profile, redactor: on_wire }, masking }
     });
     Found { rule, faults, warnings, files: Vec::new() }
 }
