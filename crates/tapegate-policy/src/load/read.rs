@@ -32,7 +32,7 @@ impl Loader<'_> {
         let sources = sources::read(node, &mut self.findings);
         let governance = governance::read(node, &known, &sources, &mut self.findings);
         let mut pins = rest::pins(node, &known, &mut self.findings);
-        pins.lock = self.lock(node, &pins.lock_file);
+        pins.lock = self.lock(node, &pins);
         let cedar = self.cedar((node, text), &known, governance.asks_cedar, &pins.lock);
         let findings = &mut self.findings;
         Some(Policy {

@@ -87,7 +87,7 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
 fn negated(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut Findings) {
     let mut inner = Vec::new();
     tests(node, true, &mut inner, findings);
-    if not || node.get("not").is_some() {
+    if not {
         findings.error(node.spot, "`not` stands in `not`");
     } else if inner.len() > 1 {
         findings.error(node.spot, "`not` takes one test; write a rule for each");

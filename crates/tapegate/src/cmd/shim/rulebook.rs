@@ -5,18 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tapegate_policy::load;
-use tapegate_policy::model::{OnDrift, Profile};
-use tapegate_policy::pins::Lock;
+use tapegate_policy::model::Profile;
 use tapegate_policy::redact::{Key, Redactor};
 use tapegate_policy::warden::Regime;
-use tapegate_yaml::files::{FileError, Files};
+use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::{Finding, Severity};
 
 use crate::disk::Disk;
 use crate::views::visible;
-
-/// The largest file with accepted definitions.
-const LOCK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What came of loading a policy.
 pub(crate) struct Found {
@@ -66,40 +62,16 @@ pub(crate) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: 
         let some = findings.iter().filter(move |finding| finding.severity == wanted);
         some.map(|finding| words(finding, &sources, main)).collect::<Vec<_>>()
     };
-    let (mut faults, warnings) = (of(Severity::Error), of(Severity::Warning));
-    let rule = policy.and_then(|mut policy| {
+    let (faults, warnings) = (of(Severity::Error), of(Severity::Warning));
+    let rule = policy.map(|mut policy| {
         let profile = wanted.or(policy.profile).unwrap_or_default();
         policy.settle(profile);
-        let lock = match (policy.pins.on_drift, lock(main, &policy.pins.lock_file, files)) {
-            (OnDrift::Ignore, _) => None,
-            (_, Ok(lock)) => lock.map(Arc::new),
-            (_, Err(fault)) => {
-                faults.push(fault);
-                return None;
-            }
-        };
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
         let policy = Some(Arc::new(policy));
-        Some(Rule { regime: Regime { policy, profile, lock, redactor: on_wire }, masking })
+        Rule { regime: Regime { policy, profile, redactor: on_wire }, masking }
     });
     Found { rule, faults, warnings, files: Vec::new() }
-}
-
-/// What was accepted of servers, if anything was.
-fn lock(main: &str, name: &str, files: &dyn Files) -> Result<Option<Lock>, String> {
-    let path = match Path::new(name).is_absolute() {
-        true => name.to_owned(),
-        false => format!("{}/{name}", files.folder_of(main)),
-    };
-    let bytes = match files.open(&path, LOCK_BYTES_MAX) {
-        Ok(opened) => opened.bytes,
-        Err(FileError::Missing) => return Ok(None),
-        Err(error) => return Err(format!("{path}: {error}")),
-    };
-    Lock::parse(&String::from_utf8_lossy(&bytes))
-        .map(Some)
-        .map_err(|error| format!("{path}: {error}"))
 }
 
 /// A finding with its place: `file:line:column: path: words`.
