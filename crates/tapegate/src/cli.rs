@@ -10,7 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    check, completions, convert, demo, hub, man, policy, record, redact, replay, serve, shim, verify,
+    check, completions, convert, demo, hub, man, policy, record, redact, replay, serve, shim,
+    verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
