@@ -16,8 +16,6 @@ mod read;
 mod time;
 mod url;
 
-use std::sync::Arc;
-
 use tapegate_yaml::files::{FileError, Files};
 use tapegate_yaml::finding::{Finding, Findings};
 use tapegate_yaml::node::{Node, Spot, Value};
@@ -26,7 +24,6 @@ use tapegate_yaml::shape::{self, Shape, reference as page};
 use tapegate_yaml::yaml;
 
 use crate::model::Policy;
-use crate::pins::Lock;
 
 /// How large a policy may be.
 const POLICY_BYTES_MAX: usize = 4 << 20;
@@ -49,8 +46,6 @@ A key in **bold** must be there. A key with ⁺ is ours; ThoughtGate does not ha
 pub struct Loaded {
     /// The policy, if nothing is wrong with it.
     pub policy: Option<Policy>,
-    /// What was accepted of servers, if there is a lock file.
-    pub lock: Option<Arc<Lock>>,
     /// What was found, in the order of the text.
     pub findings: Vec<Finding>,
     /// The files that were read; a [`Spot::file`] is a place in here.
@@ -68,14 +63,13 @@ pub fn load(main: &str, files: &dyn Files) -> Loaded {
         findings: Findings::default(),
         sources: vec![main.to_owned()],
         hasher: blake3::Hasher::new(),
-        lock: None,
     };
     let policy = loader.main(main);
-    let Loader { findings, sources, hasher, lock, .. } = loader;
+    let Loader { findings, sources, hasher, .. } = loader;
     let version = hasher.finalize().to_hex()[..16].to_owned();
     let policy = policy.filter(|_| !findings.has_errors());
     let policy = policy.map(|policy| Policy { version, ..policy });
-    Loaded { policy, lock, findings: findings.into_list(), sources }
+    Loaded { policy, findings: findings.into_list(), sources }
 }
 
 /// The schema of a policy, as it is published.
@@ -98,7 +92,6 @@ struct Loader<'a> {
     sources: Vec<String>,
     /// Over everything that the policy is made from.
     hasher: blake3::Hasher,
-    lock: Option<Arc<Lock>>,
 }
 
 impl Loader<'_> {

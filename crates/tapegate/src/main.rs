@@ -15,6 +15,7 @@ mod talk;
 mod taping;
 mod upstream;
 mod views;
+mod watching;
 mod wiring;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use tapegate_cedar::{Caller, Question};
 
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
+use crate::glob::Glob;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 
 /// Who calls if nobody has said.
@@ -180,13 +181,10 @@ impl Mismatch {
             Self::Method => "it is about other methods".to_owned(),
             Self::Source => "it is about other servers".to_owned(),
             Self::Name => {
-                let globs: Vec<_> =
-                    rule.matches.iter().map(|glob| format!("`{}`", glob.text())).collect();
-                format!("the name is not like {}", globs.join(" or "))
+                let globs: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
+                format!("the name is not like `{}`", globs.join("` or `"))
             }
-            Self::Argument(index) => {
-                format!("`{}` is not as it wants it", rule.arguments[*index].path_text)
-            }
+            Self::Argument(index) => format!("not so: {}", rule.arguments[*index]),
         }
     }
 }
@@ -285,9 +283,7 @@ fn held_for_drift(
     if decision.strict != Outcome::Forward {
         return decision;
     }
-    let only = || policy.workflows.keys().next().filter(|_| policy.workflows.len() == 1);
-    let workflow = only().map_or("default", String::as_str);
-    let held = hold(policy, Some(workflow), drift.to_owned(), steps);
+    let held = hold(policy, policy.pins.workflow.as_deref(), drift.to_owned(), steps);
     Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
 }
 

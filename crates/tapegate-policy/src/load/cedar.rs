@@ -8,6 +8,7 @@ use tapegate_yaml::node::{Key, Node, Spot};
 use super::Loader;
 use super::language::CEDAR;
 use super::read::Known;
+use crate::pins::Lock;
 
 /// A text of Cedar and where it stands.
 struct Place {
@@ -27,10 +28,10 @@ impl Loader<'_> {
     /// Reads and checks the Cedar policies; `asked` if anything asks them.
     pub(super) fn cedar(
         &mut self,
-        top: &Node,
-        main: &str,
+        (top, main): (&Node, &str),
         known: &Known<'_>,
         asked: bool,
+        lock: &Lock,
     ) -> Option<Cedar> {
         let node = Fields::of(top).get("cedar")?;
         if !asked && node.as_map().is_some() {
@@ -38,12 +39,17 @@ impl Loader<'_> {
             self.findings.warning(node.spot, words);
         }
         self.findings.enter("cedar");
-        let cedar = self.cedar_section(node, main, known);
+        let cedar = self.cedar_section((node, main), known, lock);
         self.findings.leave();
         cedar
     }
 
-    fn cedar_section(&mut self, node: &Node, main: &str, known: &Known<'_>) -> Option<Cedar> {
+    fn cedar_section(
+        &mut self,
+        (node, main): (&Node, &str),
+        known: &Known<'_>,
+        lock: &Lock,
+    ) -> Option<Cedar> {
         let fields = Fields::of(node);
         let mut whole = true;
         let mut places = Vec::new();
@@ -81,7 +87,7 @@ impl Loader<'_> {
         if !whole || places.is_empty() {
             return None;
         }
-        let tools = self.lock.as_ref().map_or_else(Vec::new, |lock| lock.tools());
+        let tools = lock.tools();
         let texts: Vec<Text> = places.iter().map(|place| place.text.clone()).collect();
         let (cedar, faults) = Cedar::load(&texts, schema.as_ref().map(|place| &place.text), &tools);
         let all: Vec<Place> = places.into_iter().chain(schema).collect();

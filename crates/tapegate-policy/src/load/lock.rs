@@ -1,7 +1,5 @@
 //! The lock file that a policy holds servers to.
 
-use std::sync::Arc;
-
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::files::FileError;
 use tapegate_yaml::node::{Node, Spot};
@@ -12,14 +10,14 @@ use crate::pins::Lock;
 
 impl Loader<'_> {
     /// Reads the lock file. That there is none is worth a word only if the policy speaks of pins.
-    pub(super) fn lock(&mut self, top: &Node, pins: &Pins) {
+    pub(super) fn lock(&mut self, top: &Node, pins: &Pins) -> Lock {
         let section = Fields::of(top).get("pins");
         let named = section.and_then(|node| Fields::of(node).get("lock")).or(section);
         let spot = named.map_or(Spot::default(), |node| node.spot);
         let path = &pins.lock_file;
         match self.named(path) {
             Ok(Some((text, file))) => match Lock::parse(&text) {
-                Ok(lock) => self.lock = Some(Arc::new(lock)),
+                Ok(lock) => return lock,
                 Err(error) => {
                     let line = u32::try_from(error.line).unwrap_or_default();
                     self.findings.error(Spot { file, line, column: 1 }, error.what);
@@ -37,5 +35,6 @@ impl Loader<'_> {
                 self.findings.error(spot, format!("the file `{path}` cannot be read: {error}"));
             }
         }
+        Lock::default()
     }
 }

@@ -31,9 +31,9 @@ impl Loader<'_> {
         let known = Known { names: workflows.keys().map(String::as_str).collect() };
         let sources = sources::read(node, &mut self.findings);
         let governance = governance::read(node, &known, &sources, &mut self.findings);
-        let pins = rest::pins(node, &known, &mut self.findings);
-        self.lock(node, &pins);
-        let cedar = self.cedar(node, text, &known, governance.asks_cedar);
+        let mut pins = rest::pins(node, &known, &mut self.findings);
+        pins.lock = self.lock(node, &pins);
+        let cedar = self.cedar((node, text), &known, governance.asks_cedar, &pins.lock);
         let findings = &mut self.findings;
         Some(Policy {
             version: String::new(),
