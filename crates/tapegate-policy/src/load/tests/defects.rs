@@ -74,7 +74,9 @@ fn a_default_was_not_checked_for_its_workflow_nor_for_its_policy_id() {
     );
     finds(
         "schema: 1\ngovernance: {defaults: {action: policy, policy_id: p}}\n",
-        &["2:33 error: `action: policy` asks Cedar, but there is no `cedar` section with policies"],
+        &[
+            "2:33 error: governance.defaults.action: `action: policy` asks Cedar, but there is no `cedar` section with policies",
+        ],
     );
 }
 

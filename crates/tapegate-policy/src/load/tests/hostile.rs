@@ -64,6 +64,37 @@ fn an_expression_that_grows_too_large_is_refused() {
     assert!(loaded.policy.is_none(), "{:?}", told(&loaded));
 }
 
+#[test]
+fn rules_servers_and_expressions_have_an_end() {
+    let many = |one: &str, times: usize| vec![one; times].join(", ");
+    let rules = many("{action: deny}", 10_001);
+    finds(
+        &format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n"),
+        &["2:47 error: governance.rules: there are 10001 rules, and may be 10000"],
+    );
+    finds_in(
+        &format!("sources: [{}]\n", many("{id: a}", 1_001)),
+        &["3:10 error: sources: there are 1001 servers, and may be 1000"],
+    );
+    let rules = many("{action: deny, arguments: {a: {regex: x}}}", 1_001);
+    let text = format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n");
+    let told = told(&read(&text));
+    assert!(
+        told[0].ends_with("arguments.a: a policy may have 1000 regular expressions"),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 1);
+}
+
+#[test]
+fn as_many_rules_as_there_may_be_load() {
+    let rules: String =
+        (0..10_000).map(|at| format!("  - {{match: 'tool_{at}_*', action: forward}}\n")).collect();
+    let policy =
+        good(&format!("schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules:\n{rules}"));
+    assert_eq!(policy.rules.len(), 10_000);
+}
+
 /// Pieces that policies are made of, and some that they are not.
 fn piece() -> impl Strategy<Value = String> {
     let words = [
