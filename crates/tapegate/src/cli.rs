@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    check, completions, convert, demo, man, record, redact, replay, serve, shim, verify,
+    check, completions, convert, demo, man, policy, record, redact, replay, serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -51,6 +51,7 @@ enum Command {
     Verify(verify::Args),
     Check(check::Args),
     Convert(convert::Args),
+    Policy(policy::Args),
     Redact(redact::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -84,6 +85,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
+        Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod man;
+pub(crate) mod policy;
 pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod replay;
