@@ -9,7 +9,9 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cmd::{check, completions, convert, demo, man, record, redact, replay, serve, verify};
+use crate::cmd::{
+    approvals, check, completions, convert, demo, log, man, record, redact, replay, serve, verify,
+};
 use crate::exit::{self, Exit};
 use crate::talk;
 
@@ -49,6 +51,8 @@ enum Command {
     Check(check::Args),
     Convert(convert::Args),
     Redact(redact::Args),
+    Approvals(approvals::Args),
+    Log(log::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -80,6 +84,8 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
         Command::Redact(args) => redact::run(&args, out),
+        Command::Approvals(args) => approvals::run(&args, out),
+        Command::Log(args) => log::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
     }

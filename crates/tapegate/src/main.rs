@@ -10,6 +10,7 @@ mod redaction;
 mod reporting;
 mod settings;
 mod sizes;
+mod state;
 mod talk;
 mod taping;
 mod upstream;
