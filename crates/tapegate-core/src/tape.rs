@@ -13,6 +13,7 @@ mod keys;
 mod line;
 mod outline;
 mod reader;
+mod section;
 mod session;
 mod translate;
 mod write;
@@ -27,6 +28,7 @@ pub use base64::{decode as base64_decode, encode as base64_encode};
 pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp, Version};
 pub use outline::{Finding, Outline, Severity};
 pub use reader::{Numbered, Problem, Reader};
+pub use section::{last_cut, read_section};
 pub use session::{Session, SessionFault};
 pub use translate::{Aside, Origin, Translated, Translator};
 pub use write::{Dialect, Mask, Masked, Scribe, ScribeOptions, Sink};
@@ -63,6 +65,21 @@ pub struct Entry<'a> {
     pub ours: bool,
     /// Whether it came on a stream that had ended early and was gone on with.
     pub resumed: bool,
+    /// What the gate has made of it.
+    pub fate: Fate,
+}
+
+/// What the gate has made of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes on as it came.
+    Sent,
+    /// It waits for a decision; what became of it is seen by its answer.
+    Held,
+    /// It goes nowhere, for this reason.
+    Refused(String),
+    /// The entry is what was sent on in its place.
+    Rewritten,
 }
 
 /// What the bytes of an entry are.

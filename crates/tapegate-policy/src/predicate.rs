@@ -132,6 +132,12 @@ impl std::fmt::Display for Predicate {
     }
 }
 
+/// Whether one JSON number is less than another.
+pub(crate) fn is_less(one: &str, two: &str) -> bool {
+    let (one, two) = (Number::read(one.as_bytes()), Number::read(two.as_bytes()));
+    numbers::order(&one, &two) == Some(Ordering::Less)
+}
+
 fn is_number(value: &[u8]) -> bool {
     value.first().is_some_and(|byte| *byte == b'-' || byte.is_ascii_digit())
 }

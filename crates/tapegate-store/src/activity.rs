@@ -85,3 +85,13 @@ pub struct Event {
     /// Anything else, as JSON members: `"a":1,"b":2`.
     pub extra: String,
 }
+
+impl Event {
+    /// The event as one JSON object, as the log has it but for the links of its chain.
+    pub fn json(&self) -> String {
+        let mut out = Vec::new();
+        line::write(self, &mut out);
+        out.push(b'}');
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}

@@ -1,5 +1,7 @@
 //! Where the parts of a text come from.
 
+use std::collections::BTreeMap;
+
 /// A file that was read.
 #[derive(Debug)]
 pub struct Opened {
@@ -42,4 +44,57 @@ pub trait Files {
 
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
+}
+
+/// Files and variables that are only remembered: what somebody else has read, or a test has made up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The files by their paths, without `./` before them.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The variables by their names.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Held {
+    /// The same with one more file.
+    pub fn with(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(plain(path).to_owned(), content.into());
+        self
+    }
+
+    /// The same with one more variable.
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+}
+
+impl Files for Held {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+        let path = plain(path);
+        let bytes = self.files.get(path).ok_or(FileError::Missing)?;
+        if bytes.len() > bytes_max {
+            return Err(FileError::TooLarge { bytes_max });
+        }
+        Ok(Opened { path: path.to_owned(), bytes: bytes.clone() })
+    }
+
+    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+        if path.starts_with('/') || path.split('/').any(|step| step == "..") {
+            return Err(FileError::Outside);
+        }
+        self.open(&format!("{folder}/{}", plain(path)), bytes_max)
+    }
+
+    fn folder_of(&self, path: &str) -> String {
+        path.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+}
+
+fn plain(path: &str) -> &str {
+    path.trim_start_matches("./")
 }

@@ -59,7 +59,7 @@ pub struct Word {
     pub numbers: bool,
     /// Why a text is none, if it is none.
     pub check: fn(&str) -> Result<(), String>,
-    /// The pattern of all such words, for JSON Schema.
+    /// The pattern of all such words, for JSON Schema; empty if there is none.
     pub pattern: fn() -> String,
 }
 

@@ -8,6 +8,7 @@ mod loading;
 mod logs;
 mod redaction;
 mod reporting;
+mod session;
 mod settings;
 mod sizes;
 mod state;
@@ -15,6 +16,7 @@ mod talk;
 mod taping;
 mod upstream;
 mod views;
+mod watching;
 mod wiring;
 
 use std::process::ExitCode;

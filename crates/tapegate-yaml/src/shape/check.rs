@@ -135,6 +135,7 @@ fn check_word(node: &Node, shape: &Shape, findings: &mut Findings) {
 
 fn range(least: u64, most: u64, text: &str) -> String {
     match most {
+        most if most == least => format!("this must be {least}, not {text}"),
         u64::MAX => format!("this must be a whole number from {least}, not {text}"),
         _ => format!("this must be a whole number from {least} to {most}, not {text}"),
     }

@@ -52,6 +52,7 @@ fn takes(shape: &Shape) -> String {
         Shape::MapOf(inner) => format!("map to {}", takes(inner)),
         Shape::Elsewhere(inner) => takes(inner),
         Shape::Either(shapes) => shapes.iter().map(takes).collect::<Vec<_>>().join(" or "),
+        Shape::Whole(least, most) if least == most => format!("{least}"),
         Shape::Whole(least, u64::MAX) => format!("whole number from {least}"),
         Shape::Whole(least, most) => format!("whole number, {least} to {most}"),
         shape => check::name(shape),

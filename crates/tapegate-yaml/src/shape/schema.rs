@@ -161,7 +161,10 @@ impl How {
                 let words = words.iter().map(|word| text(word)).collect();
                 map([("enum", Node::new(Value::List(words)))])
             }
-            Shape::Word(word) => matching(&(word.pattern)()),
+            Shape::Word(word) => match (word.pattern)().as_str() {
+                "" => typed("string"),
+                pattern => matching(pattern),
+            },
             Shape::List(inner) => {
                 map([("type", text("array")), ("items", self.value(inner, false))])
             }

@@ -1,6 +1,8 @@
 //! `tapegate check`
 
 mod activity;
+mod findings;
+mod policy;
 mod scenario;
 mod tape;
 
@@ -14,10 +16,10 @@ use tapegate_scenario::load::Form;
 
 use crate::exit::{Exit, Failure};
 
-/// Look over tapes, activity logs and scenarios and report every fault with its line
+/// Look over tapes, activity logs, scenarios and policies and report every fault with its line
 ///
 /// Errors mean that a tape says less, or other things, than it seems to, or that a scenario cannot be
-/// served; warnings that something is unusual and was coped with, such as a torn last line after a
+/// served or a policy not be held to; warnings that something is unusual and was coped with, such as a torn last line after a
 /// crash, or is perhaps not what was meant; notes are worth knowing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -25,13 +27,16 @@ Examples:
   tapegate check session.jsonl
   tapegate check --strict scenario.yaml
   tapegate check .tapegate/activity.jsonl --expect-head 9f2c…
+  tapegate check tapegate.yaml
   tapegate check --schema > scenario.schema.json
+  tapegate check --schema=policy > policy.schema.json
   tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
-Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is none, 3 a file could not be read.")]
+Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is none, 3 a file
+could not be read.")]
 pub(crate) struct Args {
     /// Tapes, plain or gzip, of any dialect; activity logs, whose older files are looked over with
-    /// them; scenarios, which end in .yaml or .yml
+    /// them; scenarios and policies, which end in .yaml or .yml
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How findings are printed; json is one object a line
@@ -46,9 +51,17 @@ pub(crate) struct Args {
     /// Want this head, the hash of an event that was the last one once, in the activity log
     #[arg(long, value_name = "HASH", value_parser = activity::head)]
     expect_head: Option<String>,
-    /// Print the JSON Schema of scenarios, which editors complete and check by
-    #[arg(long, exclusive = true)]
-    schema: bool,
+    /// Print the JSON Schema of scenarios, or of policies, which editors complete and check by
+    #[arg(
+        long,
+        exclusive = true,
+        value_enum,
+        value_name = "OF",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "scenario"
+    )]
+    schema: Option<Language>,
     /// The folder that `$include` looks in
     #[arg(long, value_name = "DIR", default_value = "library")]
     library: PathBuf,
@@ -60,10 +73,18 @@ enum Format {
     Json,
 }
 
+/// What is written in YAML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Language {
+    Scenario,
+    Policy,
+}
+
 /// What a file turns out to be.
 enum Kind {
     Tape,
     Activity,
+    Policy,
     Scenario(Form),
 }
 
@@ -71,8 +92,12 @@ enum Kind {
 const HEAD_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if args.schema {
-        out.write_all(tapegate_scenario::shape::schema().as_bytes())?;
+    if let Some(language) = args.schema {
+        let schema = match language {
+            Language::Scenario => tapegate_scenario::shape::schema(),
+            Language::Policy => tapegate_policy::load::schema(),
+        };
+        out.write_all(schema.as_bytes())?;
     }
     let mut exit = Exit::Ok;
     let mut logs = 0;
@@ -86,6 +111,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
                     found => found != Exit::Ok,
                 }
             }
+            Kind::Policy => policy::check(args, path, out)?,
             Kind::Scenario(form) => scenario::check(args, path, form, out)?,
         };
         if is_bad {
@@ -107,7 +133,11 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         // What can be read only once is read by whoever wants all of it.
-        return Ok(if is_yaml { Kind::Scenario(Form::Scenario) } else { Kind::Tape });
+        return Ok(match (policy::is_named(path), is_yaml) {
+            (true, _) => Kind::Policy,
+            (false, true) => Kind::Scenario(Form::Scenario),
+            (false, false) => Kind::Tape,
+        });
     }
     let mut head = Vec::new();
     File::open(path)
@@ -117,6 +147,10 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
         return Ok(Kind::Activity);
     }
     let has = |key: &[u8]| head.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
+    let is_policy = has(b"governance:") || is_yaml && has(b"schema:");
+    if policy::is_named(path) || is_policy && !has(b"server:") {
+        return Ok(Kind::Policy);
+    }
     Ok(match (is_yaml, has(b"server:"), has(b"tool:")) {
         (true, false, true) => Kind::Scenario(Form::Tool),
         (true, _, _) | (false, true, _) => Kind::Scenario(Form::Scenario),
