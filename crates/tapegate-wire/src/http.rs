@@ -26,6 +26,7 @@ mod headers;
 mod params;
 mod redirect;
 mod serve;
+mod terms;
 
 pub use body::ReplyBody;
 pub use serve::serve;
