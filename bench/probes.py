@@ -8,7 +8,7 @@ class Probe:
     """One question. `core` keeps every process on one core, so that no idle core has to be woken."""
 
     name: str
-    part: str  # record, replay or serve
+    part: str  # record, replay, serve or shim
     wire: str  # stdio, bridge (stdio client, HTTP server) or http
     args: tuple
     quick: dict = field(default_factory=dict)
@@ -56,6 +56,19 @@ def serve_http(name, quick=None, **options):
     return probe(name, "serve", "http", [], quick, {"sessions": 1, "scenario": "fixed"} | options)
 
 
+def shim(name, mode, quick=None, **options):
+    return probe(name, "shim", "stdio", [mode], quick, options)
+
+
+def shim_http(name, quick=None, **options):
+    return probe(name, "shim", "http", [], quick, options)
+
+
+def once(name, part="shim", **options):
+    """Something that is run to its end and timed by itself."""
+    return probe(name, part, "once", [], {}, options)
+
+
 PROBES = [
     stdio("latency", "latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
     stdio("latency_free", "latency", count=20000, seconds_max=3, quick={"--count": 5000}),
@@ -89,4 +102,17 @@ PROBES = [
     serve("serve_start_many", "start", count=10, seconds_max=3, scenario="many"),
     serve_http("serve_http_1", count=50000, connections=1, seconds_max=3, quick={"--count": 10000}),
     serve_http("serve_http_8", count=100000, connections=8, seconds_max=3, quick={"--count": 10000}),
+    shim("shim_latency", "latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
+    shim("shim_latency_free", "latency", count=20000, seconds_max=3, quick={"--count": 5000}),
+    shim("shim_small", "flood", count=200000, window=1024, seconds_max=4),
+    shim("shim_large", "flood", count=300, window=4, text=1_000_000, seconds_max=4, tape_mb=800, quick={"--count": 200}),
+    shim("shim_flood", "flood", count=200000, window=200000, stall=10),
+    shim("shim_burst", "flood", count=50000, window=50000, stall=10, hold=50000),
+    shim("shim_memory", "memory", count=5, text=9_990_000, stall=20),
+    shim("shim_start", "start", count=20, seconds_max=4, stall=20),
+    shim_http("shim_http_latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
+    shim_http("shim_http_many", count=50000, connections=16, seconds_max=3, quick={"--count": 10000}),
+    once("backtest", tape="calls"),
+    probe("evaluate", "shim", "hub", [], {"--count": 5000}, {"count": 20000, "core": True}),
+    probe("evaluate_many", "shim", "hub", [], {"--count": 5000}, {"count": 50000, "connections": 8}),
 ]

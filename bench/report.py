@@ -7,7 +7,7 @@ is shown.
 from statistics import median
 
 YARDSTICKS = ("direct", "relay", "relay+file", "wc -l", "recall", "echo")
-PARTS = ("record", "replay", "serve")
+PARTS = ("record", "replay", "serve", "shim")
 
 
 class Results:
@@ -184,6 +184,43 @@ SERVE_TABLES = [
     ]),
 ]
 
+SHIM_LOSS = ("shim_latency", "shim_small", "shim_large", "shim_flood", "shim_burst", "shim_http_latency", "shim_http_many")
+SHIM_TABLES = [
+    ("Stdio", ("shim_latency", "shim_small", "shim_large", "shim_memory", "shim_start"), [
+        ("p50 µs", lambda r, s: r.mid("shim_latency", s, "p50_us"), "{:.1f}"),
+        ("p99 µs", lambda r, s: r.mid("shim_latency", s, "p99_us"), "{:.1f}"),
+        ("added p50, × relay", lambda r, s: r.multiple("shim_latency", s, "p50_us"), "{:.2f}"),
+        ("p50 µs, cores free", lambda r, s: r.mid("shim_latency_free", s, "p50_us"), "{:.1f}"),
+        ("small calls/s", lambda r, s: r.mid("shim_small", s, "per_s"), "{:,.0f}"),
+        ("share of relay", lambda r, s: r.share("shim_small", s, "per_s"), "{:.3f}"),
+        ("1 MB calls/s", lambda r, s: r.mid("shim_large", s, "per_s"), "{:,.0f}"),
+        ("share of relay", lambda r, s: r.share("shim_large", s, "per_s"), "{:.3f}"),
+        ("CPU µs a small call", lambda r, s: r.mid("shim_small", s, "cpu_us"), "{:.2f}"),
+        ("MB at rest", lambda r, s: megabytes(r.mid("shim_memory", s, "rest_kb")), "{:.1f}"),
+        ("MB after 10 MB calls", lambda r, s: megabytes(r.mid("shim_memory", s, "after_kb")), "{:.1f}"),
+        ("start ms", lambda r, s: r.mid("shim_start", s, "start_ms"), "{:.1f}"),
+        ("not answered once", lambda r, s: sum_known(r.wrong(p, s) for p in SHIM_LOSS[:5]), "{:,.0f}"),
+    ]),
+    ("HTTP", ("shim_http_latency", "shim_http_many"), [
+        ("p50 µs", lambda r, s: r.mid("shim_http_latency", s, "p50_us"), "{:.1f}"),
+        ("p99 µs", lambda r, s: r.mid("shim_http_latency", s, "p99_us"), "{:.1f}"),
+        ("added p50 µs", lambda r, s: r.added("shim_http_latency", s, "p50_us"), "{:.1f}"),
+        ("calls/s, 16 connections", lambda r, s: r.mid("shim_http_many", s, "per_s"), "{:,.0f}"),
+        ("not answered once", lambda r, s: sum_known(r.wrong(p, s) for p in SHIM_LOSS[5:]), "{:,.0f}"),
+    ]),
+    ("Hub: POST /governance/evaluate", ("evaluate", "evaluate_many"), [
+        ("p50 µs", lambda r, s: r.mid("evaluate", s, "p50_us"), "{:.1f}"),
+        ("p99 µs", lambda r, s: r.mid("evaluate", s, "p99_us"), "{:.1f}"),
+        ("a second, 8 connections", lambda r, s: r.mid("evaluate_many", s, "per_s"), "{:,.0f}"),
+        ("MB", lambda r, s: megabytes(r.mid("evaluate_many", s, "rss_kb")), "{:.1f}"),
+        ("wrong", lambda r, s: sum_known(r.wrong(p, s) for p in ("evaluate", "evaluate_many")), "{:,.0f}"),
+    ]),
+    ("Backtest: what a policy would have done to a tape of 200,000 calls", ("backtest",), [
+        ("frames/s", lambda r, s: r.mid("backtest", s, "per_s"), "{:,.0f}"),
+        ("MB at the peak", lambda r, s: megabytes(r.mid("backtest", s, "peak_kb")), "{:.1f}"),
+    ]),
+]
+
 # (what, how it is found, must, aim, how it is shown). A sign says which side is good.
 RECORD_TARGETS = [
     ("latency added at p50, × relay", lambda r: r.multiple("latency", "record", "p50_us"), "≤", 2, 1.25, "{:.2f}"),
@@ -214,8 +251,20 @@ SERVE_TARGETS = [
     ("calls/s on stdio, from a template", lambda r: r.best("serve_template", "serve", "per_s", max), "≥", 150_000, 500_000, "{:,.0f}"),
     ("calls not answered with their own answer", lambda r: sum_known(r.wrong(p, "serve") for p in SERVES), "≤", 0, 0, "{:.0f}"),
 ]
-TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES, "serve": SERVE_TABLES}
-TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS, "serve": SERVE_TARGETS}
+SHIM_TARGETS = [
+    ("latency added at p50, × relay", lambda r: r.multiple("shim_latency", "shim", "p50_us"), "≤", 2.5, 1.5, "{:.2f}"),
+    ("latency added at p99, × relay", lambda r: r.multiple("shim_latency", "shim", "p99_us"), "≤", 2.5, 1.5, "{:.2f}"),
+    ("small calls/s, share of relay", lambda r: r.share("shim_small", "shim", "per_s"), "≥", 0.2, 0.5, "{:.3f}"),
+    ("1 MB calls/s, share of relay", lambda r: r.share("shim_large", "shim", "per_s"), "≥", 0.4, 0.8, "{:.3f}"),
+    ("HTTP added p50, µs, one core", lambda r: r.added("shim_http_latency", "shim", "p50_us"), "≤", 200, 100, "{:.1f}"),
+    ("resident at rest, MB", lambda r: megabytes(r.mid("shim_memory", "shim", "rest_kb")), "≤", 12, 6, "{:.1f}"),
+    ("resident after 10 MB calls, MB", lambda r: megabytes(r.mid("shim_memory", "shim", "after_kb")), "≤", 32, 16, "{:.1f}"),
+    ("start to first reply, over direct, ms", lambda r: r.added("shim_start", "shim", "start_ms"), "≤", 15, 5, "{:.1f}"),
+    ("backtest, frames/s", lambda r: r.best("backtest", "rules", "per_s", max), "≥", 300_000, 1_000_000, "{:,.0f}"),
+    ("calls not answered exactly once", lambda r: sum_known(r.wrong(p, "shim") for p in SHIM_LOSS), "≤", 0, 0, "{:.0f}"),
+]
+TABLES = {"record": RECORD_TABLES, "replay": REPLAY_TABLES, "serve": SERVE_TABLES, "shim": SHIM_TABLES}
+TARGETS = {"record": RECORD_TARGETS, "replay": REPLAY_TARGETS, "serve": SERVE_TARGETS, "shim": SHIM_TARGETS}
 
 
 def cpu_us(value):

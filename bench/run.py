@@ -21,6 +21,7 @@ from pathlib import Path
 import peers
 import report
 import scenarios
+import shims
 import tapes
 from probes import PROBES
 
@@ -98,6 +99,23 @@ class Bench:
             subjects["serve"] = command + (["--http", "127.0.0.1:0"] if http else [])
         return subjects
 
+    def shim_subjects(self, probe, upstream_port):
+        if probe.wire == "hub":
+            return shims.hubs(self.tapegate, self.scratch) if self.tapegate else {}
+        if probe.wire == "once":
+            policy = lambda name: shims.policy(self.scratch, name)
+            tape = self.shelf.tape(probe.tape)
+            ours = [str(self.tapegate), "policy", "backtest", tape, "--server-id", "bench", "--config"]
+            return {name: [*ours, policy(name)] for name in ("rules", "cedar")} if self.tapegate else {}
+        if probe.wire == "http":
+            subjects = {"direct": None, "relay": [self.program("tcp_relay"), str(upstream_port)]}
+            server = ["--http", "127.0.0.1:0", "--upstream-http", f"http://127.0.0.1:{upstream_port}/mcp"]
+        else:
+            echo = [self.program("echo")] + (["--hold", str(probe.hold)] if probe.hold else [])
+            subjects = {"direct": echo, "relay": [self.program("relay"), *echo], "record": self.record("--", *echo)}
+            server = ["--", *echo]
+        return subjects | shims.commands(self.tapegate, self.scratch, server) if self.tapegate else subjects
+
     def peers_tape(self, probe):
         return tapes.FOR_PEERS.get(probe.tape, (probe.tape,))[0]
 
@@ -128,6 +146,21 @@ class Bench:
             return {"start_ms": (time.monotonic() - begin) * 1e3, "rss_kb": -1, "peak_kb": -1}
         return self.measure([self.program("load"), *self.arguments(probe, name), "--", *command])
 
+    def run_once(self, probe, command):
+        begin = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self.log, cwd=self.scratch)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - begin
+        if os.waitstatus_to_exitcode(status) not in (0, 1):
+            raise RuntimeError(f"exit code {os.waitstatus_to_exitcode(status)}")
+        frames = self.shelf.facts[probe.tape, "tapegate"]["messages"]
+        return {"per_s": frames / seconds, "peak_kb": used.ru_maxrss}
+
+    def run_hub(self, probe, name, command):
+        with Server(self, command, probe.core) as server:
+            posted = shims.evaluation(self.scratch) + ["--pid", str(server.process.pid)]
+            return self.measure([self.program("post_load"), str(server.port), *posted, *self.arguments(probe, name)])
+
     def run_http(self, probe, name, command, upstream):
         args = self.arguments(probe, name)
         if command is None:
@@ -137,6 +170,8 @@ class Bench:
             return self.measure([self.program("http_load"), str(server.port), *args])
 
     def subjects(self, probe, upstream):
+        if probe.part == "shim":
+            return self.shim_subjects(probe, upstream.port)
         if probe.part == "serve":
             return self.serve_subjects(probe)
         if probe.part == "replay":
@@ -160,6 +195,10 @@ class Bench:
         self.warm_pages(probe.tape_mb)
         if probe.wire == "http":
             return self.run_http(probe, name, command, upstream)
+        if probe.wire == "hub":
+            return self.run_hub(probe, name, command)
+        if probe.wire == "once":
+            return self.run_once(probe, command)
         answer = self.run_stdio(probe, name, command)
         return answer | self.shelf.facts.get((probe.tape, "tapegate"), {})
 
@@ -193,6 +232,7 @@ class Bench:
             tape.unlink()
         for left in self.scratch.glob("*.audit.jsonl"):
             left.unlink()
+        shutil.rmtree(self.scratch / "state", ignore_errors=True)
 
     def asked(self, probe):
         if self.options.probes:
@@ -279,7 +319,7 @@ def machine():
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay, serve (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="record, replay, serve, shim (default: all)")
     parser.add_argument("--profile", metavar="NAME", help="cargo profile of the tapegate under test (default: dist)")
     parser.add_argument("--tapegate", metavar="PATH", help="test this binary and build nothing")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and samples")

@@ -5,12 +5,14 @@
 //! pass, borrows what it finds and allocates nothing for ordinary messages.
 
 mod envelope;
+mod fold;
 mod skim;
 
 use crate::json::{self, Cursor, Fault, Kind as JsonKind};
 
 pub(crate) use envelope::Along;
 pub use envelope::{Envelope, Kind};
+pub use fold::{careless, fold};
 pub use skim::{Skim, Skimmed};
 
 /// One message: what arrived, and what it says.
@@ -22,6 +24,7 @@ pub struct Frame<'a> {
 
 /// What the bytes of a frame turned out to be.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly every frame is a message")]
 pub enum Body<'a> {
     /// One JSON object, JSON-RPC or nearly so.
     Message(Envelope<'a>),

@@ -1,8 +1,14 @@
-//! The one function that decides: visibility, rules, Cedar, approval.
+//! The one function that decides: visibility, pins, rules, Cedar, approval.
 //!
-//! Whoever asks, the shim, the hub, a backtest or a person who wants to know why, asks here.
+//! Whoever asks, the shim, the hub, a backtest or a person who wants to know why, asks here. An
+//! explanation is the decision itself with the steps gathered on the way, so that it cannot differ.
+
+mod gates;
 
 use crate::model::{Policy, Profile};
+use gates::Steps;
+
+pub(crate) use gates::shows;
 
 /// A call, as far as a decision needs it.
 #[derive(Debug, Clone)]
@@ -81,6 +87,8 @@ pub struct Decision {
     pub outcome: Outcome,
     /// The gate that said so; for a call that passes, the last one that was asked.
     pub gate: GateName,
+    /// Whether it was said because a definition is not what was accepted.
+    pub drift: bool,
     /// The rule that matched, by name.
     pub rule: Option<String>,
     /// The Cedar policies that decided, by their ids.
@@ -93,14 +101,71 @@ pub struct Decision {
 
 /// Decides about a call.
 pub fn decide(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
-    let _ = (policy, call, facts);
-    Decision {
-        strict: Outcome::Deny,
-        outcome: if profile == Profile::Development { Outcome::Forward } else { Outcome::Deny },
-        gate: GateName::Visibility,
-        rule: None,
-        policies: Vec::new(),
-        reason: String::new(),
-        steps: Vec::new(),
+    under(profile, gates::ask(policy, call, facts, &mut ()))
+}
+
+/// Decides about a call, and tells every step on the way.
+pub fn explain(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
+    let mut steps = Vec::new();
+    let mut decision = under(profile, gates::ask(policy, call, facts, &mut steps));
+    let done = match (&decision.strict, &decision.outcome) {
+        (Outcome::Forward, _) => "sent on".to_owned(),
+        (strict, outcome) if strict != outcome => {
+            format!("sent on, as the profile is development; production would {}", strict.verb())
+        }
+        (Outcome::Deny, _) => "denied".to_owned(),
+        (Outcome::Hold { workflow }, _) => format!("held for approval by `{workflow}`"),
+    };
+    Steps::add(&mut steps, || format!("outcome: {done}"));
+    decision.steps = steps;
+    decision
+}
+
+/// What is done under a profile: development never blocks and never waits.
+fn under(profile: Profile, mut decision: Decision) -> Decision {
+    if profile == Profile::Development {
+        decision.outcome = Outcome::Forward;
+    }
+    decision
+}
+
+impl Outcome {
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::Forward => "send it on",
+            Self::Deny => "deny it",
+            Self::Hold { .. } => "hold it for approval",
+        }
+    }
+}
+
+impl Decision {
+    /// What logs call what was decided: the outcome, or what production would have done.
+    pub fn word(&self) -> &'static str {
+        match (&self.strict, &self.outcome) {
+            (Outcome::Forward, _) => "forward",
+            (Outcome::Deny, Outcome::Deny) => "deny",
+            (Outcome::Deny, _) => "WOULD_BLOCK",
+            (Outcome::Hold { .. }, Outcome::Hold { .. }) => "pending_approval",
+            (Outcome::Hold { .. }, _) => "WOULD_REQUIRE_APPROVAL",
+        }
+    }
+
+    /// Whether nobody is asked only because the profile does not ask.
+    pub fn auto_approved(&self) -> bool {
+        matches!(self.strict, Outcome::Hold { .. }) && self.outcome == Outcome::Forward
+    }
+}
+
+impl GateName {
+    /// Its name on the wire and in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Framing => "framing",
+            Self::Visibility => "visibility",
+            Self::Governance => "governance",
+            Self::Policy => "policy",
+            Self::Approval => "approval",
+        }
     }
 }

@@ -1,24 +1,284 @@
 //! Globs as policies write them: `*`, `?`, `[a-z]`, `[!x]`; case counts.
+//!
+//! A `*` is any run of characters, `/` among them, and `**` is the same; names and URIs are not
+//! paths. There is no escape: `[*]` is a star. Matching looks for the pieces between stars one
+//! after the other and never goes back over a star, so it takes time in proportion to the name
+//! times the longest piece with a `?` or a class in it, and to the name alone for plain pieces.
 
 /// A glob, compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     text: String,
+    /// What stands between stars, in order. One piece means that there is no star.
+    pieces: Vec<Piece>,
+}
+
+/// What stands between two stars.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// Plain text.
+    Plain(String),
+    /// Text in which some characters are open.
+    Open(Vec<Letter>),
+}
+
+/// One character of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Letter {
+    /// This one.
+    Is(char),
+    /// Any.
+    One,
+    /// One from these ranges, or none of them.
+    Class { not: bool, ranges: Vec<(char, char)> },
 }
 
 impl Glob {
     /// Reads a glob, or says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Ok(Self { text: text.to_owned() })
+        let mut pieces = vec![Vec::new()];
+        let mut chars = text.chars().peekable();
+        while let Some(letter) = chars.next() {
+            let letter = match letter {
+                '*' => {
+                    if pieces.len() == 1 || pieces.last().is_some_and(|piece| !piece.is_empty()) {
+                        pieces.push(Vec::new());
+                    }
+                    continue;
+                }
+                '?' => Letter::One,
+                '[' => class(&mut chars)?,
+                letter => Letter::Is(letter),
+            };
+            if let Some(piece) = pieces.last_mut() {
+                piece.push(letter);
+            }
+        }
+        Ok(Self { text: text.to_owned(), pieces: pieces.into_iter().map(Piece::new).collect() })
     }
 
     /// Whether it matches a whole name.
     pub fn matches(&self, name: &str) -> bool {
-        self.text == "*" || self.text == name
+        let [first, rest @ ..] = self.pieces.as_slice() else { return false };
+        let Some(at) = first.start_of(name) else { return false };
+        let Some((last, middle)) = rest.split_last() else { return at == name.len() };
+        let mut name = &name[at..];
+        for piece in middle {
+            match piece.find(name) {
+                Some(end) => name = &name[end..],
+                None => return false,
+            }
+        }
+        last.is_end_of(name)
     }
 
     /// The glob as it was written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it matches one name only, which is its text unless a class says it in another way.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Plain(_)])
+    }
+
+    /// Whether it matches every name.
+    pub fn is_all(&self) -> bool {
+        let empty = |piece: &Piece| matches!(piece, Piece::Plain(text) if text.is_empty());
+        self.pieces.len() > 1 && self.pieces.iter().all(empty)
+    }
+}
+
+/// Reads a class; the bracket that opens it has been read.
+fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Letter, String> {
+    let open = || "a `[` has no `]`; a bracket itself is written as `[[]`".to_owned();
+    let not = chars.next_if_eq(&'!').is_some();
+    let mut ranges = Vec::new();
+    loop {
+        let low = chars.next().ok_or_else(open)?;
+        if low == ']' && !ranges.is_empty() {
+            return Ok(Letter::Class { not, ranges });
+        }
+        let mut ahead = chars.clone();
+        let is_range = ahead.next() == Some('-') && ahead.next().is_some_and(|next| next != ']');
+        let high = if is_range { chars.nth(1).ok_or_else(open)? } else { low };
+        if high < low {
+            return Err(format!("the range `{low}-{high}` is the wrong way round"));
+        }
+        ranges.push((low, high));
+    }
+}
+
+impl Piece {
+    fn new(letters: Vec<Letter>) -> Self {
+        let plain = |letter: &Letter| match letter {
+            Letter::Is(letter) => Some(*letter),
+            Letter::Class { not: false, ranges } => match ranges.as_slice() {
+                [(low, high)] if low == high => Some(*low),
+                _ => None,
+            },
+            _ => None,
+        };
+        match letters.iter().map(plain).collect() {
+            Some(text) => Self::Plain(text),
+            None => Self::Open(letters),
+        }
+    }
+
+    /// Where it ends in a name that begins with it.
+    fn start_of(&self, name: &str) -> Option<usize> {
+        match self {
+            Self::Plain(text) => name.starts_with(text.as_str()).then_some(text.len()),
+            Self::Open(letters) => {
+                let mut chars = name.chars();
+                letters
+                    .iter()
+                    .all(|letter| chars.next().is_some_and(|one| letter.takes(one)))
+                    .then(|| name.len() - chars.as_str().len())
+            }
+        }
+    }
+
+    /// Where the first of its kind in a name ends.
+    fn find(&self, name: &str) -> Option<usize> {
+        match self {
+            Self::Plain(text) => {
+                let at = memchr::memmem::find(name.as_bytes(), text.as_bytes())?;
+                Some(at + text.len())
+            }
+            Self::Open(_) => {
+                let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+                starts.into_iter().find_map(|at| Some(at + self.start_of(&name[at..])?))
+            }
+        }
+    }
+
+    fn is_end_of(&self, name: &str) -> bool {
+        match self {
+            Self::Plain(text) => name.ends_with(text.as_str()),
+            Self::Open(letters) => {
+                let mut chars = name.chars();
+                letters
+                    .iter()
+                    .rev()
+                    .all(|letter| chars.next_back().is_some_and(|one| letter.takes(one)))
+            }
+        }
+    }
+}
+
+impl Letter {
+    fn takes(&self, one: char) -> bool {
+        match self {
+            Self::Is(letter) => *letter == one,
+            Self::One => true,
+            Self::Class { not, ranges } => {
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&one)) != *not
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn matches(glob: &str, name: &str) -> bool {
+        Glob::parse(glob).unwrap().matches(name)
+    }
+
+    #[test]
+    fn globs_match_whole_names() {
+        for (glob, good, bad) in [
+            ("*", &["", "a", "a/b", "é"][..], &[][..]),
+            ("", &[""], &["a"]),
+            ("read", &["read"], &["Read", "reads", "rea", ""]),
+            ("read_*", &["read_", "read_file"], &["read", "aread_x"]),
+            ("*_file", &["_file", "a_file"], &["file", "a_files"]),
+            ("*a*b*", &["ab", "xaybz"], &["ba", "a", "b"]),
+            ("file:///*/x", &["file:///a/b/x"], &["file:///x"]),
+            ("a**b", &["ab", "a/b"], &["a"]),
+            ("**/x", &["/x", "a/x"], &["x"]),
+            ("?", &["a", "é", "/"], &["", "ab"]),
+            ("[abc]1", &["a1", "c1"], &["d1", "a", "ab1"]),
+            ("[a-cx]", &["b", "x"], &["d", "-"]),
+            ("[!x]", &["a"], &["x", ""]),
+            ("[!a-c]*", &["d", "dx"], &["a", ""]),
+            ("[]]", &["]"], &["["]),
+            ("[a-]", &["a", "-"], &["b"]),
+            ("[*]", &["*"], &["a"]),
+            ("[[]x", &["[x"], &["x"]),
+            ("*[0-9]?", &["10", "a1b"], &["1", "ab"]),
+            ("ab*ba", &["abba", "abxba"], &["aba"]),
+            ("a\\*", &["a\\b"], &["a*", "ab"]),
+            ("{a,b}", &["{a,b}"], &["a", "b"]),
+        ] {
+            for name in good {
+                assert!(matches(glob, name), "{glob} {name}");
+            }
+            for name in bad {
+                assert!(!matches(glob, name), "{glob} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_glob_is_refused() {
+        for text in ["[", "a[b", "[]", "[!]", "x[a-", "[z-a]"] {
+            assert!(Glob::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_glob_knows_whether_it_is_a_name_or_everything() {
+        let kind = |text| Glob::parse(text).map(|glob| (glob.is_plain(), glob.is_all())).unwrap();
+        assert_eq!(kind("a[*]"), (true, false));
+        assert_eq!(kind("**"), (false, true));
+        assert_eq!(kind(""), (true, false));
+        assert_eq!(kind("?*"), (false, false));
+    }
+
+    #[test]
+    fn many_stars_and_a_long_name_take_no_time() {
+        let glob = Glob::parse(&"a*".repeat(1_000)).unwrap();
+        let name = "a".repeat(100_000);
+        assert!(glob.matches(&name));
+        assert!(!Glob::parse(&format!("{}b", "a*".repeat(1_000))).unwrap().matches(&name));
+        assert!(!Glob::parse(&"?a*".repeat(300)).unwrap().matches(&"b".repeat(100_000)));
+    }
+
+    /// The slow and certain way.
+    fn slow(glob: &[char], name: &[char]) -> bool {
+        match (glob, name) {
+            ([], []) => true,
+            (['*', rest @ ..], _) => slow(rest, name) || !name.is_empty() && slow(glob, &name[1..]),
+            (['?', rest @ ..], [_, tail @ ..]) => slow(rest, tail),
+            (['[', '!', no, ']', rest @ ..], [one, tail @ ..]) => no != one && slow(rest, tail),
+            ([is, rest @ ..], [one, tail @ ..]) => is == one && slow(rest, tail),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_fast_way_is_the_slow_way(
+            glob in r"([ab*?é]|\[!a\]){0,8}",
+            name in "[abé]{0,10}",
+        ) {
+            let wanted = slow(
+                &glob.chars().collect::<Vec<_>>(),
+                &name.chars().collect::<Vec<_>>(),
+            );
+            prop_assert_eq!(matches(&glob, &name), wanted);
+        }
+
+        #[test]
+        fn no_glob_and_no_name_make_trouble(glob in ".{0,20}", name in ".{0,20}") {
+            if let Ok(glob) = Glob::parse(&glob) {
+                glob.matches(&name);
+            }
+        }
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use tapegate_cedar::Cedar;
 
+use crate::decide::Principal;
 use crate::glob::Glob;
+use crate::pins::Lock;
 use crate::predicate::Predicate;
 
 /// A policy.
@@ -32,10 +34,18 @@ pub struct Policy {
     pub pins: Pins,
     /// What is kept on tape.
     pub recording: Recording,
+    /// How the activity log is kept.
+    pub activity: Activity,
     /// What is exported.
     pub telemetry: Telemetry,
+    /// Who calls, as far as the policy says so; what it leaves out is empty.
+    pub principal: Principal,
+    /// How agents are wrapped.
+    pub wrapper: Wrapper,
     /// The profile that holds if nobody names one.
     pub profile: Option<Profile>,
+    /// What is otherwise under a profile; see [`Policy::settle`].
+    pub profiles: BTreeMap<Profile, Overrides>,
 }
 
 /// How strictly a policy holds.
@@ -83,8 +93,8 @@ pub struct Rule {
     pub name: String,
     /// The line of the file it stands on, for people.
     pub line: u32,
-    /// The names (of tools, prompts) and URIs it is about.
-    pub matches: Glob,
+    /// The names (of tools, prompts) and URIs it is about; one of these matches.
+    pub matches: Vec<Glob>,
     /// The methods it is about; none for all that are gated.
     pub methods: Vec<Glob>,
     /// The servers it is about; none for all.
@@ -176,8 +186,12 @@ pub struct Redaction {
 pub struct Pins {
     /// Whether pins are held to at all, and what becomes of a call when they do not hold.
     pub on_drift: OnDrift,
+    /// The workflow by which people are asked, if they are.
+    pub workflow: Option<String>,
     /// Where the accepted definitions are kept, from the policy's folder.
     pub lock_file: String,
+    /// What was accepted; nothing if there is no such file.
+    pub lock: Lock,
 }
 
 /// What becomes of something whose definition has changed.
@@ -205,6 +219,47 @@ pub struct Recording {
     pub retention: Option<Duration>,
 }
 
+/// How the activity log is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    /// How large the file gets before a new one is begun.
+    pub rotate_bytes: u64,
+    /// After how long files that are full are cleaned away.
+    pub retention: Option<Duration>,
+}
+
+/// How agents are wrapped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wrapper {
+    /// The kind of agent, if it is not to be guessed.
+    pub agent_type: Option<String>,
+    /// Where the agent keeps its servers, if not where it usually does.
+    pub config_path: Option<String>,
+    /// The servers that are left alone, by globs on their names.
+    pub exclude: Vec<Glob>,
+    /// The port of the hub; 0 for any that is free.
+    pub governance_port: u16,
+}
+
+/// What is otherwise under a profile. What is `None` is as the policy says elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// How long an answer may take, in every workflow.
+    pub timeout: Option<Duration>,
+    /// How long a call over HTTP is held, in every workflow.
+    pub blocking_timeout: Option<Duration>,
+    /// Whether calls are sent on when nobody has answered, in every workflow.
+    pub forward_on_timeout: Option<bool>,
+    /// Whether results are redacted on the wire.
+    pub redact_on_wire: Option<bool>,
+    /// What becomes of drift.
+    pub on_drift: Option<OnDrift>,
+    /// Whether tapes are kept.
+    pub recording: Option<bool>,
+    /// Whether anything is exported.
+    pub telemetry: Option<bool>,
+}
+
 /// What is exported.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Telemetry {
@@ -228,6 +283,8 @@ pub struct Telemetry {
     pub batch_max: usize,
     /// What is said of ourselves.
     pub resource: Vec<(String, String)>,
+    /// Whether a server is told the trace it is called in.
+    pub propagate_upstream: bool,
 }
 
 impl Policy {
@@ -235,6 +292,37 @@ impl Policy {
     pub fn source(&self, id: &str) -> Option<&Source> {
         let named = self.sources.iter().find(|source| source.id == id);
         named.or_else(|| self.sources.iter().find(|source| source.id == "*"))
+    }
+
+    /// Lets hold what the policy says of this profile alone. Whoever knows the profile calls this
+    /// once, before the policy is used.
+    pub fn settle(&mut self, profile: Profile) {
+        let Some(other) = self.profiles.get(&profile) else { return };
+        for workflow in self.workflows.values_mut() {
+            workflow.timeout = other.timeout.unwrap_or(workflow.timeout);
+            workflow.blocking_timeout = other.blocking_timeout.unwrap_or(workflow.blocking_timeout);
+            let forward = other.forward_on_timeout;
+            workflow.forward_on_timeout = forward.unwrap_or(workflow.forward_on_timeout);
+        }
+        self.redaction.on_wire = other.redact_on_wire.unwrap_or(self.redaction.on_wire);
+        self.pins.on_drift = other.on_drift.unwrap_or(self.pins.on_drift);
+        self.recording.enabled = other.recording.unwrap_or(self.recording.enabled);
+        self.telemetry.enabled = other.telemetry.unwrap_or(self.telemetry.enabled);
+    }
+}
+
+impl Default for Workflow {
+    /// What a workflow is that says nothing: people are asked at the terminal, for ten minutes.
+    fn default() -> Self {
+        Self {
+            destination: None,
+            timeout: Duration::from_secs(600),
+            blocking_timeout: Duration::from_secs(300),
+            forward_on_timeout: false,
+            redact_fields: Vec::new(),
+            approvers: Vec::new(),
+            elicitation: false,
+        }
     }
 }
 

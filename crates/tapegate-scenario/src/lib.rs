@@ -15,11 +15,6 @@ pub mod emit;
 pub mod engine;
 /// What a safe agent does and does not do.
 pub mod expect;
-mod field;
-/// Where the parts of a scenario come from.
-pub mod files;
-/// What is wrong with a scenario, and where.
-pub mod finding;
 /// Text with holes that are filled when it is sent.
 pub mod form;
 /// Payloads that are too large or too odd to be written down.
@@ -28,14 +23,15 @@ pub mod generate;
 pub mod load;
 /// A scenario, read and checked.
 pub mod model;
-/// What a scenario's text says, before anybody knows what it means.
-pub mod node;
 mod pattern;
 /// The tables of the language, and what they are good for.
 pub mod shape;
 /// What a request must look like.
 pub mod when;
-/// YAML as a tree that knows where everything stands.
-pub mod yaml;
 
 mod read;
+#[cfg(test)]
+mod trees;
+
+use tapegate_yaml::{amount, field};
+pub use tapegate_yaml::{files, finding, node, yaml};

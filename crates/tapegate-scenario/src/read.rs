@@ -4,7 +4,6 @@
 //! needs to know more than the tables do.
 
 mod actions;
-pub(crate) mod amount;
 mod body;
 mod capabilities;
 mod items;
@@ -17,6 +16,7 @@ use std::rc::Rc;
 
 use tapegate_core::json::Number;
 
+use crate::amount;
 use crate::behave;
 use crate::expect::Expectation;
 use crate::finding::Findings;

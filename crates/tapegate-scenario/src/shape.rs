@@ -3,144 +3,47 @@
 //! [`language`] is the one truth about which keys there are and what they take: a scenario is
 //! checked against it, the JSON Schema is written from it, and so is the reference.
 
-mod check;
 /// The tables.
 pub mod language;
-mod near;
-/// The tables as a page for people.
-pub mod reference;
-/// The tables as JSON Schema.
-pub mod schema;
 mod strict;
 
-pub use check::check;
-pub use near::near;
-pub(crate) use near::near_within;
+use tapegate_yaml::shape::schema::Published;
+pub use tapegate_yaml::shape::{Entry, Rest, Shape, Table, Word, near, near_within, takes};
+use tapegate_yaml::shape::{Strays, reference as page};
+
+use crate::finding::Findings;
+use crate::node::Node;
+
 pub use strict::beyond_001;
 
-/// What may stand somewhere.
-#[derive(Debug, Clone, Copy)]
-pub enum Shape {
-    /// Anything.
-    Any,
-    /// Any map.
-    Object,
-    /// Text.
-    Text,
-    /// Text that is not empty.
-    Name,
-    /// Yes or no.
-    Bool,
-    /// A whole number between these two.
-    Whole(u64, u64),
-    /// A number.
-    Number,
-    /// A time: `250ms`, `5s`, `2m`, `1h`.
-    Duration,
-    /// An amount of bytes: a number, or `64kb`, `10mb`.
-    Bytes,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// Something a client does: `tools/call:NAME`.
-    Event,
-    /// A list of these.
-    List(&'static Shape),
-    /// A map from any key to these.
-    MapOf(&'static Shape),
-    /// A map with these keys.
-    Table(&'static Table),
-    /// One of these, told apart by what kind of node it is.
-    Either(&'static [Shape]),
-    /// The same, but whoever reads it also checks it.
-    Elsewhere(&'static Shape),
+/// Keys that only mean something next to a directive.
+const STRAYS: Strays = &[("override", "`override` goes with `$include`, which is not there")];
+
+/// What the reference begins with.
+const HEAD: &str = "\
+# Scenarios: every key
+
+<!-- Written from the tables of the language (crates/tapegate-scenario/src/shape/language.rs) by a test:
+     UPDATE_GOLDEN=1 cargo test -p tapegate-scenario reference -->
+
+A key in **bold** must be there. A key with ⁺ is ours; TJ-SPEC-001 does not have it.
+";
+
+/// Tells everything in `node` that does not fit `shape`.
+pub fn check(node: &Node, shape: &Shape, findings: &mut Findings) {
+    tapegate_yaml::shape::check(node, shape, STRAYS, findings);
 }
 
-/// A map with keys that mean something.
-#[derive(Debug)]
-pub struct Table {
-    /// What it goes by in the schema.
-    pub name: &'static str,
-    /// What it is.
-    pub about: &'static str,
-    /// Its keys, in groups that tables may share.
-    pub groups: &'static [&'static [Entry]],
-    /// What becomes of other keys.
-    pub rest: Rest,
+/// The schema of a scenario, as it is published.
+pub fn schema() -> String {
+    let about = "A scenario that `tapegate serve` runs and `tapegate check` looks over. Written from the tables of the language.";
+    let top = &language::SCENARIO;
+    Published { title: "Tapegate scenario", about, top, elsewhere: true }.write()
 }
 
-/// What becomes of keys that a table does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    /// They are errors.
-    Refuse,
-    /// They are taken as they are.
-    Take,
-    /// They are sent as they are: the map is one of MCP. Its keys may also be there with nothing
-    /// under them, as some servers have it, unless they must be there.
-    Pass,
-}
-
-/// A key and what it takes.
-#[derive(Debug, Clone, Copy)]
-pub struct Entry {
-    /// The key.
-    pub name: &'static str,
-    /// How else it may be spelled.
-    pub aliases: &'static [&'static str],
-    /// What it takes.
-    pub shape: Shape,
-    /// Whether it must be there.
-    pub required: bool,
-    /// Whether it is ours, and not of TJ-SPEC-001.
-    pub ours: bool,
-    /// The kinds of the map, by its `type`, for which it means something; none for all.
-    pub only: &'static [&'static str],
-    /// What it means.
-    pub about: &'static str,
-}
-
-impl Entry {
-    /// A key that may be left out.
-    pub const fn new(name: &'static str, shape: Shape, about: &'static str) -> Self {
-        Self { name, aliases: &[], shape, required: false, ours: false, only: &[], about }
-    }
-
-    /// The same, but it must be there.
-    pub const fn required(self) -> Self {
-        Self { required: true, ..self }
-    }
-
-    /// The same, but ours.
-    pub const fn ours(self) -> Self {
-        Self { ours: true, ..self }
-    }
-
-    /// The same, with other spellings.
-    pub const fn or(self, aliases: &'static [&'static str]) -> Self {
-        Self { aliases, ..self }
-    }
-
-    /// The same, for maps of these kinds.
-    pub const fn only(self, only: &'static [&'static str]) -> Self {
-        Self { only, ..self }
-    }
-
-    /// Whether it is spelled so.
-    pub fn is(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
-    }
-}
-
-impl Table {
-    /// Its keys.
-    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
-        self.groups.iter().flat_map(|group| group.iter())
-    }
-
-    /// The key that is spelled so.
-    pub fn entry(&self, name: &str) -> Option<&'static Entry> {
-        self.entries().find(|entry| entry.is(name))
-    }
+/// The reference of the language, in Markdown.
+pub fn reference() -> String {
+    page::write(HEAD, &language::SCENARIO)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Whatever way a session ends, nothing of the group is left behind: its input is closed, then it
 //! is asked to end, then it is killed. If we are killed ourselves, the kernel asks it to end.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -49,11 +50,22 @@ pub struct Pipes {
     pub output: Port,
 }
 
+/// How a server is started.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Variables of ours that it does not get.
+    pub without: Vec<OsString>,
+}
+
 /// Where a program is started, and what it finds there.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place<'a> {
     /// Variables besides our own.
     pub env: &'a [(String, String)],
+    /// Variables of our own that are kept from it.
+    pub without: &'a [OsString],
     /// The folder, if it is not ours.
     pub folder: Option<&'a str>,
 }
@@ -62,6 +74,12 @@ impl Child {
     /// Starts a server; its standard error is ours.
     pub fn spawn(argv: &[String]) -> Result<(Self, Pipes), SpawnError> {
         Self::spawn_in(argv, Place::default())
+    }
+
+    /// The same, with less of our environment.
+    pub fn launch(launch: &Launch) -> Result<(Self, Pipes), SpawnError> {
+        let place = Place { without: &launch.without, ..Place::default() };
+        Self::spawn_in(&launch.argv, place)
     }
 
     /// The same, somewhere else.
@@ -92,6 +110,7 @@ impl Child {
         let (ours_out, theirs_out) = pipe()?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::from(theirs_in)).stdout(Stdio::from(theirs_out));
+        place.without.iter().for_each(|name| _ = command.env_remove(name));
         command.envs(place.env.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = place.folder {
             command.current_dir(folder);

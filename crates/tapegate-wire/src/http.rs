@@ -28,6 +28,6 @@ mod redirect;
 mod serve;
 mod terms;
 
-pub use body::ReplyBody;
+pub use body::{BrokenBody, Collected, Pieces, ReplyBody, collect_request, linger};
 pub use serve::serve;
 pub use station::{Station, Stopped};

@@ -6,6 +6,10 @@ use std::sync::Arc;
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
+use tokio::sync::mpsc::Receiver;
+
+/// Stands for a signal's number where somebody inside the process wants the session to end.
+pub const ASKED: i32 = 0;
 
 /// The signals that ask us to end.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ struct Heard {
     hang_up: Signal,
     /// Who is told of a hang-up, if it is no reason to end.
     reload: Option<Arc<Notify>>,
+    /// Asks for the end from inside.
+    stop: Option<Receiver<()>>,
     /// Listened to and not heard: a tape over the user's limit for files is an error like a full
     /// disk, not the end of us.
     _file_limit: Signal,
@@ -31,6 +37,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
             reload: None,
+            stop: None,
             _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
         })))
     }
@@ -39,6 +46,14 @@ impl Signals {
     pub fn with_reload(mut self, reload: Arc<Notify>) -> Self {
         if let Some(heard) = &mut self.0 {
             heard.reload = Some(reload);
+        }
+        self
+    }
+
+    /// Hears `stop` too, as the signal [`ASKED`].
+    pub fn with_stop(mut self, stop: Receiver<()>) -> Self {
+        if let Some(heard) = &mut self.0 {
+            heard.stop = Some(stop);
         }
         self
     }
@@ -62,8 +77,20 @@ impl Signals {
                     }
                     None => SignalKind::hangup().as_raw_value(),
                 },
+                () = asked_by(&mut heard.stop) => ASKED,
             };
             return number;
         }
+    }
+}
+
+/// Waits for a word; who has gone without one will never say it.
+async fn asked_by(stop: &mut Option<Receiver<()>>) {
+    let asked = match stop {
+        Some(stop) => stop.recv().await,
+        None => None,
+    };
+    if asked.is_none() {
+        std::future::pending().await
     }
 }

@@ -19,7 +19,7 @@ use tapegate_core::tape::RecordError;
 use crate::child::{Child, Pipes};
 use crate::deck::Deck;
 use crate::port::Port;
-use crate::signals::Signals;
+use crate::signals::{ASKED, Signals};
 use ending::Ending;
 pub(crate) use ending::server_ended;
 pub(crate) use pump::answered;
@@ -35,6 +35,25 @@ pub struct Patience {
     pub grace_on_signal: Duration,
     /// What it has to end after it was asked to.
     pub after_term: Duration,
+    /// Whether it has the grace after a signal though no answer is awaited.
+    pub orderly: bool,
+}
+
+impl Patience {
+    /// Gives every server the time to end by itself, whatever the reason.
+    pub fn orderly() -> Self {
+        let grace = Duration::from_secs(5);
+        let after_term = Duration::from_secs(2);
+        Self { grace, grace_on_signal: grace, after_term, orderly: true }
+    }
+
+    /// What a server has to end by itself for this reason.
+    pub(crate) fn grace_after(&self, cause: &Cause) -> Duration {
+        match cause {
+            Cause::Signal(number) if *number != ASKED => self.grace_on_signal,
+            _ => self.grace,
+        }
+    }
 }
 
 impl Default for Patience {
@@ -43,6 +62,7 @@ impl Default for Patience {
             grace: Duration::from_secs(5),
             grace_on_signal: Duration::from_millis(300),
             after_term: Duration::from_millis(1200),
+            orderly: false,
         }
     }
 }
@@ -56,7 +76,7 @@ pub enum Cause {
     Actor,
     /// The client closed its end.
     Client,
-    /// A signal asked us to.
+    /// A signal asked us to, or somebody inside the process ([`ASKED`]).
     Signal(i32),
     /// The client left without ever having reached the server, for this reason.
     Unreachable(String),
@@ -69,6 +89,9 @@ impl Cause {
     pub fn words(&self) -> String {
         match self {
             Self::Tape(error) => format!("recording stopped: {error}"),
+            Self::Signal(ASKED) => {
+                "tapegate was told to end before the MCP server answered".to_owned()
+            }
             Self::Signal(number) => {
                 format!("tapegate was ended by signal {number} before the MCP server answered")
             }

@@ -5,13 +5,17 @@ mod cmd;
 mod disk;
 mod exit;
 mod loading;
+mod logs;
 mod redaction;
 mod reporting;
+mod session;
+mod settings;
 mod sizes;
 mod talk;
 mod taping;
 mod upstream;
 mod views;
+mod watching;
 mod wiring;
 
 use std::process::ExitCode;

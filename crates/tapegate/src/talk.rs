@@ -23,6 +23,11 @@ pub(crate) fn say(words: &str) {
     say_raw(&format!("tapegate: {words}\n"));
 }
 
+/// Says a line as it is, for a log that has a form of its own.
+pub(crate) fn line(text: &str) {
+    say_raw(&format!("{text}\n"));
+}
+
 /// Says that something is amiss.
 pub(crate) fn warn(words: &str) {
     say_raw(&format!("tapegate: warning: {words}\n"));

@@ -1,6 +1,12 @@
 //! What a message says about itself, found in one pass over its text.
 
+use super::fold::careless;
 use crate::json::{Cursor, Fault, Kind as JsonKind, Str};
+
+/// The members of a message.
+const MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
+/// The members of a result that are lists of what a server offers.
+const LISTS: &[&str] = &["tools", "resources", "resourceTemplates", "prompts"];
 
 /// The sort of a message, by the members it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +40,8 @@ pub struct Envelope<'a> {
     pub name: Option<Str<'a>>,
     /// `params.uri`, if it is a string: a resource.
     pub uri: Option<Str<'a>>,
+    /// The raw text of `params.arguments`.
+    pub arguments: Option<&'a [u8]>,
     /// The progress token: of a request in `params._meta`, of a progress notification in `params`.
     pub progress_token: Option<&'a [u8]>,
     /// `params.requestId`: what a cancellation cancels.
@@ -42,10 +50,20 @@ pub struct Envelope<'a> {
     pub subscription_id: Option<&'a [u8]>,
     /// `io.modelcontextprotocol/protocolVersion` in `params._meta`: of requests without a session.
     pub protocol_version: Option<&'a [u8]>,
+    /// `io.modelcontextprotocol/clientInfo` in `params._meta`: of requests without a session.
+    pub client_info: Option<&'a [u8]>,
+    /// `traceparent` in `params._meta`.
+    pub traceparent: Option<&'a [u8]>,
+    /// The raw text of `result.inputRequests`: what the server wants to know first.
+    pub input_requests: Option<&'a [u8]>,
     /// Whether `jsonrpc` is present and says `"2.0"`.
     pub version_ok: bool,
     /// Whether a member named above occurs twice, so that readers may disagree on its value.
     pub repeated: bool,
+    /// Whether a member has a name that careless readers take for one of the message's own.
+    pub twisted: bool,
+    /// Whether `result` has a member that is, to anybody, a list of tools, resources or prompts.
+    pub lists: bool,
 }
 
 /// Goes along while the params of a message are scanned.
@@ -100,11 +118,16 @@ impl<'a> Envelope<'a> {
                     self.repeated |= self.params.replace(params).is_some();
                     continue;
                 }
+                b"result" => {
+                    let result = self.scan_result(cursor)?;
+                    self.repeated |= self.result.replace(result).is_some();
+                    continue;
+                }
                 b"id" => &mut self.id,
-                b"result" => &mut self.result,
                 b"error" => &mut self.error,
                 b"jsonrpc" => &mut jsonrpc,
                 _ => {
+                    self.twisted |= careless(key, MEMBERS).is_some();
                     cursor.value()?;
                     continue;
                 }
@@ -138,6 +161,10 @@ impl<'a> Envelope<'a> {
                     self.repeated |= std::mem::replace(&mut uri, true);
                     self.uri = scan_string(key, cursor, along)?.or(self.uri);
                 }
+                b"arguments" => {
+                    let arguments = along.member(key, cursor)?;
+                    self.repeated |= self.arguments.replace(arguments).is_some();
+                }
                 b"_meta" if cursor.kind()? == JsonKind::Object => self.scan_meta(cursor)?,
                 b"progressToken" => self.progress_token = Some(along.member(key, cursor)?),
                 b"requestId" => {
@@ -145,6 +172,24 @@ impl<'a> Envelope<'a> {
                     self.repeated |= self.request_id.replace(id).is_some();
                 }
                 _ => drop(along.member(key, cursor)?),
+            }
+        }
+        Ok(cursor.slice(start, cursor.position()))
+    }
+
+    fn scan_result(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+        if cursor.kind()? != JsonKind::Object {
+            return cursor.value();
+        }
+        let start = cursor.position();
+        cursor.open()?;
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first)? {
+            let value = cursor.value()?;
+            if key.raw == b"inputRequests" || key.escaped && key.is("inputRequests") {
+                self.repeated |= self.input_requests.replace(value).is_some();
+            } else {
+                self.lists |= careless(key, LISTS).is_some();
             }
         }
         Ok(cursor.slice(start, cursor.position()))
@@ -159,6 +204,8 @@ impl<'a> Envelope<'a> {
                 b"progressToken" => self.progress_token = value,
                 b"io.modelcontextprotocol/subscriptionId" => self.subscription_id = value,
                 b"io.modelcontextprotocol/protocolVersion" => self.protocol_version = value,
+                b"io.modelcontextprotocol/clientInfo" => self.client_info = value,
+                b"traceparent" => self.traceparent = value,
                 _ => {}
             }
         }
@@ -242,6 +289,36 @@ mod tests {
             let seen = envelope(text);
             assert!(seen.repeated && seen.is_method("b"), "{text}");
         }
+    }
+
+    #[test]
+    fn members_that_are_ours_to_a_careless_reader_are_noticed() {
+        for text in [
+            r#"{"id":1,"method":"a","METHOD":"b"}"#,
+            r#"{"ID":1}"#,
+            r#"{"id":1,"param\u017f":{}}"#,
+            r#"{"id":1,"Re_sult":{}}"#,
+        ] {
+            assert!(envelope(text).twisted, "{text}");
+        }
+        let call = envelope(r#"{"id":1,"method":"a","params":{"Name":1},"x-trace":{"Method":1}}"#);
+        assert!(!call.twisted && !call.repeated);
+    }
+
+    #[test]
+    fn a_result_shows_whether_it_lists_anything_or_asks_for_more() {
+        let lists = |result: &str| envelope(&format!(r#"{{"id":1,"result":{result}}}"#)).lists;
+        for result in [
+            r#"{"tools":[]}"#,
+            r#"{"nextCursor":"x","resourceTemplates":[]}"#,
+            r#"{"TOOLS":[]}"#,
+            r#"{"\u0070rompts":[]}"#,
+        ] {
+            assert!(lists(result), "{result}");
+        }
+        assert!(!lists(r#"{"content":[{"tools":[]}]}"#) && !lists(r#"["tools"]"#));
+        let asks = r#"{"id":1,"result":{"resultType":"input_required","inputRequests":{"a":{}}}}"#;
+        assert_eq!(envelope(asks).input_requests, Some(&br#"{"a":{}}"#[..]));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Behaviours as they are written, and what is wrong with them.
 
 use super::*;
-use crate::field::node_of;
 use crate::model::{Effect, EffectTrigger};
+use crate::trees::node_of;
 
 fn read_with(text: &str) -> (Behavior, Vec<String>) {
     let mut findings = Findings::default();

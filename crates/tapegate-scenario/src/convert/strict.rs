@@ -202,19 +202,3 @@ fn opened(node: Node) -> Node {
 fn escape(text: &str) -> String {
     text.replace("${", "$${")
 }
-
-impl Node {
-    /// The node with every text in it changed.
-    fn map_text(self, change: fn(&str) -> String) -> Self {
-        Self::new(match self.value {
-            Value::Text(text) => Value::Text(change(&text)),
-            Value::List(elements) => {
-                Value::List(elements.into_iter().map(|node| node.map_text(change)).collect())
-            }
-            Value::Map(entries) => Value::Map(
-                entries.into_iter().map(|(key, node)| (key, node.map_text(change))).collect(),
-            ),
-            other => other,
-        })
-    }
-}

@@ -1,9 +1,9 @@
 //! What generators make, and what they refuse to.
 
 use super::*;
-use crate::field::node_of;
 use crate::finding::Findings;
 use crate::form::{Form, Interpolate, Piece};
+use crate::trees::node_of;
 
 fn read(text: &str) -> Result<Generator, String> {
     read_with(text, &GeneratorLimits::default())

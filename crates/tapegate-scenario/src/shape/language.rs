@@ -1,10 +1,11 @@
 //! The tables of the language, a flat list: which keys there are, what they take and what they mean.
 
 use super::Shape::{
-    Any, Bool, Bytes, Choice, Duration, Either, Elsewhere, Event, List, MapOf, Name, Number,
-    Object, Text, Whole,
+    Any, Bool, Bytes, Choice, Duration, Either, Elsewhere, List, MapOf, Name, Number, Object, Text,
+    Whole,
 };
-use super::{Entry, Rest, Shape, Table};
+use super::{Entry, Rest, Shape, Table, Word};
+use crate::model::Event;
 
 const POSITIVE: Shape = Whole(1, u64::MAX);
 const NATURAL: Shape = Whole(0, u64::MAX);
@@ -574,6 +575,19 @@ pub static PHASE: Table = Table {
     ]],
 };
 
+/// Something a client does: `tools/call:NAME`.
+pub static EVENT: Word = Word {
+    name: "an event, such as `tools/call`",
+    numbers: false,
+    check: |text| Event::parse(text).map(drop),
+    pattern: || {
+        let one = |(name, narrows): (&str, bool)| {
+            format!("{name}{}", if narrows { "(:.+)?" } else { "" })
+        };
+        format!("^({})$", Event::names().map(one).collect::<Vec<_>>().join("|"))
+    },
+};
+
 /// What leads out of a phase.
 pub static ADVANCE: Table = Table {
     name: "advance",
@@ -582,7 +596,7 @@ pub static ADVANCE: Table = Table {
     groups: &[&[
         Entry::new(
             "on",
-            Event,
+            Shape::Word(&EVENT),
             "The event that is waited for: `tools/call`, `tools/call:NAME`, `resources/read:URI`.",
         ),
         Entry::new(

@@ -1,6 +1,6 @@
 //! What a scenario has that TJ-SPEC-001 has not.
 
-use super::{Rest, Shape, check};
+use super::{Rest, Shape, takes};
 use crate::finding::Findings;
 use crate::node::Node;
 
@@ -9,7 +9,7 @@ pub fn beyond_001(node: &Node, shape: &Shape, findings: &mut Findings) {
     match shape {
         Shape::Elsewhere(inner) => beyond_001(node, inner, findings),
         Shape::Either(shapes) => {
-            if let Some(shape) = shapes.iter().find(|shape| check::takes(shape, node)) {
+            if let Some(shape) = shapes.iter().find(|shape| takes(shape, node)) {
                 beyond_001(node, shape, findings);
             }
         }

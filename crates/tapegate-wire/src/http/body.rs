@@ -83,7 +83,7 @@ const GLANCE_BYTES_MAX: u64 = 64 * 1024;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A body that was read as far as it was worth it.
-pub(crate) enum Collected {
+pub enum Collected {
     /// It fits.
     Whole(Bytes),
     /// It is over the limit, and was drained, or given up where that would take too much.
@@ -112,18 +112,23 @@ impl Bounds {
 /// Reads the body of a request as [`collect`] does. What it leaves is read a little longer beside
 /// the reply, for a client that is cut off while it writes may never read why. Must run inside a
 /// `LocalSet`.
-pub(super) async fn collect_request(
+pub async fn collect_request(
     mut body: Incoming,
     bytes_max: usize,
 ) -> Result<Collected, hyper::Error> {
     let collected = collect(&mut body, bytes_max).await;
     if matches!(collected, Ok(Collected::TooLarge(_))) {
-        tokio::task::spawn_local(async move {
-            let rest = async { while let Some(Ok(_)) = body.frame().await {} };
-            tokio::time::timeout(LINGER, rest).await.ok();
-        });
+        linger(body);
     }
     collected
+}
+
+/// Reads a body that nobody wants a little longer, beside the reply. Must run inside a `LocalSet`.
+pub fn linger(mut body: Incoming) {
+    tokio::task::spawn_local(async move {
+        let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+        tokio::time::timeout(LINGER, rest).await.ok();
+    });
 }
 
 /// Reads a body to its end, keeping at most `bytes_max` bytes of it. One over the limit is drained,

@@ -57,7 +57,8 @@ impl Errands {
                 let (argv, env) = (argv.to_vec(), env.to_vec());
                 let folder = folder.map(str::to_owned);
                 self.tasks.spawn_local(async move {
-                    let place = Place { env: &env, folder: folder.as_deref() };
+                    let (env, folder) = (&env, folder.as_deref());
+                    let place = Place { env, folder, ..Place::default() };
                     (ticket, within(limit, run(&argv, place, &body, bytes_max)).await)
                 });
             }

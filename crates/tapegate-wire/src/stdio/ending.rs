@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{Cause, Patience};
 use crate::child::Child;
+use crate::signals::ASKED;
 
 /// The state of an ending.
 pub(super) struct Ending {
@@ -63,16 +64,20 @@ impl Ending {
     /// waited for any longer.
     ///
     /// A client may kill us some 40 ms after it has asked us to end. So the server is given time
-    /// only if `wanted` more answers may come of it; else it is asked too, as it would be if the
-    /// client had started it itself.
+    /// only if `wanted` more answers may come of it, or if it is to be orderly; else it is asked too,
+    /// as it would be if the client had started it itself.
     pub(super) fn signalled(&mut self, number: i32, wanted: usize, child: &Child) -> bool {
+        let grace = self.patience.grace_after(&Cause::Signal(number));
         self.cause.get_or_insert(Cause::Signal(number));
-        self.signalled = true;
+        // Who asks from inside is in no hurry.
+        self.signalled |= number != ASKED;
+        let patient = wanted > 0 || self.patience.orderly || number == ASKED;
         match self.step {
-            Step::Running | Step::Answering if wanted > 0 => {
-                self.go(Step::Grace, self.patience.grace_on_signal);
+            Step::Running | Step::Answering if patient => {
+                self.go(Step::Grace, grace);
                 false
             }
+            _ if number == ASKED => false,
             _ => self.deadline_passed(child),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tapegate_core::lines::Lines;
 
 use super::hub::Kind;
-use crate::child::{Child, Pipes, SpawnError};
+use crate::child::{Child, Launch, Pipes, SpawnError};
 use crate::stage::{Sitting, Stage};
 use crate::stdio::{EXIT_NEWS, Patience, server_ended};
 
@@ -21,8 +21,8 @@ const SEAT_HISTORY_BYTES_MAX: usize = 512 * 1024;
 
 /// Where the servers of a bridge come from.
 pub enum Servers {
-    /// Each is a process that is started by these words.
-    Processes(Vec<String>),
+    /// Each is a process that is started so.
+    Processes(Launch),
     /// Each is a seat of this stage.
     Stage(Rc<Stage>),
 }
@@ -37,8 +37,8 @@ impl Servers {
     /// Starts a server for one client, or for all that have no session.
     pub(super) fn start(&self, kind: Kind) -> Result<(Server, Pipes), SpawnError> {
         Ok(match self {
-            Self::Processes(argv) => {
-                let (child, pipes) = Child::spawn(argv)?;
+            Self::Processes(launch) => {
+                let (child, pipes) = Child::launch(launch)?;
                 (Server::Process(child), pipes)
             }
             Self::Stage(stage) => {

@@ -80,10 +80,7 @@ impl Bridge {
             }
         }
         drop(tokio::time::timeout(LAST_WORDS, self.outlet.flush()).await);
-        let farewell = match cause {
-            Cause::Signal(_) => patience.grace_on_signal,
-            _ => FAREWELL.min(patience.grace),
-        };
+        let farewell = FAREWELL.min(patience.grace_after(cause));
         tokio::select! {
             () = self.end_session() => {}
             () = tokio::time::sleep(farewell) => {}

@@ -1,0 +1,229 @@
+//! Lines for the activity log, from shims that cannot write it themselves.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tapegate_core::time::{SubSecond, read_rfc3339, write_rfc3339};
+use tapegate_store::activity;
+
+/// Events to be written down, in their order.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EventsRequest {
+    /// The events.
+    pub events: Vec<EventLine>,
+}
+
+/// That events were written down.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventsAnswer {
+    /// How many.
+    pub written: usize,
+}
+
+/// Something that happened, by the keys of the activity log.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EventLine {
+    /// When, as RFC 3339.
+    pub timestamp: String,
+    /// `info`, `warn` or `error`.
+    pub level: String,
+    /// What kind of event.
+    pub kind: String,
+    /// Who writes.
+    pub component: String,
+    /// The server.
+    #[serde(default)]
+    pub server_id: String,
+    /// Which way the message went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<String>,
+    /// The method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The tool, prompt or URI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The raw id of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governance_decision: Option<String>,
+    /// The gate that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// The rule that matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The Cedar policies that decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<String>,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_reason: Option<String>,
+    /// The policy that held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_version: Option<String>,
+    /// The profile.
+    pub profile: String,
+    /// Whether the message was sent on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded: Option<bool>,
+    /// Whether nobody was asked because the profile does not ask.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_approved: bool,
+    /// How long the decision took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<u64>,
+    /// Who called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The request for approval this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
+    /// Who decided about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// One connection of one shim.
+    #[serde(default)]
+    pub connection_id: String,
+    /// What a caller was told as `correlation_id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The tape this belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tape_session_id: Option<String>,
+    /// The number of the message on that tape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tape_seq: Option<u64>,
+    /// W3C trace context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// Anything else: an object whose members are written as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Box<RawValue>>,
+}
+
+/// A word that the activity log does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` may not be `{word}`; expected {expected}")]
+pub struct StrangeWord {
+    field: &'static str,
+    word: String,
+    expected: String,
+}
+
+const LEVELS: &[&str] = &["info", "warn", "error"];
+const KINDS: &[&str] =
+    &["decision", "approval", "framing", "filter", "drift", "session", "policy", "hub", "request"];
+const COMPONENTS: &[&str] = &["shim", "hub", "cli"];
+const DIRECTIONS: &[&str] = &["agent_to_server", "server_to_agent"];
+const GATES: &[&str] = &["framing", "visibility", "governance", "policy", "approval"];
+const PROFILES: &[&str] = &["production", "development"];
+
+impl EventLine {
+    /// The event that is to be sent.
+    pub fn of(event: &activity::Event) -> Self {
+        let mut timestamp = Vec::new();
+        write_rfc3339(&mut timestamp, event.wall_us, SubSecond::Micros);
+        let word = |word: Option<&'static str>| word.map(str::to_owned);
+        let extra = Some(event.extra.as_str()).filter(|extra| !extra.is_empty());
+        let extra = extra.and_then(|extra| RawValue::from_string(format!("{{{extra}}}")).ok());
+        Self {
+            timestamp: String::from_utf8_lossy(&timestamp).into_owned(),
+            level: event.level.to_owned(),
+            kind: event.kind.to_owned(),
+            component: event.component.to_owned(),
+            server_id: event.server_id.clone(),
+            direction: word(event.direction),
+            method: event.method.clone(),
+            tool: event.tool.clone(),
+            message_id: event.message_id.clone(),
+            governance_decision: event.governance_decision.clone(),
+            gate: word(event.gate),
+            rule: event.rule.clone(),
+            policies: event.policies.clone(),
+            policy_reason: event.policy_reason.clone(),
+            policy_version: event.policy_version.clone(),
+            profile: event.profile.to_owned(),
+            forwarded: event.forwarded,
+            auto_approved: event.auto_approved,
+            latency_us: event.latency_us,
+            principal: event.principal.clone(),
+            approval_id: event.approval_id.clone(),
+            decided_by: event.decided_by.clone(),
+            connection_id: event.connection_id.clone(),
+            request_id: event.request_id.clone(),
+            tape_session_id: event.tape_session_id.clone(),
+            tape_seq: event.tape_seq,
+            traceparent: event.traceparent.clone(),
+            extra,
+        }
+    }
+
+    /// The event that is to be written.
+    pub fn read(self) -> Result<activity::Event, StrangeWord> {
+        let when = read_rfc3339(&self.timestamp);
+        let strange = |field, word: &str, expected: &str| StrangeWord {
+            field,
+            word: word.to_owned(),
+            expected: expected.to_owned(),
+        };
+        let extra = self.extra.as_ref().map_or("{}", |extra| extra.get()).trim();
+        let members = extra.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        let not_object = || strange("extra", extra, "an object");
+        Ok(activity::Event {
+            wall_us: when.ok_or_else(|| {
+                strange("timestamp", &self.timestamp, "a moment as RFC 3339 has it")
+            })?,
+            level: known("level", &self.level, LEVELS)?,
+            kind: known("kind", &self.kind, KINDS)?,
+            component: known("component", &self.component, COMPONENTS)?,
+            server_id: self.server_id,
+            direction: maybe("direction", self.direction.as_deref(), DIRECTIONS)?,
+            method: self.method,
+            tool: self.tool,
+            message_id: self.message_id,
+            governance_decision: self.governance_decision,
+            gate: maybe("gate", self.gate.as_deref(), GATES)?,
+            rule: self.rule,
+            policies: self.policies,
+            policy_reason: self.policy_reason,
+            policy_version: self.policy_version,
+            profile: known("profile", &self.profile, PROFILES)?,
+            forwarded: self.forwarded,
+            auto_approved: self.auto_approved,
+            latency_us: self.latency_us,
+            principal: self.principal,
+            approval_id: self.approval_id,
+            decided_by: self.decided_by,
+            connection_id: self.connection_id,
+            request_id: self.request_id,
+            tape_session_id: self.tape_session_id,
+            tape_seq: self.tape_seq,
+            traceparent: self.traceparent,
+            extra: members.ok_or_else(not_object)?.trim().to_owned(),
+        })
+    }
+}
+
+/// The word of ours that `word` is.
+fn known(
+    field: &'static str,
+    word: &str,
+    words: &'static [&'static str],
+) -> Result<&'static str, StrangeWord> {
+    let found = words.iter().find(|known| **known == word).copied();
+    found.ok_or_else(|| StrangeWord {
+        field,
+        word: word.chars().take(64).collect(),
+        expected: words.join(", "),
+    })
+}
+
+fn maybe(
+    field: &'static str,
+    word: Option<&str>,
+    words: &'static [&'static str],
+) -> Result<Option<&'static str>, StrangeWord> {
+    word.map(|word| known(field, word, words)).transpose()
+}

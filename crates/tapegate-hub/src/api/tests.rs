@@ -1,0 +1,73 @@
+//! The documented shapes, and what is made of others.
+
+use super::*;
+
+fn read(text: &str) -> Result<GovernanceEvaluateRequest, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_documented_request_is_understood_and_kept_to_the_byte() {
+    let text = r#"{"server_id":"fs","direction":"agent_to_server","method":"tools/call","id":1.0,"params":{"b":1, "a":1e400},"message_type":"request","profile":"production"}"#;
+    let request = read(text).unwrap();
+    assert_eq!(request.params.as_ref().unwrap().get(), r#"{"b":1, "a":1e400}"#);
+    assert_eq!(serde_json::to_string(&request).unwrap(), text);
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_missing_ones_named() {
+    let text = r#"{"server_id":"fs","direction":"server_to_agent","method":"x","message_type":"notification","profile":"development","later":[1]}"#;
+    assert!(read(text).unwrap().id.is_none());
+    for field in ["server_id", "direction", "method", "message_type", "profile"] {
+        let without = text.replace(&format!("\"{field}\""), "\"other\"");
+        assert!(read(&without).unwrap_err().contains(&format!("missing field `{field}`")));
+    }
+    assert!(read(&text.replace("development", "Development")).unwrap_err().contains("production"));
+}
+
+#[test]
+fn an_answer_says_all_that_is_documented_also_where_there_is_nothing_to_say() {
+    let answer = GovernanceEvaluateResponse {
+        decision: GovernanceDecision::PendingApproval,
+        task_id: None,
+        policy_id: None,
+        reason: None,
+        poll_interval_ms: None,
+        shutdown: false,
+        gate: None,
+        error: None,
+        would: None,
+        auto_approved: false,
+        timeout_ms: None,
+        forward_on_timeout: false,
+        request_id: None,
+        policy_version: None,
+    };
+    assert_eq!(
+        serde_json::to_string(&answer).unwrap(),
+        r#"{"decision":"pending_approval","task_id":null,"policy_id":null,"reason":null,"poll_interval_ms":null,"shutdown":false}"#
+    );
+}
+
+#[test]
+fn an_event_that_is_sent_and_read_is_the_same_event() {
+    let event = tapegate_store::activity::Event {
+        wall_us: 1_700_000_000_123_456,
+        level: "warn",
+        kind: "decision",
+        component: "shim",
+        server_id: "fs".to_owned(),
+        direction: Some("agent_to_server"),
+        gate: Some("policy"),
+        profile: "production",
+        forwarded: Some(false),
+        extra: r#""a":1,"b":{"c":2}"#.to_owned(),
+        ..Default::default()
+    };
+    let text = serde_json::to_string(&EventLine::of(&event)).unwrap();
+    let line: EventLine = serde_json::from_str(&text).unwrap();
+    assert_eq!(line.read().unwrap(), event);
+    let strange: EventLine = serde_json::from_str(&text.replace("\"warn\"", "\"loud\"")).unwrap();
+    let words = strange.read().unwrap_err().to_string();
+    assert_eq!(words, "`level` may not be `loud`; expected info, warn, error");
+}

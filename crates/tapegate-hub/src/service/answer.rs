@@ -1,0 +1,82 @@
+//! Answers, and refusals that say what is wrong.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderValue, Method, Response, StatusCode};
+use serde::Serialize;
+use tapegate_wire::http::ReplyBody;
+
+use crate::api::{ErrorAnswer, ErrorBody, ErrorCode};
+
+/// Why a request is not answered as it wished.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    words: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, code: &'static str, words: &str) -> Self {
+        Self { status, code, words: words.to_owned() }
+    }
+
+    pub(super) fn bad_request(words: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", words)
+    }
+
+    pub(super) fn unauthorized() -> Self {
+        let words = "the Authorization header must be `Bearer` and the token of this run";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", words)
+    }
+
+    pub(super) fn not_found(words: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", words)
+    }
+}
+
+impl From<Refusal> for Response<ReplyBody> {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { status, code, words } = refusal;
+        let code = ErrorCode::Word(code.to_owned());
+        let mut response = json(&ErrorAnswer { error: ErrorBody { code, message: words } });
+        *response.status_mut() = status;
+        if status == StatusCode::UNAUTHORIZED {
+            let bearer = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+        }
+        response
+    }
+}
+
+/// The reply to a method that a path has no use for.
+pub(super) fn not_allowed(method: &Method, allowed: Vec<&'static str>) -> Response<ReplyBody> {
+    let words = format!("{method} is of no use here; use {}", allowed.join(" or "));
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &words);
+    let mut response = Response::from(refusal);
+    if let Ok(list) = HeaderValue::try_from(allowed.join(", ")) {
+        response.headers_mut().insert(ALLOW, list);
+    }
+    response
+}
+
+/// A reply with a value.
+pub(super) fn json(value: &impl Serialize) -> Response<ReplyBody> {
+    match serde_json::to_vec(value) {
+        Ok(text) => text_reply("application/json", text),
+        Err(error) => {
+            let mut response = text_reply("text/plain", error.to_string().into_bytes());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            response
+        }
+    }
+}
+
+/// A reply with a text.
+pub(super) fn text_reply(media_type: &'static str, text: Vec<u8>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::full(Bytes::from(text)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,64 @@
+//! Bodies of requests: JSON, within bounds, within time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
+use hyper::body::{Body, Incoming};
+use tapegate_wire::http::{Collected, collect_request, linger};
+
+use super::answer::Refusal;
+use super::route::Route;
+
+/// The largest body: three of the largest messages, for what is written in escapes.
+pub(super) const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// How long a body may take.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Reads the body of a request, if it has one that matters.
+pub(super) async fn read(
+    route: Route,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Bytes, Refusal> {
+    let empty = body.is_end_stream();
+    if !route.has_body() || (empty && route.needs_no_body()) {
+        return Ok(Bytes::new());
+    }
+    if let Err(refusal) = check_type(headers) {
+        linger(body);
+        return Err(refusal);
+    }
+    let collected =
+        tokio::time::timeout(BODY_PATIENCE, collect_request(body, BODY_BYTES_MAX)).await;
+    match collected {
+        Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
+        Ok(Ok(Collected::TooLarge(over))) => {
+            let words =
+                format!("the body has {} bytes, and may have {BODY_BYTES_MAX}", over.bytes_total);
+            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", &words))
+        }
+        Ok(Err(error)) => Err(Refusal::bad_request(&format!("the body broke off: {error}"))),
+        Err(_) => {
+            let words = "the body did not come within 30 seconds";
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", words))
+        }
+    }
+}
+
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let unsupported =
+        |words: &str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_type", words);
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let media_type = text(CONTENT_TYPE).unwrap_or_default().split(';').next().unwrap_or_default();
+    if !media_type.trim().eq_ignore_ascii_case("application/json") {
+        return Err(unsupported("the Content-Type must be application/json"));
+    }
+    match text(CONTENT_ENCODING) {
+        Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
+            Err(unsupported("the body may not be compressed"))
+        }
+        _ => Ok(()),
+    }
+}

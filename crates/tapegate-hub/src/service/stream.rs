@@ -1,0 +1,101 @@
+//! What the hub says without being asked: server-sent events.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+use tapegate_wire::http::{BrokenBody, Pieces, ReplyBody};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
+
+use super::Hub;
+use crate::api::Push;
+
+/// How often something is said when there is nothing to say, so that each side notices when the
+/// other is gone.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+
+type Next = Pin<Box<dyn Future<Output = (Option<Bytes>, Ears)>>>;
+
+/// Where it is heard what is to be said, and that there is nothing more.
+struct Ears {
+    pushes: Receiver<Push>,
+    closing: watch::Receiver<bool>,
+}
+
+/// A stream to one who listens.
+struct Stream {
+    hub: Rc<Hub>,
+    /// Who listens, if they said.
+    key: String,
+    next: Option<Next>,
+}
+
+impl Hub {
+    /// A stream that begins with the policy that holds.
+    pub(super) fn stream(self: &Rc<Self>, query: &str) -> Response<ReplyBody> {
+        let key = parameter(query, "connection_id").or_else(|| parameter(query, "server_id"));
+        let key = key.unwrap_or_default().to_owned();
+        let ears = Ears { pushes: self.pushes.subscribe(), closing: self.closing.subscribe() };
+        let mut first = vec![Push::Policy { version: self.governed().version().to_owned() }];
+        if self.is_stopping() {
+            first.push(Push::Shutdown);
+        }
+        let first: Vec<u8> = first.iter().flat_map(|push| event(push).to_vec()).collect();
+        self.shims.borrow_mut().listens(&key, true, false);
+        let next: Next = Box::pin(async move { (Some(Bytes::from(first)), ears) });
+        let stream = Stream { hub: Rc::clone(self), key, next: Some(next) };
+        let mut response = Response::new(ReplyBody::stream(stream));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+}
+
+impl Pieces for Stream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+        let Some(next) = self.next.as_mut() else { return Poll::Ready(None) };
+        let Poll::Ready((piece, ears)) = next.as_mut().poll(cx) else { return Poll::Pending };
+        self.next = piece.is_some().then(|| -> Next { Box::pin(following(ears)) });
+        Poll::Ready(piece.map(Ok))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.hub.shims.borrow_mut().listens(&self.key, false, self.hub.is_stopping());
+    }
+}
+
+/// The next thing to be said. `None` for one who has missed something, and when all is over.
+async fn following(mut ears: Ears) -> (Option<Bytes>, Ears) {
+    let piece = tokio::select! {
+        biased;
+        push = ears.pushes.recv() => match push {
+            Ok(push) => Some(event(&push)),
+            Err(RecvError::Lagged(_) | RecvError::Closed) => None,
+        },
+        _ = ears.closing.wait_for(|closing| *closing) => None,
+        () = tokio::time::sleep(QUIET_MAX) => Some(Bytes::from_static(b":\n\n")),
+    };
+    (piece, ears)
+}
+
+fn event(push: &Push) -> Bytes {
+    // It is made of text alone, which can always be written.
+    let data = serde_json::to_string(push).unwrap_or_default();
+    Bytes::from(format!("event: {}\ndata: {data}\n\n", push.name()))
+}
+
+/// The value of a parameter, which is a plain word.
+pub(super) fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+}

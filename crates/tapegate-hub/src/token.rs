@@ -1,0 +1,77 @@
+//! The secret that whoever talks to a hub must know. Each run has its own.
+
+use std::fmt;
+use std::hint::black_box;
+use std::io;
+
+/// How many random bytes there are in it.
+const BYTES: usize = 32;
+
+/// A secret. It is shown to nobody by accident.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// A new one.
+    pub fn fresh() -> io::Result<Self> {
+        Ok(Self(random_hex(BYTES)?))
+    }
+
+    /// One that was read from a file. `None` if it cannot be one.
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// The text of it, for the file and for a header.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether `other` is the same. How long that takes tells nothing but the length.
+    pub fn is(&self, other: &[u8]) -> bool {
+        let own = self.0.as_bytes();
+        let differing = own.iter().zip(other).fold(0, |sum, (a, b)| black_box(sum | (a ^ b)));
+        own.len() == other.len() && black_box(differing) == 0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// A name that nobody else has, in 16 letters.
+pub fn fresh_name() -> io::Result<String> {
+    random_hex(8)
+}
+
+fn random_hex(count: usize) -> io::Result<String> {
+    let mut bytes = vec![0; count];
+    let mut filled = 0;
+    while filled < count {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled += rustix::rand::getrandom(&mut bytes[filled..], flags)?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_itself_and_nothing_else() {
+        let (token, other) = (Token::fresh().unwrap(), Token::fresh().unwrap());
+        let text = token.reveal();
+        assert_eq!(text.len(), 64);
+        assert!(token.is(text.as_bytes()) && !token.is(other.reveal().as_bytes()));
+        assert!(!token.is(b"") && !token.is(&text.as_bytes()[..63]));
+        assert!(!token.is(format!("{text}0").as_bytes()));
+        assert!(!format!("{token:?}").contains(text));
+        assert!(Token::read(&format!("{text}\n")).unwrap().is(text.as_bytes()));
+        assert!(Token::read(" \n").is_none() && Token::read("a b").is_none());
+    }
+}

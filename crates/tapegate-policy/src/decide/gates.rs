@@ -1,0 +1,319 @@
+//! The gates, in their order.
+
+use tapegate_cedar::{Caller, Question};
+
+use super::{Call, Decision, Facts, GateName, Outcome};
+use crate::gated::{Gated, Offer};
+use crate::glob::Glob;
+use crate::model::{Act, OnDrift, Policy, Rule, Source};
+
+/// Who calls if nobody has said.
+const NOBODY: &str = "unknown";
+
+/// Takes down the steps of a decision, or does not.
+pub(super) trait Steps {
+    /// Takes down one.
+    fn add(&mut self, step: impl FnOnce() -> String);
+}
+
+impl Steps for () {
+    fn add(&mut self, _: impl FnOnce() -> String) {}
+}
+
+impl Steps for Vec<String> {
+    fn add(&mut self, step: impl FnOnce() -> String) {
+        self.push(step());
+    }
+}
+
+/// What production does with a call.
+pub(super) fn ask(
+    policy: &Policy,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    let Some(gated) = Gated::of(call.method) else {
+        return unguarded(policy, call, facts, steps);
+    };
+    if let Err(reason) = visible(policy, gated, call, steps) {
+        return said(Outcome::Deny, GateName::Visibility, reason);
+    }
+    if gated == Gated::Unsubscribe {
+        return said(Outcome::Forward, GateName::Visibility, "visible".to_owned());
+    }
+    let drifted = facts.drift.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
+    if let Some(drift) = drifted {
+        steps.add(|| format!("pins: {drift}; {}", on_drift(policy.pins.on_drift)));
+        if policy.pins.on_drift == OnDrift::Deny {
+            let denied = said(Outcome::Deny, GateName::Governance, drift.to_owned());
+            return Decision { drift: true, ..denied };
+        }
+    }
+    let decision = match rule(policy, call, false, steps) {
+        Some(rule) => {
+            let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
+            Decision { rule: Some(rule.name.clone()), ..decision }
+        }
+        None => {
+            steps.add(|| format!("rules: none matches; the default is {}", verb(&policy.default)));
+            act(policy, &policy.default, None, call, facts, steps)
+        }
+    };
+    match drifted {
+        Some(drift) if policy.pins.on_drift == OnDrift::Approve => {
+            held_for_drift(policy, decision, drift, steps)
+        }
+        _ => decision,
+    }
+}
+
+/// Decides about a method that is not gated: only rules that name methods are about it.
+fn unguarded(
+    policy: &Policy,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    if crate::gated::passes(call.method) {
+        steps.add(|| format!("`{}` is part of any conversation and always passes", call.method));
+    } else if let Some(rule) = rule(policy, call, true, steps) {
+        let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
+        return Decision { rule: Some(rule.name.clone()), ..decision };
+    } else {
+        steps.add(|| format!("`{}` is not gated, and no rule names it as `method`", call.method));
+    }
+    said(Outcome::Forward, GateName::Governance, "not gated".to_owned())
+}
+
+/// Whether what is called may be seen at all; if not, why.
+fn visible(
+    policy: &Policy,
+    gated: Gated,
+    call: &Call<'_>,
+    steps: &mut impl Steps,
+) -> Result<(), String> {
+    let Some(source) = policy.source(call.source) else {
+        let why = format!("no source is called `{}`, and there is no `*`", call.source);
+        steps.add(|| format!("visibility: {why}"));
+        return Err(why);
+    };
+    if !source.enabled {
+        let why = format!("source `{}` is not enabled", source.id);
+        steps.add(|| format!("visibility: {why}"));
+        return Err(why);
+    }
+    let offer = gated.offer(call.name);
+    if !shows(source, offer, call.name) {
+        let why = format!("source `{}` does not expose this {}", source.id, offer.word());
+        steps.add(|| format!("visibility: {why}"));
+        return Err(why);
+    }
+    steps.add(|| format!("visibility: source `{}` exposes it", source.id));
+    Ok(())
+}
+
+/// Whether a source shows something with this name.
+pub(crate) fn shows(source: &Source, offer: Offer, name: &str) -> bool {
+    match offer {
+        Offer::Tool => source.tools.shows(name),
+        Offer::Prompt => source.prompts.shows(name),
+        Offer::Resource | Offer::Template => source.resources.shows(name),
+    }
+}
+
+/// The first rule that matches. `named` if only those count that name methods.
+fn rule<'p>(
+    policy: &'p Policy,
+    call: &Call<'_>,
+    named: bool,
+    steps: &mut impl Steps,
+) -> Option<&'p Rule> {
+    for rule in &policy.rules {
+        let Some(why_not) = mismatch(rule, call, named) else {
+            steps.add(|| {
+                let Rule { name, line, .. } = rule;
+                format!("rules: `{name}` (line {line}) matches: {}", verb(&rule.act))
+            });
+            return Some(rule);
+        };
+        if !(named && rule.methods.is_empty()) {
+            steps.add(|| {
+                let Rule { name, line, .. } = rule;
+                format!("rules: `{name}` (line {line}) does not match: {}", why_not.words(rule))
+            });
+        }
+    }
+    None
+}
+
+/// Why a rule is not about a call.
+enum Mismatch {
+    Method,
+    Source,
+    Name,
+    Argument(usize),
+}
+
+fn mismatch(rule: &Rule, call: &Call<'_>, named: bool) -> Option<Mismatch> {
+    let by_method = match rule.methods.as_slice() {
+        [] => !named,
+        methods => methods.iter().any(|glob| glob.matches(call.method)),
+    };
+    if !by_method {
+        return Some(Mismatch::Method);
+    }
+    if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
+        return Some(Mismatch::Source);
+    }
+    if !rule.matches.is_empty() && !rule.matches.iter().any(|glob| glob.matches(call.name)) {
+        return Some(Mismatch::Name);
+    }
+    // A call without arguments is one with none in them.
+    let arguments = call.arguments.unwrap_or(b"{}");
+    let fails = rule.arguments.iter().position(|predicate| !predicate.holds(arguments));
+    fails.map(Mismatch::Argument)
+}
+
+impl Mismatch {
+    fn words(&self, rule: &Rule) -> String {
+        match self {
+            Self::Method => "it is about other methods".to_owned(),
+            Self::Source => "it is about other servers".to_owned(),
+            Self::Name => {
+                let globs: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
+                format!("the name is not like `{}`", globs.join("` or `"))
+            }
+            Self::Argument(index) => format!("not so: {}", rule.arguments[*index]),
+        }
+    }
+}
+
+/// Carries out what a rule or the default says.
+fn act(
+    policy: &Policy,
+    act: &Act,
+    rule: Option<&Rule>,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    let by = |what: &str| match rule {
+        Some(rule) => format!("rule `{}` {what}", rule.name),
+        None => format!("the default {what}"),
+    };
+    match act {
+        Act::Forward => said(Outcome::Forward, GateName::Governance, by("sends it on")),
+        Act::Deny => said(Outcome::Deny, GateName::Governance, by("denies it")),
+        Act::Approve { workflow } => {
+            hold(policy, workflow.as_deref(), by("wants it approved"), steps)
+        }
+        Act::Policy { policy_id, workflow } => {
+            cedar(policy, policy_id, workflow.as_deref(), call, facts, steps)
+        }
+    }
+}
+
+/// Asks Cedar.
+fn cedar(
+    policy: &Policy,
+    policy_id: &str,
+    workflow: Option<&str>,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    let Some(cedar) = &policy.cedar else {
+        let why = "there are no Cedar policies".to_owned();
+        steps.add(|| format!("cedar: {why}"));
+        return said(Outcome::Deny, GateName::Policy, why);
+    };
+    let caller =
+        facts.principal.map_or(Caller { name: NOBODY, ..Caller::default() }, |principal| Caller {
+            name: &principal.name,
+            namespace: &principal.namespace,
+            service_account: &principal.service_account,
+            roles: &principal.roles,
+            client: principal.client.as_deref(),
+        });
+    let answer = cedar.ask(&Question {
+        caller,
+        server: call.source,
+        method: call.method,
+        name: call.name,
+        arguments: call.arguments,
+        policy_id,
+        wall_us: facts.wall_us,
+    });
+    steps.add(|| format!("cedar: {}", answer.reason));
+    let decision = if !answer.permit {
+        said(Outcome::Deny, GateName::Policy, answer.reason)
+    } else if let Some(workflow) = workflow.or(answer.approval.as_deref()) {
+        hold(policy, Some(workflow), answer.reason, steps)
+    } else {
+        said(Outcome::Forward, GateName::Policy, answer.reason)
+    };
+    Decision { policies: answer.policies, ..decision }
+}
+
+/// Has people asked; if nobody can be, the call goes nowhere.
+fn hold(
+    policy: &Policy,
+    workflow: Option<&str>,
+    reason: String,
+    steps: &mut impl Steps,
+) -> Decision {
+    let known = workflow.filter(|name| policy.workflows.contains_key(*name));
+    let Some(workflow) = known else {
+        let why = format!("{reason}, but there is no such workflow");
+        steps.add(|| format!("approval: {why}"));
+        return said(Outcome::Deny, GateName::Approval, why);
+    };
+    steps.add(|| format!("approval: workflow `{workflow}` is asked"));
+    said(Outcome::Hold { workflow: workflow.to_owned() }, GateName::Approval, reason)
+}
+
+/// Has people asked about something whose definition has changed, if it would pass otherwise.
+fn held_for_drift(
+    policy: &Policy,
+    decision: Decision,
+    drift: &str,
+    steps: &mut impl Steps,
+) -> Decision {
+    if decision.strict != Outcome::Forward {
+        return decision;
+    }
+    let held = hold(policy, policy.pins.workflow.as_deref(), drift.to_owned(), steps);
+    Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
+}
+
+fn said(strict: Outcome, gate: GateName, reason: String) -> Decision {
+    Decision {
+        outcome: strict.clone(),
+        strict,
+        gate,
+        drift: false,
+        rule: None,
+        policies: Vec::new(),
+        reason,
+        steps: Vec::new(),
+    }
+}
+
+fn verb(act: &Act) -> &'static str {
+    match act {
+        Act::Forward => "forward",
+        Act::Deny => "deny",
+        Act::Approve { .. } => "approve",
+        Act::Policy { .. } => "policy",
+    }
+}
+
+fn on_drift(what: OnDrift) -> &'static str {
+    match what {
+        OnDrift::Ignore => "ignored",
+        OnDrift::Warn => "only logged",
+        OnDrift::Deny => "denied",
+        OnDrift::Approve => "people are asked",
+    }
+}

@@ -1,0 +1,123 @@
+//! The lists in a result, and the names of what is in them.
+
+use std::borrow::Cow;
+
+use tapegate_core::frame::careless;
+use tapegate_core::json::{Cursor, Fault, Kind, Str, place_of};
+
+use crate::gated::Offer;
+
+/// A list in a result.
+#[derive(Debug, Clone)]
+pub struct List<'a> {
+    /// What is listed.
+    pub offer: Offer,
+    /// The text of the list.
+    pub text: &'a [u8],
+    /// What is in it, if it is an array.
+    pub items: Option<Vec<Item<'a>>>,
+}
+
+/// Something in a list.
+#[derive(Debug, Clone)]
+pub struct Item<'a> {
+    /// Its text.
+    pub text: &'a [u8],
+    /// Its name; if it has several to careless readers, each.
+    pub names: Vec<Cow<'a, str>>,
+    /// Whether every reader finds a name that is a string.
+    pub named: bool,
+}
+
+/// A member of an object.
+#[derive(Debug, Clone)]
+pub(super) struct Member<'a> {
+    /// From its key to the end of its value.
+    pub(super) text: &'a [u8],
+    key: Str<'a>,
+    value: &'a [u8],
+}
+
+/// Every list in a result.
+pub fn lists(result: &[u8]) -> Vec<List<'_>> {
+    let names = Offer::ALL.map(Offer::list);
+    let members = members(result);
+    let found = members.iter().filter_map(|member| {
+        let offer = Offer::ALL[careless(member.key, &names)?];
+        Some(List { offer, text: member.value, items: items(member.value, offer).ok().flatten() })
+    });
+    found.collect()
+}
+
+fn items(list: &[u8], offer: Offer) -> Result<Option<Vec<Item<'_>>>, Fault> {
+    let mut cursor = Cursor::new(list)?;
+    if cursor.kind()? != Kind::Array {
+        return Ok(None);
+    }
+    let (mut first, mut found) = (true, Vec::new());
+    cursor.open()?;
+    while cursor.element(&mut first)? {
+        found.push(item(cursor.value()?, offer));
+    }
+    Ok(Some(found))
+}
+
+fn item(text: &[u8], offer: Offer) -> Item<'_> {
+    let mut item = Item { text, names: Vec::new(), named: false };
+    let mut odd = false;
+    for member in members(text) {
+        if careless(member.key, &[offer.key()]).is_none() {
+            continue;
+        }
+        match string(member.value) {
+            Some(name) => {
+                item.names.push(name.decode());
+                item.named |= member.key.is(offer.key());
+            }
+            None => odd = true,
+        }
+    }
+    item.named &= !odd;
+    item
+}
+
+/// The members of an object; of anything else, none.
+pub(super) fn members(object: &[u8]) -> Vec<Member<'_>> {
+    let mut found = Vec::new();
+    // It is part of a message that was read, so it is JSON.
+    collect(object, &mut found).unwrap_or_default();
+    found
+}
+
+fn collect<'a>(object: &'a [u8], found: &mut Vec<Member<'a>>) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(object)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(());
+    }
+    let mut first = true;
+    cursor.open()?;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        // The key's quote stands before it.
+        let start = place_of(key.raw, object).map_or(0, |place| place.start.saturating_sub(1));
+        let text = cursor.slice(start, cursor.position());
+        found.push(Member { text, key, value });
+    }
+    Ok(())
+}
+
+fn string(text: &[u8]) -> Option<Str<'_>> {
+    let mut cursor = Cursor::new(text).ok()?;
+    if cursor.kind().ok()? == Kind::String { cursor.string().ok() } else { None }
+}
+
+impl Member<'_> {
+    /// Whether it allows others to keep the reply, or to keep it for long.
+    pub(super) fn is_cached_for_all(&self) -> bool {
+        match careless(self.key, &["ttlMs", "cacheScope"]) {
+            Some(0) => true,
+            Some(_) => string(self.value).is_none_or(|scope| scope.is("public")),
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Which requests are decided about, and what they are about.
+
+/// What a server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Offer {
+    /// A tool, by its name.
+    Tool,
+    /// A prompt, by its name.
+    Prompt,
+    /// A resource, by its URI.
+    Resource,
+    /// A template of resources, by its text.
+    Template,
+}
+
+/// A request that uses something a server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Gated {
+    /// `tools/call`.
+    Call,
+    /// `prompts/get`.
+    Prompt,
+    /// `resources/read`.
+    Read,
+    /// `resources/subscribe`.
+    Subscribe,
+    /// `resources/unsubscribe`, which only what is hidden keeps from passing.
+    Unsubscribe,
+    /// `completion/complete`, for a prompt or a template.
+    Complete,
+    /// `subscriptions/listen`, for each resource in it.
+    Listen,
+}
+
+/// What passes without anybody being asked: without it there is no conversation.
+const PASSES: &[&str] = &[
+    "initialize",
+    "initialized",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/resources/updated",
+    "notifications/resources/list_changed",
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "server/discover",
+    "ping",
+    "pong",
+];
+
+/// Whether messages with this method are never held against rules.
+pub fn passes(method: &str) -> bool {
+    PASSES.contains(&method)
+}
+
+impl Gated {
+    /// Every one of them.
+    pub const ALL: [Self; 7] = [
+        Self::Call,
+        Self::Prompt,
+        Self::Read,
+        Self::Subscribe,
+        Self::Unsubscribe,
+        Self::Complete,
+        Self::Listen,
+    ];
+
+    /// What a request with this method is. Servers that are careless about case and blanks exist
+    /// as far as we know, so we are too.
+    pub fn of(method: &str) -> Option<Self> {
+        let gated = Self::exact(method);
+        gated.or_else(|| {
+            let odd = |letter: char| letter.is_ascii_lowercase() || letter == '/';
+            if method.chars().all(odd) {
+                return None;
+            }
+            let plain = method.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+            Self::exact(&plain.to_ascii_lowercase())
+        })
+    }
+
+    fn exact(method: &str) -> Option<Self> {
+        Some(match method {
+            "tools/call" => Self::Call,
+            "prompts/get" => Self::Prompt,
+            "resources/read" => Self::Read,
+            "resources/subscribe" => Self::Subscribe,
+            "resources/unsubscribe" => Self::Unsubscribe,
+            "completion/complete" => Self::Complete,
+            "subscriptions/listen" => Self::Listen,
+            _ => return None,
+        })
+    }
+
+    /// The method.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Call => "tools/call",
+            Self::Prompt => "prompts/get",
+            Self::Read => "resources/read",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::Complete => "completion/complete",
+            Self::Listen => "subscriptions/listen",
+        }
+    }
+
+    /// What something with this name is that the request uses.
+    pub fn offer(self, name: &str) -> Offer {
+        match self {
+            Self::Call => Offer::Tool,
+            Self::Prompt => Offer::Prompt,
+            Self::Complete if !name.contains("://") => Offer::Prompt,
+            Self::Complete => Offer::Template,
+            _ => Offer::Resource,
+        }
+    }
+}
+
+impl Offer {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template];
+
+    /// What people call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+            Self::Template => "resource template",
+        }
+    }
+
+    /// The member of a list reply that holds what there is of it.
+    pub fn list(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Prompt => "prompts",
+            Self::Resource => "resources",
+            Self::Template => "resourceTemplates",
+        }
+    }
+
+    /// The member of an item that it goes by.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+            Self::Template => "uriTemplate",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_known_however_they_are_spelled() {
+        for gated in Gated::ALL {
+            assert_eq!(Gated::of(gated.method()), Some(gated));
+            assert_eq!(Gated::of(&gated.method().to_uppercase()), Some(gated));
+            assert_eq!(Gated::of(&format!(" {}\0", gated.method())), Some(gated));
+            assert!(!passes(gated.method()));
+        }
+        for other in ["tools/list", "tools/calls", "", "logging/setLevel", "tools /call"] {
+            assert_eq!(Gated::of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! How messages must be written, so that nobody can take them for others.
+//!
+//! What is decided about a message is worth nothing if its receiver reads another one. So whatever
+//! readers disagree about is a fault: bytes after the value, members that occur twice or under
+//! names that careless readers confuse, line ends where there should be none, calls that are no
+//! requests or say no name. An ordinary message costs one search over its bytes; a second look is
+//! taken at the params of calls and where something is odd.
+
+mod embedded;
+mod repeats;
+mod target;
+
+use tapegate_core::frame::{Body, Envelope, Frame, Garbage, Kind};
+use tapegate_core::json;
+use tapegate_core::side::Side;
+
+use crate::gated::Gated;
+
+pub use target::{Target, targets};
+
+/// How messages of a side arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Carrier {
+    /// One on a line.
+    #[default]
+    Lines,
+    /// Bodies and events of HTTP: line ends may stand between values, and several messages in an
+    /// array.
+    Http,
+}
+
+/// What is wrong with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fault {
+    /// It is no UTF-8.
+    NotUtf8,
+    /// It is no JSON.
+    NotJson,
+    /// There is more after it.
+    Trailing,
+    /// There is a NUL in it, or in a name in it.
+    Nul,
+    /// There is a carriage return in it.
+    CarriageReturn,
+    /// It is JSON, but no object.
+    NotAnObject,
+    /// It is an array of messages, and came on a line.
+    Batch,
+    /// It does not say `"jsonrpc":"2.0"`.
+    Version,
+    /// It is neither request nor notification nor answer.
+    Shapeless,
+    /// It is a request and an answer at once.
+    Ambiguous,
+    /// Its id is neither a string nor a number.
+    Id,
+    /// A member occurs twice.
+    Repeated,
+    /// Members have names that careless readers take for one.
+    Twin,
+    /// A string in it holds another message after a line end.
+    Embedded,
+    /// A name in it has half a surrogate pair.
+    Surrogate,
+    /// It is nested deeper than anybody nests.
+    Deep,
+    /// It calls something, but is no request.
+    Notification,
+    /// It calls something, but does not say what.
+    Nameless,
+}
+
+/// Everything that is wrong with a message; nearly always nothing.
+pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    match frame.body() {
+        Body::Garbage(Garbage::Empty) => {}
+        Body::Garbage(Garbage::NotAnObject) => faults.push(Fault::NotAnObject),
+        Body::Garbage(Garbage::NotJson(fault)) => faults.push(no_json(frame.bytes(), fault)),
+        Body::Batch if carrier == Carrier::Lines => faults.push(Fault::Batch),
+        Body::Batch => line_ends(frame.bytes(), carrier, &mut faults),
+        Body::Message(said) => {
+            line_ends(frame.bytes(), carrier, &mut faults);
+            envelope(said, &mut faults);
+            if embedded::found(frame.bytes()) {
+                faults.push(Fault::Embedded);
+            }
+            if from == Side::Client {
+                call(said, &mut faults);
+            }
+        }
+    }
+    faults
+}
+
+fn no_json(bytes: &[u8], fault: &json::Fault) -> Fault {
+    if memchr::memchr(0, bytes).is_some() {
+        Fault::Nul
+    } else if std::str::from_utf8(bytes).is_err() {
+        Fault::NotUtf8
+    } else if fault.is_trailing() {
+        Fault::Trailing
+    } else {
+        Fault::NotJson
+    }
+}
+
+/// A carriage return is white space to JSON, and the end of a line to some.
+fn line_ends(bytes: &[u8], carrier: Carrier, faults: &mut Vec<Fault>) {
+    let line = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    if carrier == Carrier::Lines && memchr::memchr(b'\r', line).is_some() {
+        faults.push(Fault::CarriageReturn);
+    }
+}
+
+fn envelope(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
+    let there = |value: Option<&[u8]>| value.is_some_and(|value| value != b"null");
+    let answers = there(said.result) || there(said.error);
+    let kind = said.kind();
+    // Only a request must have an id that can be answered; an error may be for nobody.
+    let odd_id = said.id.is_some_and(|id| !matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')));
+    let nobody = kind == Kind::Error && said.id == Some(b"null");
+    let odd_method = said.method.is_some_and(|method| method.escaped && target::lone(method));
+    for (fault, is) in [
+        (Fault::Version, !said.version_ok),
+        (Fault::Shapeless, kind == Kind::Other),
+        (Fault::Ambiguous, said.method.is_some() && answers),
+        (Fault::Id, odd_id && !nobody),
+        (Fault::Repeated, said.repeated),
+        (Fault::Twin, said.twisted),
+        (Fault::Surrogate, odd_method),
+    ] {
+        if is {
+            faults.push(fault);
+        }
+    }
+}
+
+/// What is wrong with a call of something that is gated.
+fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
+    let Some(gated) = said.method.and_then(|method| Gated::of(&method.decode())) else { return };
+    if said.kind() == Kind::Notification {
+        faults.push(Fault::Notification);
+    }
+    let params = said.params.unwrap_or(b"{}");
+    if let Err(fault) = repeats::check(params).and_then(|()| targets(said, gated).map(drop))
+        && !faults.contains(&fault)
+    {
+        faults.push(fault);
+    }
+}
+
+impl Fault {
+    /// The code of the error that the sender is told.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::NotUtf8 | Self::NotJson | Self::Trailing => -32700,
+            Self::Nameless => -32602,
+            _ => -32600,
+        }
+    }
+
+    /// What logs and metrics call it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::NotUtf8 => "invalid_utf8",
+            Self::NotJson => "malformed_json",
+            Self::Version => "missing_version",
+            Self::Batch => "unsupported_batch",
+            Self::NotAnObject | Self::Shapeless => "unclassifiable",
+            Self::Ambiguous => "ambiguous",
+            Self::Id => "invalid_id",
+            Self::Repeated => "duplicate_member",
+            Self::Twin => "confusable_member",
+            Self::Surrogate => "unpaired_surrogate",
+            Self::Deep => "too_deep",
+            Self::Notification => "gated_notification",
+            Self::Nameless => "missing_name",
+            Self::Trailing | Self::Nul | Self::CarriageReturn | Self::Embedded => "smuggling",
+        }
+    }
+
+    /// The type of the error that the sender is told.
+    pub fn error_type(self) -> &'static str {
+        match self.code() {
+            -32700 => "parse_error",
+            -32602 => "invalid_params",
+            _ => "invalid_request",
+        }
+    }
+
+    /// What production does with such a message, as development logs it.
+    pub fn would(self) -> &'static str {
+        match self {
+            Self::Shapeless | Self::NotAnObject | Self::Notification => "WOULD_DROP",
+            _ => "WOULD_REJECT",
+        }
+    }
+
+    /// What is wrong, in words for whoever sent it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NotUtf8 => "the message is not UTF-8",
+            Self::NotJson => "the message is not JSON",
+            Self::Trailing => "there are bytes after the message",
+            Self::Nul => "there is a NUL in the message",
+            Self::CarriageReturn => "there is a carriage return inside the line",
+            Self::NotAnObject => "the message is no JSON object",
+            Self::Batch => "batches are not taken on stdio",
+            Self::Version => "the message does not say \"jsonrpc\":\"2.0\"",
+            Self::Shapeless => "the message is neither request, notification nor answer",
+            Self::Ambiguous => "the message is a request and an answer at once",
+            Self::Id => "the id is neither a string nor a number",
+            Self::Repeated => "a member of the message occurs twice",
+            Self::Twin => "members of the message have names that readers confuse",
+            Self::Embedded => "a string in the message holds another message after a line end",
+            Self::Surrogate => "a name in the message has half a surrogate pair",
+            Self::Deep => "the message is nested too deeply",
+            Self::Notification => "this method takes a request, not a notification",
+            Self::Nameless => "the params do not name what is called",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Messages hidden in the strings of others, behind an escaped line end.
+//!
+//! A reader that takes escapes out before it cuts lines would read such a message as one of its
+//! own. Content such as logs or Markdown has line ends too; only what is a whole message counts.
+
+use std::sync::LazyLock;
+
+use aho_corasick::packed::Searcher;
+use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
+
+/// What every message has once; and escapes, behind which letters of it may hide.
+const MARKS: [&str; 3] = ["jsonrpc", "\\u006", "\\u007"];
+
+static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
+
+/// Whether a string in a message, which is JSON, holds another message after a line end.
+pub(super) fn found(message: &[u8]) -> bool {
+    odd(message) && strings(message).unwrap_or(true)
+}
+
+/// Whether there may be a second message in a text.
+fn odd(message: &[u8]) -> bool {
+    let Some(searcher) = SEARCHER.as_ref() else { return true };
+    let mut marks = searcher.find_iter(message);
+    // The first is the message's own, unless it is an escape.
+    marks.next().is_some_and(|mark| mark.pattern().as_usize() > 0) || marks.next().is_some()
+}
+
+fn strings(message: &[u8]) -> Result<bool, NoJson> {
+    let mut cursor = Cursor::new(message)?;
+    let mut levels: Vec<(bool, bool)> = Vec::new();
+    loop {
+        match cursor.kind()? {
+            Kind::Object | Kind::Array => {
+                let object = cursor.open()? == Kind::Object;
+                levels.push((object, true));
+            }
+            Kind::String => {
+                if holds_message(cursor.string()?) {
+                    return Ok(true);
+                }
+            }
+            _ => drop(cursor.value()?),
+        }
+        loop {
+            let Some((object, first)) = levels.last_mut() else { return Ok(false) };
+            if *object {
+                if let Some(key) = cursor.key(first)? {
+                    if holds_message(key) {
+                        return Ok(true);
+                    }
+                    break;
+                }
+            } else if cursor.element(first)? {
+                break;
+            }
+            levels.pop();
+        }
+    }
+}
+
+/// Whether a line of a string, but not its first, starts with a message.
+fn holds_message(text: Str<'_>) -> bool {
+    let text = text.decode();
+    let mut lines = text.split(ends_line);
+    lines.next();
+    lines.any(|line| is_message(line.trim_start()).unwrap_or(false))
+}
+
+/// Whether a line ends here to anybody.
+fn ends_line(letter: char) -> bool {
+    matches!(letter, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Whether a text starts with an object that has a member `jsonrpc`.
+fn is_message(text: &str) -> Result<bool, NoJson> {
+    if !text.starts_with('{') {
+        return Ok(false);
+    }
+    let mut cursor = Cursor::new(text.as_bytes())?;
+    let (mut first, mut named) = (true, false);
+    cursor.open()?;
+    while let Some(key) = cursor.key(&mut first)? {
+        named |= key.is("jsonrpc");
+        cursor.value()?;
+    }
+    Ok(named)
+}

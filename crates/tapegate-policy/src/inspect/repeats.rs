@@ -1,0 +1,119 @@
+//! Members that occur twice in the params of a call, at any depth.
+//!
+//! In params and in the values right below them (the arguments among them) names that differ in
+//! case only are the same; further down are maps whose keys are data.
+
+use tapegate_core::frame::{careless, fold};
+use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
+
+use super::Fault;
+
+/// How deep the params of a call may be nested.
+const DEPTH_MAX: usize = 512;
+/// Objects with up to this many members are looked through pair by pair.
+const PAIRS_MAX: usize = 16;
+/// The members of params that a receiver acts by.
+const NAMES: &[&str] = &[
+    "name",
+    "uri",
+    "arguments",
+    "ref",
+    "argument",
+    "task",
+    "notifications",
+    "inputResponses",
+    "requestState",
+];
+
+/// An object or array that is open.
+struct Level {
+    object: bool,
+    first: bool,
+    /// Where its keys start among all keys.
+    keys: usize,
+}
+
+/// Checks that no member of params occurs twice.
+pub(super) fn check(params: &[u8]) -> Result<(), Fault> {
+    // The message was read before, so it is JSON.
+    walk(params).unwrap_or(Err(Fault::NotJson))
+}
+
+fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
+    let mut cursor = Cursor::new(params)?;
+    let mut keys: Vec<Str<'_>> = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
+    loop {
+        if matches!(cursor.kind()?, Kind::Object | Kind::Array) {
+            if levels.len() == DEPTH_MAX {
+                return Ok(Err(Fault::Deep));
+            }
+            let object = cursor.open()? == Kind::Object;
+            levels.push(Level { object, first: true, keys: keys.len() });
+        } else {
+            cursor.value()?;
+        }
+        // Closes what ends here, and moves to the next value.
+        loop {
+            let depth = levels.len();
+            let Some(level) = levels.last_mut() else { return Ok(Ok(())) };
+            if level.object {
+                if let Some(key) = cursor.key(&mut level.first)? {
+                    keys.push(key);
+                    break;
+                }
+                if let Err(fault) = differ(&keys[level.keys..], depth) {
+                    return Ok(Err(fault));
+                }
+                keys.truncate(level.keys);
+            } else if cursor.element(&mut level.first)? {
+                break;
+            }
+            levels.pop();
+        }
+    }
+}
+
+/// Checks that the keys of one object are different ones to everybody.
+fn differ(keys: &[Str<'_>], depth: usize) -> Result<(), Fault> {
+    let odd = |key: &Str<'_>| careless(*key, NAMES).is_some_and(|name| !key.is(NAMES[name]));
+    if depth == 1 && keys.iter().any(odd) {
+        return Err(Fault::Twin);
+    }
+    if keys.len() <= PAIRS_MAX && keys.iter().all(|key| !key.escaped) {
+        let same = |one: &Str<'_>, two: &Str<'_>| match depth {
+            ..=2 => one.raw.eq_ignore_ascii_case(two.raw),
+            _ => one.raw == two.raw,
+        };
+        let twice = |(index, one): (usize, &Str<'_>)| {
+            keys[index + 1..].iter().find(|two| same(one, two)).map(|two| one.raw == two.raw)
+        };
+        let found = keys.iter().enumerate().find_map(twice);
+        let ascii = depth > 2 || keys.iter().all(|key| key.raw.is_ascii());
+        match found {
+            Some(exact) => return Err(if exact { Fault::Repeated } else { Fault::Twin }),
+            None if ascii => return Ok(()),
+            None => {}
+        }
+    }
+    let mut exact: Vec<Vec<u8>> = keys.iter().map(exact).collect();
+    if !distinct(&mut exact) {
+        return Err(Fault::Repeated);
+    }
+    let mut folded: Vec<Vec<u8>> = match depth {
+        ..=2 => keys.iter().map(|key| fold(*key).into_owned()).collect(),
+        _ => Vec::new(),
+    };
+    if distinct(&mut folded) { Ok(()) } else { Err(Fault::Twin) }
+}
+
+fn exact(key: &Str<'_>) -> Vec<u8> {
+    let mut exact = Vec::with_capacity(key.raw.len());
+    key.exact(&mut exact);
+    exact
+}
+
+fn distinct(keys: &mut [Vec<u8>]) -> bool {
+    keys.sort_unstable();
+    keys.windows(2).all(|pair| pair[0] != pair[1])
+}

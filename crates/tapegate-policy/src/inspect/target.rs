@@ -1,0 +1,74 @@
+//! What a call is about: the name or URI in its params, or several.
+
+use std::borrow::Cow;
+
+use tapegate_core::frame::{self, Envelope};
+use tapegate_core::json::{Cursor, Kind, Str, member};
+
+use super::Fault;
+use crate::gated::Gated;
+
+/// What a call is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// One thing.
+    One(Cow<'a, str>),
+    /// Any number of things.
+    Each(Vec<Cow<'a, str>>),
+}
+
+/// What a call is about. A call that does not say so is at fault.
+pub fn targets<'a>(said: &Envelope<'a>, gated: Gated) -> Result<Target<'a>, Fault> {
+    let one = match gated {
+        Gated::Call | Gated::Prompt => said.name,
+        Gated::Read | Gated::Subscribe | Gated::Unsubscribe => said.uri,
+        Gated::Complete => said.params.and_then(completed),
+        Gated::Listen => return listened(said.params.unwrap_or(b"{}")),
+    };
+    name(one.ok_or(Fault::Nameless)?).map(Target::One)
+}
+
+/// The prompt or resource whose arguments are to be completed.
+fn completed(params: &[u8]) -> Option<Str<'_>> {
+    let wanted = member(params, "ref")?;
+    let kind = string(member(wanted, "type")?)?;
+    let (prompt, resource) = (member(wanted, "name"), member(wanted, "uri"));
+    match (prompt, resource) {
+        (Some(name), None) if kind.is("ref/prompt") => string(name),
+        (None, Some(uri)) if kind.is("ref/resource") => string(uri),
+        _ => None,
+    }
+}
+
+/// The resources whose changes are to be told.
+fn listened(params: &[u8]) -> Result<Target<'_>, Fault> {
+    let wanted = member(params, "notifications");
+    let Some(uris) = wanted.and_then(|wanted| member(wanted, "resourceSubscriptions")) else {
+        return Ok(Target::Each(Vec::new()));
+    };
+    if uris.first() != Some(&b'[') {
+        return Err(Fault::Nameless);
+    }
+    let items = frame::array_items(uris).into_iter();
+    let names = items.map(|item| name(string(item).ok_or(Fault::Nameless)?));
+    names.collect::<Result<_, _>>().map(Target::Each)
+}
+
+/// A name, if everybody reads the same.
+fn name(text: Str<'_>) -> Result<Cow<'_, str>, Fault> {
+    if text.escaped && lone(text) {
+        return Err(Fault::Surrogate);
+    }
+    let name = text.decode();
+    if text.escaped && name.contains('\0') { Err(Fault::Nul) } else { Ok(name) }
+}
+
+/// Whether there is half a surrogate pair in a string.
+pub(super) fn lone(text: Str<'_>) -> bool {
+    text.scalars().any(|code| (0xd800..0xe000).contains(&code))
+}
+
+fn string(text: &[u8]) -> Option<Str<'_>> {
+    let mut cursor = Cursor::new(text).ok()?;
+    if cursor.kind().ok()? == Kind::String { cursor.string().ok() } else { None }
+}

@@ -1,0 +1,180 @@
+//! From the text of a policy to the policy.
+//!
+//! The way: YAML is read into nodes that know their place, variables are put into values, the tree
+//! is held against the tables of the language, and what is left is read into [`Policy`]; files that
+//! it names are read and checked on the way. Every step tells all that it finds; none stops at the
+//! first fault if there is a way on. There is no policy if there is an error, and nothing is used
+//! in its place.
+
+mod cedar;
+mod env;
+mod expression;
+/// The tables.
+pub mod language;
+mod lock;
+mod read;
+mod time;
+mod url;
+
+use tapegate_yaml::files::{FileError, Files};
+use tapegate_yaml::finding::{Finding, Findings};
+use tapegate_yaml::node::{Node, Spot, Value};
+use tapegate_yaml::shape::schema::Published;
+use tapegate_yaml::shape::{self, Shape, reference as page};
+use tapegate_yaml::yaml;
+
+use crate::model::Policy;
+
+/// How large a policy may be.
+const POLICY_BYTES_MAX: usize = 4 << 20;
+/// How large a file may be that a policy names.
+const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// What the reference begins with.
+const HEAD: &str = "\
+# Policies: every key
+
+<!-- Written from the tables of the language (crates/tapegate-policy/src/load/language.rs) by a test:
+     UPDATE_GOLDEN=1 cargo test -p tapegate-policy reference -->
+
+A key in **bold** must be there. A key with ⁺ is ours; ThoughtGate does not have it. Every value may hold `${VAR}` and
+`${VAR:-default}`, which are variables of the environment; `$${` is a dollar and a brace.
+";
+
+/// What came of loading a policy.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The policy, if nothing is wrong with it.
+    pub policy: Option<Policy>,
+    /// What was found, in the order of the text.
+    pub findings: Vec<Finding>,
+    /// The files that were read; a [`Spot::file`] is a place in here.
+    pub sources: Vec<String>,
+}
+
+/// Loads the policy in the file `main`.
+///
+/// Files that it names are asked for by [`Files::open`]: absolute paths as they are, others after
+/// the folder of `main` and a slash, unless that is the folder we are in.
+pub fn load(main: &str, files: &dyn Files) -> Loaded {
+    let mut loader = Loader {
+        files,
+        folder: String::new(),
+        findings: Findings::default(),
+        sources: vec![main.to_owned()],
+        hasher: blake3::Hasher::new(),
+    };
+    let policy = loader.main(main);
+    let Loader { findings, sources, hasher, .. } = loader;
+    let version = hasher.finalize().to_hex()[..16].to_owned();
+    let policy = policy.filter(|_| !findings.has_errors());
+    let policy = policy.map(|policy| Policy { version, ..policy });
+    Loaded { policy, findings: findings.into_list(), sources }
+}
+
+/// The schema of a policy, as it is published.
+pub fn schema() -> String {
+    let about = "A policy that `tapegate shim` and `tapegate hub` hold to and `tapegate check` looks over. Written from the tables of the language.";
+    let top = &language::POLICY;
+    Published { title: "Tapegate policy", about, top, elsewhere: false }.write()
+}
+
+/// The reference of the language, in Markdown.
+pub fn reference() -> String {
+    page::write(HEAD, &language::POLICY)
+}
+
+/// What loading needs and gathers.
+struct Loader<'a> {
+    files: &'a dyn Files,
+    folder: String,
+    findings: Findings,
+    sources: Vec<String>,
+    /// Over everything that the policy is made from.
+    hasher: blake3::Hasher,
+}
+
+impl Loader<'_> {
+    fn main(&mut self, main: &str) -> Option<Policy> {
+        let opened = match self.files.open(main, POLICY_BYTES_MAX) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.findings.error(Spot::default(), format!("the file cannot be read: {error}"));
+                return None;
+            }
+        };
+        self.folder = self.files.folder_of(main);
+        let text = self.text(0, &opened.bytes)?;
+        self.note("policy", &text);
+        let mut node = self.document(&text)?;
+        let top = Shape::Table(&language::POLICY);
+        let mut env =
+            env::Env { files: self.files, asked: env::Asked::new(), findings: &mut self.findings };
+        env.fill(&mut node, &top);
+        for (name, value) in env.asked {
+            let value = value.map_or_else(|| "unset".to_owned(), |value| format!("set {value}"));
+            self.note(&name, &value);
+        }
+        shape::check(&node, &top, language::STRAYS, &mut self.findings);
+        self.policy(&node, &text)
+    }
+
+    /// Reads the text of the policy into a tree.
+    fn document(&mut self, text: &str) -> Option<Node> {
+        let before = self.findings.has_errors();
+        let node = yaml::parse_strict(text, 0, &mut self.findings);
+        if node.is_none() && !before && text.contains("${") {
+            let words = "inside of `[…]` and `{…}` a variable must stand in quotes: `[\"${VAR}\"]`";
+            self.findings.warning(Spot::default(), words);
+        }
+        let node = node?;
+        if node.value == Value::Null {
+            self.findings.error(node.spot, "there is nothing in this file");
+            return None;
+        }
+        Some(node)
+    }
+
+    /// The bytes of a file as text, without a byte order mark.
+    fn text(&mut self, file: u16, bytes: &[u8]) -> Option<String> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Some(text.to_owned()),
+            Err(error) => {
+                let good = &bytes[..error.valid_up_to()];
+                let line = 1 + memchr::memchr_iter(b'\n', good).count() as u32;
+                let spot = Spot { file, line, column: 1 };
+                self.findings.error(spot, "this line is not UTF-8");
+                None
+            }
+        }
+    }
+
+    /// Reads a file that the policy names; its text, and its number among the sources.
+    fn named(&mut self, path: &str) -> Result<Option<(String, u16)>, FileError> {
+        let joined = match path.starts_with('/') {
+            false if self.folder != "." => format!("{}/{path}", self.folder),
+            _ => path.to_owned(),
+        };
+        let opened = self.files.open(&joined, FILE_BYTES_MAX)?;
+        let too_many = |_| FileError::Other("there are too many files".to_owned());
+        let file = u16::try_from(self.sources.len()).map_err(too_many)?;
+        self.sources.push(joined);
+        let text = self.text(file, &opened.bytes);
+        if let Some(text) = &text {
+            self.note(path, text);
+        }
+        Ok(text.map(|text| (text, file)))
+    }
+
+    /// Lets the version of the policy depend on something.
+    fn note(&mut self, name: &str, text: &str) {
+        for part in [name, text] {
+            self.hasher.update(&(part.len() as u64).to_le_bytes());
+            self.hasher.update(part.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

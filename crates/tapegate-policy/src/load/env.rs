@@ -1,0 +1,144 @@
+//! Variables of the environment in the values of a policy: `${VAR}` and `${VAR:-default}`.
+//!
+//! They are put into values after YAML has been read, so nothing in a variable can become a key, a
+//! list or another rule. What is put in is not looked through again, and stays text unless a number
+//! or a yes or no is wanted in its place. Every variable that is missing is told.
+
+use std::collections::BTreeMap;
+
+use tapegate_yaml::files::Files;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Value};
+use tapegate_yaml::shape::{self, Shape};
+use tapegate_yaml::yaml;
+
+/// The variables that were asked for, and what they were.
+pub(super) type Asked = BTreeMap<String, Option<String>>;
+
+/// What variables are put in by.
+pub(super) struct Env<'a> {
+    pub(super) files: &'a dyn Files,
+    pub(super) asked: Asked,
+    pub(super) findings: &'a mut Findings,
+}
+
+impl Env<'_> {
+    /// Puts variables into every text under `node`, which should be of this shape.
+    pub(super) fn fill(&mut self, node: &mut Node, shape: &Shape) {
+        match &mut node.value {
+            Value::Text(text) if text.contains("${") => {
+                let Some(filled) = self.text(&text.clone(), node) else {
+                    node.value = Value::Null;
+                    return;
+                };
+                node.value = Value::Text(filled);
+                settle(node, shape);
+            }
+            Value::List(elements) => {
+                let inner = inner(shape, |shape| match shape {
+                    Shape::List(inner) => Some(**inner),
+                    _ => None,
+                });
+                for (index, element) in elements.iter_mut().enumerate() {
+                    self.findings.enter(&format!("[{index}]"));
+                    self.fill(element, &inner);
+                    self.findings.leave();
+                }
+            }
+            Value::Map(entries) => {
+                for (key, value) in entries {
+                    let inner = inner(shape, |shape| match shape {
+                        Shape::MapOf(inner) => Some(**inner),
+                        Shape::Table(table) => table.entry(&key.name).map(|entry| entry.shape),
+                        _ => None,
+                    });
+                    self.findings.enter(&key.name);
+                    self.fill(value, &inner);
+                    self.findings.leave();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A text with its variables put in; `None` if that cannot be done, which has been told.
+    fn text(&mut self, text: &str, node: &Node) -> Option<String> {
+        let mut out = String::with_capacity(text.len());
+        let (mut rest, mut whole) = (text, true);
+        while let Some(at) = rest.find("${") {
+            if let Some(before) = rest[..at].strip_suffix('$') {
+                out.push_str(before);
+                out.push_str("${");
+                rest = &rest[at + 2..];
+                continue;
+            }
+            out.push_str(&rest[..at]);
+            let inside = &rest[at + 2..];
+            let Some(end) = inside.find('}') else {
+                self.findings
+                    .error(node.spot, "a `${` has no `}`; write `$${` for the two characters");
+                return None;
+            };
+            match self.variable(&inside[..end]) {
+                Ok(value) => out.push_str(&value),
+                Err(words) => {
+                    self.findings.error(node.spot, words);
+                    whole = false;
+                }
+            }
+            rest = &inside[end + 1..];
+        }
+        out.push_str(rest);
+        whole.then_some(out)
+    }
+
+    /// What stands for what is between the braces.
+    fn variable(&mut self, inside: &str) -> Result<String, String> {
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let starts = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+        if !starts || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return Err(format!(
+                "`${{{inside}}}` names no variable; write `$${{` for the two characters"
+            ));
+        }
+        if default.is_some_and(|default| default.contains("${")) {
+            return Err(format!(
+                "the default of `{name}` has a variable in it; there can be only one"
+            ));
+        }
+        let value = self.files.variable(name);
+        self.asked.insert(name.to_owned(), value.clone());
+        value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
+            format!(
+                "the variable `{name}` is not set; give it a value, or a default: `${{{name}:-…}}`"
+            )
+        })
+    }
+}
+
+/// What is inside of a shape, or of one of several.
+fn inner(shape: &Shape, find: impl Fn(&Shape) -> Option<Shape> + Copy) -> Shape {
+    let found = match shape {
+        Shape::Either(shapes) => shapes.iter().find_map(find),
+        shape => find(shape),
+    };
+    found.unwrap_or(Shape::Any)
+}
+
+/// Lets a text be the number or the yes or no that is wanted in its place.
+fn settle(node: &mut Node, shape: &Shape) {
+    if shape::takes(shape, node) {
+        return;
+    }
+    if let Some(text) = node.as_text()
+        && let Ok(value @ (Value::Number(_) | Value::Bool(_))) = yaml::word(text.trim())
+    {
+        let other = Node { spot: node.spot, value };
+        if shape::takes(shape, &other) {
+            *node = other;
+        }
+    }
+}

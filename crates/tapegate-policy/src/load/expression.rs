@@ -1,0 +1,15 @@
+//! Regular expressions of policies.
+
+use regex::{Regex, RegexBuilder};
+
+/// How large an expression may be once it is compiled.
+const BYTES_MAX: usize = 1 << 20;
+
+/// Compiles an expression, or says what is wrong with it.
+pub(super) fn parse(text: &str) -> Result<Regex, String> {
+    RegexBuilder::new(text).size_limit(BYTES_MAX).build().map_err(|error| {
+        let words = error.to_string();
+        let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("this is no regular expression: {last}")
+    })
+}

@@ -1,0 +1,177 @@
+//! From a tree to a policy, once the tables have been held against it.
+//!
+//! What the tables have told already is not told again: what cannot be read here is left out, and
+//! an error that stands keeps the whole policy from being used.
+
+mod approval;
+mod governance;
+mod rest;
+mod sources;
+mod telemetry;
+mod test;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tapegate_yaml::field::Fields;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Spot};
+
+use super::{Loader, time};
+use crate::glob::Glob;
+use crate::model::{Policy, Workflow};
+
+/// What people are asked by when the policy names no way of asking them.
+const BUILT_IN: &str = "default";
+
+impl Loader<'_> {
+    /// Reads a policy; `text` is what it was written as.
+    pub(super) fn policy(&mut self, node: &Node, text: &str) -> Option<Policy> {
+        let workflows = approval::workflows(node, &mut self.findings);
+        let known = Known { names: workflows.keys().map(String::as_str).collect() };
+        let sources = sources::read(node, &mut self.findings);
+        let governance = governance::read(node, &known, &sources, &mut self.findings);
+        let mut pins = rest::pins(node, &known, &mut self.findings);
+        pins.lock = self.lock(node, &pins);
+        let cedar = self.cedar((node, text), &known, governance.asks_cedar, &pins.lock);
+        let findings = &mut self.findings;
+        Some(Policy {
+            version: String::new(),
+            rules: governance.rules,
+            default: governance.default?,
+            cedar,
+            redaction: rest::redaction(node, findings),
+            pins,
+            recording: rest::recording(node, findings),
+            activity: rest::activity(node, findings),
+            telemetry: telemetry::read(node, findings),
+            principal: rest::principal(node, findings),
+            wrapper: rest::wrapper(node, findings),
+            profile: rest::profile(node, findings),
+            profiles: rest::profiles(node, findings),
+            sources,
+            workflows,
+        })
+    }
+}
+
+/// The workflows that there are.
+pub(super) struct Known<'a> {
+    names: Vec<&'a str>,
+}
+
+impl Known<'_> {
+    /// The workflow that people are asked by: the one that is named, or the only one there is.
+    fn choose(&self, fields: &Fields<'_>, spot: Spot, findings: &mut Findings) -> Option<String> {
+        if fields.get("approval").is_some() {
+            return self.named(fields, findings);
+        }
+        match self.names.as_slice() {
+            [only] => Some((*only).to_owned()),
+            names => {
+                let names = quoted(names);
+                let words =
+                    format!("`approval` is missing: there is more than one workflow, {names}");
+                findings.error(spot, words);
+                None
+            }
+        }
+    }
+
+    /// The workflow that is named, if one is.
+    fn named(&self, fields: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+        let name = fields.text("approval", findings)?;
+        if let Err(words) = self.check(name) {
+            let spot = fields.get("approval").map_or(Spot::default(), |node| node.spot);
+            findings.within("approval", |findings| findings.error(spot, words));
+        }
+        Some(name.to_owned())
+    }
+
+    /// Why a name is none of a workflow, if it is none.
+    pub(super) fn check(&self, name: &str) -> Result<(), String> {
+        if self.names.contains(&name) {
+            return Ok(());
+        }
+        let hint = match tapegate_yaml::shape::near(name, self.names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there is {}", quoted(&self.names)),
+        };
+        Err(format!("there is no workflow `{name}` in `approval`; {hint}"))
+    }
+}
+
+/// The workflows of a policy that defines none: people are asked at the terminal.
+fn built_in() -> BTreeMap<String, Workflow> {
+    BTreeMap::from([(BUILT_IN.to_owned(), Workflow::default())])
+}
+
+/// Names for people.
+fn quoted(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// Reads what stands under a key, as a step down.
+fn under<T>(
+    node: &Node,
+    key: &str,
+    findings: &mut Findings,
+    read: impl FnOnce(&Node, &mut Findings) -> T,
+) -> Option<T> {
+    let node = Fields::of(node).get(key)?;
+    Some(findings.within(key, |findings| read(node, findings)))
+}
+
+/// Tells elements of a list that say the same under a key that must tell them apart.
+fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for (index, node) in list.iter().enumerate() {
+        let Some(node) = Fields::of(node).get(key) else { continue };
+        let Some(text) = node.as_text() else { continue };
+        match seen.get(text) {
+            Some(line) => {
+                let words = format!("{what} `{text}` also stands in line {line}");
+                findings.enter(&format!("[{index}]"));
+                findings.within(key, |findings| findings.error(node.spot, words));
+                findings.leave();
+            }
+            None => drop(seen.insert(text, node.spot.line)),
+        }
+    }
+}
+
+/// A time under a key.
+fn duration(fields: &Fields<'_>, key: &str) -> Option<Duration> {
+    time::parse(fields.get(key)?.as_text()?).ok()
+}
+
+/// One text, or several.
+fn texts(node: Option<&Node>) -> Vec<&Node> {
+    match node {
+        Some(node) => match node.as_list() {
+            Some(list) => list.iter().filter(|node| node.as_text().is_some()).collect(),
+            None => node.as_text().map(|_| node).into_iter().collect(),
+        },
+        None => Vec::new(),
+    }
+}
+
+/// The same, as texts of their own.
+fn strings(node: Option<&Node>) -> Vec<String> {
+    texts(node).into_iter().filter_map(Node::as_text).map(str::to_owned).collect()
+}
+
+/// One glob, or several.
+fn globs(node: Option<&Node>, findings: &mut Findings) -> Vec<Glob> {
+    let mut globs = Vec::new();
+    for node in texts(node) {
+        let text = node.as_text().unwrap_or_default();
+        if text.contains('{') && text.contains(',') && text.contains('}') {
+            let words = format!("braces mean nothing in the glob `{text}`; write a list of globs");
+            findings.warning(node.spot, words);
+        }
+        globs.extend(Glob::parse(text).ok());
+    }
+    globs
+}

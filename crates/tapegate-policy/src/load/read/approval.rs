@@ -1,0 +1,98 @@
+//! The ways of asking people.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tapegate_core::json::path::Path;
+use tapegate_yaml::field::Fields;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::Node;
+
+use super::{built_in, duration, strings, texts, under};
+use crate::model::{Destination, Workflow};
+
+/// The least that people get to answer.
+const TIMEOUT_MIN: Duration = Duration::from_secs(5);
+/// What a workflow may do when nobody has answered.
+pub(super) const ON_TIMEOUT: &[(&str, bool)] = &[("deny", false), ("approve", true)];
+
+/// All workflows by name; the built-in one if there is none.
+pub(super) fn workflows(top: &Node, findings: &mut Findings) -> BTreeMap<String, Workflow> {
+    let read = under(top, "approval", findings, |node, findings| {
+        let mut workflows = BTreeMap::new();
+        for (key, node) in node.as_map().unwrap_or_default() {
+            if key.name.is_empty() {
+                findings.error(key.spot, "a workflow needs a name");
+            }
+            let workflow = findings.within(&key.name, |findings| workflow(node, findings));
+            workflows.insert(key.name.clone(), workflow);
+        }
+        workflows
+    });
+    read.filter(|workflows| !workflows.is_empty()).unwrap_or_else(built_in)
+}
+
+fn workflow(node: &Node, findings: &mut Findings) -> Workflow {
+    let fields = Fields::of(node);
+    let otherwise = Workflow::default();
+    let timeout = patience(&fields, "timeout", findings);
+    let blocking = patience(&fields, "blocking_timeout", findings);
+    redact_fields(&fields, findings);
+    Workflow {
+        destination: under(node, "destination", findings, destination).flatten(),
+        timeout: timeout.unwrap_or(otherwise.timeout),
+        blocking_timeout: blocking.or(timeout).unwrap_or(otherwise.blocking_timeout),
+        forward_on_timeout: fields.choice("on_timeout", ON_TIMEOUT, findings).unwrap_or(false),
+        redact_fields: strings(fields.get("redact_fields")),
+        approvers: strings(fields.get("approvers")),
+        elicitation: fields.flag("elicitation", findings).unwrap_or(false),
+    }
+}
+
+/// A time that people can answer in.
+pub(super) fn patience(
+    fields: &Fields<'_>,
+    key: &str,
+    findings: &mut Findings,
+) -> Option<Duration> {
+    let time = duration(fields, key)?;
+    if time < TIMEOUT_MIN
+        && let Some(node) = fields.get(key)
+    {
+        let words = format!("`{key}` must be at least 5s; nobody answers that fast");
+        findings.within(key, |findings| findings.error(node.spot, words));
+    }
+    Some(time)
+}
+
+fn redact_fields(fields: &Fields<'_>, findings: &mut Findings) {
+    findings.enter("redact_fields");
+    for node in texts(fields.get("redact_fields")) {
+        if let Err(fault) = Path::read(node.as_text().unwrap_or_default()) {
+            let words = format!("this is no path: {} at character {}", fault.what, fault.at + 1);
+            findings.error(node.spot, words);
+        }
+    }
+    findings.leave();
+}
+
+fn destination(node: &Node, findings: &mut Findings) -> Option<Destination> {
+    if node.as_map().is_none() {
+        return Some(Destination::Cli);
+    }
+    let fields = Fields::of(node);
+    let text = |key: &str| fields.get(key).and_then(Node::as_text).map(str::to_owned);
+    match text("type")?.as_str() {
+        "slack" => Some(Destination::Slack {
+            channel: fields.need("channel", findings)?.as_text()?.to_owned(),
+            token_env: text("token_env"),
+            mention: strings(fields.get("mention")),
+            base_url: text("base_url"),
+        }),
+        "webhook" => Some(Destination::Webhook {
+            url: fields.need("url", findings)?.as_text()?.to_owned(),
+            secret_env: text("secret_env"),
+        }),
+        _ => Some(Destination::Cli),
+    }
+}

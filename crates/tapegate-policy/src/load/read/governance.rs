@@ -1,0 +1,250 @@
+//! The rules, and what is done when none matches.
+
+use tapegate_yaml::field::Fields;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Spot};
+
+use super::{Known, globs, quoted, test, twice};
+use crate::glob::Glob;
+use crate::model::{Act, Rule, Source};
+
+/// What `context.policy_id` says if nothing else is given.
+const POLICY_ID: &str = "default";
+/// How many rules there may be; each may be held against every call.
+const RULES_MAX: usize = 10_000;
+/// How many rules before a rule are looked at to see whether it is ever reached.
+const BEFORE_MAX: usize = 200;
+
+/// What is done with calls.
+pub(super) struct Governance {
+    pub(super) rules: Vec<Rule>,
+    /// `None` only if something is wrong, which has been told.
+    pub(super) default: Option<Act>,
+    /// Whether anything asks Cedar.
+    pub(super) asks_cedar: bool,
+    /// Whether there is a section with Cedar policies.
+    has_cedar: bool,
+}
+
+pub(super) fn read(
+    top: &Node,
+    known: &Known<'_>,
+    sources: &[Source],
+    findings: &mut Findings,
+) -> Governance {
+    let has_cedar = Fields::of(top).get("cedar").is_some();
+    let mut governance =
+        Governance { rules: Vec::new(), default: None, asks_cedar: false, has_cedar };
+    let Some(node) = Fields::of(top).get("governance") else { return governance };
+    findings.enter("governance");
+    let fields = Fields::of(node);
+    if let Some(node) = fields.get("defaults") {
+        findings.enter("defaults");
+        governance.default = act(node, true, known, findings);
+        governance.note(node, governance.default.clone().as_ref(), findings);
+        findings.leave();
+    }
+    if let Some(node) = fields.get("rules") {
+        findings.within("rules", |f| governance.rules(node, known, sources, f));
+    }
+    findings.leave();
+    governance
+}
+
+impl Governance {
+    fn rules(
+        &mut self,
+        node: &Node,
+        known: &Known<'_>,
+        sources: &[Source],
+        findings: &mut Findings,
+    ) {
+        let rules = node.as_list().unwrap_or_default();
+        if rules.len() > RULES_MAX {
+            let words = format!("there are {} rules, and may be {RULES_MAX}", rules.len());
+            return findings.error(node.spot, words);
+        }
+        let mut regexes = test::REGEXES_MAX;
+        for (index, node) in rules.iter().enumerate() {
+            findings.enter(&format!("[{index}]"));
+            if let Some(rule) = rule(node, index, known, sources, &mut regexes, findings) {
+                self.note(node, Some(&rule.act), findings);
+                shadowed(node, &rule, &self.rules, findings);
+                hidden(node, &rule, sources, findings);
+                self.rules.push(rule);
+            }
+            findings.leave();
+        }
+        // Two rules of one name cannot be told apart in a log.
+        twice(rules, "id", "the rule", findings);
+    }
+
+    /// Notes that Cedar is asked; the first time, that there is nobody to ask.
+    fn note(&mut self, node: &Node, act: Option<&Act>, findings: &mut Findings) {
+        if !matches!(act, Some(Act::Policy { .. })) {
+            return;
+        }
+        if !self.asks_cedar && !self.has_cedar {
+            let spot = Fields::of(node).get("action").map_or(node.spot, |action| action.spot);
+            let words =
+                "`action: policy` asks Cedar, but there is no `cedar` section with policies";
+            findings.within("action", |findings| findings.error(spot, words));
+        }
+        self.asks_cedar = true;
+    }
+}
+
+fn rule(
+    node: &Node,
+    index: usize,
+    known: &Known<'_>,
+    sources: &[Source],
+    regexes: &mut usize,
+    findings: &mut Findings,
+) -> Option<Rule> {
+    let fields = Fields::of(node);
+    let text = |key: &str| fields.get(key).and_then(Node::as_text).map(str::to_owned);
+    let act = act(node, false, known, findings);
+    let matches = match fields.get("match") {
+        Some(node) => findings.within("match", |findings| {
+            let globs = globs(Some(node), findings);
+            if node.as_list().is_some_and(<[Node]>::is_empty) {
+                findings.error(
+                    node.spot,
+                    "a list without a glob matches nothing; leave `match` out for all",
+                );
+            }
+            globs
+        }),
+        None => Glob::parse("*").into_iter().collect(),
+    };
+    let methods = findings.within("method", |findings| globs(fields.get("method"), findings));
+    let from = findings.within("source", |findings| {
+        let globs = globs(fields.get("source"), findings);
+        known_sources(fields.get("source"), &globs, sources, findings);
+        globs
+    });
+    for key in ["method", "source"] {
+        if let Some(node) = fields.get(key).filter(|n| n.as_list().is_some_and(<[Node]>::is_empty))
+        {
+            let words = format!("a list without a glob matches nothing; leave `{key}` out for all");
+            findings.within(key, |findings| findings.error(node.spot, words));
+        }
+    }
+    let every = matches!(act, Some(Act::Forward));
+    let arguments = findings.within("arguments", |findings| {
+        fields
+            .get("arguments")
+            .map_or_else(Vec::new, |node| test::read(node, every, regexes, findings))
+    });
+    Some(Rule {
+        name: text("id").unwrap_or_else(|| format!("rules[{index}]")),
+        line: node.spot.line,
+        matches,
+        methods,
+        sources: from,
+        arguments,
+        act: act?,
+        description: text("description"),
+    })
+}
+
+/// What a rule, or the default, does.
+fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings) -> Option<Act> {
+    let fields = Fields::of(node);
+    let action = fields.get("action")?.as_text()?;
+    let policy_id = fields.get("policy_id");
+    if let Some(id) = policy_id.filter(|_| action != "policy") {
+        let words = format!("`policy_id` does nothing with `action: {action}`, only with `policy`");
+        findings.within("policy_id", |findings| findings.warning(id.spot, words));
+    }
+    match action {
+        "forward" | "deny" => {
+            if let Some(node) = fields.get("approval") {
+                let words =
+                    format!("`approval` does nothing with `action: {action}`: nobody is asked");
+                findings.within("approval", |findings| findings.warning(node.spot, words));
+                known.named(&fields, findings);
+            }
+            Some(if action == "deny" { Act::Deny } else { Act::Forward })
+        }
+        "approve" => Some(Act::Approve { workflow: known.choose(&fields, node.spot, findings) }),
+        "policy" => {
+            let policy_id = match policy_id.and_then(Node::as_text) {
+                Some(id) => id.to_owned(),
+                None if is_default => {
+                    let words = format!("`policy_id` is not given; Cedar is told `{POLICY_ID}`");
+                    findings.warning(node.spot, words);
+                    POLICY_ID.to_owned()
+                }
+                None => {
+                    if policy_id.is_none() {
+                        let words = "`policy_id` is missing, which `action: policy` needs";
+                        findings.error(node.spot, words);
+                    }
+                    String::new()
+                }
+            };
+            Some(Act::Policy { policy_id, workflow: known.named(&fields, findings) })
+        }
+        _ => None,
+    }
+}
+
+/// A rule about servers that there are not is a slip of the pen.
+fn known_sources(node: Option<&Node>, globs: &[Glob], sources: &[Source], findings: &mut Findings) {
+    if sources.is_empty() || sources.iter().any(|source| source.id == "*") {
+        return;
+    }
+    for glob in globs.iter().filter(|g| !sources.iter().any(|source| g.matches(&source.id))) {
+        let names: Vec<&str> = sources.iter().map(|source| source.id.as_str()).collect();
+        let spot = super::texts(node).into_iter().find(|n| n.as_text() == Some(glob.text()));
+        let hint = match tapegate_yaml::shape::near(glob.text(), names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there is {}", quoted(&names)),
+        };
+        let words = format!("there is no server `{}` in `sources`; {hint}", glob.text());
+        findings.error(spot.map_or(Spot::default(), |node| node.spot), words);
+    }
+}
+
+/// Tells a rule about names that no server exposes.
+fn hidden(node: &Node, rule: &Rule, sources: &[Source], findings: &mut Findings) {
+    let shows = |source: &Source, name: &str| {
+        let kinds = [&source.tools, &source.prompts, &source.resources];
+        source.enabled && kinds.iter().any(|kind| kind.shows(name))
+    };
+    let plain = rule.methods.is_empty() && rule.matches.iter().all(Glob::is_plain);
+    let seen = |glob: &Glob| sources.iter().any(|source| shows(source, glob.text()));
+    if plain && !rule.matches.is_empty() && !rule.matches.iter().any(seen) {
+        let names: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
+        let words = format!("this rule matches nothing: no server exposes {}", quoted(&names));
+        findings.warning(node.spot, words);
+    }
+}
+
+/// Tells a rule that no call ever comes to.
+fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) {
+    let covers = |one: &[Glob], two: &[Glob]| {
+        let has = |glob: &Glob| {
+            one.iter().any(|g| g.is_all() || g == glob || glob.is_plain() && g.matches(glob.text()))
+        };
+        two.iter().all(has) && !two.is_empty()
+    };
+    let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
+    let first = before.iter().take(BEFORE_MAX).find(|first| {
+        first.arguments.is_empty()
+            && covers(&first.matches, &rule.matches)
+            && covers_or_all(&first.sources, &rule.sources)
+            // Rules that name methods are also about methods that are not gated.
+            && (covers(&first.methods, &rule.methods)
+                || first.methods.is_empty() && rule.methods.is_empty())
+    });
+    if let Some(first) = first {
+        let (name, line) = (&first.name, first.line);
+        let words = format!(
+            "this rule is never reached: `{name}` in line {line} comes first and matches all that it would"
+        );
+        findings.warning(node.spot, words);
+    }
+}

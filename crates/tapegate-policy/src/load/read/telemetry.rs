@@ -1,0 +1,120 @@
+//! What is exported.
+
+use std::time::Duration;
+
+use tapegate_yaml::field::{Fields, to_usize};
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Value};
+
+use super::under;
+use crate::model::Telemetry;
+
+/// What is exported if a policy does not say: nothing.
+fn nothing() -> Telemetry {
+    Telemetry {
+        sample_rate: 1.0,
+        delay: Duration::from_millis(5_000),
+        timeout: Duration::from_millis(30_000),
+        queue_max: 2_048,
+        batch_max: 512,
+        ..Telemetry::default()
+    }
+}
+
+pub(super) fn read(top: &Node, findings: &mut Findings) -> Telemetry {
+    under(top, "telemetry", findings, |node, findings| {
+        let mut telemetry = nothing();
+        let fields = Fields::of(node);
+        telemetry.enabled = fields.flag("enabled", findings).unwrap_or(false);
+        idle(node, &["prometheus", "metrics", "content_capture"], findings);
+        under(node, "otlp", findings, |node, findings| otlp(node, &mut telemetry, findings));
+        under(node, "sampling", findings, |node, findings| {
+            sampling(node, &mut telemetry, findings)
+        });
+        under(node, "batch", findings, |node, findings| batch(node, &mut telemetry, findings));
+        telemetry.resource = pairs(fields.get("resource"));
+        under(node, "stdio", findings, |node, findings| {
+            let tell = Fields::of(node).flag("propagate_upstream", findings);
+            telemetry.propagate_upstream = tell.unwrap_or(false);
+        });
+        if telemetry.enabled && telemetry.endpoint.is_none() && !findings.has_error_at(node.spot) {
+            let words =
+                "`otlp.endpoint` is not given, so only variables of OpenTelemetry can say where to";
+            findings.warning(node.spot, words);
+        }
+        telemetry
+    })
+    .unwrap_or_else(nothing)
+}
+
+fn otlp(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
+    let fields = Fields::of(node);
+    telemetry.endpoint = fields.get("endpoint").and_then(Node::as_text).map(str::to_owned);
+    telemetry.headers = pairs(fields.get("headers"));
+    let protocol = fields.get("protocol");
+    telemetry.json = protocol.and_then(Node::as_text) == Some("http/json");
+    if let Some(node) = protocol.filter(|node| node.as_text() == Some("grpc")) {
+        findings.warning(node.spot, "`grpc` is not spoken; http/protobuf is used");
+    }
+    idle(node, &["tls"], findings);
+}
+
+fn sampling(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
+    let fields = Fields::of(node);
+    if let Some(node) = fields.get("strategy").filter(|node| node.as_text() == Some("tail")) {
+        findings.warning(node.spot, "`tail` is not done; it is chosen at the head");
+    }
+    if let Some(node) = fields.get("success_sample_rate")
+        && let Value::Number(text) = &node.value
+    {
+        match text.parse::<f64>() {
+            Ok(rate) if (0.0..=1.0).contains(&rate) => telemetry.sample_rate = rate,
+            _ => findings.within("success_sample_rate", |findings| {
+                findings.error(node.spot, format!("`{text}` is no share: it must be from 0 to 1"));
+            }),
+        }
+    }
+    idle(node, &["overrides"], findings);
+}
+
+fn batch(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
+    let fields = Fields::of(node);
+    let mut whole = |key: &str| fields.whole(key, findings);
+    if let Some(most) = whole("max_queue_size") {
+        telemetry.queue_max = to_usize(most);
+    }
+    if let Some(ms) = whole("scheduled_delay_ms") {
+        telemetry.delay = Duration::from_millis(ms);
+    }
+    if let Some(ms) = whole("export_timeout_ms") {
+        telemetry.timeout = Duration::from_millis(ms);
+    }
+    match whole("max_export_batch_size").map(to_usize) {
+        Some(most) if most > telemetry.queue_max => {
+            let spot = fields.get("max_export_batch_size").map_or(node.spot, |node| node.spot);
+            let queue = telemetry.queue_max;
+            findings.error(spot, format!("more go at once, {most}, than may wait, {queue}"));
+        }
+        Some(most) => telemetry.batch_max = most,
+        None => telemetry.batch_max = telemetry.batch_max.min(telemetry.queue_max),
+    }
+}
+
+/// Tells keys that are taken and do nothing.
+fn idle(node: &Node, keys: &[&str], findings: &mut Findings) {
+    for key in keys {
+        if let Some(node) = Fields::of(node).get(key) {
+            findings.within(key, |findings| {
+                findings.warning(node.spot, format!("`{key}` does nothing here"));
+            });
+        }
+    }
+}
+
+fn pairs(node: Option<&Node>) -> Vec<(String, String)> {
+    let entries = node.and_then(Node::as_map).unwrap_or_default();
+    entries
+        .iter()
+        .filter_map(|(key, node)| Some((key.name.clone(), node.as_text()?.to_owned())))
+        .collect()
+}

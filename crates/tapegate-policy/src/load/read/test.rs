@@ -1,0 +1,140 @@
+//! What a rule wants of arguments.
+
+use tapegate_core::json::path::Path;
+use tapegate_yaml::field::{Fields, expected};
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Value};
+
+use crate::glob::Glob;
+use crate::load::expression;
+use crate::predicate::{Predicate, Test};
+
+/// How many regular expressions a policy may have; each may take a lot of memory.
+pub(super) const REGEXES_MAX: usize = 1_000;
+
+/// Reads paths and what must be there; `regexes` is how many expressions there may still be.
+pub(super) fn read(
+    node: &Node,
+    every: bool,
+    regexes: &mut usize,
+    findings: &mut Findings,
+) -> Vec<Predicate> {
+    let mut predicates = Vec::new();
+    for (key, node) in node.as_map().unwrap_or_default() {
+        findings.enter(&key.name);
+        match Path::read(&key.name) {
+            Ok(path) => {
+                let mut found = Vec::new();
+                tests(node, false, &mut found, findings);
+                let count = found.iter().filter(|(test, _)| matches!(test, Test::Regex(_))).count();
+                if *regexes < count {
+                    let words = format!("a policy may have {REGEXES_MAX} regular expressions");
+                    findings.error(node.spot, words);
+                    found.clear();
+                }
+                *regexes = regexes.saturating_sub(count);
+                predicates.extend(found.into_iter().map(|(test, not)| Predicate {
+                    path: path.clone(),
+                    path_text: key.name.clone(),
+                    test,
+                    not,
+                    every,
+                }));
+            }
+            Err(fault) => {
+                let words =
+                    format!("this is no path: {} at character {}", fault.what, fault.at + 1);
+                findings.error(key.spot, words);
+            }
+        }
+        findings.leave();
+    }
+    predicates
+}
+
+/// The tests that a node stands for, each with whether it must not hold.
+fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut Findings) {
+    if node.as_map().is_none() {
+        let test = match &node.value {
+            Value::Text(text) => Glob::parse(text).ok().map(Test::Glob),
+            _ => scalar(node, findings).map(|text| Test::OneOf(vec![text])),
+        };
+        return found.extend(test.map(|test| (test, not)));
+    }
+    let fields = Fields::of(node);
+    let text = |key: &str| fields.get(key).and_then(Node::as_text);
+    let glob = text("glob").and_then(|text| Glob::parse(text).ok()).map(Test::Glob);
+    let regex = text("regex").and_then(|text| expression::parse(text).ok()).map(Test::Regex);
+    // `null` is a value here, and not a key without one.
+    let equals = node.get("equals").and_then(|node| {
+        Some(Test::OneOf(vec![findings.within("equals", |findings| scalar(node, findings))?]))
+    });
+    let one_of = fields.get("in").and_then(Node::as_list).map(|list| {
+        if list.is_empty() {
+            findings.error(node.spot, "`in` is an empty list, which nothing is in");
+        }
+        findings.enter("in");
+        let texts = list.iter().filter_map(|node| scalar(node, findings)).collect();
+        findings.leave();
+        Test::OneOf(texts)
+    });
+    let count = found.len();
+    found.extend(
+        [glob, regex, equals, one_of, range(node, findings)]
+            .into_iter()
+            .flatten()
+            .map(|test| (test, not)),
+    );
+    if let Some(exists) = fields.flag("exists", findings) {
+        found.push((Test::Exists, exists == not));
+    }
+    if let Some(inner) = fields.get("not") {
+        findings.enter("not");
+        negated(inner, not, found, findings);
+        findings.leave();
+    }
+    if found.len() == count && !findings.has_error_at(node.spot) && node.as_map() == Some(&[]) {
+        findings.error(node.spot, "there is no test here; write `exists: true` for anything");
+    }
+}
+
+/// A test that must not hold; one, since nobody agrees on what "not both" means.
+fn negated(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut Findings) {
+    let mut inner = Vec::new();
+    tests(node, true, &mut inner, findings);
+    if not {
+        findings.error(node.spot, "`not` stands in `not`");
+    } else if inner.len() > 1 {
+        findings.error(node.spot, "`not` takes one test; write a rule for each");
+    }
+    found.extend(inner);
+}
+
+/// The bounds of a number, if there are any.
+fn range(node: &Node, findings: &mut Findings) -> Option<Test> {
+    let bound = |key: &str| match &node.get(key)?.value {
+        Value::Number(text) => Some(text.clone()),
+        _ => None,
+    };
+    let (min, max) = (bound("min"), bound("max"));
+    if min.is_none() && max.is_none() {
+        return None;
+    }
+    if let (Some(min), Some(max)) = (&min, &max)
+        && crate::predicate::is_less(max, min)
+    {
+        findings.error(node.spot, format!("nothing is from {min} to {max}"));
+    }
+    Some(Test::Range { min, max })
+}
+
+/// The JSON text of a value that is no list and no map.
+fn scalar(node: &Node, findings: &mut Findings) -> Option<String> {
+    match node.value {
+        Value::List(_) | Value::Map(_) | Value::Raw(_) => {
+            expected(node, "a text, a number, true, false or null", findings);
+            None
+        }
+        _ => String::from_utf8(node.to_json()).ok(),
+    }
+}

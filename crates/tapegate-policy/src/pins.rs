@@ -1,0 +1,17 @@
+//! What servers offer, held to what a person has accepted.
+//!
+//! A lock holds the definition of every tool, prompt, resource and template of a server at the time
+//! it was pinned. What is defined otherwise later has drifted: a description that was harmless when
+//! somebody read it may have become instructions. A server that was never pinned is held to nothing.
+
+mod definition;
+mod drift;
+mod lock;
+mod shadow;
+mod survey;
+mod text;
+
+pub use drift::{Drifted, Watch, compare};
+pub use lock::{Lock, LockError, Pin, Server};
+pub use shadow::{Shadow, shadows};
+pub use survey::{Difference, Survey};

@@ -1,0 +1,53 @@
+//! What of an item is its definition, in one way of writing it.
+
+use tapegate_core::frame::careless;
+use tapegate_core::json::{Cursor, Fault, Kind, Str};
+use tapegate_core::signature::canonical;
+
+use crate::gated::Offer;
+
+/// The canonical text of an item's definition: the item without what says how things stand.
+pub(super) fn definition(offer: Offer, item: &[u8]) -> Vec<u8> {
+    let stable = match offer {
+        // A file that grows is still the file that was accepted.
+        Offer::Resource => without(item, &["size"], Some("annotations")),
+        Offer::Template => without(item, &[], Some("annotations")),
+        Offer::Tool | Offer::Prompt => Ok(item.to_vec()),
+    };
+    let text = canonical(&stable.unwrap_or_else(|_| item.to_vec()));
+    // It comes in brackets.
+    text.get(1..text.len() - 1).unwrap_or_default().to_vec()
+}
+
+/// An object without some members; what is `inside` loses its `lastModified`.
+fn without(object: &[u8], left_out: &[&str], inside: Option<&str>) -> Result<Vec<u8>, Fault> {
+    let mut cursor = Cursor::new(object)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(object.to_vec());
+    }
+    let mut out = b"{".to_vec();
+    let mut first = true;
+    cursor.open()?;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if exactly(key, left_out) {
+            continue;
+        }
+        out.extend((out.len() > 1).then_some(b','));
+        out.push(b'"');
+        out.extend_from_slice(key.raw);
+        out.extend_from_slice(b"\":");
+        match inside {
+            Some(name) if key.is(name) => {
+                out.extend(without(value, &["lastModified"], None)?);
+            }
+            _ => out.extend_from_slice(value),
+        }
+    }
+    out.push(b'}');
+    Ok(out)
+}
+
+fn exactly(key: Str<'_>, names: &[&str]) -> bool {
+    careless(key, names).is_some_and(|name| key.is(names[name]))
+}

@@ -1,0 +1,195 @@
+//! The lock file: which definitions a person has accepted.
+
+use std::collections::BTreeMap;
+
+use tapegate_cedar::Tool;
+use tapegate_core::json::{self, Cursor, Fault, Kind, write_str};
+
+use super::definition::definition;
+use super::text::write_lines;
+use crate::filter::lists;
+use crate::gated::Offer;
+
+/// The version of the file's form.
+const SCHEMA: &str = "1";
+
+/// What was accepted, by server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// The servers that were pinned.
+    pub servers: BTreeMap<String, Server>,
+}
+
+/// What was accepted of one server. A kind that is not there was not pinned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Server {
+    /// By kind, by name.
+    pub offers: BTreeMap<Offer, BTreeMap<String, Pin>>,
+}
+
+/// One definition that was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The blake3 hash of the definition, in hex.
+    pub hash: String,
+    /// The definition: canonical JSON.
+    pub definition: Vec<u8>,
+}
+
+/// Why a lock file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct LockError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Pin {
+    /// Pins an item of a list.
+    pub fn of(offer: Offer, item: &[u8]) -> Self {
+        let definition = definition(offer, item);
+        Self { hash: blake3::hash(&definition).to_hex().to_string(), definition }
+    }
+}
+
+impl Lock {
+    /// Reads a lock file.
+    pub fn parse(text: &str) -> Result<Self, LockError> {
+        let at =
+            |fault: Fault| LockError { line: line_of(text, fault.at), what: fault.what.into() };
+        json::check(text.as_bytes()).map_err(at)?;
+        let bad = |what: &str| LockError { line: 1, what: what.to_owned() };
+        match json::member(text.as_bytes(), "schema") {
+            Some(schema) if schema == SCHEMA.as_bytes() => {}
+            _ => return Err(bad("this is no lock file of schema 1")),
+        }
+        let servers = json::member(text.as_bytes(), "servers").unwrap_or(b"{}");
+        let mut lock = Self::default();
+        for (name, server) in members(servers).map_err(at)? {
+            let mut pinned = Server::default();
+            for offer in Offer::ALL {
+                let Some(items) = json::member(server, offer.list()) else { continue };
+                let kind = pinned.offers.entry(offer).or_default();
+                for (item, pin) in members(items).map_err(at)? {
+                    kind.insert(item, Self::pin(text, offer, pin)?);
+                }
+            }
+            lock.servers.insert(name, pinned);
+        }
+        Ok(lock)
+    }
+
+    fn pin(text: &str, offer: Offer, pin: &[u8]) -> Result<Pin, LockError> {
+        let line = json::place_of(pin, text.as_bytes()).map_or(1, |at| line_of(text, at.start));
+        let bad = |what: &str| LockError { line, what: what.to_owned() };
+        let hash = json::member(pin, "hash").and_then(json::string);
+        let definition = json::member(pin, "definition");
+        let (Some(hash), Some(definition)) = (hash, definition) else {
+            return Err(bad("a pin has a `hash` and a `definition`"));
+        };
+        let found = Pin::of(offer, definition);
+        if found.hash != hash {
+            return Err(bad("the hash is not that of the definition: pin it anew"));
+        }
+        Ok(found)
+    }
+
+    /// The file's text: sorted, one field on a line, the same for the same pins.
+    pub fn write(&self) -> String {
+        let mut out = format!("{{\n  \"schema\": {SCHEMA},\n  \"servers\": {{").into_bytes();
+        for (index, (name, server)) in self.servers.iter().enumerate() {
+            key(&mut out, index, 2, name);
+            out.push(b'{');
+            for (index, (offer, pins)) in server.offers.iter().enumerate() {
+                key(&mut out, index, 3, offer.list());
+                out.push(b'{');
+                for (index, (name, pin)) in pins.iter().enumerate() {
+                    key(&mut out, index, 4, name);
+                    let head = format!("{{\n          \"hash\": \"{}\",", pin.hash);
+                    out.extend_from_slice(head.as_bytes());
+                    out.extend_from_slice(b"\n          \"definition\": ");
+                    write_lines(&mut out, &pin.definition, 5);
+                    out.extend_from_slice(b"\n        }");
+                }
+                close(&mut out, pins.is_empty(), 3);
+            }
+            close(&mut out, server.offers.is_empty(), 2);
+        }
+        close(&mut out, self.servers.is_empty(), 1);
+        out.extend_from_slice(b"\n}\n");
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// Accepts what the results of list requests define; of a kind that is in them, nothing else
+    /// stays accepted. `pages` are all pages of all lists.
+    pub fn learn(&mut self, server: &str, pages: &[&[u8]]) {
+        let mut learned = Server::default();
+        for list in pages.iter().flat_map(|page| lists(page)) {
+            let kind = learned.offers.entry(list.offer).or_default();
+            for item in list.items.unwrap_or_default() {
+                if let Some(name) = item.names.first().filter(|_| item.named) {
+                    kind.insert(name.to_string(), Pin::of(list.offer, item.text));
+                }
+            }
+        }
+        self.servers.entry(server.to_owned()).or_default().offers.extend(learned.offers);
+    }
+
+    /// The tools that were accepted, as Cedar wants to know them.
+    pub fn tools(&self) -> Vec<Tool> {
+        let mut tools = Vec::new();
+        for (server, pinned) in &self.servers {
+            for (name, pin) in pinned.offers.get(&Offer::Tool).into_iter().flatten() {
+                let schema = json::member(&pin.definition, "inputSchema").unwrap_or(b"{}");
+                tools.push(Tool {
+                    server: server.clone(),
+                    name: name.clone(),
+                    input_schema: String::from_utf8_lossy(schema).into_owned(),
+                });
+            }
+        }
+        tools
+    }
+
+    /// What was accepted under a name.
+    pub fn pin_of(&self, server: &str, offer: Offer, name: &str) -> Option<&Pin> {
+        self.servers.get(server)?.offers.get(&offer)?.get(name)
+    }
+}
+
+/// Starts a member on a line of its own.
+fn key(out: &mut Vec<u8>, index: usize, depth: usize, name: &str) {
+    out.extend((index > 0).then_some(b','));
+    out.push(b'\n');
+    out.extend(std::iter::repeat_n(b' ', 2 * depth));
+    write_str(out, name);
+    out.extend_from_slice(b": ");
+}
+
+fn close(out: &mut Vec<u8>, empty: bool, depth: usize) {
+    if !empty {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', 2 * depth));
+    }
+    out.push(b'}');
+}
+
+fn members(object: &[u8]) -> Result<Vec<(String, &[u8])>, Fault> {
+    let mut cursor = Cursor::new(object)?;
+    let mut found = Vec::new();
+    if cursor.kind()? != Kind::Object {
+        return Ok(found);
+    }
+    let mut first = true;
+    cursor.open()?;
+    while let Some(key) = cursor.key(&mut first)? {
+        found.push((key.decode().into_owned(), cursor.value()?));
+    }
+    Ok(found)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..at.min(text.len())]).count()
+}

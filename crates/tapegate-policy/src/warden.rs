@@ -1,0 +1,312 @@
+//! The gate of a live session: every message is inspected, decided about and noted.
+//!
+//! A [`Warden`] knows no clock, no file and no person: it is handed what it needs, notes what it
+//! does to [`Notes`] and has people asked by [`People`]. Without a policy it only observes, and sees
+//! to it that messages are written as they must be. What holds may be changed at any time by its
+//! [`Reins`]; it takes effect between two messages.
+
+mod calls;
+mod jot;
+mod known;
+mod reins;
+mod replies;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
+use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::RecordError;
+use tapegate_core::time::At;
+
+use crate::decide::{GateName, Principal};
+use crate::inspect::{Carrier, Fault, inspect};
+use crate::model::Profile;
+use crate::note::{Note, NoteKind, Notes};
+use crate::people::People;
+use crate::pins::Watch;
+use crate::refuse::Subject;
+use jot::Jot;
+use known::Known;
+
+pub use reins::{Regime, Reins};
+
+/// How many held calls are remembered; more than the relay ever holds.
+const HELD_MAX: usize = 64;
+
+/// Decides about every message of a session.
+pub struct Warden {
+    settings: Settings,
+    hands: Hands,
+    reins: Reins,
+    regime: Regime,
+    /// The version of the policy, to be shared by notes.
+    version: Option<Arc<str>>,
+    /// Whether a rule names methods, and so may be about one that is not gated.
+    rules_name_methods: bool,
+    generation: u64,
+    watch: Watch,
+    known: Known,
+    tickets: u64,
+    held: VecDeque<Held>,
+}
+
+/// What a warden is told about its session.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The server, by the name it goes by in the policy.
+    pub source: String,
+    /// Who calls, as far as it is known before anybody has called.
+    pub principal: Principal,
+    /// How the client's messages arrive.
+    pub client: Carrier,
+    /// How the server's messages arrive.
+    pub server: Carrier,
+}
+
+/// What a warden does by others.
+pub struct Hands {
+    /// Takes what is noted.
+    pub notes: Box<dyn Notes>,
+    /// Asks people.
+    pub people: Box<dyn People>,
+    /// Makes up ids by which a refusal is found in the log.
+    pub ids: Box<dyn FnMut() -> String + Send>,
+    /// Tells the time in nanoseconds since some fixed point.
+    pub clock: Box<dyn Fn() -> u64 + Send>,
+}
+
+/// A call that waits.
+#[derive(Debug)]
+struct Held {
+    ticket: Ticket,
+    subject: Subject,
+    method: String,
+    id: Option<String>,
+    lane: Lane,
+    /// Whether it is sent on when nobody has answered.
+    forward_on_timeout: bool,
+}
+
+/// A message that is being judged.
+struct Now<'a, 'c> {
+    case: &'a Case<'c>,
+    frame: &'a Frame<'a>,
+    said: &'a Envelope<'a>,
+    /// When judging began.
+    begun_ns: u64,
+    /// Whether it is part of a batch, and so cannot wait.
+    in_batch: bool,
+}
+
+impl Warden {
+    /// A warden under what `reins` say.
+    pub fn new(settings: Settings, hands: Hands, reins: Reins) -> Self {
+        let mut warden = Self {
+            settings,
+            hands,
+            regime: Regime::default(),
+            version: None,
+            rules_name_methods: false,
+            generation: 0,
+            reins,
+            watch: Watch::default(),
+            known: Known::default(),
+            tickets: 0,
+            held: VecDeque::new(),
+        };
+        warden.refresh();
+        warden
+    }
+
+    /// Takes over what holds by now.
+    fn refresh(&mut self) {
+        let Some((generation, regime)) = self.reins.newer_than(self.generation) else { return };
+        self.generation = generation;
+        self.version = regime.policy.as_ref().map(|policy| policy.version.as_str().into());
+        let rules = regime.policy.iter().flat_map(|policy| &policy.rules);
+        self.rules_name_methods = rules.into_iter().any(|rule| !rule.methods.is_empty());
+        // What was learned was held against the old lock.
+        self.watch.clear();
+        self.regime = regime;
+    }
+
+    fn strict(&self) -> bool {
+        self.regime.profile == Profile::Production
+    }
+
+    fn carrier(&self, from: Side) -> Carrier {
+        match from {
+            Side::Client => self.settings.client,
+            Side::Server => self.settings.server,
+        }
+    }
+
+    fn message(&mut self, case: &Case<'_>, frame: &Frame<'_>, in_batch: bool) -> Verdict {
+        let begun_ns = (self.hands.clock)();
+        let faults = inspect(frame, case.from, self.carrier(case.from));
+        if let Some(&fault) = faults.first() {
+            let refused = self.faulty(case, frame, faults, begun_ns);
+            if self.strict() {
+                return Verdict::Refuse(Box::new(refused.faulty(fault)));
+            }
+        }
+        let Some(said) = frame.envelope() else { return Verdict::Forward };
+        let now = Now { case, frame, said, begun_ns, in_batch };
+        match (case.from, said.kind()) {
+            (Side::Client, Kind::Request | Kind::Notification) => self.asked(&now),
+            (Side::Server, Kind::Request | Kind::Notification) => self.server_said(&now),
+            (Side::Server, Kind::Response | Kind::Error) => self.answered(&now),
+            _ => Verdict::Forward,
+        }
+    }
+
+    /// Several messages in one: each must pass as it is, or none does.
+    fn batch(&mut self, case: &Case<'_>) -> Verdict {
+        for element in frame::elements(case.frame.bytes()) {
+            let verdict = match element.body() {
+                Body::Message(_) => self.message(case, &element, true),
+                _ if !self.strict() => Verdict::Forward,
+                _ => {
+                    let faults = vec![Fault::NotAnObject];
+                    let refused = self.faulty(case, &element, faults, (self.hands.clock)());
+                    Verdict::Refuse(Box::new(refused.faulty(Fault::NotAnObject)))
+                }
+            };
+            match verdict {
+                Verdict::Forward => {}
+                Verdict::Refuse(refusal) => return Verdict::Refuse(refusal),
+                Verdict::Rewrite(_) | Verdict::Hold(_) => {
+                    let subject = self.subject("method", "batch");
+                    return Verdict::Refuse(Box::new(subject.faulty(Fault::Batch)));
+                }
+            }
+        }
+        Verdict::Forward
+    }
+
+    /// Notes that a message is not written as it must be.
+    fn faulty(
+        &mut self,
+        case: &Case<'_>,
+        frame: &Frame<'_>,
+        faults: Vec<Fault>,
+        begun_ns: u64,
+    ) -> Subject {
+        let said = frame.envelope();
+        let method = said.and_then(|said| said.method).map(|method| method.decode());
+        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
+        let subject = self.subject("tool", name.as_deref().unwrap_or_default());
+        let first = faults.first().copied().unwrap_or(Fault::NotJson);
+        let strict = self.strict();
+        let word = match (strict, first.would()) {
+            (false, would) => would,
+            (true, "WOULD_DROP") => "drop",
+            (true, _) => "reject",
+        };
+        let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
+        let reason = reasons.join("; ");
+        let jot = Jot {
+            kind: NoteKind::Framing { faults },
+            word,
+            method: method.as_deref(),
+            name: name.as_deref(),
+            id: said.and_then(|said| said.id),
+            reason: Some(reason),
+            forwarded: Some(!strict),
+            latency_ns: Some((self.hands.clock)().saturating_sub(begun_ns)),
+            correlation_id: Some(&subject.correlation_id),
+            gate: Some(GateName::Framing),
+            ..Jot::new(case.at, case.lane, case.from)
+        };
+        self.note(jot);
+        subject
+    }
+
+    fn subject(&mut self, word: &'static str, name: &str) -> Subject {
+        Subject { word, name: name.to_owned(), correlation_id: (self.hands.ids)() }
+    }
+
+    fn note(&mut self, jot: Jot<'_>) {
+        let note: Note = jot.note(self.version.clone(), self.regime.profile);
+        self.hands.notes.note(note);
+    }
+}
+
+impl Gate for Warden {
+    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+        self.refresh();
+        let batch = matches!(case.frame.body(), Body::Batch);
+        if batch && self.carrier(case.from) == Carrier::Http {
+            return self.batch(case);
+        }
+        self.message(case, case.frame, false)
+    }
+
+    fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
+        self.hands.people.withdraw(at, ticket, how);
+        let Some(held) = self.take_held(ticket) else { return };
+        let (word, forwarded) = match how {
+            HoldEnd::TimedOut if held.forward_on_timeout => ("forward", true),
+            HoldEnd::TimedOut => ("approval_timeout", false),
+            HoldEnd::Cancelled => ("cancelled", false),
+            HoldEnd::Closed => ("closed", false),
+        };
+        let jot = Jot {
+            kind: NoteKind::HoldEnded { ticket, how },
+            word,
+            method: Some(&held.method),
+            name: Some(&held.subject.name),
+            id: held.id.as_deref().map(str::as_bytes),
+            forwarded: Some(forwarded),
+            correlation_id: Some(&held.subject.correlation_id),
+            gate: Some(GateName::Approval),
+            ..Jot::new(at, held.lane, Side::Client)
+        };
+        self.note(jot);
+    }
+
+    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
+        let correlation_id = (self.hands.ids)();
+        let jot = Jot {
+            kind: NoteKind::Oversized { bytes_total },
+            word: "reject",
+            reason: Some(format!("a message of {bytes_total} bytes is over the limit")),
+            forwarded: Some(false),
+            correlation_id: Some(&correlation_id),
+            gate: Some(GateName::Framing),
+            ..Jot::new(at, lane, from)
+        };
+        self.note(jot);
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        self.hands.notes.commit()
+    }
+}
+
+impl Warden {
+    fn take_held(&mut self, ticket: Ticket) -> Option<Held> {
+        let place = self.held.iter().position(|held| held.ticket == ticket)?;
+        self.held.remove(place)
+    }
+
+    fn keep_held(&mut self, held: Held) {
+        if self.held.len() == HELD_MAX {
+            self.held.pop_front();
+        }
+        self.held.push_back(held);
+    }
+}
+
+impl fmt::Debug for Warden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { settings, held, .. } = self;
+        f.debug_struct("Warden").field("settings", settings).field("held", held).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

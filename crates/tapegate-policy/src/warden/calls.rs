@@ -1,0 +1,335 @@
+//! Requests and notifications: what becomes of calls.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tapegate_core::frame::Kind;
+use tapegate_core::gate::{Approval, Hold, Refusal, Ticket, Verdict};
+use tapegate_core::json;
+use tapegate_core::side::Side;
+
+use super::jot::Jot;
+use super::{Held, Now, Warden};
+use crate::decide::{Call, Decision, Facts, Outcome, decide};
+use crate::gated::{Gated, Offer, passes};
+use crate::inspect::{Carrier, Target, targets};
+use crate::model::Policy;
+use crate::note::NoteKind;
+use crate::people::Asking;
+use crate::refuse::Subject;
+
+/// What a message asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// The method, as rules name it.
+    pub(super) method: &'a str,
+    /// What is asked for, if it is something that a server offers.
+    pub(super) offer: Option<Offer>,
+    /// Its name or URI, or nothing.
+    pub(super) name: &'a str,
+    pub(super) arguments: Option<&'a [u8]>,
+}
+
+impl Warden {
+    /// The client asks for something.
+    pub(super) fn asked(&mut self, now: &Now<'_, '_>) -> Verdict {
+        let Some(method) = now.said.method else { return Verdict::Forward };
+        let method = method.decode();
+        if method == "initialize" {
+            self.known.introduce(now.case.lane, now.said, &self.settings.principal);
+        }
+        match Gated::of(&method) {
+            Some(gated) => self.called(now, gated),
+            None => self.unguarded(now, &method).unwrap_or(Verdict::Forward),
+        }
+    }
+
+    /// The server asks for something, or tells something.
+    pub(super) fn server_said(&mut self, now: &Now<'_, '_>) -> Verdict {
+        let Some(method) = now.said.method else { return Verdict::Forward };
+        let method = method.decode();
+        let verdict = self.unguarded(now, &method);
+        if verdict.is_none() && now.said.kind() == Kind::Request && !passes(&method) {
+            self.server_asks(now, &method);
+        }
+        verdict.unwrap_or(Verdict::Forward)
+    }
+
+    /// Notes that the server asks the agent for something, and gets it asked.
+    pub(super) fn server_asks(&mut self, now: &Now<'_, '_>, method: &str) {
+        let correlation_id = (self.hands.ids)();
+        let jot = Jot {
+            kind: NoteKind::ServerRequest,
+            method: Some(method),
+            id: now.said.id,
+            forwarded: Some(true),
+            latency_ns: Some(self.latency(now)),
+            correlation_id: Some(&correlation_id),
+            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+        };
+        self.note(jot);
+    }
+
+    fn called(&mut self, now: &Now<'_, '_>, gated: Gated) -> Verdict {
+        // Only where nothing is refused does a call get here that names nothing.
+        let Ok(target) = targets(now.said, gated) else { return Verdict::Forward };
+        let names: &[Cow<'_, str>] = match &target {
+            Target::One(name) => std::slice::from_ref(name),
+            Target::Each(names) => names,
+        };
+        let asked = |name| Asked {
+            method: gated.method(),
+            offer: Some(gated.offer(name)),
+            name,
+            arguments: now.said.arguments,
+        };
+        let Some(policy) = self.regime.policy.clone() else {
+            names.iter().for_each(|name| self.observed(now, asked(name)));
+            return Verdict::Forward;
+        };
+        if let [name] = names {
+            let decision = self.decision(now, &policy, asked(name));
+            return self.carry_out(now, &policy, asked(name), decision);
+        }
+        // What is asked for several things at once gets what the worst of them gets.
+        let mut decisions: Vec<_> =
+            names.iter().map(|name| (name, self.decision(now, &policy, asked(name)))).collect();
+        let worst = (0..decisions.len()).max_by_key(|&at| match decisions[at].1.outcome {
+            Outcome::Forward => 0,
+            Outcome::Hold { .. } => 1,
+            Outcome::Deny => 2,
+        });
+        let Some(worst) = worst else { return Verdict::Forward };
+        let (name, decision) = decisions.swap_remove(worst);
+        for (name, decision) in decisions {
+            self.decided(now, asked(name), decision, None, NoteKind::Decision);
+        }
+        self.carry_out(now, &policy, asked(name), decision)
+    }
+
+    /// A method that is not gated: a rule may name it all the same.
+    fn unguarded(&mut self, now: &Now<'_, '_>, method: &str) -> Option<Verdict> {
+        let policy = self.regime.policy.as_ref().filter(|_| self.rules_name_methods)?.clone();
+        let name = now.said.name.or(now.said.uri).map(|name| name.decode()).unwrap_or_default();
+        let asked = Asked { method, offer: None, name: &name, arguments: now.said.arguments };
+        self.by_method(now, &policy, asked)
+    }
+
+    /// What rules that name methods say of one that is not gated, if any does.
+    pub(super) fn by_method(
+        &mut self,
+        now: &Now<'_, '_>,
+        policy: &Arc<Policy>,
+        asked: Asked<'_>,
+    ) -> Option<Verdict> {
+        if passes(asked.method) {
+            return None;
+        }
+        let decision = self.decision(now, policy, asked);
+        decision.rule.as_ref()?;
+        Some(self.carry_out(now, policy, asked, decision))
+    }
+
+    fn decision(&mut self, now: &Now<'_, '_>, policy: &Policy, asked: Asked<'_>) -> Decision {
+        let source = self.settings.source.as_str();
+        let offer = asked.offer;
+        let drift =
+            offer.and_then(|offer| self.watch.drift(&policy.pins.lock, source, offer, asked.name));
+        let (lane, said) = (now.case.lane, now.said);
+        let principal = self.known.caller(lane, said, &self.settings.principal);
+        let call =
+            Call { source, method: asked.method, name: asked.name, arguments: asked.arguments };
+        let wall_us = now.case.at.wall_us;
+        let facts = Facts { wall_us, principal: Some(principal), drift };
+        decide(policy, self.regime.profile, &call, &facts)
+    }
+
+    /// Does what was decided, and notes it.
+    fn carry_out(
+        &mut self,
+        now: &Now<'_, '_>,
+        policy: &Arc<Policy>,
+        asked: Asked<'_>,
+        decision: Decision,
+    ) -> Verdict {
+        let subject = self.subject_of(asked);
+        let trouble = self.hands.notes.trouble().filter(|_| self.strict());
+        if let Some(why) = trouble {
+            return refuse(subject.unavailable(why));
+        }
+        if let Some(approval) = now.case.approved {
+            return self.approved(now, asked, decision, approval);
+        }
+        // Only what somebody waits for can wait, and only for itself.
+        let waits = now.said.kind() == Kind::Request;
+        match &decision.outcome {
+            Outcome::Forward => {
+                self.decided(now, asked, decision, Some(&subject), NoteKind::Decision);
+                Verdict::Forward
+            }
+            Outcome::Hold { workflow } if waits && !now.in_batch => {
+                let workflow = workflow.clone();
+                self.hold(now, policy, asked, decision, subject, &workflow)
+            }
+            Outcome::Hold { .. } => {
+                let denied = Decision { outcome: Outcome::Deny, strict: Outcome::Deny, ..decision };
+                self.decided(now, asked, denied, Some(&subject), NoteKind::Decision);
+                refuse(subject.cannot_wait())
+            }
+            Outcome::Deny => {
+                let refusal = subject.denied(&decision);
+                self.decided(now, asked, decision, Some(&subject), NoteKind::Decision);
+                refuse(refusal)
+            }
+        }
+    }
+
+    /// Has a call wait for a person.
+    fn hold(
+        &mut self,
+        now: &Now<'_, '_>,
+        policy: &Arc<Policy>,
+        asked: Asked<'_>,
+        decision: Decision,
+        subject: Subject,
+        workflow_name: &str,
+    ) -> Verdict {
+        let Some(workflow) = policy.workflows.get(workflow_name) else {
+            return refuse(subject.unavailable("there is no such workflow"));
+        };
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let timeout = match self.settings.client {
+            Carrier::Lines => workflow.timeout,
+            Carrier::Http => workflow.blocking_timeout,
+        };
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
+        self.hands.people.ask(
+            ticket,
+            &Asking {
+                at: now.case.at,
+                lane: now.case.lane,
+                source: &self.settings.source,
+                method: asked.method,
+                subject: &subject,
+                arguments: asked.arguments,
+                id: now.said.id,
+                message: now.frame.bytes(),
+                principal,
+                workflow_name,
+                workflow,
+                reason: &decision.reason,
+                policy_version: &policy.version,
+                timeout_ms,
+            },
+        );
+        let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
+        let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, ticket };
+        self.decided(now, asked, decision, Some(&subject), kind);
+        self.keep_held(Held {
+            ticket,
+            subject,
+            method: asked.method.to_owned(),
+            id: now.said.id.map(|id| String::from_utf8_lossy(id).into_owned()),
+            lane: now.case.lane,
+            forward_on_timeout: workflow.forward_on_timeout,
+        });
+        Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }))
+    }
+
+    /// A person has approved a call: it goes on unless by now it is denied.
+    fn approved(
+        &mut self,
+        now: &Now<'_, '_>,
+        asked: Asked<'_>,
+        decision: Decision,
+        approval: &Approval,
+    ) -> Verdict {
+        let held = self.take_held(approval.ticket);
+        let subject = held.map_or_else(|| self.subject_of(asked), |held| held.subject);
+        let gate = decision.gate;
+        let denied = decision.outcome == Outcome::Deny;
+        let outcome = if denied { Outcome::Deny } else { Outcome::Forward };
+        let settled = Decision { strict: outcome.clone(), outcome, ..decision };
+        let (ticket, by) = (approval.ticket, approval.by.clone());
+        let kind = NoteKind::HoldApproved { ticket, by };
+        self.decided(now, asked, settled, Some(&subject), kind);
+        if denied { refuse(subject.changed(gate)) } else { Verdict::Forward }
+    }
+
+    /// Notes a decision.
+    fn decided(
+        &mut self,
+        now: &Now<'_, '_>,
+        asked: Asked<'_>,
+        decision: Decision,
+        subject: Option<&Subject>,
+        kind: NoteKind,
+    ) {
+        let kind = match kind {
+            NoteKind::Decision if now.case.from == Side::Server => NoteKind::ServerRequest,
+            other => other,
+        };
+        let jot = Jot {
+            kind,
+            word: decision.word(),
+            method: Some(asked.method),
+            name: Some(asked.name).filter(|name| !name.is_empty()),
+            id: now.said.id,
+            gate: Some(decision.gate),
+            forwarded: Some(decision.outcome == Outcome::Forward),
+            auto_approved: decision.auto_approved(),
+            latency_ns: Some(self.latency(now)),
+            principal: Some(self.caller_name(now)),
+            correlation_id: subject.map(|subject| subject.correlation_id.as_str()),
+            traceparent: trace(now),
+            rule: decision.rule,
+            policies: decision.policies,
+            reason: Some(decision.reason),
+            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+        };
+        self.note(jot);
+    }
+
+    /// Notes a call that nothing is decided about.
+    fn observed(&mut self, now: &Now<'_, '_>, asked: Asked<'_>) {
+        let correlation_id = (self.hands.ids)();
+        let jot = Jot {
+            method: Some(asked.method),
+            name: Some(asked.name),
+            id: now.said.id,
+            forwarded: Some(true),
+            latency_ns: Some(self.latency(now)),
+            principal: Some(self.caller_name(now)),
+            correlation_id: Some(&correlation_id),
+            traceparent: trace(now),
+            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+        };
+        self.note(jot);
+    }
+
+    fn subject_of(&mut self, asked: Asked<'_>) -> Subject {
+        match asked.offer {
+            Some(offer) => self.subject(offer.word(), asked.name),
+            None => self.subject("method", asked.method),
+        }
+    }
+
+    fn caller_name(&mut self, now: &Now<'_, '_>) -> String {
+        let base = &self.settings.principal;
+        self.known.caller(now.case.lane, now.said, base).name.clone()
+    }
+
+    pub(super) fn latency(&self, now: &Now<'_, '_>) -> u64 {
+        (self.hands.clock)().saturating_sub(now.begun_ns)
+    }
+}
+
+fn refuse(refusal: Refusal) -> Verdict {
+    Verdict::Refuse(Box::new(refusal))
+}
+
+fn trace(now: &Now<'_, '_>) -> Option<String> {
+    now.said.traceparent.and_then(json::string).map(Cow::into_owned)
+}

@@ -1,0 +1,192 @@
+//! Answers of the server: what they list, what they ask for first, and what of them is secret.
+
+use std::borrow::Cow;
+
+use tapegate_core::gate::{Topic, Verdict};
+use tapegate_core::json::{self, Cursor, Fault, Kind};
+use tapegate_core::tape::Mask;
+
+use super::calls::Asked;
+use super::jot::Jot;
+use super::{Now, Warden};
+use crate::decide::{GateName, shows};
+use crate::filter::{Filtered, List, Sight, filter, lists};
+use crate::gated::Offer;
+use crate::model::{Expose, OnDrift, Policy, Source};
+use crate::note::NoteKind;
+use crate::pins::{Lock, Watch};
+
+/// What may be seen of a server, by the policy and by what was accepted.
+struct View<'a> {
+    source: Option<&'a Source>,
+    watch: &'a Watch,
+    /// What was accepted, if what has drifted is hidden.
+    lock: Option<&'a Lock>,
+    server: &'a str,
+}
+
+impl Sight for View<'_> {
+    fn limited(&self, offer: Offer) -> bool {
+        let pinned = self.lock.and_then(|lock| lock.servers.get(self.server));
+        let pinned = pinned.is_some_and(|server| server.offers.contains_key(&offer));
+        let expose = self.source.filter(|source| source.enabled).map(|source| match offer {
+            Offer::Tool => &source.tools,
+            Offer::Prompt => &source.prompts,
+            Offer::Resource | Offer::Template => &source.resources,
+        });
+        pinned || !matches!(expose, Some(Expose::All))
+    }
+
+    fn shows(&self, offer: Offer, name: &str) -> bool {
+        let source = self.source.filter(|source| source.enabled);
+        let exposed = source.is_some_and(|source| shows(source, offer, name));
+        let drifted = || {
+            let lock = self.lock?;
+            self.watch.drift(lock, self.server, offer, name)
+        };
+        exposed && drifted().is_none()
+    }
+}
+
+impl Warden {
+    /// The server answers.
+    pub(super) fn answered(&mut self, now: &Now<'_, '_>) -> Verdict {
+        if let Some(requests) = now.said.input_requests
+            && let Some(refused) = self.asks_first(now, requests)
+        {
+            return refused;
+        }
+        match now.said.result {
+            Some(result) if now.said.lists => self.listed(now, result),
+            Some(_) => self.masked(now),
+            None => Verdict::Forward,
+        }
+    }
+
+    fn listed(&mut self, now: &Now<'_, '_>, result: &[u8]) -> Verdict {
+        let Some(policy) = self.regime.policy.clone() else { return Verdict::Forward };
+        if policy.pins.on_drift != OnDrift::Ignore {
+            self.learn(now, &policy, &lists(result), result);
+        }
+        let hides = policy.pins.on_drift == OnDrift::Deny;
+        let view = View {
+            source: policy.source(&self.settings.source),
+            watch: &self.watch,
+            lock: Some(&policy.pins.lock).filter(|_| hides),
+            server: &self.settings.source,
+        };
+        let filtered = filter(now.frame.bytes(), result, &view);
+        let strict = self.strict();
+        self.note_hidden(now, &filtered, strict);
+        match filtered.text {
+            Some(text) if strict => Verdict::Rewrite(text),
+            _ => Verdict::Forward,
+        }
+    }
+
+    /// Holds what a list defines against what was accepted.
+    fn learn(&mut self, now: &Now<'_, '_>, policy: &Policy, found: &[List<'_>], result: &[u8]) {
+        let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
+        let denied = policy.pins.on_drift == OnDrift::Deny;
+        for drifted in self.watch.learn(&policy.pins.lock, &self.settings.source, found, last) {
+            let word = match (policy.pins.on_drift, self.strict()) {
+                (OnDrift::Deny, true) => "deny",
+                (OnDrift::Deny, false) => "WOULD_BLOCK",
+                (OnDrift::Approve, true) => "pending_approval",
+                (OnDrift::Approve, false) => "WOULD_REQUIRE_APPROVAL",
+                _ => "warn",
+            };
+            let correlation_id = (self.hands.ids)();
+            let jot = Jot {
+                kind: NoteKind::Drift { offer: drifted.offer },
+                word,
+                name: Some(&drifted.name),
+                id: now.said.id,
+                gate: Some(GateName::Governance).filter(|_| denied),
+                reason: Some(drifted.words),
+                correlation_id: Some(&correlation_id),
+                ..Jot::new(now.case.at, now.case.lane, now.case.from)
+            };
+            self.note(jot);
+        }
+    }
+
+    fn note_hidden(&mut self, now: &Now<'_, '_>, filtered: &Filtered, strict: bool) {
+        for list in filtered.lists.iter().filter(|list| !list.hidden.is_empty()) {
+            let correlation_id = (self.hands.ids)();
+            let jot = Jot {
+                kind: NoteKind::Filter {
+                    offer: list.offer,
+                    kept: list.kept,
+                    hidden: list.hidden.clone(),
+                },
+                word: if strict { "filter" } else { "WOULD_FILTER" },
+                id: now.said.id,
+                gate: Some(GateName::Visibility),
+                forwarded: Some(true),
+                latency_ns: Some(self.latency(now)),
+                correlation_id: Some(&correlation_id),
+                ..Jot::new(now.case.at, now.case.lane, now.case.from)
+            };
+            self.note(jot);
+        }
+    }
+
+    /// Masks the secrets in the result of a call.
+    fn masked(&mut self, now: &Now<'_, '_>) -> Verdict {
+        // An answer that nobody has asked for may be one to a client that is careless about ids.
+        let content = matches!(now.case.topic, Some(Topic::Call) | None);
+        let Some(redactor) = self.regime.redactor.clone().filter(|_| content) else {
+            return Verdict::Forward;
+        };
+        let masked = redactor.message(now.frame.bytes());
+        if matches!(masked.text, Cow::Borrowed(_)) {
+            return Verdict::Forward;
+        }
+        let strict = self.strict();
+        let correlation_id = (self.hands.ids)();
+        let jot = Jot {
+            kind: NoteKind::Redaction { count: masked.paths.len() },
+            word: if strict { "redact" } else { "WOULD_REDACT" },
+            id: now.said.id,
+            forwarded: Some(true),
+            latency_ns: Some(self.latency(now)),
+            correlation_id: Some(&correlation_id),
+            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+        };
+        self.note(jot);
+        if strict { Verdict::Rewrite(masked.text.into_owned()) } else { Verdict::Forward }
+    }
+
+    /// The server asks for something before it answers; each such request is one of its own.
+    fn asks_first(&mut self, now: &Now<'_, '_>, requests: &[u8]) -> Option<Verdict> {
+        let policy = self.regime.policy.clone();
+        // What cannot be read is no request to anybody.
+        for method in methods(requests).unwrap_or_default() {
+            let asked = Asked { method: &method, offer: None, name: "", arguments: None };
+            let named = policy.as_ref().filter(|_| self.rules_name_methods);
+            match named.and_then(|policy| self.by_method(now, policy, asked)) {
+                Some(Verdict::Forward) => {}
+                Some(refused) => return Some(refused),
+                None => self.server_asks(now, &method),
+            }
+        }
+        None
+    }
+}
+
+/// The methods of the requests in an `inputRequests`.
+fn methods(requests: &[u8]) -> Result<Vec<String>, Fault> {
+    let mut cursor = Cursor::new(requests)?;
+    let mut found = Vec::new();
+    if cursor.kind()? != Kind::Object {
+        return Ok(found);
+    }
+    let mut first = true;
+    cursor.open()?;
+    while cursor.key(&mut first)?.is_some() {
+        let method = json::member(cursor.value()?, "method").and_then(json::string);
+        found.extend(method.map(String::from));
+    }
+    Ok(found)
+}

@@ -1,0 +1,30 @@
+//! Trees for tests.
+
+use crate::node::{Node, Value};
+
+/// The node that JSON stands for, each part at a spot of its own.
+pub(crate) fn node_of(text: &str) -> Node {
+    fn convert(value: &serde_json::Value, line: &mut u32) -> Node {
+        *line += 1;
+        let spot = crate::node::Spot { file: 0, line: *line, column: 1 };
+        let value = match value {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(yes) => Value::Bool(*yes),
+            serde_json::Value::Number(number) => Value::Number(number.to_string()),
+            serde_json::Value::String(text) => Value::Text(text.clone()),
+            serde_json::Value::Array(list) => {
+                Value::List(list.iter().map(|element| convert(element, line)).collect())
+            }
+            serde_json::Value::Object(map) => Value::Map(
+                map.iter()
+                    .map(|(name, value)| {
+                        let node = convert(value, line);
+                        (crate::node::Key { spot: node.spot, name: name.clone() }, node)
+                    })
+                    .collect(),
+            ),
+        };
+        Node { spot, value }
+    }
+    convert(&serde_json::from_str(text).unwrap(), &mut 0)
+}

@@ -1,0 +1,81 @@
+//! The files that one log lies in: those that were put aside, by their numbers, then the current one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::private::Folder;
+
+/// The file that is written to.
+pub const CURRENT: &str = "activity.jsonl";
+
+/// One of the files of a log. They sort in the order in which they were written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// The number under which it was put aside; the current one has the highest.
+    pub number: u64,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+impl Part {
+    /// The part of a log that a path is by its name, if it is one.
+    pub fn of(path: &Path) -> Option<Self> {
+        let number = match path.file_name()?.to_str()? {
+            CURRENT => u64::MAX,
+            name => number(name)?,
+        };
+        Some(Self { number, path: path.to_owned() })
+    }
+
+    /// Whether it is the one that is written to.
+    pub fn is_current(&self) -> bool {
+        self.number == u64::MAX
+    }
+}
+
+/// The files of the log in a folder, oldest first.
+pub fn parts(folder: &Path) -> io::Result<Vec<Part>> {
+    let names = Folder::open(folder)?.names()?;
+    let mut parts: Vec<Part> =
+        names.iter().filter_map(|name| Part::of(&folder.join(name))).collect();
+    parts.sort();
+    Ok(parts)
+}
+
+/// The numbers of the files that were put aside, oldest first.
+pub(super) fn numbers(folder: &Folder) -> io::Result<Vec<u64>> {
+    let mut numbers: Vec<u64> = folder.names()?.iter().filter_map(|name| number(name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The name of a file that is put aside.
+pub(super) fn name(number: u64) -> String {
+    format!("activity-{number}.jsonl")
+}
+
+/// The number of a file that was put aside.
+pub(super) fn number(file: &str) -> Option<u64> {
+    let number = file.strip_prefix("activity-")?.strip_suffix(".jsonl")?.parse().ok()?;
+    // `activity-01.jsonl` and `activity-+1.jsonl` are not names that we give.
+    (name(number) == file && number < u64::MAX).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_in_the_order_of_their_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["activity-10.jsonl", "activity.jsonl", "activity-9.jsonl"];
+        let others = ["activity-01.jsonl", "activity-x.jsonl", "activity-+1.jsonl", "a.jsonl"];
+        for name in names.iter().chain(&others) {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = parts(folder.path()).unwrap();
+        let found: Vec<&str> =
+            found.iter().map(|part| part.path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(found, ["activity-9.jsonl", "activity-10.jsonl", "activity.jsonl"]);
+    }
+}

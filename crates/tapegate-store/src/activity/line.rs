@@ -1,0 +1,141 @@
+//! An event as the text of a line.
+//!
+//! The keys and their order are a promise: docs/activity-log.md names them all. They may get
+//! company, but none is renamed or taken away.
+
+use tapegate_core::json::{check, compact, write_str};
+use tapegate_core::time::{SubSecond, write_rfc3339};
+
+use super::Event;
+use super::chain::put_number;
+
+/// What is longer is cut: a caller can name a tool as long as it likes, and a log must not grow by it.
+const TEXT_BYTES_MAX: usize = 2048;
+/// More than this beside the known keys is left out.
+const EXTRA_BYTES_MAX: usize = 64 * 1024;
+
+/// Appends an event as an object without its closing bracket.
+pub(super) fn write(event: &Event, out: &mut Vec<u8>) {
+    let mut body = Body { out };
+    body.moment(event.wall_us);
+    body.text("level", event.level);
+    body.text("kind", event.kind);
+    body.text("component", event.component);
+    body.text("server_id", &event.server_id);
+    body.maybe("direction", event.direction);
+    body.maybe("method", event.method.as_deref());
+    body.maybe("tool", event.tool.as_deref());
+    body.maybe("message_id", event.message_id.as_deref());
+    body.maybe("governance_decision", event.governance_decision.as_deref());
+    body.maybe("gate", event.gate);
+    body.maybe("rule", event.rule.as_deref());
+    body.list("policies", &event.policies);
+    body.maybe("policy_reason", event.policy_reason.as_deref());
+    body.maybe("policy_version", event.policy_version.as_deref());
+    body.text("profile", event.profile);
+    if let Some(forwarded) = event.forwarded {
+        body.raw("forwarded", if forwarded { b"true" } else { b"false" });
+    }
+    if event.auto_approved {
+        body.raw("auto_approved", b"true");
+    }
+    body.number("latency_us", event.latency_us);
+    body.maybe("principal", event.principal.as_deref());
+    body.maybe("approval_id", event.approval_id.as_deref());
+    body.maybe("decided_by", event.decided_by.as_deref());
+    body.text("connection_id", &event.connection_id);
+    body.maybe("request_id", event.request_id.as_deref());
+    body.maybe("tape_session_id", event.tape_session_id.as_deref());
+    body.number("tape_seq", event.tape_seq);
+    body.maybe("traceparent", event.traceparent.as_deref());
+    body.extra(&event.extra);
+}
+
+/// An object that is being written.
+struct Body<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl Body<'_> {
+    /// The first member of all.
+    fn moment(&mut self, wall_us: i64) {
+        self.out.extend_from_slice(b"{\"timestamp\":\"");
+        write_rfc3339(self.out, wall_us, SubSecond::Micros);
+        self.out.push(b'"');
+    }
+
+    fn key(&mut self, key: &str) {
+        self.out.extend_from_slice(b",\"");
+        self.out.extend_from_slice(key.as_bytes());
+        self.out.extend_from_slice(b"\":");
+    }
+
+    fn raw(&mut self, key: &str, json: &[u8]) {
+        self.key(key);
+        self.out.extend_from_slice(json);
+    }
+
+    /// A member that is text.
+    fn word(&mut self, key: &str, word: &str) {
+        self.key(key);
+        put_text(self.out, word);
+    }
+
+    /// A member that stands there unless it is empty.
+    fn text(&mut self, key: &str, text: &str) {
+        if !text.is_empty() {
+            self.word(key, text);
+        }
+    }
+
+    fn maybe(&mut self, key: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.word(key, text);
+        }
+    }
+
+    fn number(&mut self, key: &str, number: Option<u64>) {
+        if let Some(number) = number {
+            self.key(key);
+            put_number(self.out, number);
+        }
+    }
+
+    fn list(&mut self, key: &str, texts: &[String]) {
+        let Some((first, rest)) = texts.split_first() else { return };
+        self.key(key);
+        self.out.push(b'[');
+        put_text(self.out, first);
+        for text in rest {
+            self.out.push(b',');
+            put_text(self.out, text);
+        }
+        self.out.push(b']');
+    }
+
+    /// Members of the caller's own, if they are JSON; what is none must not spoil the line.
+    fn extra(&mut self, members: &str) {
+        if members.trim().is_empty() {
+            return;
+        }
+        if members.len() > EXTRA_BYTES_MAX {
+            return self.number("extra_bytes", Some(members.len() as u64));
+        }
+        match check(format!("{{{members}}}").as_bytes()) {
+            Ok(object) => {
+                let object = compact(object);
+                self.out.push(b',');
+                self.out.extend_from_slice(&object[1..object.len() - 1]);
+            }
+            Err(_) => self.word("extra", members),
+        }
+    }
+}
+
+/// Appends a text as JSON, cut if it is too long.
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    if text.len() <= TEXT_BYTES_MAX {
+        return write_str(out, text);
+    }
+    write_str(out, &format!("{}…", &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]));
+}

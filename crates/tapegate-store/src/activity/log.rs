@@ -1,0 +1,365 @@
+//! Writing the log, one of several writers.
+//!
+//! Events gather until [`ActivityLog::commit`], which takes the file's lock, links them to whatever
+//! the file ends in, and hands them to the kernel in one call. What the file ends in is known
+//! already while nobody else has written. If the kernel does not take all of it, the file is cut
+//! back, so that it tells of nothing that the caller was told has failed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags, Stat, flock};
+use rustix::io::Errno;
+
+use super::chain::Link;
+use super::files::CURRENT;
+use super::rotation::{self, Removal};
+use super::{Event, line, notice, tail};
+use crate::private::Folder;
+
+/// How long another writer may hold the lock. It takes microseconds, unless it was stopped.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long it is waited for without sleeping, and how long a sleep is.
+const SPIN: Duration = Duration::from_micros(50);
+/// How often the current file may turn out to be another before it is given up.
+const REOPENED_MAX: usize = 100;
+/// What the buffers keep between commits.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// How a log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// A file that has grown to this is put aside.
+    pub rotate_bytes: u64,
+    /// After how long files that were put aside are removed; `None` keeps them.
+    pub retention: Option<Duration>,
+}
+
+/// Why the log cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivityError {
+    /// The folder or the file cannot be opened.
+    #[error("cannot open `{}`: {source}", path.display())]
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It holds something that is no activity log.
+    #[error("`{}` holds something else than an activity log, so nothing is appended to it", path.display())]
+    NotALog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process has not let go of it.
+    #[error("`{}` has been locked by another process for too long", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system did not take what was written.
+    #[error("cannot write `{}`: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A log that is being written.
+#[derive(Debug)]
+pub struct ActivityLog {
+    folder: Folder,
+    options: Options,
+    open: Option<Open>,
+    /// The end of the chain, as far as it is known.
+    link: Link,
+    pending: Pending,
+    out: Vec<u8>,
+    /// What is to be said about the log itself.
+    notices: Vec<Vec<u8>>,
+    /// That an empty file goes on where another one ends.
+    continued: Option<Vec<u8>>,
+    /// Events that could not be written; the log says so when it can be written again.
+    lost: u64,
+    /// Whether files that were put aside have yet to be looked over.
+    retention_due: bool,
+}
+
+/// The file that is open.
+#[derive(Debug)]
+struct Open {
+    file: File,
+    device: u64,
+    inode: u64,
+    /// How long it was when [`ActivityLog::link`] was its end.
+    bytes: u64,
+    /// Whether its last line has no line end.
+    unended: bool,
+}
+
+/// Events that wait for a commit: their texts, one behind the other.
+#[derive(Debug, Default)]
+struct Pending {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { rotate_bytes: 64 * 1024 * 1024, retention: None }
+    }
+}
+
+impl ActivityError {
+    /// The way out, where there is one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotALog { .. } => Some("move the file away, and a new log begins"),
+            Self::Busy { .. } => Some("a process that writes the log may have been stopped"),
+            Self::Open { .. } | Self::Write { .. } => None,
+        }
+    }
+}
+
+impl ActivityLog {
+    /// Opens the log in `folder`, which is made if it is not there.
+    pub fn open(folder: &Path, options: Options) -> Result<Self, ActivityError> {
+        let opened = Folder::make(folder)
+            .map_err(|source| ActivityError::Open { path: folder.to_owned(), source })?;
+        let mut log = Self {
+            folder: opened,
+            options,
+            open: None,
+            link: Link::START,
+            pending: Pending::default(),
+            out: Vec::new(),
+            notices: Vec::new(),
+            continued: None,
+            lost: 0,
+            retention_due: options.retention.is_some(),
+        };
+        // What is wrong with it is told now, not when the first call waits for it.
+        log.lock()?;
+        log.unlock();
+        Ok(log)
+    }
+
+    /// Where the current file lies.
+    pub fn path(&self) -> PathBuf {
+        self.folder.at(CURRENT)
+    }
+
+    /// The number and the hash of the last line that this writer knows of.
+    pub fn head(&self) -> Link {
+        self.link
+    }
+
+    /// Notes an event, for the next commit.
+    pub fn append(&mut self, event: &Event) {
+        line::write(event, &mut self.pending.text);
+        self.pending.ends.push(self.pending.text.len());
+    }
+
+    /// Writes everything that was noted. After an error nothing of it is in the file, and none of
+    /// it will be: what it tells of must not happen, or happens untold.
+    pub fn commit(&mut self) -> Result<(), ActivityError> {
+        if self.pending.ends.is_empty() {
+            return Ok(());
+        }
+        let written = self.commit_all();
+        if written.is_err() {
+            self.lost += self.pending.ends.len() as u64;
+        }
+        self.pending.text.clear();
+        self.pending.text.shrink_to(KEPT_BYTES_MAX);
+        self.pending.ends.clear();
+        written
+    }
+
+    fn commit_all(&mut self) -> Result<(), ActivityError> {
+        self.lock()?;
+        let removal = match (self.retention_due, self.options.retention) {
+            (true, Some(retention)) => rotation::expired(&self.folder, retention),
+            _ => Removal::default(),
+        };
+        let link = self.seal_all(&removal);
+        let written = match &mut self.open {
+            Some(open) => open.append(&self.out),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        if written.is_ok() {
+            (self.link, self.lost, self.retention_due) = (link, 0, false);
+            self.notices.clear();
+            self.continued = None;
+            removal.carry_out(&self.folder);
+        }
+        self.unlock();
+        self.out.clear();
+        self.out.shrink_to(KEPT_BYTES_MAX);
+        written.map_err(|source| ActivityError::Write { path: self.path(), source })
+    }
+
+    /// Puts together what is written: what there is to say about the log itself, then the events.
+    fn seal_all(&mut self, removal: &Removal) -> Link {
+        let mut link = self.link;
+        self.out.clear();
+        if self.open.as_ref().is_some_and(|open| open.unended) {
+            self.out.push(b'\n');
+        }
+        let (lost, removed) = (notice::lost(self.lost), notice::removed(removal));
+        let about = self.continued.iter().chain(&self.notices).chain(&lost).chain(&removed);
+        for notice in about {
+            link.seal(notice, &mut self.out);
+        }
+        let mut start = 0;
+        for end in &self.pending.ends {
+            link.seal(&self.pending.text[start..*end], &mut self.out);
+            start = *end;
+        }
+        link
+    }
+
+    /// Takes the lock of the current file, whichever that is by then, and knows its end.
+    fn lock(&mut self) -> Result<(), ActivityError> {
+        for _ in 0..REOPENED_MAX {
+            let open = match self.open.take() {
+                Some(open) => open,
+                None => Open::new(&self.folder).map_err(|source| self.cannot_open(source))?,
+            };
+            open.lock(&self.path())?;
+            let there = self.folder.stat(CURRENT).map_err(|source| self.cannot_open(source))?;
+            let Some(there) = there.filter(|there| open.is(there)) else {
+                // Put aside or taken away by somebody else; the lock goes with the file.
+                continue;
+            };
+            let open = self.open.insert(open);
+            if there.st_size as u64 != open.bytes
+                && let Err(error) = self.find_end(there.st_size as u64)
+            {
+                self.open = None;
+                return Err(error);
+            }
+            if !self.is_to_be_put_aside() || rotation::put_aside(&self.folder).is_err() {
+                return Ok(());
+            }
+            self.open = None;
+            self.retention_due = self.options.retention.is_some();
+        }
+        Err(ActivityError::Busy { path: self.path() })
+    }
+
+    fn unlock(&mut self) {
+        if let Some(open) = &self.open {
+            // It goes with the file at the latest.
+            flock(&open.file, FlockOperation::Unlock).ok();
+        }
+    }
+
+    /// Finds out what the current file ends in, and cuts off what a writer that was killed has left.
+    fn find_end(&mut self, bytes: u64) -> Result<(), ActivityError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let found = match bytes {
+            0 => Ok(None),
+            bytes => tail::read(&open.file, bytes),
+        };
+        match found {
+            Ok(Some(tail)) => {
+                open.bytes = bytes - tail.torn.len() as u64;
+                open.unended = tail.open;
+                (self.link, self.continued) = (tail.link, None);
+                if !tail.torn.is_empty() {
+                    let cut = open.file.set_len(open.bytes);
+                    cut.map_err(|source| ActivityError::Write { path: self.path(), source })?;
+                    self.notices.push(notice::torn(&tail.torn));
+                }
+            }
+            Ok(None) if bytes == 0 => {
+                (open.bytes, open.unended) = (0, false);
+                self.follow_predecessor();
+            }
+            Ok(None) => return Err(ActivityError::NotALog { path: self.path() }),
+            Err(source) => return Err(self.cannot_open(source)),
+        }
+        Ok(())
+    }
+
+    /// Links an empty file to the one that was put aside last, or to what this writer wrote last.
+    fn follow_predecessor(&mut self) {
+        let Some((number, link)) = rotation::predecessor(&self.folder) else { return };
+        if link.seq >= self.link.seq {
+            self.link = link;
+            self.continued = Some(notice::continued(number));
+        }
+    }
+
+    fn is_to_be_put_aside(&self) -> bool {
+        let Some(open) = &self.open else { return false };
+        let is_large = open.bytes >= self.options.rotate_bytes;
+        let is_old = || match (self.retention_due, self.options.retention) {
+            (true, Some(retention)) => rotation::is_older(&open.file, retention),
+            _ => false,
+        };
+        // A line without its end must get it first.
+        open.bytes > 0 && !open.unended && (is_large || is_old())
+    }
+
+    fn cannot_open(&self, source: io::Error) -> ActivityError {
+        ActivityError::Open { path: self.path(), source }
+    }
+}
+
+impl Open {
+    fn new(folder: &Folder) -> io::Result<Self> {
+        let file = folder.file(CURRENT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
+        let stat = rustix::fs::fstat(&file)?;
+        Ok(Self { file, device: stat.st_dev, inode: stat.st_ino, bytes: u64::MAX, unended: false })
+    }
+
+    /// Whether it is this that was found under its name.
+    fn is(&self, there: &Stat) -> bool {
+        (there.st_dev, there.st_ino) == (self.device, self.inode)
+    }
+
+    fn lock(&self, path: &Path) -> Result<(), ActivityError> {
+        let mut started = None;
+        loop {
+            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                // A file system without locks is no reason not to log; one writer does well there.
+                _ => return Ok(()),
+            }
+            let waited = started.get_or_insert_with(Instant::now).elapsed();
+            match waited {
+                _ if waited < SPIN => std::thread::yield_now(),
+                _ if waited < LOCK_WAIT_MAX => std::thread::sleep(SPIN),
+                _ => return Err(ActivityError::Busy { path: path.to_owned() }),
+            }
+        }
+    }
+
+    /// Appends `text` as a whole, or nothing of it.
+    fn append(&mut self, text: &[u8]) -> io::Result<()> {
+        match self.file.write_all(text) {
+            Ok(()) => {
+                self.bytes += text.len() as u64;
+                self.unended = false;
+                Ok(())
+            }
+            Err(error) => {
+                if self.file.set_len(self.bytes).is_err() {
+                    // What stayed is found, and dealt with, by the next who looks at the end.
+                    self.bytes = u64::MAX;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! What the log says about itself: lines of the kind `log`, linked like any other.
+//!
+//! They are what tells a file that was put aside, a tail that was torn or a part that has lived
+//! its time from tampering.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tapegate_core::json::write_str;
+
+use super::rotation::Removal;
+use super::{Event, files, line};
+
+/// A writer was killed in the middle of a line.
+pub(super) const TORN: &str = "torn_tail";
+/// The file goes on where another one ends.
+pub(super) const CONTINUED: &str = "continued";
+/// Files were removed because their time was over.
+pub(super) const REMOVED: &str = "retention";
+/// Events could not be written.
+pub(super) const LOST: &str = "lost";
+
+/// How much of a torn line is kept.
+const TORN_BYTES_MAX: usize = 1024;
+
+pub(super) fn torn(bytes: &[u8]) -> Vec<u8> {
+    let kept = String::from_utf8_lossy(&bytes[..bytes.len().min(TORN_BYTES_MAX)]);
+    let members = format!("\"torn_bytes\":{},\"torn\":{}", bytes.len(), quoted(&kept));
+    body("warn", TORN, &members)
+}
+
+pub(super) fn continued(number: u64) -> Vec<u8> {
+    body("info", CONTINUED, &format!("\"previous_file\":{}", quoted(&files::name(number))))
+}
+
+pub(super) fn removed(removal: &Removal) -> Option<Vec<u8>> {
+    let link = removal.link?;
+    let names: Vec<String> =
+        removal.numbers.iter().map(|number| quoted(&files::name(*number))).collect();
+    let members = format!(
+        "\"removed\":[{}],\"removed_seq\":{},\"removed_hash\":{}",
+        names.join(","),
+        link.seq,
+        quoted(link.text())
+    );
+    Some(body("info", REMOVED, &members))
+}
+
+pub(super) fn lost(events: u64) -> Option<Vec<u8>> {
+    (events > 0).then(|| body("error", LOST, &format!("\"lost\":{events}")))
+}
+
+fn body(level: &'static str, what: &str, members: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let extra = format!("\"event\":{},{members}", quoted(what));
+    let event = Event { wall_us: now_us(), level, kind: "log", extra, ..Event::default() };
+    line::write(&event, &mut out);
+    out
+}
+
+fn now_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    write_str(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}

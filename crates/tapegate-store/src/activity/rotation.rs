@@ -1,0 +1,113 @@
+//! Files that have grown large are put aside, and removed when their time is over.
+//!
+//! Both happen under the lock of the current file. A file is removed only after the line that says
+//! so is written.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, OFlags, RenameFlags, renameat, renameat_with, unlinkat};
+use rustix::io::Errno;
+use tapegate_core::json::{first_member, string};
+use tapegate_core::time::read_rfc3339;
+
+use super::chain::Link;
+use super::files::{self, CURRENT};
+use super::tail;
+use crate::private::Folder;
+
+/// More of the first line is not looked at.
+const FIRST_LINE_BYTES: usize = 512;
+
+/// Files whose time is over: the oldest ones, without a gap.
+#[derive(Debug, Default)]
+pub(super) struct Removal {
+    pub(super) numbers: Vec<u64>,
+    /// What the last of them ends in.
+    pub(super) link: Option<Link>,
+}
+
+/// Gives the current file the next number.
+pub(super) fn put_aside(folder: &Folder) -> io::Result<()> {
+    let newest = files::numbers(folder)?.last().copied();
+    let number = newest.or_else(|| previous_of(folder)).unwrap_or(0) + 1;
+    let name = files::name(number);
+    let handle = folder.handle();
+    match renameat_with(&handle, CURRENT, &handle, &name, RenameFlags::NOREPLACE) {
+        // Some file systems cannot do both at once; we have the lock, and the name was free.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            Ok(renameat(&handle, CURRENT, &handle, &name)?)
+        }
+        done => Ok(done?),
+    }
+}
+
+/// The file that was put aside last, and its end.
+pub(super) fn predecessor(folder: &Folder) -> Option<(u64, Link)> {
+    let number = files::numbers(folder).ok()?.last().copied()?;
+    Some((number, end_of(folder, number)?))
+}
+
+/// The files that were last written before `retention` began.
+pub(super) fn expired(folder: &Folder, retention: Duration) -> Removal {
+    let mut removal = Removal::default();
+    let Ok(numbers) = files::numbers(folder) else { return removal };
+    let cutoff = now().saturating_sub(retention).as_secs();
+    for number in numbers {
+        let stat = folder.stat(&files::name(number)).ok().flatten();
+        if !stat.is_some_and(|stat| u64::try_from(stat.st_mtime).is_ok_and(|at| at < cutoff)) {
+            break;
+        }
+        let Some(link) = end_of(folder, number) else { break };
+        removal.numbers.push(number);
+        removal.link = Some(link);
+    }
+    removal
+}
+
+/// Whether a file was begun before `retention` began.
+pub(super) fn is_older(file: &File, retention: Duration) -> bool {
+    let began = begin(file).and_then(|line| text_of(&line, "timestamp"));
+    let began_us = began.and_then(|text| read_rfc3339(&text));
+    let cutoff = now().saturating_sub(retention).as_micros();
+    began_us.is_some_and(|at| u128::try_from(at).is_ok_and(|at| at < cutoff))
+}
+
+impl Removal {
+    /// Removes the files. What cannot be removed now is found again later.
+    pub(super) fn carry_out(&self, folder: &Folder) {
+        for number in &self.numbers {
+            unlinkat(folder.handle(), files::name(*number), AtFlags::empty()).ok();
+        }
+    }
+}
+
+fn end_of(folder: &Folder, number: u64) -> Option<Link> {
+    let file = folder.file(&files::name(number), OFlags::RDONLY).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    tail::read(&file, bytes).ok().flatten().map(|tail| tail.link)
+}
+
+/// The number of the file that the current one says it continues.
+fn previous_of(folder: &Folder) -> Option<u64> {
+    let line = begin(&folder.file(CURRENT, OFlags::RDONLY).ok()?)?;
+    files::number(&text_of(&line, "previous_file")?)
+}
+
+/// The beginning of a file's first line.
+fn begin(file: &File) -> Option<Vec<u8>> {
+    let mut text = vec![0; FIRST_LINE_BYTES];
+    let count = file.read_at(&mut text, 0).ok()?;
+    text.truncate(count);
+    Some(text)
+}
+
+fn text_of(line: &[u8], key: &str) -> Option<String> {
+    string(first_member(line, key)?).map(|text| text.into_owned())
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

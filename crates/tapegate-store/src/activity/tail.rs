@@ -1,0 +1,109 @@
+//! The end of a log file: what the next line must link to, and whether a writer was killed there.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::chain::{Link, Sealed};
+
+/// How much is read first. Most lines are shorter.
+const FIRST_BYTES: u64 = 4 * 1024;
+/// No line of ours is longer, so a file without one in its last bytes is no log.
+const TAIL_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// What every line of ours begins with.
+const BEGINNING: &[u8] = b"{\"timestamp\":\"";
+
+/// What a file ends in.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// The last line that is linked.
+    pub(super) link: Link,
+    /// Whether that line lacks nothing but its line end.
+    pub(super) open: bool,
+    /// What stands behind the last line end and is no line: a writer was killed.
+    pub(super) torn: Vec<u8>,
+}
+
+/// Reads the end of a file of `bytes` bytes; `None` if nothing there is a line of a log.
+pub(super) fn read(file: &File, bytes: u64) -> io::Result<Option<Tail>> {
+    let mut length = FIRST_BYTES;
+    loop {
+        let start = bytes.saturating_sub(length);
+        let mut text = vec![0; (bytes - start) as usize];
+        file.read_exact_at(&mut text, start)?;
+        let tail = find(&text, start == 0);
+        if tail.is_some() || start == 0 || length >= TAIL_BYTES_MAX {
+            return Ok(tail);
+        }
+        length *= 4;
+    }
+}
+
+/// Finds the last linked line in `text`, whose first line is only whole if it is a file's.
+fn find(text: &[u8], whole: bool) -> Option<Tail> {
+    let mut pieces = text.split(|byte| *byte == b'\n').rev().peekable();
+    let last = pieces.next()?;
+    if let Some(sealed) = Sealed::read(last).filter(|_| whole || pieces.peek().is_some()) {
+        return Some(Tail { link: sealed.link(), open: true, torn: Vec::new() });
+    }
+    while let Some(line) = pieces.next() {
+        if let Some(sealed) = Sealed::read(line).filter(|_| whole || pieces.peek().is_some()) {
+            return Some(Tail { link: sealed.link(), open: false, torn: last.to_vec() });
+        }
+    }
+    // The very first line may have been torn, or lost with the power.
+    let begins = BEGINNING.starts_with(&last[..last.len().min(BEGINNING.len())]);
+    let torn = whole && last.len() == text.len() && (begins || last.iter().all(|byte| *byte == 0));
+    torn.then(|| Tail { link: Link::START, open: false, torn: last.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(lines: usize, length: usize) -> (Vec<u8>, Link) {
+        let (mut link, mut out) = (Link::START, Vec::new());
+        let body = format!("{{\"timestamp\":\"{}\"", "x".repeat(length));
+        (0..lines).for_each(|_| link.seal(body.as_bytes(), &mut out));
+        (out, link)
+    }
+
+    fn tail(text: &[u8]) -> Option<Tail> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t");
+        std::fs::write(&path, text).unwrap();
+        read(&File::open(path).unwrap(), text.len() as u64).unwrap()
+    }
+
+    #[test]
+    fn the_last_line_is_found_however_long_lines_are() {
+        for (lines, length) in [(1, 10), (3, 10), (200, 100), (1, 30_000), (3, 30_000)] {
+            let (text, link) = log(lines, length);
+            let tail = tail(&text).unwrap();
+            assert_eq!((tail.link, tail.open, tail.torn.len()), (link, false, 0));
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_cut_anywhere_goes_on_from_its_last_whole_line() {
+        let (text, _) = log(3, 40);
+        let ends: Vec<usize> =
+            (0..text.len()).filter(|at| text[*at] == b'\n').map(|at| at + 1).collect();
+        for cut in 1..text.len() {
+            let tail = tail(&text[..cut]).unwrap();
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            let open = ends.contains(&(cut + 1));
+            assert_eq!((tail.link.seq, tail.open), ((whole + usize::from(open)) as u64, open));
+            let last = ends[..whole].last().copied().unwrap_or(0);
+            assert_eq!(tail.torn, if open { &[] } else { &text[last..cut] }, "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_log_is_not_taken_for_one() {
+        for text in ["hello", "hello\n", "{\"ts\":\"x\"}\n", "{}", "\n"] {
+            assert!(tail(text.as_bytes()).is_none(), "{text}");
+        }
+        assert!(tail(&vec![b'x'; 9_000_000]).is_none());
+    }
+}

@@ -1,0 +1,163 @@
+//! Folders and files of ours that nobody else has any business with.
+//!
+//! Folders are made with 0700 and files with 0600. The folder itself and what lies in it is never
+//! reached through a symbolic link, and what is no regular file is not opened: a device may do
+//! something when it is, and a pipe may never come back.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
+use rustix::io::Errno;
+
+/// A folder that is held open, so that what happens to its name does not matter.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Folder {
+    /// Opens a folder and makes it if it is not there.
+    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        Self::open(path)
+    }
+
+    /// Opens a folder.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = openat(CWD, path, flags, Mode::empty()).map_err(|error| match error {
+            Errno::LOOP => io::Error::other("it is a symbolic link, not a folder"),
+            // Where both are wrong, the kernel minds the folder first.
+            Errno::NOTDIR if path.is_symlink() => {
+                io::Error::other("it is a symbolic link, not a folder")
+            }
+            error => error.into(),
+        })?;
+        Ok(Self { path: path.to_owned(), handle })
+    }
+
+    /// Makes sure that the folder is ours alone: whoever can write it can speak for us.
+    pub(crate) fn own(&self) -> io::Result<()> {
+        let stat = rustix::fs::fstat(&self.handle)?;
+        let us = rustix::process::geteuid().as_raw();
+        if stat.st_uid != us && us != 0 {
+            return Err(io::Error::other("it belongs to another user"));
+        }
+        if stat.st_mode & 0o077 != 0 {
+            rustix::fs::fchmod(&self.handle, Mode::RWXU)?;
+        }
+        Ok(())
+    }
+
+    /// The path of something in the folder, to be told to people.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Where the folder lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open folder.
+    pub(crate) fn handle(&self) -> impl AsFd {
+        self.handle.as_fd()
+    }
+
+    /// What has this name in the folder, if anything; of a link, the link itself.
+    pub(crate) fn stat(&self, name: &str) -> io::Result<Option<Stat>> {
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a regular file of the folder. With [`OFlags::CREATE`] it may be made.
+    pub(crate) fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        // Opening some devices does something already.
+        self.stat(name)?.map_or(Ok(()), |stat| regular(&stat))?;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = File::from(openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?);
+        regular(&rustix::fs::fstat(&file)?)?;
+        Ok(file)
+    }
+
+    /// The names in the folder that are text.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.handle)? {
+            let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+            names.extend(name.into_string().ok());
+        }
+        Ok(names)
+    }
+}
+
+/// An error if something is no regular file.
+fn regular(stat: &Stat) -> io::Result<()> {
+    let what = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => "a symbolic link",
+        FileType::Directory => "a folder",
+        _ => "a device or a pipe",
+    };
+    Err(io::Error::other(format!("it is {what}, not a regular file")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    const WRITE: OFlags = OFlags::RDWR.union(OFlags::CREATE);
+
+    #[test]
+    fn what_is_made_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        let made = Folder::make(&path).unwrap();
+        made.file("f", WRITE).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode(&path), mode(path.parent().unwrap())], [0o700; 2]);
+        assert_eq!(mode(&path.join("f")), 0o600);
+    }
+
+    #[test]
+    fn links_folders_and_pipes_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().join("real");
+        let made = Folder::make(&real).unwrap();
+        std::fs::write(folder.path().join("target"), "").unwrap();
+        symlink(folder.path().join("target"), real.join("link")).unwrap();
+        symlink(folder.path().join("nowhere"), real.join("dangling")).unwrap();
+        std::fs::create_dir(real.join("folder")).unwrap();
+        let fifo = std::process::Command::new("mkfifo").arg(real.join("fifo")).status();
+        assert!(fifo.unwrap().success());
+        for name in ["link", "dangling", "folder", "fifo"] {
+            assert!(made.file(name, WRITE).is_err(), "{name}");
+        }
+        assert!(!folder.path().join("nowhere").exists());
+        symlink(&real, folder.path().join("way")).unwrap();
+        let error = Folder::make(&folder.path().join("way")).unwrap_err();
+        assert_eq!(error.to_string(), "it is a symbolic link, not a folder");
+    }
+
+    #[test]
+    fn names_are_listed_and_what_is_not_there_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = Folder::open(folder.path()).unwrap();
+        made.file("f", WRITE).unwrap();
+        assert!(made.names().unwrap().contains(&"f".to_owned()));
+        assert!(made.stat("g").unwrap().is_none());
+        assert_eq!(made.at("f"), made.path().join("f"));
+    }
+}

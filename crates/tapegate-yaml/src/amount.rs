@@ -1,0 +1,106 @@
+//! Times and sizes, as people write them.
+
+use tapegate_core::json::Number;
+
+use crate::node::{Node, Value};
+
+/// A time in nanoseconds: a whole number and `ms`, `s`, `m` or `h`.
+pub fn duration_ns(node: &Node) -> Result<u64, String> {
+    let text = match &node.value {
+        Value::Text(text) => text.trim(),
+        Value::Number(text) => {
+            return Err(format!(
+                "a time needs a unit: `{text}ms`, `{text}s`, `{text}m` or `{text}h`"
+            ));
+        }
+        _ => return Err(format!("this must be a time, such as `5s`, but it is {}", node.kind())),
+    };
+    let bad = || format!("`{text}` is no time; write a whole number and `ms`, `s`, `m` or `h`");
+    if text.starts_with('-') {
+        return Err(format!("a time cannot be negative: `{text}`"));
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
+    let unit_ns = match text[end..].trim() {
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(bad()),
+    };
+    let number = text[..end].parse::<u64>().map_err(|_| bad())?;
+    number.checked_mul(unit_ns).ok_or_else(|| format!("`{text}` is too long a time"))
+}
+
+/// A number of bytes: a whole number, perhaps with `b`, `kb` or `mb`.
+pub fn bytes(node: &Node) -> Result<u64, String> {
+    let text = match &node.value {
+        Value::Text(text) => text.trim().to_ascii_lowercase(),
+        Value::Number(text) => {
+            let whole = Number::read(text.as_bytes()).whole();
+            return whole.ok_or_else(|| format!("`{text}` is no number of bytes"));
+        }
+        _ => return Err(format!("this must be a number of bytes, but it is {}", node.kind())),
+    };
+    let bad = || {
+        format!("`{text}` is no number of bytes; write a whole number, perhaps with `kb` or `mb`")
+    };
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match text[end..].trim() {
+        "" | "b" => 1,
+        "kb" => 1 << 10,
+        "mb" => 1 << 20,
+        _ => return Err(bad()),
+    };
+    let number = text[..end].parse::<u64>().map_err(|_| bad())?;
+    number.checked_mul(unit).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, ns) in [
+            ("0s", Some(0)),
+            ("250ms", Some(250_000_000)),
+            ("5s", Some(5_000_000_000)),
+            ("2 m", Some(120_000_000_000)),
+            ("1h", Some(3_600_000_000_000)),
+            ("5", None),
+            ("s", None),
+            ("", None),
+            ("1.5s", None),
+            ("5 days", None),
+            ("99999999999999999999s", None),
+            ("99999999999999h", None),
+        ] {
+            assert_eq!(duration_ns(&Node::text(text)).ok(), ns, "{text}");
+        }
+        let five = Node::new(Value::Number("5".to_owned()));
+        assert!(duration_ns(&five).unwrap_err().contains("`5s`"));
+    }
+
+    #[test]
+    fn ec_phase_019_a_negative_time_is_an_error() {
+        let error = duration_ns(&Node::text("-5s")).unwrap_err();
+        assert_eq!(error, "a time cannot be negative: `-5s`");
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        for (text, size) in [
+            ("100", Some(100)),
+            ("10b", Some(10)),
+            ("64kb", Some(65_536)),
+            ("100MB", Some(104_857_600)),
+            ("1tb", None),
+            ("-1", None),
+            ("kb", None),
+        ] {
+            assert_eq!(bytes(&Node::text(text)).ok(), size, "{text}");
+        }
+        assert_eq!(bytes(&Node::new(Value::Number("12".to_owned()))), Ok(12));
+        assert!(bytes(&Node::new(Value::Number("-12".to_owned()))).is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! Reading single fields of a map, with findings for what is not as it should be.
+//!
+//! What the tables of the language have found wrong already is not said again.
+
+use tapegate_core::json::Number;
+
+use crate::finding::Findings;
+use crate::node::{Node, Value};
+
+/// A map whose fields are read one by one.
+pub struct Fields<'a> {
+    node: &'a Node,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `node`; of anything but a map, none.
+    pub fn of(node: &'a Node) -> Self {
+        Self { node }
+    }
+
+    /// What stands under `name`, if it is there and not nothing.
+    pub fn get(&self, name: &str) -> Option<&'a Node> {
+        self.node.get(name).filter(|node| node.value != Value::Null)
+    }
+
+    /// A field that must be there.
+    pub fn need(&self, name: &str, findings: &mut Findings) -> Option<&'a Node> {
+        let found = self.get(name);
+        if found.is_none() && !findings.has_error_at(self.node.spot) {
+            findings.error(self.node.spot, format!("`{name}` is missing"));
+        }
+        found
+    }
+
+    /// A whole number that is not negative.
+    pub fn whole(&self, name: &str, findings: &mut Findings) -> Option<u64> {
+        let node = self.get(name)?;
+        findings.within(name, |findings| whole(node, findings))
+    }
+
+    /// A number of bytes: `1024`, `64kb`, `1mb`.
+    pub fn bytes(&self, name: &str, findings: &mut Findings) -> Option<usize> {
+        let node = self.get(name)?;
+        findings.within(name, |findings| match node.as_text() {
+            Some(text) => {
+                let size = read_bytes(text);
+                if size.is_none() {
+                    wrong(node, format!("`{text}` is no size such as 1024 or 64kb"), findings);
+                }
+                size
+            }
+            None => whole(node, findings).map(to_usize),
+        })
+    }
+
+    /// Text.
+    pub fn text(&self, name: &str, findings: &mut Findings) -> Option<&'a str> {
+        let node = self.get(name)?;
+        let text = node.as_text();
+        if text.is_none() {
+            findings.within(name, |findings| expected(node, "text", findings));
+        }
+        text
+    }
+
+    /// Yes or no.
+    pub fn flag(&self, name: &str, findings: &mut Findings) -> Option<bool> {
+        let node = self.get(name)?;
+        if let Value::Bool(yes) = node.value {
+            return Some(yes);
+        }
+        findings.within(name, |findings| expected(node, "true or false", findings));
+        None
+    }
+
+    /// One of a few words.
+    pub fn choice<T: Copy>(
+        &self,
+        name: &str,
+        choices: &[(&str, T)],
+        findings: &mut Findings,
+    ) -> Option<T> {
+        let node = self.get(name)?;
+        findings.within(name, |findings| choose(node, choices, findings))
+    }
+}
+
+/// Which of a few words a node is.
+pub fn choose<T: Copy>(node: &Node, choices: &[(&str, T)], findings: &mut Findings) -> Option<T> {
+    let found = choices.iter().find(|(word, _)| node.as_text() == Some(word));
+    if found.is_none() {
+        let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let got = node.as_text().map_or_else(|| node.kind().to_owned(), |text| format!("`{text}`"));
+        wrong(node, format!("{got} is none of {}", words.join(", ")), findings);
+    }
+    found.map(|(_, choice)| *choice)
+}
+
+/// Says that something else was expected.
+pub fn expected(node: &Node, what: &str, findings: &mut Findings) {
+    wrong(node, format!("expected {what}, found {}", node.kind()), findings);
+}
+
+fn wrong(node: &Node, words: String, findings: &mut Findings) {
+    if !findings.has_error_at(node.spot) {
+        findings.error(node.spot, words);
+    }
+}
+
+/// A number of things or bytes, as large as this machine counts.
+pub fn to_usize(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn whole(node: &Node, findings: &mut Findings) -> Option<u64> {
+    let Value::Number(text) = &node.value else {
+        expected(node, "a whole number", findings);
+        return None;
+    };
+    let number = Number::read(text.as_bytes());
+    let whole = number.whole().filter(|whole| !number.is_negative() || *whole == 0);
+    if whole.is_none() {
+        let why = if number.is_negative() { "is negative" } else { "is no whole number" };
+        wrong(node, format!("`{text}` {why}"), findings);
+    }
+    whole
+}
+
+fn read_bytes(text: &str) -> Option<usize> {
+    let text = text.trim().to_ascii_lowercase();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match text[end..].trim() {
+        "" | "b" => 1,
+        "kb" => 1024,
+        "mb" => 1024 * 1024,
+        _ => return None,
+    };
+    text[..end].parse::<usize>().ok()?.checked_mul(unit)
+}

@@ -1,0 +1,227 @@
+//! Holds a tree against the tables.
+
+use tapegate_core::json::Number;
+
+use super::{Entry, Rest, Shape, Table, near};
+use crate::amount;
+use crate::finding::Findings;
+use crate::node::{Key, Node, Value};
+
+/// Keys that have a meaning elsewhere, and what is said where they have none.
+pub type Strays = &'static [(&'static str, &'static str)];
+
+/// Tells everything in `node` that does not fit `shape`.
+pub fn check(node: &Node, shape: &Shape, strays: Strays, findings: &mut Findings) {
+    match shape {
+        Shape::Any | Shape::Elsewhere(_) => {}
+        Shape::Either(shapes) => match shapes.iter().find(|shape| takes(shape, node)) {
+            Some(shape) => check(node, shape, strays, findings),
+            None => wrong(node, shape, findings),
+        },
+        _ if !takes(shape, node) => wrong(node, shape, findings),
+        Shape::List(inner) => {
+            for (index, element) in node.as_list().unwrap_or_default().iter().enumerate() {
+                let step = format!("[{index}]");
+                findings.within(&step, |findings| check(element, inner, strays, findings));
+            }
+        }
+        Shape::MapOf(inner) => {
+            for (key, node) in node.as_map().unwrap_or_default() {
+                findings.within(&key.name, |findings| check(node, inner, strays, findings));
+            }
+        }
+        Shape::Table(table) => check_table(node, table, strays, findings),
+        _ => check_word(node, shape, findings),
+    }
+}
+
+/// Whether a node is of the kind that a shape takes; what is inside of it is another question.
+pub fn takes(shape: &Shape, node: &Node) -> bool {
+    let raw = match &node.value {
+        Value::Raw(text) => text.trim_start().as_bytes().first().copied(),
+        _ => None,
+    };
+    match shape {
+        Shape::Any => true,
+        Shape::Elsewhere(inner) => takes(inner, node),
+        Shape::Either(shapes) => shapes.iter().any(|shape| takes(shape, node)),
+        Shape::Object => node.as_map().is_some() || raw == Some(b'{'),
+        Shape::MapOf(_) | Shape::Table(Table { rest: Rest::Refuse, .. }) => node.as_map().is_some(),
+        Shape::Table(_) => node.as_map().is_some() || raw == Some(b'{'),
+        Shape::List(_) => node.as_list().is_some(),
+        Shape::Text | Shape::Name => node.as_text().is_some() || raw == Some(b'"'),
+        Shape::Choice(_) => node.as_text().is_some(),
+        Shape::Word(word) => {
+            node.as_text().is_some() || word.numbers && matches!(node.value, Value::Number(_))
+        }
+        Shape::Bool => matches!(node.value, Value::Bool(_)),
+        Shape::Whole(..) | Shape::Number => matches!(node.value, Value::Number(_)),
+        Shape::Duration | Shape::Bytes => matches!(node.value, Value::Number(_) | Value::Text(_)),
+    }
+}
+
+fn wrong(node: &Node, shape: &Shape, findings: &mut Findings) {
+    // What could not be included is not there, and that has been told.
+    if node.value == Value::Null && findings.has_error_at(node.spot) {
+        return;
+    }
+    let quotes = match (&node.value, takes(shape, &Node::text(""))) {
+        (Value::Number(_) | Value::Bool(_), true) => "; put it in quotes",
+        _ => "",
+    };
+    let words = format!("this must be {}, but it is {}{quotes}", name(shape), node.kind());
+    findings.error(node.spot, words);
+}
+
+/// What a shape is, in words for people.
+pub(super) fn name(shape: &Shape) -> String {
+    match shape {
+        Shape::Any => "anything".to_owned(),
+        Shape::Elsewhere(inner) => name(inner),
+        Shape::Either(shapes) => {
+            let mut names: Vec<String> = shapes.iter().map(name).collect();
+            names.dedup();
+            names.join(" or ")
+        }
+        Shape::Object | Shape::MapOf(_) | Shape::Table(_) => "a map".to_owned(),
+        Shape::List(_) => "a list".to_owned(),
+        Shape::Text | Shape::Name => "text".to_owned(),
+        Shape::Choice(words) => one_of(words),
+        Shape::Word(word) => word.name.to_owned(),
+        Shape::Bool => "true or false".to_owned(),
+        Shape::Whole(..) => "a whole number".to_owned(),
+        Shape::Number => "a number".to_owned(),
+        Shape::Duration => "a time, such as `5s`".to_owned(),
+        Shape::Bytes => "an amount of bytes, such as `64kb`".to_owned(),
+    }
+}
+
+/// Words of which one must be chosen, for people.
+pub(super) fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// What cannot be told by the kind of a node alone.
+fn check_word(node: &Node, shape: &Shape, findings: &mut Findings) {
+    let text = match &node.value {
+        Value::Text(text) | Value::Number(text) => text.as_str(),
+        _ => return,
+    };
+    let fault = match shape {
+        Shape::Name if text.is_empty() => Some("this must not be empty".to_owned()),
+        Shape::Choice(words) if !words.contains(&text) => Some({
+            let meant = near(text, words.iter().copied());
+            let hint = meant.map_or(String::new(), |word| format!("; did you mean `{word}`?"));
+            format!("this must be {}, not `{text}`{hint}", one_of(words))
+        }),
+        Shape::Whole(least, most) => match Number::read(text.as_bytes()).whole() {
+            Some(number) if number >= *least && number <= *most => None,
+            _ => Some(range(*least, *most, text)),
+        },
+        Shape::Duration => amount::duration_ns(node).err(),
+        Shape::Bytes => amount::bytes(node).err(),
+        Shape::Word(word) => (word.check)(text).err(),
+        _ => None,
+    };
+    if let Some(words) = fault {
+        findings.error(node.spot, words);
+    }
+}
+
+fn range(least: u64, most: u64, text: &str) -> String {
+    match most {
+        most if most == least => format!("this must be {least}, not {text}"),
+        u64::MAX => format!("this must be a whole number from {least}, not {text}"),
+        _ => format!("this must be a whole number from {least} to {most}, not {text}"),
+    }
+}
+
+fn check_table(node: &Node, table: &Table, strays: Strays, findings: &mut Findings) {
+    let Some(entries) = node.as_map() else { return };
+    for (key, value) in entries {
+        match table.entry(&key.name) {
+            Some(entry) if table.rest == Rest::Pass && is_nothing(value, entry) => {}
+            Some(entry) => {
+                findings.within(&key.name, |findings| {
+                    check(value, &entry.shape, strays, findings);
+                });
+                check_spelling(key, entry, entries, findings);
+                check_kind(node, table, key, entry, findings);
+            }
+            None if table.rest != Rest::Refuse => {}
+            None => unknown(key, table, strays, findings),
+        }
+    }
+    for entry in table.entries().filter(|entry| entry.required) {
+        if !entries.iter().any(|(key, _)| entry.is(&key.name)) {
+            findings.error(node.spot, format!("`{}` is missing", entry.name));
+        }
+    }
+}
+
+/// A key may mean something only for maps of some kinds. A kind that is none is told elsewhere.
+fn check_kind(node: &Node, table: &Table, key: &Key, entry: &Entry, findings: &mut Findings) {
+    if entry.only.is_empty() {
+        return;
+    }
+    // A delivery may be a word with its settings beside it.
+    let kind = ["type", "delivery"].into_iter().find_map(|name| {
+        let kind = node.get(name)?.as_text()?;
+        is_choice(&table.entry(name)?.shape, kind).then_some(kind)
+    });
+    if let Some(kind) = kind.filter(|kind| !entry.only.contains(kind)) {
+        let (name, only) = (&key.name, one_of(entry.only));
+        let words = format!("`{name}` has no meaning for `{kind}`, only for {only}");
+        findings.warning(key.spot, words);
+    }
+}
+
+fn is_choice(shape: &Shape, word: &str) -> bool {
+    match shape {
+        Shape::Choice(words) => words.contains(&word),
+        Shape::Either(shapes) => shapes.iter().any(|shape| is_choice(shape, word)),
+        _ => false,
+    }
+}
+
+/// Whether nothing stands under a key that may be left out.
+fn is_nothing(value: &Node, entry: &Entry) -> bool {
+    value.value == Value::Null && !entry.required
+}
+
+/// A key may have several spellings, but a map has only one of them.
+fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &mut Findings) {
+    let other = entries.iter().find(|(other, _)| other.name != key.name && entry.is(&other.name));
+    if key.name != entry.name
+        && let Some((other, _)) = other
+    {
+        findings.error(key.spot, format!("`{}` is `{}` once more", key.name, other.name));
+    }
+}
+
+fn unknown(key: &Key, table: &Table, strays: Strays, findings: &mut Findings) {
+    let Key { spot, name } = key;
+    if findings.is_full() {
+        return findings.error(*spot, "");
+    }
+    if let Some((_, words)) = strays.iter().find(|(stray, _)| stray == name) {
+        return findings.error(*spot, *words);
+    }
+    let names: Vec<&str> = table
+        .entries()
+        .flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()))
+        .collect();
+    let words = match near(name, names.iter().copied()) {
+        Some(meant) => format!("there is no key `{name}` here; did you mean `{meant}`?"),
+        None if names.len() <= 12 => {
+            format!("there is no key `{name}` here; there is {}", one_of(&names))
+        }
+        None => format!("there is no key `{name}` here"),
+    };
+    findings.error(*spot, words);
+}

@@ -1,0 +1,255 @@
+//! The tables as JSON Schema, for editors and other programs.
+//!
+//! A schema sees the text before variables are put in and files are put together, so it also takes
+//! `${VAR}` where a number may stand, and `$include` or `$file` where anything may.
+
+use super::{Rest, Shape, Table};
+use crate::node::{Key, Node, Value};
+
+/// What a schema is published as.
+#[derive(Debug)]
+pub struct Published {
+    /// Its title.
+    pub title: &'static str,
+    /// What it describes.
+    pub about: &'static str,
+    /// The table at the top.
+    pub top: &'static Table,
+    /// Whether `$include` and the like may stand for things.
+    pub elsewhere: bool,
+}
+
+impl Published {
+    /// The schema, as text.
+    pub fn write(&self) -> String {
+        let mut defs = Vec::new();
+        gather(self.top, &mut defs);
+        let mut entries = Vec::new();
+        if self.elsewhere {
+            entries.push(pair("elsewhere", elsewhere()));
+        }
+        let variable = map([("type", text("string")), ("pattern", text("\\$\\{"))]);
+        entries.push(pair("variable", variable));
+        let how = How { elsewhere: self.elsewhere };
+        entries.extend(defs.into_iter().map(|table| pair(table.name, how.table(table))));
+        let schema = map([
+            ("$schema", text("https://json-schema.org/draft/2020-12/schema")),
+            ("title", text(self.title)),
+            ("description", text(self.about)),
+            ("$ref", text(&format!("#/$defs/{}", self.top.name))),
+            ("$defs", Node::new(Value::Map(entries))),
+        ]);
+        let mut out = String::new();
+        pretty(&schema, 0, &mut out);
+        out.push('\n');
+        out
+    }
+}
+
+/// What all schemas of a language have in common.
+#[derive(Clone, Copy)]
+struct How {
+    elsewhere: bool,
+}
+
+/// All tables that a table leads to, each once.
+pub fn gather(table: &'static Table, found: &mut Vec<&'static Table>) {
+    if found.iter().any(|known| known.name == table.name) {
+        return;
+    }
+    found.push(table);
+    for entry in table.entries() {
+        tables_of(&entry.shape, found);
+    }
+}
+
+fn tables_of(shape: &Shape, found: &mut Vec<&'static Table>) {
+    match shape {
+        Shape::Table(table) => gather(table, found),
+        Shape::List(inner) | Shape::MapOf(inner) | Shape::Elsewhere(inner) => {
+            tables_of(inner, found);
+        }
+        Shape::Either(shapes) => shapes.iter().for_each(|shape| tables_of(shape, found)),
+        _ => {}
+    }
+}
+
+impl How {
+    /// What a table takes.
+    fn table(self, table: &Table) -> Node {
+        let mut properties = Vec::new();
+        for entry in table.entries() {
+            let mut schema = self.value(&entry.shape, table.rest == Rest::Pass && !entry.required);
+            if let Value::Map(entries) = &mut schema.value {
+                let about = match entry.only {
+                    [] => entry.about.to_owned(),
+                    only => format!("{}: {}", only.join(", "), entry.about),
+                };
+                entries.insert(0, pair("description", text(&about)));
+            }
+            for name in std::iter::once(entry.name).chain(entry.aliases.iter().copied()) {
+                properties.push(pair(name, schema.clone()));
+            }
+        }
+        let required: Vec<Node> =
+            table.entries().filter(|entry| entry.required).map(|entry| text(entry.name)).collect();
+        let mut entries = vec![
+            pair("description", text(table.about)),
+            pair("type", text("object")),
+            pair("properties", Node::new(Value::Map(properties))),
+        ];
+        if !required.is_empty() {
+            entries.push(pair("required", Node::new(Value::List(required))));
+        }
+        if table.rest == Rest::Refuse {
+            entries.push(pair("additionalProperties", Node::new(Value::Bool(false))));
+        }
+        Node::new(Value::Map(entries))
+    }
+
+    /// What may be written where a shape is wanted.
+    fn value(self, shape: &Shape, or_nothing: bool) -> Node {
+        if matches!(shape, Shape::Any) {
+            return Node::new(Value::Map(Vec::new()));
+        }
+        let mut all = self.alternatives(shape);
+        // Text takes `${VAR}` anyway. A word or a number never stands in a file of its own.
+        let is_text = matches!(shape, Shape::Text | Shape::Name);
+        let is_word = matches!(
+            shape,
+            Shape::Bool
+                | Shape::Number
+                | Shape::Whole(..)
+                | Shape::Choice(_)
+                | Shape::Word(_)
+                | Shape::Duration
+                | Shape::Bytes
+        );
+        if self.elsewhere && !is_word {
+            all.push(map([("$ref", text("#/$defs/elsewhere"))]));
+        }
+        if !is_text {
+            all.push(map([("$ref", text("#/$defs/variable"))]));
+        }
+        if or_nothing {
+            all.push(map([("type", text("null"))]));
+        }
+        map([("anyOf", Node::new(Value::List(all)))])
+    }
+
+    /// What a shape takes, as schemas of which one must fit.
+    fn alternatives(self, shape: &Shape) -> Vec<Node> {
+        let typed = |name: &str| map([("type", text(name))]);
+        let matching = |pattern: &str| map([("type", text("string")), ("pattern", text(pattern))]);
+        vec![match shape {
+            Shape::Any => Node::new(Value::Map(Vec::new())),
+            Shape::Elsewhere(inner) => return self.alternatives(inner),
+            Shape::Either(shapes) => {
+                return shapes.iter().flat_map(|shape| self.alternatives(shape)).collect();
+            }
+            Shape::Object => typed("object"),
+            Shape::Text => typed("string"),
+            Shape::Name => map([("type", text("string")), ("minLength", number(1))]),
+            Shape::Bool => typed("boolean"),
+            Shape::Number => typed("number"),
+            Shape::Whole(least, most) => whole(*least, *most),
+            Shape::Duration => matching("^\\s*[0-9]+\\s*(ms|s|m|h)\\s*$"),
+            Shape::Bytes => {
+                return vec![whole(0, u64::MAX), matching("^\\s*[0-9]+\\s*([kKmM]?[bB])?\\s*$")];
+            }
+            Shape::Choice(words) => {
+                let words = words.iter().map(|word| text(word)).collect();
+                map([("enum", Node::new(Value::List(words)))])
+            }
+            Shape::Word(word) => match (word.pattern)().as_str() {
+                "" => typed("string"),
+                pattern => matching(pattern),
+            },
+            Shape::List(inner) => {
+                map([("type", text("array")), ("items", self.value(inner, false))])
+            }
+            Shape::MapOf(inner) => {
+                map([("type", text("object")), ("additionalProperties", self.value(inner, false))])
+            }
+            Shape::Table(table) => map([("$ref", text(&format!("#/$defs/{}", table.name)))]),
+        }]
+    }
+}
+
+fn whole(least: u64, most: u64) -> Node {
+    let mut entries = vec![pair("type", text("integer")), pair("minimum", number(least))];
+    if most < u64::MAX {
+        entries.push(pair("maximum", number(most)));
+    }
+    Node::new(Value::Map(entries))
+}
+
+/// What stands for something that is elsewhere.
+fn elsewhere() -> Node {
+    let directive = |name: &str, with_changes: bool| {
+        let mut properties = vec![pair(name, map([("type", text("string"))]))];
+        if with_changes {
+            properties.push(pair("override", Node::new(Value::Map(Vec::new()))));
+        }
+        map([
+            ("type", text("object")),
+            ("properties", Node::new(Value::Map(properties))),
+            ("required", Node::new(Value::List(vec![text(name)]))),
+            ("additionalProperties", Node::new(Value::Bool(false))),
+        ])
+    };
+    let all =
+        vec![directive("$include", true), directive("$file", false), directive("$json", false)];
+    map([
+        ("description", text("What stands in another file, or is JSON to the letter.")),
+        ("anyOf", Node::new(Value::List(all))),
+    ])
+}
+
+fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
+    Node::new(Value::Map(entries.into_iter().map(|(name, node)| pair(name, node)).collect()))
+}
+
+fn pair(name: &str, node: Node) -> (Key, Node) {
+    (Key { spot: Default::default(), name: name.to_owned() }, node)
+}
+
+fn text(text: &str) -> Node {
+    Node::text(text)
+}
+
+fn number(number: u64) -> Node {
+    Node::new(Value::Number(number.to_string()))
+}
+
+/// Appends JSON as people like to read it: what is short on one line.
+fn pretty(node: &Node, depth: usize, out: &mut String) {
+    let short = String::from_utf8(node.to_json()).unwrap_or_default();
+    let (open, close, count) = match &node.value {
+        Value::List(elements) => ('[', ']', elements.len()),
+        Value::Map(entries) => ('{', '}', entries.len()),
+        _ => return out.push_str(&short),
+    };
+    if short.len() + 2 * depth <= 100 || count == 0 {
+        return out.push_str(&short);
+    }
+    let indent = "  ".repeat(depth + 1);
+    out.push(open);
+    for index in 0..count {
+        out.push_str(if index == 0 { "\n" } else { ",\n" });
+        out.push_str(&indent);
+        match &node.value {
+            Value::List(elements) => pretty(&elements[index], depth + 1, out),
+            Value::Map(entries) => {
+                let (key, inner) = &entries[index];
+                pretty(&Node::text(&key.name), depth + 1, out);
+                out.push_str(": ");
+                pretty(inner, depth + 1, out);
+            }
+            _ => {}
+        }
+    }
+    out.push('\n');
+    out.push_str(&"  ".repeat(depth));
+    out.push(close);
+}

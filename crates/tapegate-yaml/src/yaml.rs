@@ -1,0 +1,289 @@
+//! YAML as a tree that knows where everything stands.
+//!
+//! YAML 1.2 with the core schema: `yes` and `on` are text, `0x10` is a number. Anchors, aliases and
+//! merge keys work, but what they blow up is bounded, and so is nesting. Reading takes time in
+//! proportion to the text.
+
+mod merge;
+mod origin;
+mod scalar;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+
+pub use origin::Origin;
+
+use crate::finding::{Findings, Severity};
+use crate::node::{Key, Node, Spot, Value};
+
+/// How deep lists and maps may lie in each other.
+pub const NESTING_MAX: usize = 64;
+/// What aliases may add to a text, in bytes, each node counted with a little more than its text.
+const ALIASED_BYTES_MAX: usize = 64 << 20;
+
+/// Reads a text that is one document; `None` if it cannot be read at all, which `findings` tells.
+/// A text without a document is nothing.
+pub fn parse(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
+    parse_from(text, file, &Origin::default(), findings)
+}
+
+/// The same, but a key that comes twice is an error: where the one that does not count may be the
+/// one that was meant to protect, nobody should have to guess.
+pub fn parse_strict(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
+    run(text, file, &Origin::default(), Severity::Error, findings)
+}
+
+/// What a word without quotes is: text, a number, yes or no, nothing; or why it is none of these.
+pub fn word(text: &str) -> Result<Value, String> {
+    scalar::plain(text.into())
+}
+
+/// Reads a text of which some has been replaced; places are told as they were before.
+pub fn parse_from(text: &str, file: u16, origin: &Origin, findings: &mut Findings) -> Option<Node> {
+    run(text, file, origin, Severity::Warning, findings)
+}
+
+fn run(
+    text: &str,
+    file: u16,
+    origin: &Origin,
+    twice: Severity,
+    findings: &mut Findings,
+) -> Option<Node> {
+    let mut builder = Builder {
+        file,
+        origin,
+        twice,
+        findings,
+        anchors: HashMap::default(),
+        open: Vec::new(),
+        aliased_bytes: 0,
+        done: None,
+    };
+    for event in Parser::new_from_str(text) {
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let spot = builder.spot(error.marker());
+                builder.findings.error(spot, format!("this is no YAML: {}", error.info()));
+                return None;
+            }
+        };
+        let spot = builder.spot(&span.start);
+        builder.event(event, spot)?;
+    }
+    Some(
+        builder
+            .done
+            .unwrap_or(Node { spot: Spot { file, line: 1, column: 1 }, value: Value::Null }),
+    )
+}
+
+/// Puts a tree together from what the parser tells.
+struct Builder<'f> {
+    file: u16,
+    origin: &'f Origin,
+    /// How bad it is that a key comes twice.
+    twice: Severity,
+    findings: &'f mut Findings,
+    anchors: HashMap<usize, Node, RandomState>,
+    open: Vec<Open>,
+    aliased_bytes: usize,
+    done: Option<Node>,
+}
+
+/// A list or a map that has begun.
+struct Open {
+    spot: Spot,
+    anchor: usize,
+    inside: Inside,
+}
+
+enum Inside {
+    List(Vec<Node>),
+    Map { entries: Vec<(Key, Node)>, merges: Vec<merge::Merge>, slot: Slot },
+}
+
+/// What a map waits for.
+enum Slot {
+    Key,
+    Value(Key),
+    Merge(Spot),
+    /// A value whose key was no good.
+    Nothing,
+}
+
+impl Builder<'_> {
+    fn event(&mut self, event: Event<'_>, spot: Spot) -> Option<()> {
+        match event {
+            Event::DocumentStart(_) if self.done.is_some() => {
+                self.findings.error(spot, "another document begins here; there must be only one");
+                None
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(text, style, anchor, tag.as_deref(), spot)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.known_tag(tag.as_deref(), "seq", spot);
+                self.begin(Open { spot, anchor, inside: Inside::List(Vec::new()) })
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.known_tag(tag.as_deref(), "map", spot);
+                let inside =
+                    Inside::Map { entries: Vec::new(), merges: Vec::new(), slot: Slot::Key };
+                self.begin(Open { spot, anchor, inside })
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Open { spot, anchor, inside } = self.open.pop()?;
+                let value = match inside {
+                    Inside::List(elements) => Value::List(elements),
+                    Inside::Map { entries, merges, .. } => {
+                        Value::Map(merge::settle(entries, merges, self.twice, self.findings))
+                    }
+                };
+                self.finish(Node { spot, value }, anchor)
+            }
+            Event::Alias(anchor) => self.alias(anchor, spot),
+            _ => Some(()),
+        }
+    }
+
+    fn spot(&self, marker: &Marker) -> Spot {
+        let (line, column) = (marker.line() as u32, marker.col() as u32 + 1);
+        let (line, column) = self.origin.of(line.max(1), column);
+        Spot { file: self.file, line, column }
+    }
+
+    fn begin(&mut self, open: Open) -> Option<()> {
+        if self.open.len() == NESTING_MAX {
+            let words = format!("lists and maps lie more than {NESTING_MAX} deep in each other");
+            self.findings.error(open.spot, words);
+            return None;
+        }
+        self.open.push(open);
+        Some(())
+    }
+
+    fn scalar(
+        &mut self,
+        text: Cow<'_, str>,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        spot: Spot,
+    ) -> Option<()> {
+        if let Some(Open { inside: Inside::Map { slot: slot @ Slot::Key, .. }, .. }) =
+            self.open.last_mut()
+        {
+            let plain = style == ScalarStyle::Plain;
+            *slot = if plain && text == "<<" {
+                Slot::Merge(spot)
+            } else {
+                Slot::Value(Key { spot, name: text.clone().into_owned() })
+            };
+            if plain && text.is_empty() {
+                self.findings.error(spot, "a key is missing");
+            }
+            if anchor != 0 {
+                let value = Value::Text(text.into_owned());
+                self.anchors.insert(anchor, Node { spot, value });
+            }
+            return Some(());
+        }
+        let value = scalar::read(text, style, tag).unwrap_or_else(|words| {
+            self.findings.error(spot, words);
+            Value::Null
+        });
+        self.finish(Node { spot, value }, anchor)
+    }
+
+    fn known_tag(&mut self, tag: Option<&Tag>, wanted: &str, spot: Spot) {
+        let Some(tag) = tag else { return };
+        if !(tag.is_yaml_core_schema() && tag.suffix == wanted) {
+            self.findings.error(spot, format!("the tag `{tag}` means nothing here"));
+        }
+    }
+
+    /// Puts a node that is whole where it belongs.
+    fn finish(&mut self, node: Node, anchor: usize) -> Option<()> {
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.done = Some(node);
+            return Some(());
+        };
+        match &mut open.inside {
+            Inside::List(elements) => elements.push(node),
+            Inside::Map { entries, merges, slot } => match std::mem::replace(slot, Slot::Key) {
+                Slot::Value(key) => entries.push((key, node)),
+                Slot::Merge(spot) => {
+                    merges.push(merge::Merge { at: entries.len(), spot, node });
+                }
+                Slot::Nothing => {}
+                Slot::Key => {
+                    let words = format!("a key must be text, but this is {}", node.kind());
+                    self.findings.error(node.spot, words);
+                    *slot = Slot::Nothing;
+                }
+            },
+        }
+        Some(())
+    }
+
+    fn alias(&mut self, anchor: usize, spot: Spot) -> Option<()> {
+        let Some(node) = self.anchors.get(&anchor) else {
+            self.findings.error(spot, "this alias stands inside of what it stands for");
+            return None;
+        };
+        let left = ALIASED_BYTES_MAX - self.aliased_bytes;
+        let room = NESTING_MAX.saturating_sub(self.open.len());
+        let Some(cost) = node.cost(room, left) else {
+            let words = "aliases make too much of this text, or nest it too deep";
+            self.findings.error(spot, words);
+            return None;
+        };
+        self.aliased_bytes += cost;
+        let node = Node { spot, ..node.clone() };
+        if let Some(Open { inside: Inside::Map { slot: slot @ Slot::Key, .. }, .. }) =
+            self.open.last_mut()
+            && let Value::Text(name) = node.value
+        {
+            *slot = Slot::Value(Key { spot, name });
+            return Some(());
+        }
+        self.finish(node, 0)
+    }
+}
+
+impl Node {
+    /// What a copy costs, roughly in bytes; `None` if it is more than `bytes_max`, or nested deeper than `depth_max`.
+    pub fn cost(&self, depth_max: usize, bytes_max: usize) -> Option<usize> {
+        let own = size_of::<Self>();
+        let mut cost = own;
+        match &self.value {
+            Value::Null | Value::Bool(_) => {}
+            Value::Number(text) | Value::Text(text) | Value::Raw(text) => cost += text.len(),
+            Value::List(elements) => {
+                let depth_max = depth_max.checked_sub(1)?;
+                for element in elements {
+                    cost += element.cost(depth_max, bytes_max.checked_sub(cost)?)?;
+                }
+            }
+            Value::Map(entries) => {
+                let depth_max = depth_max.checked_sub(1)?;
+                for (key, node) in entries {
+                    cost += key.name.len() + own;
+                    cost += node.cost(depth_max, bytes_max.checked_sub(cost)?)?;
+                }
+            }
+        }
+        (cost <= bytes_max).then_some(cost)
+    }
+}
+
+#[cfg(test)]
+mod tests;

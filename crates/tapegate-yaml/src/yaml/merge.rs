@@ -1,0 +1,92 @@
+//! What becomes of the entries of a map: merge keys are carried out, and no key stays twice.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::finding::{Findings, Severity};
+use crate::node::{Key, Node, Spot, Value};
+
+/// A `<<` and what stands under it.
+pub(super) struct Merge {
+    /// Before which entry it stands.
+    pub(super) at: usize,
+    pub(super) spot: Spot,
+    pub(super) node: Node,
+}
+
+/// The entries of a map in their order: of the same keys the last, in the place of the first; and
+/// what is merged in, where it was asked for, unless the map says otherwise itself.
+pub(super) fn settle(
+    entries: Vec<(Key, Node)>,
+    merges: Vec<Merge>,
+    twice: Severity,
+    findings: &mut Findings,
+) -> Vec<(Key, Node)> {
+    let mut places: HashMap<String, usize, RandomState> = HashMap::default();
+    if merges.is_empty() && is_short_and_distinct(&entries) {
+        return entries;
+    }
+    let mut own: Vec<Option<(Key, Node)>> = Vec::with_capacity(entries.len());
+    for (key, node) in entries {
+        if let Some(place) = places.get(&key.name) {
+            let first = own[*place].replace((key, node));
+            let (second, _) = own[*place].as_ref().expect("just put there");
+            let line = first.map_or(0, |(key, _)| key.spot.line);
+            let words = format!("the key `{}` also stands in line {line}", second.name);
+            match twice {
+                Severity::Error => findings.error(second.spot, words),
+                Severity::Warning => {
+                    findings.warning(second.spot, format!("{words}; the last one counts"));
+                }
+            }
+            own.push(None);
+        } else {
+            places.insert(key.name.clone(), own.len());
+            own.push(Some((key, node)));
+        }
+    }
+    let mut settled = Vec::with_capacity(own.len());
+    let mut merges = merges.into_iter().peekable();
+    for (at, entry) in own.into_iter().map(Some).chain([None]).enumerate() {
+        while let Some(merge) = merges.next_if(|merge| merge.at <= at) {
+            merge_in(merge, &mut places, &mut settled, findings);
+        }
+        settled.extend(entry.flatten());
+    }
+    settled
+}
+
+/// Whether no key comes twice, found out without any memory; not worth the while for long maps.
+fn is_short_and_distinct(entries: &[(Key, Node)]) -> bool {
+    let is_new = |(at, (key, _)): (usize, &(Key, Node))| {
+        entries[..at].iter().all(|(k, _)| k.name != key.name)
+    };
+    entries.len() <= 16 && entries.iter().enumerate().all(is_new)
+}
+
+fn merge_in(
+    merge: Merge,
+    places: &mut HashMap<String, usize, RandomState>,
+    settled: &mut Vec<(Key, Node)>,
+    findings: &mut Findings,
+) {
+    let Merge { spot, node, .. } = merge;
+    let maps = match node.value {
+        Value::List(elements) => elements,
+        value => vec![Node { spot, value }],
+    };
+    for map in maps {
+        let kind = map.kind();
+        let Value::Map(entries) = map.value else {
+            findings.error(spot, format!("`<<` takes a map or a list of maps, but this is {kind}"));
+            continue;
+        };
+        for (key, node) in entries {
+            if !places.contains_key(&key.name) {
+                places.insert(key.name.clone(), 0);
+                settled.push((key, node));
+            }
+        }
+    }
+}

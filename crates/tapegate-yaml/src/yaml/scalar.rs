@@ -1,0 +1,182 @@
+//! What a word of YAML is: text, a number, yes or no, nothing.
+//!
+//! Numbers become what JSON writes: by their own text where JSON writes them so too, which keeps
+//! every digit; else in the nearest way that means the same.
+
+use std::borrow::Cow;
+
+use saphyr_parser::{ScalarStyle, Tag};
+
+use crate::node::Value;
+
+/// The value of a scalar, or why it has none.
+pub(super) fn read(
+    text: Cow<'_, str>,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+) -> Result<Value, String> {
+    let Some(tag) = tag else {
+        return if style == ScalarStyle::Plain {
+            plain(text)
+        } else {
+            Ok(Value::Text(text.into()))
+        };
+    };
+    let is_text = tag.handle.is_empty() && tag.suffix == "!";
+    if is_text || tag.is_yaml_core_schema() && tag.suffix == "str" {
+        return Ok(Value::Text(text.into()));
+    }
+    let shown = text.clone();
+    let value = plain(text)?;
+    let fits = match &value {
+        Value::Null => tag.suffix == "null",
+        Value::Bool(_) => tag.suffix == "bool",
+        Value::Number(number) => {
+            tag.suffix == "float" || tag.suffix == "int" && !number.contains(['.', 'e', 'E'])
+        }
+        _ => false,
+    };
+    match tag.is_yaml_core_schema() && fits {
+        true => Ok(value),
+        false => Err(format!("the tag `{tag}` means nothing here, or not with `{shown}`")),
+    }
+}
+
+/// The value of a scalar without quotes.
+pub(super) fn plain(text: Cow<'_, str>) -> Result<Value, String> {
+    match &*text {
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
+        "true" | "True" | "TRUE" => return Ok(Value::Bool(true)),
+        "false" | "False" | "FALSE" => return Ok(Value::Bool(false)),
+        _ => {}
+    }
+    let starts_like_one =
+        text.as_bytes().first().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(b));
+    if !starts_like_one {
+        return Ok(Value::Text(text.into()));
+    }
+    let bare = text.strip_prefix(['-', '+']).unwrap_or(&text);
+    if matches!(bare, ".inf" | ".Inf" | ".INF") || matches!(&*text, ".nan" | ".NaN" | ".NAN") {
+        return Err(format!("JSON has no number `{text}`; put it in quotes if it is text"));
+    }
+    Ok(match number(&text)? {
+        Some(number) => Value::Number(number),
+        None => Value::Text(text.into()),
+    })
+}
+
+/// A number as JSON writes it, or `None` if it is none.
+fn number(text: &str) -> Result<Option<String>, String> {
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        if let Some(digits) = text.strip_prefix(prefix) {
+            if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+                return Ok(None);
+            }
+            let number = u128::from_str_radix(digits, radix);
+            return number
+                .map(|number| Some(number.to_string()))
+                .map_err(|_| format!("`{text}` is too large; put it in quotes if it is text"));
+        }
+    }
+    let (sign, rest) = match text.as_bytes() {
+        [b'-', ..] => ("-", &text[1..]),
+        [b'+', ..] => ("", &text[1..]),
+        _ => ("", text),
+    };
+    let end = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (whole, rest) = rest.split_at(end(rest));
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(end(rest)),
+        None => ("", rest),
+    };
+    let power = match rest.strip_prefix(['e', 'E']) {
+        Some(power) => {
+            let digits = power.strip_prefix(['-', '+']).unwrap_or(power);
+            if digits.is_empty() || end(digits) < digits.len() {
+                return Ok(None);
+            }
+            rest
+        }
+        None if rest.is_empty() => "",
+        None => return Ok(None),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return Ok(None);
+    }
+    let zeros = whole.len() - whole.trim_start_matches('0').len();
+    let whole = if zeros == whole.len() { "0" } else { &whole[zeros..] };
+    let point = if fraction.is_empty() { "" } else { "." };
+    Ok(Some(format!("{sign}{whole}{point}{fraction}{power}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_become_what_json_writes() {
+        for (text, json) in [
+            ("0", "0"),
+            ("-12", "-12"),
+            ("+1", "1"),
+            ("007", "7"),
+            ("00", "0"),
+            ("-0", "-0"),
+            (".5", "0.5"),
+            ("-.5", "-0.5"),
+            ("1.", "1"),
+            ("1.50", "1.50"),
+            ("1e3", "1e3"),
+            ("1.E+3", "1E+3"),
+            ("0x1F", "31"),
+            ("0o17", "15"),
+            ("12345678901234567890123", "12345678901234567890123"),
+        ] {
+            assert_eq!(plain(text.into()), Ok(Value::Number(json.to_owned())), "{text}");
+            assert!(tapegate_core::json::check(json.as_bytes()).is_ok(), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_number_is_text() {
+        for text in [
+            ".",
+            "-",
+            "+",
+            "e3",
+            "1e",
+            "1e+",
+            "1_000",
+            "0x",
+            "0xg",
+            "-0x1",
+            "1.2.3",
+            "12:30",
+            "0b1",
+            "1 2",
+            "--1",
+            "2026-11-15",
+            "+.",
+            ".e3",
+            "yes",
+            "no",
+            "on",
+            "off",
+            "Y",
+            "nULL",
+            "inf",
+            "nan",
+            "-.nan",
+            "<<",
+        ] {
+            assert_eq!(plain(text.into()), Ok(Value::Text(text.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_json_has_no_number_for_is_refused() {
+        for text in [".inf", "-.INF", "+.Inf", ".nan", "0xfffffffffffffffffffffffffffffffff"] {
+            assert!(plain(text.into()).is_err(), "{text}");
+        }
+    }
+}

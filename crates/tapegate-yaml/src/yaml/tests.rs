@@ -1,0 +1,240 @@
+//! YAML, odd and large.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What a text is, as JSON, or what is wrong with it.
+fn read(text: &str) -> Result<String, Vec<String>> {
+    let mut findings = Findings::default();
+    let node = parse(text, 0, &mut findings);
+    let told: Vec<String> = findings
+        .into_list()
+        .into_iter()
+        .map(|finding| format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.words))
+        .collect();
+    match node {
+        Some(node) if told.is_empty() => Ok(String::from_utf8(node.to_json()).unwrap()),
+        _ => Err(told),
+    }
+}
+
+#[track_caller]
+fn is(text: &str, json: &str) {
+    assert_eq!(read(text).as_deref(), Ok(json), "{text}");
+}
+
+#[track_caller]
+fn fails(text: &str, words: &str) {
+    assert_eq!(read(text), Err(vec![words.to_owned()]), "{text}");
+}
+
+#[test]
+fn words_are_what_the_core_schema_says() {
+    is(
+        "[yes, no, on, off, y, n, ~, null, true, False, 0o7, 1e3]",
+        r#"["yes","no","on","off","y","n",null,null,true,false,7,1e3]"#,
+    );
+    is("['1', \"true\", !!str 5, ! 6]", r#"["1","true","5","6"]"#);
+    is("[!!int 5, !!float 5, !!bool true, !!null ~]", "[5,5,true,null]");
+    is("{1: a, true: b, on: c, 0x1: d}", r#"{"1":"a","true":"b","on":"c","0x1":"d"}"#);
+    is("!!map {a: !!seq [b]}", r#"{"a":["b"]}"#);
+}
+
+#[test]
+fn tags_that_mean_nothing_are_errors() {
+    fails("a: !x b", "1:4 the tag `!x` means nothing here, or not with `b`");
+    fails("a: !!int b", "1:4 the tag `tag:yaml.org,2002:!int` means nothing here, or not with `b`");
+    fails("a: !x {b: c}", "1:4 the tag `!x` means nothing here");
+}
+
+#[test]
+fn texts_of_several_lines_are_kept() {
+    is(
+        "a: |\n  x\n    y\n\n  z\nb: >-\n  p\n  q\nc: \"a\\\n  b\\u00e9\\n\"\n",
+        r#"{"a":"x\n  y\n\nz\n","b":"p q","c":"abé\n"}"#,
+    );
+}
+
+#[test]
+fn anchors_aliases_and_merge_keys_work() {
+    is(
+        "a: &a {x: 1, y: 2}\nb: *a\nc: {y: 3, <<: *a, z: 4}\n",
+        r#"{"a":{"x":1,"y":2},"b":{"x":1,"y":2},"c":{"y":3,"x":1,"z":4}}"#,
+    );
+    is(
+        "- &a {x: 1}\n- &b {x: 2, y: 2}\n- <<: [*a, *b]\n  z: 3\n",
+        r#"[{"x":1},{"x":2,"y":2},{"x":1,"y":2,"z":3}]"#,
+    );
+    is("- &k key\n- {*k : v, '<<': 1}\n", r#"["key",{"key":"v","<<":1}]"#);
+    fails("a: {<<: 5}", "1:5 `<<` takes a map or a list of maps, but this is a number");
+    fails("a: &a [*a]", "1:8 this alias stands inside of what it stands for");
+    fails("a: *b", "1:4 this is no YAML: while parsing node, found unknown anchor");
+}
+
+#[test]
+fn a_billion_laughs_are_refused() {
+    let mut text = String::from("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n");
+    for level in 1..12 {
+        let below = level - 1;
+        text += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{below}"); 10].join(", "));
+    }
+    let told = read(&text).unwrap_err();
+    assert!(
+        told.len() == 1
+            && told[0].ends_with("aliases make too much of this text, or nest it too deep"),
+        "{told:?}"
+    );
+    let mut text = format!("a: &a {}\nb:\n", "x".repeat(1 << 20));
+    text += &"- *a\n".repeat(100);
+    assert_eq!(read(&text).unwrap_err().len(), 1);
+    let mut text = format!("a0: &a0 {}1{}\n", "[".repeat(40), "]".repeat(40));
+    for level in 1..10 {
+        text +=
+            &format!("a{level}: &a{level} {}*a{}{}\n", "[".repeat(10), level - 1, "]".repeat(10));
+    }
+    assert_eq!(read(&text).unwrap_err().len(), 1);
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    is(&nested(64), &nested(64));
+    fails(&nested(65), "1:65 lists and maps lie more than 64 deep in each other");
+    assert!(read(&"[".repeat(100_000)).is_err());
+    assert!(read(&"- ".repeat(100_000)).is_err());
+    assert!(read(&"? ".repeat(10_000)).is_err());
+}
+
+#[test]
+fn one_file_is_one_document() {
+    is("---\na: 1\n...\n", r#"{"a":1}"#);
+    fails("a: 1\n---\nb: 2\n", "2:1 another document begins here; there must be only one");
+    is("", "null");
+}
+
+#[test]
+fn keys_are_text() {
+    fails("{[a]: b, c: d}", "1:2 a key must be text, but this is a list");
+    fails("? {a: b}\n: c\n", "1:3 a key must be text, but this is a map");
+    fails("{: b}", "1:2 a key is missing");
+}
+
+#[test]
+fn keys_that_come_twice_are_told_in_long_maps_too() {
+    let mut text: String = (0..100).map(|n| format!("k{n}: {n}\n")).collect();
+    text += "k7: x\n";
+    fails(&text, "101:1 the key `k7` also stands in line 8; the last one counts");
+}
+
+#[test]
+fn ten_megabytes_are_read_in_time_in_proportion() {
+    let texts = [
+        format!("a: \"{}\"\n", "x\\n".repeat(1 << 18)),
+        format!("a: |\n{}", "  line of text\n".repeat(1 << 16)),
+        format!("[{}]", "1,".repeat(1 << 18)),
+        (0..1 << 16).map(|n| format!("k{n}: {n}\n")).collect(),
+        format!("a: {}\n", "word ".repeat(1 << 17)),
+        format!("# {}\na: 1\n", "x".repeat(1 << 20)),
+        "a:\n".to_owned() + &" ".repeat(1 << 20) + "b: c\n",
+    ];
+    for text in texts {
+        // A reader that takes time in the square of this never comes back.
+        drop(read(&text));
+    }
+}
+
+/// Any tree that YAML can hold.
+fn tree() -> impl Strategy<Value = Node> {
+    let number = prop_oneof![
+        any::<i64>().prop_map(|n| n.to_string()),
+        any::<f64>()
+            .prop_filter("JSON has it", |n| n.is_finite())
+            .prop_map(|n| serde_json::to_string(&n).unwrap()),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        number.prop_map(Value::Number),
+        any::<String>().prop_map(Value::Text),
+        "[ -~\\n\\t]{0,40}".prop_map(Value::Text),
+    ];
+    let node = leaf.prop_map(Node::new);
+    node.prop_recursive(5, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::List),
+            prop::collection::btree_map(any::<String>(), inner, 0..6).prop_map(|map| {
+                let pair = |(name, node)| (Key { spot: Spot::default(), name }, node);
+                Value::Map(map.into_iter().map(pair).collect())
+            }),
+        ]
+        .prop_map(Node::new)
+    })
+}
+
+/// JSON that is also YAML: what JSON writes raw and YAML does not take is escaped.
+fn flow(node: &Node, out: &mut String) {
+    match &node.value {
+        Value::List(elements) => {
+            out.push('[');
+            for element in elements {
+                flow(element, out);
+                out.push_str(", ");
+            }
+            out.push(']');
+        }
+        Value::Map(entries) => {
+            out.push('{');
+            for (key, node) in entries {
+                quote(&key.name, out);
+                out.push_str(": ");
+                flow(node, out);
+                out.push_str(",\n ");
+            }
+            out.push('}');
+        }
+        Value::Text(text) => quote(text, out),
+        _ => out.push_str(&String::from_utf8(node.to_json()).unwrap()),
+    }
+}
+
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            ' '..='~' => out.push(letter),
+            _ => *out += &format!("\\U{:08x}", u32::from(letter)),
+        }
+    }
+    out.push('"');
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_what_is_read(node in tree()) {
+        let mut text = String::new();
+        flow(&node, &mut text);
+        let mut findings = Findings::default();
+        let read = parse(&text, 0, &mut findings).unwrap();
+        prop_assert_eq!(findings.into_list(), vec![]);
+        prop_assert_eq!(read.to_json(), node.to_json());
+    }
+
+    #[test]
+    fn nothing_makes_the_reader_fall_over(text in "[-?:,\\[\\]{}#&*!|>'\"%@` \\n\\ta-c0-9.<~]{0,200}") {
+        let mut findings = Findings::default();
+        let node = parse(&text, 0, &mut findings);
+        prop_assert!(node.is_some() || findings.has_errors());
+    }
+}
+
+#[test]
+fn a_key_that_comes_twice_is_an_error_where_that_is_wished() {
+    let mut findings = Findings::default();
+    assert!(parse_strict("a: 1\nb: 2\na: 3\n", 0, &mut findings).is_some());
+    assert!(findings.has_errors());
+    let list = findings.into_list();
+    assert_eq!(list[0].words, "the key `a` also stands in line 1");
+    assert_eq!(list[0].spot, Spot { file: 0, line: 3, column: 1 });
+}

@@ -1,0 +1,155 @@
+//! Where things are in this project and on this machine: the config, the state folder, and what
+//! the environment says. Nothing else reads variables of ours.
+//!
+//! What is found by walking up must belong to the user or to root: whoever may write to a folder
+//! above must not thereby govern what happens below it. What is named is taken as it is.
+
+mod server_id;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tapegate_policy::model::Profile;
+
+use crate::exit::{Exit, Failure};
+
+pub(crate) use server_id::server_id;
+
+/// The names a config goes by, the better one first.
+const CONFIG_NAMES: [&str; 2] = ["tapegate.yaml", "thoughtgate.yaml"];
+/// The folder in a project that holds its state.
+const STATE_NAME: &str = ".tapegate";
+
+/// What commands that know of a project take.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ProjectArgs {
+    /// The policy [default: tapegate.yaml or thoughtgate.yaml here or in a folder above]
+    #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
+    pub(crate) config: Option<PathBuf>,
+    /// How strictly it holds [default: what the policy says, or production]
+    #[arg(long, value_enum)]
+    pub(crate) profile: Option<ProfileWord>,
+}
+
+/// A profile as a command line says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ProfileWord {
+    /// What is refused goes nowhere
+    Production,
+    /// What would be refused is logged, and sent on
+    Development,
+}
+
+/// What is looked at to find things.
+pub(crate) struct Surroundings<'a> {
+    /// The folder we are in.
+    pub(crate) folder: PathBuf,
+    /// Variables, by name.
+    pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+impl Surroundings<'static> {
+    /// This process's own.
+    pub(crate) fn ours() -> io::Result<Self> {
+        Ok(Self { folder: std::env::current_dir()?, variable: &|name| std::env::var_os(name) })
+    }
+}
+
+impl Surroundings<'_> {
+    /// The value of the first of these variables that is set to something.
+    pub(crate) fn first(&self, names: &[&str]) -> Option<OsString> {
+        names.iter().find_map(|name| (self.variable)(name).filter(|value| !value.is_empty()))
+    }
+
+    /// The config: the one that was named, or else the nearest.
+    pub(crate) fn config(&self, named: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+        let by_variable = || self.first(&["TAPEGATE_CONFIG", "THOUGHTGATE_CONFIG"]);
+        if let Some(path) = named.map(Path::to_owned).or_else(|| by_variable().map(PathBuf::from)) {
+            return Ok(Some(self.folder.join(path)));
+        }
+        for folder in self.folder.ancestors() {
+            for name in CONFIG_NAMES {
+                let path = folder.join(name);
+                match path.metadata() {
+                    Ok(file) if file.is_file() && !is_trusted(file.uid()) => {
+                        return Err(foreign(&path));
+                    }
+                    Ok(file) if file.is_file() => return Ok(Some(path)),
+                    // What is there and cannot be looked at must not be passed over.
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        let words = format!("cannot look at `{}`: {error}", path.display());
+                        return Err(Failure::new(Exit::Io, words));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The state folder, which need not be there yet.
+    pub(crate) fn state_folder(&self) -> Result<PathBuf, Failure> {
+        if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
+            return Ok(self.folder.join(home));
+        }
+        let is_ours = |path: &PathBuf| {
+            let found = path.symlink_metadata();
+            found.is_ok_and(|found| found.is_dir() && is_trusted(found.uid()))
+        };
+        let mut above = self.folder.ancestors().map(|folder| folder.join(STATE_NAME));
+        if let Some(found) = above.find(is_ours) {
+            return Ok(found);
+        }
+        let state = self.first(&["XDG_STATE_HOME"]).map(PathBuf::from).filter(|p| p.is_absolute());
+        let home = || Some(PathBuf::from(self.first(&["HOME"])?).join(".local/state"));
+        match state.or_else(home) {
+            Some(state) => Ok(state.join("tapegate")),
+            None => Err(Failure::new(Exit::Usage, "there is no folder for state: HOME is not set")
+                .hint("name one by TAPEGATE_HOME, or make `.tapegate` in the project")),
+        }
+    }
+
+    /// The profile that was named; `None` if that is left to the config.
+    pub(crate) fn profile(&self, named: Option<ProfileWord>) -> Result<Option<Profile>, Failure> {
+        if let Some(word) = named {
+            return Ok(Some(word.into()));
+        }
+        let names = ["TAPEGATE_PROFILE", "THOUGHTGATE_PROFILE"];
+        let Some(value) = self.first(&names) else { return Ok(None) };
+        match value.to_str() {
+            Some("production") => Ok(Some(Profile::Production)),
+            Some("development") => Ok(Some(Profile::Development)),
+            _ => {
+                let words = format!("the profile `{}` is unknown", value.display());
+                let hint = "TAPEGATE_PROFILE is `production` or `development`";
+                Err(Failure::new(Exit::Usage, words).hint(hint))
+            }
+        }
+    }
+}
+
+impl From<ProfileWord> for Profile {
+    fn from(word: ProfileWord) -> Self {
+        match word {
+            ProfileWord::Production => Self::Production,
+            ProfileWord::Development => Self::Development,
+        }
+    }
+}
+
+/// Whether what belongs to this user may be relied on without having been named.
+fn is_trusted(owner: u32) -> bool {
+    let us = rustix::process::geteuid().as_raw();
+    us == 0 || owner == us || owner == 0
+}
+
+fn foreign(path: &Path) -> Failure {
+    let name = path.display();
+    Failure::new(Exit::Invalid, format!("`{name}` belongs to somebody else"))
+        .hint(format!("if it is to govern here, name it by --config {name}; if not, name another"))
+}
+
+#[cfg(test)]
+mod tests;

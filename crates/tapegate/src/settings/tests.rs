@@ -1,0 +1,127 @@
+//! What is found, and from where.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use tapegate_policy::model::Profile;
+use tempfile::TempDir;
+
+use super::{ProfileWord, Surroundings, server_id};
+use crate::upstream::Upstream;
+
+/// A folder `a/b` with nothing in it.
+fn project() -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::create_dir_all(folder.path().join("a/b")).expect("folders");
+    folder
+}
+
+/// What is asked in `a/b` with these variables.
+fn inside<T>(top: &Path, set: &[(&str, &str)], ask: impl Fn(&Surroundings<'_>) -> T) -> T {
+    let find = |name: &str| set.iter().find(|(known, _)| *known == name);
+    let variable = |name: &str| find(name).map(|(_, value)| OsString::from(value));
+    ask(&Surroundings { folder: top.join("a/b"), variable: &variable })
+}
+
+#[test]
+fn the_nearest_config_is_taken_and_ours_before_the_other_name() {
+    let top = project();
+    let config = |set: &[(&str, &str)]| {
+        inside(top.path(), set, |around| around.config(None).expect("nothing is amiss"))
+    };
+    let write = |name: &str| {
+        fs::write(top.path().join(name), "schema: 1\n").expect("a file");
+        Some(top.path().join(name))
+    };
+    let far = write("tapegate.yaml");
+    assert_eq!(config(&[]), far);
+    let near = write("a/thoughtgate.yaml");
+    assert_eq!(config(&[]), near);
+    let nearer = write("a/tapegate.yaml");
+    assert_eq!(config(&[]), nearer);
+    // What is named is taken though it is not there: to go on without would be worse.
+    let theirs = ("THOUGHTGATE_CONFIG", "t.yaml");
+    assert_eq!(config(&[theirs]), Some(top.path().join("a/b/t.yaml")));
+    let ours = ("TAPEGATE_CONFIG", "/o.yaml");
+    assert_eq!(config(&[theirs, ours]), Some("/o.yaml".into()));
+    let flag = inside(top.path(), &[ours], |around| around.config(Some(Path::new("f.yaml"))));
+    assert_eq!(flag.expect("nothing is amiss"), Some(top.path().join("a/b/f.yaml")));
+}
+
+#[test]
+fn a_variable_that_is_empty_is_not_set() {
+    let top = project();
+    let home = top.path().join("home").display().to_string();
+    let set = [("TAPEGATE_HOME", ""), ("TAPEGATE_PROFILE", ""), ("HOME", home.as_str())];
+    inside(top.path(), &set, |around| {
+        assert_eq!(around.profile(None).expect("none"), None);
+        let folder = around.state_folder().expect("a folder");
+        assert_eq!(folder, top.path().join("home/.local/state/tapegate"));
+    });
+}
+
+#[test]
+fn the_state_folder_is_the_named_one_the_project_s_or_the_user_s() {
+    let top = project();
+    let state = |set: &[(&str, &str)]| {
+        inside(top.path(), set, |around| around.state_folder().map_err(|error| error.words))
+    };
+    assert!(state(&[]).expect_err("no home").contains("HOME is not set"));
+    let xdg = [("XDG_STATE_HOME", "/x"), ("HOME", "/h")];
+    assert_eq!(state(&xdg), Ok("/x/tapegate".into()));
+    // A path that is not absolute is none, as the standard has it.
+    assert_eq!(
+        state(&[("XDG_STATE_HOME", "x"), ("HOME", "/h")]),
+        Ok("/h/.local/state/tapegate".into())
+    );
+    fs::create_dir(top.path().join(".tapegate")).expect("a folder");
+    assert_eq!(state(&xdg), Ok(top.path().join(".tapegate")));
+    // A link is not followed: it may lead to where somebody else decides.
+    std::os::unix::fs::symlink("/tmp", top.path().join("a/.tapegate")).expect("a link");
+    assert_eq!(state(&xdg), Ok(top.path().join(".tapegate")));
+    assert_eq!(state(&[("TAPEGATE_HOME", "/t")]), Ok("/t".into()));
+}
+
+#[test]
+fn a_profile_is_named_by_flag_then_by_variable_and_a_misspelt_one_is_an_error() {
+    let top = project();
+    let profile = |set: &[(&str, &str)], flag| {
+        inside(top.path(), set, |around| around.profile(flag).map_err(|error| error.words))
+    };
+    let (ours, theirs) = ("TAPEGATE_PROFILE", "THOUGHTGATE_PROFILE");
+    assert_eq!(profile(&[], None), Ok(None));
+    assert_eq!(profile(&[(theirs, "development")], None), Ok(Some(Profile::Development)));
+    let both = [(theirs, "development"), (ours, "production")];
+    assert_eq!(profile(&both, None), Ok(Some(Profile::Production)));
+    let flag = Some(ProfileWord::Development);
+    assert_eq!(profile(&[(ours, "production")], flag), Ok(Some(Profile::Development)));
+    let misspelt = profile(&[(ours, "prodution")], None).expect_err("no profile");
+    assert!(misspelt.contains("`prodution`"), "{misspelt}");
+}
+
+#[test]
+fn a_server_without_a_name_is_named_after_its_package_program_or_host() {
+    let cases = [
+        ("npx -y @modelcontextprotocol/server-filesystem /tmp", "server-filesystem"),
+        ("npx -y @scope/files@1.2.3", "files"),
+        ("uvx mcp-server-time --local-timezone UTC", "mcp-server-time"),
+        ("uvx --from git+https://x/y mcp-time", "mcp-time"),
+        ("uv run --directory /srv server.py", "server"),
+        ("python -m mcp_server_git", "mcp_server_git"),
+        ("/usr/bin/python3 /opt/x/weather.py", "weather"),
+        ("node dist/index.js", "index"),
+        ("docker run -i --rm -e TOKEN ghcr.io/github/github-mcp-server:v1", "github-mcp-server"),
+        ("/opt/bin/my server", "my"),
+        ("./run.sh", "run"),
+        ("env A=b node x.mjs", "x"),
+        ("npx", "npx"),
+        ("...", "server"),
+    ];
+    for (line, id) in cases {
+        let argv = line.split(' ').map(str::to_owned).collect();
+        assert_eq!(server_id(&Upstream::Command(argv)), id, "{line}");
+    }
+    let url = "https://user:secret@mcp.example.com:8443/mcp?x=1";
+    assert_eq!(server_id(&Upstream::Http(url.to_owned())), "mcp.example.com-8443");
+}
