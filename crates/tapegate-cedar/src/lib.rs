@@ -3,7 +3,32 @@
 //! This crate is the only one that knows Cedar, which is slow to build; others hand in texts and
 //! calls and get decisions. It reads no clock, no file and no environment.
 
-use cedar_policy::PolicySet;
+mod ask;
+mod check;
+mod dialect;
+mod load;
+mod moment;
+mod own_schema;
+mod plan;
+mod reads;
+mod scene;
+mod schema;
+mod selector;
+mod shape;
+mod statements;
+mod types;
+mod typing;
+mod value;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cedar_policy::{Effect, PolicySet};
+
+use dialect::Dialect;
+use reads::Reads;
+use scene::{Names, Scenes};
+use selector::Selector;
+use typing::Types;
 
 /// A text of Cedar and the name it goes by in errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,37 +118,51 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct Cedar {
     policies: PolicySet,
+    kept: BTreeMap<String, Kept>,
+    reads: Reads,
+    dialect: Dialect,
+    types: Types,
+    names: Names,
+    scenes: Scenes,
+}
+
+/// What is kept of a policy besides the policy.
+#[derive(Debug)]
+struct Kept {
+    effect: Effect,
+    approval: Option<String>,
+    reads: Reads,
+    selector: Selector,
 }
 
 impl Cedar {
-    /// Reads and checks policies. `schema` replaces the schema that is made from `tools`.
+    /// Reads and checks policies. `schema` replaces the schema that is made from `tools`; a fault
+    /// in it has the text number after the last of `texts`.
     pub fn load(
         texts: &[Text],
         schema: Option<&Text>,
         tools: &[Tool],
     ) -> (Option<Self>, Vec<Fault>) {
-        let _ = (texts, schema, tools);
-        (Some(Self { policies: PolicySet::new() }), Vec::new())
+        load::load(texts, schema, tools)
     }
 
     /// How many policies there are.
     pub fn len(&self) -> usize {
-        self.policies.policies().count()
+        self.kept.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.policies.is_empty()
+        self.kept.is_empty()
     }
 
-    /// The workflows that policies ask for by `@approval`.
+    /// The workflows that policies ask for by `@approval`, in order and each once.
     pub fn workflows(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// What the policies say of a call.
-    pub fn ask(&self, question: &Question<'_>) -> Answer {
-        let _ = question;
-        Answer::default()
+        let all: BTreeSet<&String> =
+            self.kept.values().filter_map(|kept| kept.approval.as_ref()).collect();
+        all.into_iter().cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tapegate_core::frame::Frame;
+use tapegate_core::gate::Open;
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
@@ -120,7 +121,7 @@ fn pass() -> impl FnMut() {
     move || {
         tape.clear();
         for event in call_and_answer() {
-            relay.handle(At::default(), event, &mut |action| match action {
+            relay.handle(At::default(), event, &mut Open, &mut |action| match action {
                 Action::Record(entry) => scribe.write(&entry, &mut tape, &mut beside),
                 other => drop(black_box(other)),
             });
@@ -134,7 +135,7 @@ fn pair() -> impl FnMut() {
     let mut relay = Relay::default();
     move || {
         for event in call_and_answer() {
-            relay.handle(At::default(), event, &mut |action| drop(black_box(action)));
+            relay.handle(At::default(), event, &mut Open, &mut |action| drop(black_box(action)));
         }
     }
 }

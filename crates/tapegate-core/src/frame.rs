@@ -24,6 +24,7 @@ pub struct Frame<'a> {
 
 /// What the bytes of a frame turned out to be.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly every frame is a message")]
 pub enum Body<'a> {
     /// One JSON object, JSON-RPC or nearly so.
     Message(Envelope<'a>),

@@ -121,7 +121,8 @@ pub enum HoldEnd {
 
 /// Decides about every message of a session.
 pub trait Gate: fmt::Debug {
-    /// What is to become of a message.
+    /// What is to become of a message. A batch is one message: what is said about it is said about
+    /// all of it, and it cannot be held.
     fn judge(&mut self, case: &Case<'_>) -> Verdict;
 
     /// A hold has ended, though nobody has decided.
@@ -132,6 +133,11 @@ pub trait Gate: fmt::Debug {
 
     /// Has everything kept that was noted. An error means that nothing may be sent because of it.
     fn commit(&mut self) -> Result<(), RecordError>;
+
+    /// Whether it looks at anything at all. Only the gate that is none does not.
+    fn governs(&self) -> bool {
+        true
+    }
 }
 
 /// The gate that is none: everything is sent on.
@@ -149,6 +155,10 @@ impl Gate for Open {
 
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())
+    }
+
+    fn governs(&self) -> bool {
+        false
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::collections::hash_map::{Entry as Slot, HashMap};
 use std::hash::{Hash, Hasher};
 
+use crate::gate::Topic;
 use crate::json::{Cursor, Kind};
 use crate::side::Lane;
 use crate::time::At;
@@ -31,6 +32,8 @@ pub struct Asked {
     pub at: At,
     /// Its number on the tape.
     pub n: u64,
+    /// What it is about, as far as its answer must be looked at.
+    pub topic: Topic,
     /// Whether the asker has taken it back.
     pub cancelled: bool,
 }
@@ -112,12 +115,12 @@ impl Small {
 
 impl Pending {
     /// Remembers a request; false if too many wait already.
-    pub fn ask(&mut self, lane: Lane, id: &[u8], at: At, n: u64) -> bool {
+    pub fn ask(&mut self, lane: Lane, id: &[u8], at: At, n: u64, topic: Topic) -> bool {
         if self.count >= PENDING_MAX || self.id_bytes + id.len() > ID_BYTES_MAX {
             return false;
         }
         self.count += 1;
-        let asked = Asked { at, n, cancelled: false };
+        let asked = Asked { at, n, topic, cancelled: false };
         match self.waiting.entry((lane, IdKey::new(id))) {
             Slot::Occupied(mut waiting) => {
                 waiting.get_mut().more.push_back(asked);
@@ -146,6 +149,11 @@ impl Pending {
         };
         self.cancelled -= usize::from(asked.cancelled);
         Some(asked)
+    }
+
+    /// The oldest request that an answer with this id can be for.
+    pub fn find(&self, lane: Lane, id: &[u8]) -> Option<&Asked> {
+        self.waiting.get(&(lane, IdKey::new(id))).map(|waiting| &waiting.first)
     }
 
     /// Marks a request as taken back. Its answer may still come, but nobody needs one.
@@ -197,7 +205,7 @@ mod tests {
         for (n, id) in
             ["1", "\"1\"", "1.0", "null", "\"é\"", "18446744073709551616"].iter().enumerate()
         {
-            assert!(pending.ask(LANE, id.as_bytes(), At::default(), n as u64));
+            assert!(pending.ask(LANE, id.as_bytes(), At::default(), n as u64, Topic::Other));
         }
         let mut number = |id: &str| pending.answer(LANE, id.as_bytes()).map(|asked| asked.n);
         assert_eq!(number("\"1\""), Some(1));
@@ -214,9 +222,9 @@ mod tests {
     fn a_repeated_id_is_answered_oldest_first_and_lanes_do_not_mix() {
         let mut pending = Pending::default();
         let other = Lane { session: 1, exchange: 9 };
-        pending.ask(LANE, b"7", At::default(), 1);
-        pending.ask(other, b"7", At::default(), 2);
-        pending.ask(LANE, b"7", At::default(), 3);
+        pending.ask(LANE, b"7", At::default(), 1, Topic::Other);
+        pending.ask(other, b"7", At::default(), 2, Topic::Other);
+        pending.ask(LANE, b"7", At::default(), 3, Topic::Other);
         assert_eq!(pending.answer(LANE, b"7").map(|a| a.n), Some(1));
         assert_eq!(pending.answer(LANE, b"7").map(|a| a.n), Some(3));
         assert_eq!(pending.answer(LANE, b"7"), None);
@@ -227,7 +235,9 @@ mod tests {
     fn ids_of_any_length_take_bounded_memory_and_give_it_back() {
         let mut pending = Pending::default();
         let long = |n: usize| format!("\"{n}{}\"", "x".repeat(ID_BYTES_MAX / 4)).into_bytes();
-        let ask = |pending: &mut Pending, n| pending.ask(LANE, &long(n), At::default(), n as u64);
+        let ask = |pending: &mut Pending, n| {
+            pending.ask(LANE, &long(n), At::default(), n as u64, Topic::Other)
+        };
         let taken = (0..9).filter(|&n| ask(&mut pending, n)).count();
         assert_eq!(taken, 3);
         assert!(pending.answer(LANE, &long(1)).is_some() && ask(&mut pending, 9));
@@ -238,8 +248,8 @@ mod tests {
     #[test]
     fn what_is_taken_back_is_not_wanted() {
         let mut pending = Pending::default();
-        pending.ask(LANE, b"1", At::default(), 1);
-        pending.ask(LANE, b"2", At::default(), 2);
+        pending.ask(LANE, b"1", At::default(), 1, Topic::Other);
+        pending.ask(LANE, b"2", At::default(), 2, Topic::Other);
         pending.cancel(LANE, b"1");
         assert_eq!(pending.wanted(), 1);
         let ids: Vec<_> =

@@ -65,6 +65,21 @@ pub struct Entry<'a> {
     pub ours: bool,
     /// Whether it came on a stream that had ended early and was gone on with.
     pub resumed: bool,
+    /// What the gate has made of it.
+    pub fate: Fate,
+}
+
+/// What the gate has made of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes on as it came.
+    Sent,
+    /// It waits for a decision; what became of it is seen by its answer.
+    Held,
+    /// It goes nowhere, for this reason.
+    Refused(String),
+    /// The entry is what was sent on in its place.
+    Rewritten,
 }
 
 /// What the bytes of an entry are.

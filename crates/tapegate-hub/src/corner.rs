@@ -94,8 +94,7 @@ impl Corner {
     pub fn announce(&self, endpoint: &str, token: &Token) -> Result<(), ClaimError> {
         // Whoever finds an endpoint finds the token that belongs to it.
         for (path, text) in [(&self.token, token.reveal()), (&self.endpoint, endpoint)] {
-            replace(path, text)
-                .map_err(|source| ClaimError::Io { path: path.clone(), source })?;
+            replace(path, text).map_err(|source| ClaimError::Io { path: path.clone(), source })?;
         }
         Ok(())
     }

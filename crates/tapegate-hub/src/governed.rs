@@ -48,14 +48,23 @@ pub struct Governed {
 impl Governed {
     /// What holds from now on, under the profile `wanted` or else the policy's own.
     pub fn new(loading: Loading, wanted: Option<Profile>) -> Self {
-        let Loading { policy, texts, .. } = loading;
+        let Loading { mut policy, texts, .. } = loading;
         let own = policy.as_ref().and_then(|policy| policy.profile);
-        Self { profile: wanted.or(own).unwrap_or_default(), policy, texts }
+        let profile = wanted.or(own).unwrap_or_default();
+        if let Some(policy) = &mut policy {
+            policy.settle(profile);
+        }
+        Self { policy, profile, texts }
     }
 
     /// What it goes by; empty if there is none.
     pub fn version(&self) -> &str {
         self.policy.as_ref().map_or("", |policy| &policy.version)
+    }
+
+    /// What it goes by, for people.
+    pub fn name(&self) -> &str {
+        self.policy.as_ref().map_or("none: everything is only observed", |policy| &policy.version)
     }
 
     /// Whether tapes are kept.

@@ -14,6 +14,10 @@ pub mod client;
 pub mod corner;
 /// The policy that holds.
 pub mod governed;
+/// What is counted.
+pub mod metrics;
+/// A hub from its start to its end.
+pub mod serve;
 /// The service.
 pub mod service;
 /// The secret of a run.

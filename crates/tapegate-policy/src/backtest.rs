@@ -108,10 +108,12 @@ impl Terms {
     /// judged side by side.
     pub fn is_stateless(&self) -> bool {
         let policy = self.regime.policy.as_ref();
-        let pinned = policy.is_some_and(|policy| policy.pins.on_drift != OnDrift::Ignore);
+        let pinned = policy.is_some_and(|policy| {
+            policy.pins.on_drift != OnDrift::Ignore && !policy.pins.lock.servers.is_empty()
+        });
         // Cedar may ask which client has introduced itself.
         let cedar = policy.is_some_and(|policy| policy.cedar.is_some());
-        !cedar && !(pinned && self.regime.lock.is_some()) && self.regime.redactor.is_none()
+        !cedar && !pinned && self.regime.redactor.is_none()
     }
 
     /// Begins a trial.

@@ -13,6 +13,8 @@ pub mod decide;
 pub mod filter;
 /// Which requests are decided about, and what they are about.
 pub mod gated;
+/// A policy from what was observed.
+pub mod generate;
 /// Globs as policies write them.
 pub mod glob;
 /// How messages must be written, so that nobody can take them for others.
@@ -35,5 +37,7 @@ pub mod predicate;
 pub mod redact;
 /// What callers are told when a message goes nowhere.
 pub mod refuse;
+/// What people who decide are shown of a call.
+pub mod shown;
 /// The gate over all of these.
 pub mod warden;

@@ -10,6 +10,7 @@ use tapegate_cedar::Cedar;
 
 use crate::decide::Principal;
 use crate::glob::Glob;
+use crate::pins::Lock;
 use crate::predicate::Predicate;
 
 /// A policy.
@@ -189,6 +190,8 @@ pub struct Pins {
     pub workflow: Option<String>,
     /// Where the accepted definitions are kept, from the policy's folder.
     pub lock_file: String,
+    /// What was accepted; nothing if there is no such file.
+    pub lock: Lock,
 }
 
 /// What becomes of something whose definition has changed.

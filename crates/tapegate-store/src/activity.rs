@@ -5,16 +5,22 @@
 //! A file that has grown large is put aside under a number, and the chain goes on in a new one.
 
 mod chain;
+mod events;
 mod files;
+mod follow;
 mod line;
 mod log;
 mod notice;
 mod rotation;
 mod tail;
+mod verify;
 
 pub use chain::Link;
+pub use events::{Events, Logged, NotAnEvent};
 pub use files::{CURRENT, Part, parts};
+pub use follow::Follower;
 pub use log::{ActivityError, ActivityLog, Options};
+pub use verify::{Fault, Found, Report, Verifier, verify};
 
 /// Something that happened.
 ///
@@ -78,4 +84,14 @@ pub struct Event {
     pub traceparent: Option<String>,
     /// Anything else, as JSON members: `"a":1,"b":2`.
     pub extra: String,
+}
+
+impl Event {
+    /// The event as one JSON object, as the log has it but for the links of its chain.
+    pub fn json(&self) -> String {
+        let mut out = Vec::new();
+        line::write(self, &mut out);
+        out.push(b'}');
+        String::from_utf8_lossy(&out).into_owned()
+    }
 }

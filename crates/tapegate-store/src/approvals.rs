@@ -2,6 +2,20 @@
 //!
 //! A request is one file and its decision another, made in one step by the first who decides, so
 //! that there is never more than one decision. Both survive whoever wrote them.
+//!
+//! ```text
+//! approvals/ap_….request.json    what is asked, by whoever waits
+//! approvals/ap_….decision.json   what was decided, by the first who did
+//! approvals/ap_….used            the call that was approved has been let through
+//! ```
+
+mod folder;
+mod id;
+mod text;
+
+pub use crate::watch::Watcher;
+pub use folder::{ApprovalError, Approvals, Entry, Listing};
+pub use id::{is_id, new_id};
 
 /// Something that a person must decide.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +53,7 @@ pub struct Request {
 }
 
 /// What became of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
     /// A person said yes.
     Approved,
@@ -62,4 +76,22 @@ pub struct Decided {
     pub at_us: i64,
     /// Why, if they said.
     pub reason: Option<String>,
+}
+
+impl Ruling {
+    /// The word for it, in files and reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The ruling that a word stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        let all = [Self::Approved, Self::Denied, Self::Cancelled, Self::Expired];
+        all.into_iter().find(|ruling| ruling.word() == word)
+    }
 }

@@ -29,5 +29,6 @@ mod flusher;
 mod gzip;
 mod private;
 mod stretches;
+mod watch;
 
 pub use file::OpenError;

@@ -43,6 +43,19 @@ impl Folder {
         Ok(Self { path: path.to_owned(), handle })
     }
 
+    /// Makes sure that the folder is ours alone: whoever can write it can speak for us.
+    pub(crate) fn own(&self) -> io::Result<()> {
+        let stat = rustix::fs::fstat(&self.handle)?;
+        let us = rustix::process::geteuid().as_raw();
+        if stat.st_uid != us && us != 0 {
+            return Err(io::Error::other("it belongs to another user"));
+        }
+        if stat.st_mode & 0o077 != 0 {
+            rustix::fs::fchmod(&self.handle, Mode::RWXU)?;
+        }
+        Ok(())
+    }
+
     /// The path of something in the folder, to be told to people.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)

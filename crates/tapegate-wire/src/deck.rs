@@ -1,11 +1,16 @@
-//! The relay and the tape of one recording, kept in step.
+//! The relay, the gate and the tape of one recording, kept in step.
 
-use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::gate::{Gate, Open, Settlement, Ticket};
+use tapegate_core::relay::{Action, Event, HELD_MAX, Relay};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{Entry, RecordError, Recorder};
 use tapegate_core::time::At;
+use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+
+/// Where decisions about held calls come from.
+pub type Settlements = mpsc::Receiver<(Ticket, Settlement)>;
 
 /// What happens when the tape cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +21,12 @@ pub enum OnTapeError {
     Continue,
 }
 
-/// One recording: who waits for what, and the tape.
+/// One recording: who waits for what, what may pass, and the tape.
 pub struct Deck {
     relay: Relay,
+    /// `None` if everything may pass.
+    gate: Option<Box<dyn Gate>>,
+    settlements: Option<Settlements>,
     recorder: Box<dyn Recorder>,
     clock: Clock,
     on_tape_error: OnTapeError,
@@ -27,14 +35,14 @@ pub struct Deck {
     exchanges: u64,
 }
 
-/// A message to be sent: the one that arrived, or one of our own (without line end).
+/// A message to be sent: the one that arrived, or another in its place or of our own.
 #[derive(Debug)]
 pub struct Outgoing {
     /// The conversation.
     pub lane: Lane,
     /// Where to.
     pub to: Side,
-    /// Our own text, or `None` for what arrived.
+    /// The text without line end, or `None` for what arrived.
     pub text: Option<Vec<u8>>,
 }
 
@@ -59,6 +67,8 @@ impl Deck {
         let (sessions, exchanges) = (0, 0);
         Self {
             relay: Relay::default(),
+            gate: None,
+            settlements: None,
             recorder,
             clock,
             on_tape_error,
@@ -66,6 +76,19 @@ impl Deck {
             sessions,
             exchanges,
         }
+    }
+
+    /// A deck that records with `recorder` and lets pass what `gate` lets pass. What people decide
+    /// about held calls comes by `settlements`.
+    pub fn governed(
+        recorder: Box<dyn Recorder>,
+        gate: Box<dyn Gate>,
+        settlements: Settlements,
+        clock: Clock,
+        on_tape_error: OnTapeError,
+    ) -> Self {
+        let (gate, settlements) = (Some(gate), Some(settlements));
+        Self { gate, settlements, ..Self::new(recorder, clock, on_tape_error) }
     }
 
     /// A deck that records nothing, for a wire that needs one.
@@ -81,27 +104,32 @@ impl Deck {
     /// Feeds an event and appends what is to be sent. It may be sent after [`Deck::commit`].
     pub fn feed(&mut self, at: At, event: Event<'_>, send: &mut dyn FnMut(Outgoing)) {
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
-        self.relay.handle(at, event, &mut |action| match action {
+        let mut emit = |action: Action<'_>| match action {
             Action::Record(_) if lost => {}
             Action::Record(entry) => recorder.append(&entry),
-            Action::Forward { lane, to, .. } => send(Outgoing { lane, to, text: None }),
+            Action::Forward { lane, to, message } => {
+                send(Outgoing { lane, to, text: message.instead() });
+            }
             Action::Answer { lane, to, text } => send(Outgoing { lane, to, text: Some(text) }),
-        });
+        };
+        match &mut self.gate {
+            None => self.relay.handle(at, event, &mut Open, &mut emit),
+            Some(gate) => self.relay.handle(at, event, &mut **gate, &mut emit),
+        }
     }
 
-    /// Has the tape take what was fed. An error means that nothing of it may be sent.
+    /// Has the tape take what was fed, and the gate keep what it noted. An error means that nothing
+    /// of it may be sent.
     pub fn commit(&mut self) -> Result<(), RecordError> {
-        if self.lost.is_some() {
-            return Ok(());
-        }
-        match (self.recorder.commit(), self.on_tape_error) {
-            (Ok(()), _) => Ok(()),
-            (Err(error), OnTapeError::Stop) => Err(error),
-            (Err(error), OnTapeError::Continue) => {
-                self.lost = Some(error);
-                Ok(())
+        if self.lost.is_none()
+            && let Err(error) = self.recorder.commit()
+        {
+            match self.on_tape_error {
+                OnTapeError::Stop => return Err(error),
+                OnTapeError::Continue => self.lost = Some(error),
             }
         }
+        self.gate.as_mut().map_or(Ok(()), |gate| gate.commit())
     }
 
     /// Feeds one event by itself and commits it.
@@ -129,6 +157,39 @@ impl Deck {
         self.relay.wanted(asker)
     }
 
+    /// Whether there is a gate.
+    pub fn is_governed(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// How many calls wait for somebody's decision.
+    pub fn held(&self) -> usize {
+        self.relay.held()
+    }
+
+    /// Whether so many calls are held that no client is to be read from.
+    pub fn is_full(&self) -> bool {
+        self.relay.held() >= HELD_MAX
+    }
+
+    /// Waits for the next thing that happens to held calls; for ever if nothing can.
+    pub async fn stirred(&mut self) -> Event<'static> {
+        let due = self.relay.due_ns().map(|due_ns| self.clock.moment(due_ns));
+        let tick = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            (ticket, settlement) = settled(&mut self.settlements) => {
+                Event::Settled { ticket, settlement }
+            }
+            () = tick => Event::Tick,
+        }
+    }
+
     /// Why the tape was lost, if the session went on without it.
     pub fn lost(&self) -> Option<&RecordError> {
         self.lost.as_ref()
@@ -139,4 +200,16 @@ impl Deck {
         let at = self.now();
         self.recorder.close(at)
     }
+}
+
+/// Waits for the next decision.
+async fn settled(settlements: &mut Option<Settlements>) -> (Ticket, Settlement) {
+    if let Some(open) = settlements {
+        if let Some(settled) = open.recv().await {
+            return settled;
+        }
+        // Nobody decides any more; what is held ends by its time.
+        *settlements = None;
+    }
+    std::future::pending().await
 }

@@ -1,9 +1,11 @@
 //! Signals that end a session.
 
 use std::io;
+use std::sync::Arc;
 
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 
 /// Stands for a signal's number where somebody inside the process wants the session to end.
@@ -17,8 +19,9 @@ pub struct Signals(Option<Heard>);
 struct Heard {
     interrupt: Signal,
     terminate: Signal,
-    /// `None` if a hang-up means something else.
-    hang_up: Option<Signal>,
+    hang_up: Signal,
+    /// Who is told of a hang-up, if it is no reason to end.
+    reload: Option<Arc<Notify>>,
     /// Asks for the end from inside.
     stop: Option<Receiver<()>>,
     /// Listened to and not heard: a tape over the user's limit for files is an error like a full
@@ -29,13 +32,30 @@ struct Heard {
 impl Signals {
     /// Listens from now on.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self(Some(Heard::new(Some(signal(SignalKind::hangup())?), None)?)))
+        Ok(Self(Some(Heard {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            reload: None,
+            stop: None,
+            _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
+        })))
     }
 
-    /// Listens from now on, but not to hang-ups, which mean something else to the caller. What comes
-    /// by `stop` counts as the signal [`ASKED`].
-    pub fn listen_with(stop: Receiver<()>) -> io::Result<Self> {
-        Ok(Self(Some(Heard::new(None, Some(stop))?)))
+    /// Has a hang-up wake `reload` from now on, instead of ending the session.
+    pub fn with_reload(mut self, reload: Arc<Notify>) -> Self {
+        if let Some(heard) = &mut self.0 {
+            heard.reload = Some(reload);
+        }
+        self
+    }
+
+    /// Hears `stop` too, as the signal [`ASKED`].
+    pub fn with_stop(mut self, stop: Receiver<()>) -> Self {
+        if let Some(heard) = &mut self.0 {
+            heard.stop = Some(stop);
+        }
+        self
     }
 
     /// Listens to nothing, for a session that somebody inside the process ends.
@@ -43,34 +63,24 @@ impl Signals {
         Self(None)
     }
 
-    /// Waits for the next signal and returns its number.
+    /// Waits for the next signal that asks us to end, and returns its number.
     pub async fn next(&mut self) -> i32 {
         let Some(heard) = &mut self.0 else { return std::future::pending().await };
-        tokio::select! {
-            _ = heard.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-            _ = heard.terminate.recv() => SignalKind::terminate().as_raw_value(),
-            () = heard_of(&mut heard.hang_up) => SignalKind::hangup().as_raw_value(),
-            () = asked_by(&mut heard.stop) => ASKED,
+        loop {
+            let number = tokio::select! {
+                _ = heard.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+                _ = heard.terminate.recv() => SignalKind::terminate().as_raw_value(),
+                _ = heard.hang_up.recv() => match &heard.reload {
+                    Some(reload) => {
+                        reload.notify_one();
+                        continue;
+                    }
+                    None => SignalKind::hangup().as_raw_value(),
+                },
+                () = asked_by(&mut heard.stop) => ASKED,
+            };
+            return number;
         }
-    }
-}
-
-impl Heard {
-    fn new(hang_up: Option<Signal>, stop: Option<Receiver<()>>) -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up,
-            stop,
-            _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
-        })
-    }
-}
-
-async fn heard_of(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => _ = signal.recv().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -179,26 +179,32 @@ impl Session<'_> {
     /// Waits for the next thing to happen and deals with it.
     async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
         // While the server does not read, we do not, and would not hear that the client is gone.
-        let look_round = self.up.is_ended() || self.up.is_stuck() || self.down.owes_much();
+        let deaf = self.up.is_ended() || self.up.is_stuck() || self.up.waits();
+        let look_round = deaf || self.down.owes_much();
         let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));
+        let governed = self.deck.is_governed();
         tokio::select! {
             turn = self.down.turn(), if down_moves => self.moved(Side::Server, turn),
             turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
+                self.unhold(&Cause::Signal(number).words());
                 if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {
                     self.let_go();
                 }
             }
             _ = child.exited(), if !self.ending.child_exited() => self.ending.exited(LINGER),
             () = self.ending.deadline() => self.late(child),
+            event = self.deck.stirred(), if governed => self.stir(event),
             () = tokio::time::sleep(LOOK_ROUND), if look_round => {
                 if self.down.is_abandoned() {
                     self.moved(Side::Server, Turn::Broken);
                 }
             }
         }
-        self.up.close_if_done();
+        if self.deck.held() == 0 {
+            self.up.close_if_done();
+        }
         if self.up.is_ended() && self.ending.may_change() {
             self.ending.client_left(self.deck.wanted(Side::Client));
         }
@@ -249,6 +255,15 @@ impl Session<'_> {
             Side::Server => (&mut self.down, &mut self.up),
         };
         cut(pump, self.deck, &mut |answer| other.say(answer));
+        self.send(side);
+    }
+
+    /// Has kept what was fed, and only then sends what is due to the other side of `side`.
+    fn send(&mut self, side: Side) {
+        let pump = match side {
+            Side::Client => &mut self.up,
+            Side::Server => &mut self.down,
+        };
         if let Err(error) = self.deck.commit() {
             let unsent = pump.drop_unsent();
             self.up.stop_reading();
@@ -258,6 +273,38 @@ impl Session<'_> {
             }
         } else if pump.write_now() == Turn::Broken {
             self.moved(side, Turn::Broken);
+        }
+    }
+
+    /// Deals with what has happened to held calls.
+    fn stir(&mut self, event: Event<'_>) {
+        self.feed(event);
+        if !self.ending.is_abrupt() && self.up.waits() {
+            self.pass(Side::Client, Pump::pass);
+        }
+    }
+
+    /// Answers what is held, because nobody's decision is waited for any longer.
+    fn unhold(&mut self, why: &str) {
+        if self.deck.held() > 0 {
+            self.feed(Event::Unheld { lane: None, why });
+        }
+    }
+
+    /// Feeds an event that is no message, and sends what comes of it.
+    fn feed(&mut self, event: Event<'_>) {
+        let at = self.deck.now();
+        let (up, down) = (&mut self.up, &mut self.down);
+        self.deck.feed(at, event, &mut |outgoing| {
+            let Some(text) = outgoing.text else { return };
+            match outgoing.to {
+                Side::Client => down.say(text),
+                Side::Server => up.say(text),
+            }
+        });
+        self.send(Side::Client);
+        if !self.ending.is_abrupt() {
+            self.send(Side::Server);
         }
     }
 
@@ -272,6 +319,13 @@ impl Session<'_> {
     /// Tells a client that still listens that its requests will not be answered.
     async fn last_words(&mut self, status: Option<ExitStatus>) {
         if !self.down.is_heard() {
+            if self.deck.held() > 0 {
+                // Nobody is told, but whoever was asked to decide need not any more.
+                let (lane, asker) = (Lane::ONLY, Side::Client);
+                let event = Event::Dismissed { lane, asker, bytes: None, why: None };
+                self.deck.feed(self.deck.now(), event, &mut |_| {});
+                drop(self.deck.commit());
+            }
             return;
         }
         let why = self.ending.words(status);

@@ -1,7 +1,7 @@
 //! From a command line to a command.
 //!
-//! `record` and `tape` stand between an agent and its server, often a dozen at a time, so they are
-//! parsed by themselves, before the full command line is built.
+//! `record`, `tape` and `shim` stand between an agent and its server, often a dozen at a time, so they
+//! are parsed by themselves, before the full command line is built.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    check, completions, convert, demo, man, policy, record, redact, replay, serve, verify,
+    check, completions, convert, demo, man, policy, record, redact, replay, serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -45,6 +45,7 @@ enum Command {
     Demo(demo::Args),
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
+    Shim(shim::Args),
     Replay(replay::Args),
     Serve(serve::Args),
     Verify(verify::Args),
@@ -62,6 +63,7 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
     let done = match argv.get(1).and_then(|word| word.to_str()) {
         Some("record") => alone::<record::RecordArgs>("record", &argv).map(record::record),
         Some("tape") => alone::<record::TapeArgs>("tape", &argv).map(record::tape),
+        Some("shim") => alone::<shim::Args>("shim", &argv).map(shim::run),
         _ => Cli::try_parse_from(&argv).map(|cli| dispatch(cli.command)),
     };
     match done {
@@ -77,6 +79,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Demo(args) => demo::run(&args, out),
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
+        Command::Shim(args) => shim::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),
@@ -138,7 +141,7 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     let stray =
         stray.filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'));
     match (argv.get(1).and_then(|word| word.to_str()), stray) {
-        (Some("record" | "tape"), Some(_)) => {
+        (Some("record" | "tape" | "shim"), Some(_)) => {
             talk::hint("the server's command line goes after `--`");
         }
         (Some("replay" | "verify" | "convert"), Some(_)) if !names_a_tape(argv) => {

@@ -10,4 +10,5 @@ pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod replay;
 pub(crate) mod serve;
+pub(crate) mod shim;
 pub(crate) mod verify;

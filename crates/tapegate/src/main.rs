@@ -8,12 +8,14 @@ mod loading;
 mod logs;
 mod redaction;
 mod reporting;
+mod session;
 mod settings;
 mod sizes;
 mod talk;
 mod taping;
 mod upstream;
 mod views;
+mod watching;
 mod wiring;
 
 use std::process::ExitCode;

@@ -58,7 +58,8 @@ impl RedactArgs {
     }
 }
 
-fn random() -> std::io::Result<[u8; 32]> {
+/// Random bytes.
+pub(crate) fn random() -> std::io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)

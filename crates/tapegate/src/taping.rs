@@ -67,6 +67,13 @@ impl SharedTape {
     pub(crate) fn new(tape: TapeWriter) -> Self {
         Self(Rc::new(RefCell::new(tape)))
     }
+
+    /// Takes the tape away again, if nobody else has it.
+    pub(crate) fn discard(self) {
+        if let Some(tape) = Rc::into_inner(self.0) {
+            tape.into_inner().discard();
+        }
+    }
 }
 
 impl Recorder for SharedTape {

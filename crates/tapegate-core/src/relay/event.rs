@@ -1,6 +1,7 @@
 //! What the wire tells the relay, and what the relay tells the wire.
 
-use crate::frame::Frame;
+use super::gating::Permitted;
+use crate::gate::{Settlement, Ticket};
 use crate::lines::Oversize;
 use crate::side::{Lane, Side};
 use crate::tape::Entry;
@@ -84,6 +85,22 @@ pub enum Event<'a> {
         /// The text of a JSON-RPC error object, on one line.
         error: &'a [u8],
     },
+    /// Somebody has decided about a held call.
+    Settled {
+        /// The call.
+        ticket: Ticket,
+        /// What was decided.
+        settlement: Settlement,
+    },
+    /// Time has passed: what is due by [`super::Relay::due_ns`] is dealt with.
+    Tick,
+    /// Nobody's decision can be waited for any longer: what is held is answered.
+    Unheld {
+        /// The conversation, or all.
+        lane: Option<Lane>,
+        /// Why, for those who wait.
+        why: &'a str,
+    },
     /// A side is gone and will not answer what it was asked.
     Gone {
         /// The conversation, or all.
@@ -100,14 +117,14 @@ pub enum Event<'a> {
 pub enum Action<'a> {
     /// Put an entry on the tape.
     Record(Entry<'a>),
-    /// Send a frame on as it arrived.
+    /// Send a message on that the gate has let through.
     Forward {
         /// The conversation.
         lane: Lane,
         /// Where to.
         to: Side,
-        /// The frame.
-        frame: &'a Frame<'a>,
+        /// The message.
+        message: Permitted<'a>,
     },
     /// Send a message of our own. It has no line end.
     Answer {

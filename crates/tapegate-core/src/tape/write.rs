@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::line::{Bad, Footer, Header, Message, Stamp};
-use super::{Element, Entry, TOO_LARGE, UNTERMINATED, What};
+use super::{Element, Entry, Fate, TOO_LARGE, UNTERMINATED, What};
 use crate::frame;
 use crate::json;
 use crate::side::{Lane, Side};
@@ -189,7 +189,7 @@ impl Scribe {
             resumed: entry.resumed,
             redacted: masked.paths,
             msg: masked.text,
-            extra: Vec::new(),
+            extra: fate_text(&entry.fate),
         };
         match self.options.dialect {
             Dialect::Thoughtjack => {
@@ -263,6 +263,20 @@ impl Scribe {
         match from {
             Side::Client => self.client_messages += messages,
             Side::Server => self.server_messages += messages,
+        }
+    }
+}
+
+/// What the gate has made of a message, as a key of its line.
+fn fate_text(fate: &Fate) -> Vec<u8> {
+    match fate {
+        Fate::Sent => Vec::new(),
+        Fate::Held => b",\"held\":true".to_vec(),
+        Fate::Rewritten => b",\"rewritten\":true".to_vec(),
+        Fate::Refused(why) => {
+            let mut text = b",\"refused\":".to_vec();
+            json::write_str(&mut text, why);
+            text
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The core from outside: playbooks of the relay, and properties of everything that round-trips.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod gating;
 mod json;
 mod playbooks;
 mod player;

@@ -2,22 +2,111 @@
 //!
 //! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without its end),
 //! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed),
-//! `gone server WHY`, `wait MS`. `UPDATE_GOLDEN=1` writes the actions anew.
+//! `gone server WHY`, `wait MS`. With a gate also `tick`, `approve TICKET`, `deny TICKET`,
+//! `unheld WHY` and `dismissed WHY` (`-` for nothing to say). `UPDATE_GOLDEN=1` writes the actions anew.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 use tapegate_core::frame::Skim;
+use tapegate_core::gate::{
+    Approval, Case, Gate, Hold, HoldEnd, Open, Refusal, Settlement, Ticket, Verdict,
+};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::{Element, What};
+use tapegate_core::tape::{Element, Fate, What};
 use tapegate_core::time::At;
 
 #[test]
 fn the_relay_keeps_to_its_playbooks() {
-    check("relay", play);
+    check("relay", |book| play(book, &mut Open));
+}
+
+#[test]
+fn the_relay_keeps_to_its_playbooks_with_a_gate() {
+    check("gate", |book| play(book, &mut Porter::default()));
+}
+
+/// A gate that goes by words in a message: `deny`, `cut`, `hold` (a minute), `trust` (held for a
+/// minute, then sent on). Whatever was approved passes, unless it says `drift` or `twice`.
+#[derive(Debug, Default)]
+struct Porter {
+    tickets: u64,
+    /// What it was told and asked, besides what it said.
+    heard: Vec<String>,
+}
+
+impl Porter {
+    fn hold(&mut self, on_timeout: Option<Refusal>) -> Verdict {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        Verdict::Hold(Box::new(Hold { ticket, timeout_ms: 60_000, on_timeout }))
+    }
+}
+
+fn refusal(code: i32, message: &str) -> Refusal {
+    let (data, why) = ("{\"gate\":\"porter\"}".to_owned(), format!("porter: {message}"));
+    Refusal { code, message: message.to_owned(), data, why }
+}
+
+impl Gate for Porter {
+    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+        let text = String::from_utf8_lossy(case.frame.bytes()).into_owned();
+        let has = |word: &str| text.contains(&format!("\"{word}\""));
+        if let Some(topic) = case.topic {
+            self.heard.push(format!("topic {topic:?}"));
+        }
+        match case.approved {
+            Some(_) if has("drift") => {
+                return Verdict::Refuse(Box::new(refusal(-32011, "policy has changed")));
+            }
+            Some(approval) if has("twice") && approval.by == "one" => return self.hold(None),
+            Some(_) => return Verdict::Forward,
+            None => {}
+        }
+        if has("deny") {
+            Verdict::Refuse(Box::new(refusal(-32014, "denied")))
+        } else if has("hold") || has("drift") || has("twice") {
+            self.hold(Some(refusal(-32008, "nobody decided")))
+        } else if has("trust") {
+            self.hold(None)
+        } else if has("cut") {
+            Verdict::Rewrite(text.replace("\"cut\"", "\"\"").into_bytes())
+        } else {
+            Verdict::Forward
+        }
+    }
+
+    fn ended(&mut self, _: At, ticket: Ticket, how: HoldEnd) {
+        self.heard.push(format!("ended {} {how:?}", ticket.0));
+    }
+
+    fn oversized(&mut self, _: At, _: Lane, from: Side, bytes_total: u64) {
+        self.heard.push(format!("oversized {from:?} {bytes_total}"));
+    }
+
+    fn commit(&mut self) -> Result<(), tapegate_core::tape::RecordError> {
+        Ok(())
+    }
+}
+
+/// A gate that can say what it heard.
+trait Tells: Gate {
+    fn heard(&mut self) -> Vec<String>;
+}
+
+impl Tells for Open {
+    fn heard(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Tells for Porter {
+    fn heard(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.heard)
+    }
 }
 
 /// Holds every playbook of a folder against what its events lead to.
@@ -39,7 +128,7 @@ pub(crate) fn check(folder: &str, play: fn(&str) -> String) {
 }
 
 /// The playbook with the actions that its events lead to.
-fn play(book: &str) -> String {
+fn play<G: Tells>(book: &str, gate: &mut G) -> String {
     let mut relay = Relay::default();
     let mut ms = 0;
     let mut out = String::new();
@@ -53,13 +142,32 @@ fn play(book: &str) -> String {
         }
         let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
         let event = read(verb, rest);
-        relay.handle(at, event, &mut |action| writeln!(out, "<< {}", show(&action)).unwrap());
+        relay.handle(at, event, gate, &mut |action| {
+            writeln!(out, "<< {}", show(&action)).unwrap();
+        });
+        gate.heard().iter().for_each(|line| writeln!(out, "<< gate {line}").unwrap());
     }
     out
 }
 
 fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
     let lane = Lane::ONLY;
+    let settled = |settlement| Event::Settled { ticket: Ticket(ticket(rest)), settlement };
+    match verb {
+        "tick" => return Event::Tick,
+        "approve" => {
+            let (number, by) = rest.split_once(' ').unwrap_or((rest, "somebody"));
+            let approval = Approval { ticket: Ticket(ticket(number)), by: by.to_owned() };
+            return settled(Settlement::Approved(approval));
+        }
+        "deny" => return settled(Settlement::Refused(refusal(-32007, "a person said no"))),
+        "unheld" => return Event::Unheld { lane: None, why: rest },
+        "dismissed" => {
+            let why = Some(rest).filter(|why| *why != "-");
+            return Event::Dismissed { lane, asker: Side::Client, bytes: None, why };
+        }
+        _ => {}
+    }
     let from = if verb.starts_with("client") { Side::Client } else { Side::Server };
     match verb.trim_start_matches("client").trim_start_matches("server") {
         "" => Event::Received { lane, from, bytes: rest.as_bytes(), terminated: true },
@@ -83,6 +191,10 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
     }
 }
 
+fn ticket(text: &str) -> u64 {
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
 fn show(action: &Action<'_>) -> String {
     let name = |side: &Side| format!("{side:?}").to_lowercase();
     match action {
@@ -94,10 +206,13 @@ fn show(action: &Action<'_>) -> String {
             if !entry.terminated {
                 text.push_str(" unterminated");
             }
+            if entry.fate != Fate::Sent {
+                write!(text, " {:?}", entry.fate).unwrap();
+            }
             text
         }
-        Action::Forward { to, frame, .. } => {
-            format!("forward {} {}", name(to), String::from_utf8_lossy(frame.bytes()))
+        Action::Forward { to, message, .. } => {
+            format!("forward {} {}", name(to), String::from_utf8_lossy(message.bytes()))
         }
         Action::Answer { to, text, .. } => {
             format!("answer {} {}", name(to), String::from_utf8_lossy(text))

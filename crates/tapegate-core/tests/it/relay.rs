@@ -1,6 +1,7 @@
 //! Any interleaving of requests and answers, both ways, with repeated ids: right pairs.
 
 use proptest::prelude::*;
+use tapegate_core::gate::Open;
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{Reply, What};
@@ -71,12 +72,12 @@ fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
         Step::Gone(side) => Event::Gone { lane: None, side: *side, why: "gone" },
         _ => Event::Received { lane, from, bytes: text.as_bytes(), terminated: true },
     };
-    relay.handle(at, event, &mut |action| match action {
+    relay.handle(at, event, &mut Open, &mut |action| match action {
         Action::Record(entry) => {
             assert_eq!(recorded.len(), sent.len(), "recorded, then sent");
             recorded.push((entry.from, entry.what, entry.bytes.into_owned()));
         }
-        Action::Forward { to, frame, .. } => sent.push((to, frame.bytes().to_vec())),
+        Action::Forward { to, message, .. } => sent.push((to, message.bytes().to_vec())),
         Action::Answer { to, text, .. } => sent.push((to, text)),
     });
     let same: Vec<_> =

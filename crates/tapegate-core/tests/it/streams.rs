@@ -1,6 +1,7 @@
 //! Any byte stream in any chunking: the same bytes out, the same frames recorded.
 
 use proptest::prelude::*;
+use tapegate_core::gate::Open;
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
@@ -44,9 +45,9 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
             }
         };
         let [sent, answered, tape, beside] = &mut out;
-        relay.handle(At::default(), event, &mut |action| match action {
+        relay.handle(At::default(), event, &mut Open, &mut |action| match action {
             Action::Record(entry) => scribe.write(&entry, tape, beside),
-            Action::Forward { frame, .. } => sent.extend([frame.bytes(), end].concat()),
+            Action::Forward { message, .. } => sent.extend([message.bytes(), end].concat()),
             Action::Answer { text, .. } => answered.extend(text),
         });
     };

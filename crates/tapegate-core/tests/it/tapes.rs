@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use proptest::prelude::*;
+use tapegate_core::gate::Open;
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{Audit, Dialect, Header, Line, Reader, Scribe, ScribeOptions, Severity};
@@ -55,7 +56,7 @@ fn write(frames: &[(bool, Vec<u8>, bool)], dialect: Dialect, raw: bool) -> (Vec<
             Side::Server if n % 3 == 0 => Event::Resumed { lane, bytes, terminated },
             _ => Event::Received { lane, from, bytes, terminated },
         };
-        relay.handle(at, event, &mut |action| {
+        relay.handle(at, event, &mut Open, &mut |action| {
             if let Action::Record(entry) = action {
                 scribe.write(&entry, &mut tape, &mut beside);
             }

@@ -30,14 +30,13 @@ pub(super) async fn read(
         linger(body);
         return Err(refusal);
     }
-    let collected = tokio::time::timeout(BODY_PATIENCE, collect_request(body, BODY_BYTES_MAX)).await;
+    let collected =
+        tokio::time::timeout(BODY_PATIENCE, collect_request(body, BODY_BYTES_MAX)).await;
     match collected {
         Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
         Ok(Ok(Collected::TooLarge(over))) => {
-            let words = format!(
-                "the body has {} bytes, and may have {BODY_BYTES_MAX}",
-                over.bytes_total
-            );
+            let words =
+                format!("the body has {} bytes, and may have {BODY_BYTES_MAX}", over.bytes_total);
             Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", &words))
         }
         Ok(Err(error)) => Err(Refusal::bad_request(&format!("the body broke off: {error}"))),

@@ -12,6 +12,7 @@ use http::{HeaderValue, Response};
 use tapegate_wire::http::{BrokenBody, Pieces, ReplyBody};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 
 use super::Hub;
 use crate::api::Push;
@@ -20,7 +21,13 @@ use crate::api::Push;
 /// other is gone.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-type Next = Pin<Box<dyn Future<Output = (Option<Bytes>, Receiver<Push>)>>>;
+type Next = Pin<Box<dyn Future<Output = (Option<Bytes>, Ears)>>>;
+
+/// Where it is heard what is to be said, and that there is nothing more.
+struct Ears {
+    pushes: Receiver<Push>,
+    closing: watch::Receiver<bool>,
+}
 
 /// A stream to one who listens.
 struct Stream {
@@ -35,14 +42,14 @@ impl Hub {
     pub(super) fn stream(self: &Rc<Self>, query: &str) -> Response<ReplyBody> {
         let key = parameter(query, "connection_id").or_else(|| parameter(query, "server_id"));
         let key = key.unwrap_or_default().to_owned();
-        let pushes = self.pushes.subscribe();
+        let ears = Ears { pushes: self.pushes.subscribe(), closing: self.closing.subscribe() };
         let mut first = vec![Push::Policy { version: self.governed().version().to_owned() }];
         if self.is_stopping() {
             first.push(Push::Shutdown);
         }
         let first: Vec<u8> = first.iter().flat_map(|push| event(push).to_vec()).collect();
         self.shims.borrow_mut().listens(&key, true, false);
-        let next: Next = Box::pin(async move { (Some(Bytes::from(first)), pushes) });
+        let next: Next = Box::pin(async move { (Some(Bytes::from(first)), ears) });
         let stream = Stream { hub: Rc::clone(self), key, next: Some(next) };
         let mut response = Response::new(ReplyBody::stream(stream));
         let headers = response.headers_mut();
@@ -55,8 +62,8 @@ impl Hub {
 impl Pieces for Stream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
         let Some(next) = self.next.as_mut() else { return Poll::Ready(None) };
-        let Poll::Ready((piece, pushes)) = next.as_mut().poll(cx) else { return Poll::Pending };
-        self.next = piece.is_some().then(|| -> Next { Box::pin(following(pushes)) });
+        let Poll::Ready((piece, ears)) = next.as_mut().poll(cx) else { return Poll::Pending };
+        self.next = piece.is_some().then(|| -> Next { Box::pin(following(ears)) });
         Poll::Ready(piece.map(Ok))
     }
 }
@@ -67,14 +74,18 @@ impl Drop for Stream {
     }
 }
 
-/// The next thing to be said. `None` for one who has missed something.
-async fn following(mut pushes: Receiver<Push>) -> (Option<Bytes>, Receiver<Push>) {
-    let piece = match tokio::time::timeout(QUIET_MAX, pushes.recv()).await {
-        Ok(Ok(push)) => Some(event(&push)),
-        Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => None,
-        Err(_) => Some(Bytes::from_static(b":\n\n")),
+/// The next thing to be said. `None` for one who has missed something, and when all is over.
+async fn following(mut ears: Ears) -> (Option<Bytes>, Ears) {
+    let piece = tokio::select! {
+        biased;
+        push = ears.pushes.recv() => match push {
+            Ok(push) => Some(event(&push)),
+            Err(RecvError::Lagged(_) | RecvError::Closed) => None,
+        },
+        _ = ears.closing.wait_for(|closing| *closing) => None,
+        () = tokio::time::sleep(QUIET_MAX) => Some(Bytes::from_static(b":\n\n")),
     };
-    (piece, pushes)
+    (piece, ears)
 }
 
 fn event(push: &Push) -> Bytes {

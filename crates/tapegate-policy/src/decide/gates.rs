@@ -4,6 +4,7 @@ use tapegate_cedar::{Caller, Question};
 
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
+use crate::glob::Glob;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 
 /// Who calls if nobody has said.
@@ -165,13 +166,12 @@ fn mismatch(rule: &Rule, call: &Call<'_>, named: bool) -> Option<Mismatch> {
     if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
         return Some(Mismatch::Source);
     }
-    if !rule.matches.iter().any(|glob| glob.matches(call.name)) {
+    if !rule.matches.is_empty() && !rule.matches.iter().any(|glob| glob.matches(call.name)) {
         return Some(Mismatch::Name);
     }
-    let fails = rule
-        .arguments
-        .iter()
-        .position(|predicate| !predicate.holds(call.arguments.unwrap_or(b"{}")));
+    // A call without arguments is one with none in them.
+    let arguments = call.arguments.unwrap_or(b"{}");
+    let fails = rule.arguments.iter().position(|predicate| !predicate.holds(arguments));
     fails.map(Mismatch::Argument)
 }
 
@@ -181,11 +181,10 @@ impl Mismatch {
             Self::Method => "it is about other methods".to_owned(),
             Self::Source => "it is about other servers".to_owned(),
             Self::Name => {
-                format!("`{}` is not the name", rule.matches.first().map_or("", |glob| glob.text()))
+                let globs: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
+                format!("the name is not like `{}`", globs.join("` or `"))
             }
-            Self::Argument(index) => {
-                format!("`{}` is not as it wants it", rule.arguments[*index].path_text)
-            }
+            Self::Argument(index) => format!("not so: {}", rule.arguments[*index]),
         }
     }
 }
@@ -284,9 +283,7 @@ fn held_for_drift(
     if decision.strict != Outcome::Forward {
         return decision;
     }
-    let only = || policy.workflows.keys().next().filter(|_| policy.workflows.len() == 1);
-    let workflow = only().map_or("default", String::as_str);
-    let held = hold(policy, Some(workflow), drift.to_owned(), steps);
+    let held = hold(policy, policy.pins.workflow.as_deref(), drift.to_owned(), steps);
     Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
 }
 

@@ -22,7 +22,7 @@ pub fn targets<'a>(said: &Envelope<'a>, gated: Gated) -> Result<Target<'a>, Faul
     let one = match gated {
         Gated::Call | Gated::Prompt => said.name,
         Gated::Read | Gated::Subscribe | Gated::Unsubscribe => said.uri,
-        Gated::Complete => said.params.and_then(|params| completed(params)),
+        Gated::Complete => said.params.and_then(completed),
         Gated::Listen => return listened(said.params.unwrap_or(b"{}")),
     };
     name(one.ok_or(Fault::Nameless)?).map(Target::One)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tapegate_cedar::Tool;
 use tapegate_core::json::{self, Cursor, Fault, Kind, write_str};
 
 use super::definition::definition;
@@ -134,6 +135,22 @@ impl Lock {
             }
         }
         self.servers.entry(server.to_owned()).or_default().offers.extend(learned.offers);
+    }
+
+    /// The tools that were accepted, as Cedar wants to know them.
+    pub fn tools(&self) -> Vec<Tool> {
+        let mut tools = Vec::new();
+        for (server, pinned) in &self.servers {
+            for (name, pin) in pinned.offers.get(&Offer::Tool).into_iter().flatten() {
+                let schema = json::member(&pin.definition, "inputSchema").unwrap_or(b"{}");
+                tools.push(Tool {
+                    server: server.clone(),
+                    name: name.clone(),
+                    input_schema: String::from_utf8_lossy(schema).into_owned(),
+                });
+            }
+        }
+        tools
     }
 
     /// What was accepted under a name.

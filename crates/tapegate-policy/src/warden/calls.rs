@@ -132,10 +132,9 @@ impl Warden {
 
     fn decision(&mut self, now: &Now<'_, '_>, policy: &Policy, asked: Asked<'_>) -> Decision {
         let source = self.settings.source.as_str();
-        let lock = self.regime.lock.as_deref();
-        let drift = lock.zip(asked.offer);
+        let offer = asked.offer;
         let drift =
-            drift.and_then(|(lock, offer)| self.watch.drift(lock, source, offer, asked.name));
+            offer.and_then(|offer| self.watch.drift(&policy.pins.lock, source, offer, asked.name));
         let (lane, said) = (now.case.lane, now.said);
         let principal = self.known.caller(lane, said, &self.settings.principal);
         let call =
@@ -162,7 +161,7 @@ impl Warden {
             return self.approved(now, asked, decision, approval);
         }
         // Only what somebody waits for can wait, and only for itself.
-        let waits = now.case.from == Side::Client && now.said.kind() == Kind::Request;
+        let waits = now.said.kind() == Kind::Request;
         match &decision.outcome {
             Outcome::Forward => {
                 self.decided(now, asked, decision, Some(&subject), NoteKind::Decision);

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::{Policy, Profile};
-use crate::pins::Lock;
 use crate::redact::Redactor;
 
 /// What holds.
@@ -14,8 +13,6 @@ pub struct Regime {
     pub policy: Option<Arc<Policy>>,
     /// How strictly it holds.
     pub profile: Profile,
-    /// What was accepted of servers, if anything was.
-    pub lock: Option<Arc<Lock>>,
     /// What masks results on the wire, if they are to be masked.
     pub redactor: Option<Arc<Redactor>>,
 }

@@ -72,7 +72,7 @@ impl Warden {
         let view = View {
             source: policy.source(&self.settings.source),
             watch: &self.watch,
-            lock: self.regime.lock.as_deref().filter(|_| hides),
+            lock: Some(&policy.pins.lock).filter(|_| hides),
             server: &self.settings.source,
         };
         let filtered = filter(now.frame.bytes(), result, &view);
@@ -86,10 +86,9 @@ impl Warden {
 
     /// Holds what a list defines against what was accepted.
     fn learn(&mut self, now: &Now<'_, '_>, policy: &Policy, found: &[List<'_>], result: &[u8]) {
-        let Some(lock) = self.regime.lock.clone() else { return };
         let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
         let denied = policy.pins.on_drift == OnDrift::Deny;
-        for drifted in self.watch.learn(&lock, &self.settings.source, found, last) {
+        for drifted in self.watch.learn(&policy.pins.lock, &self.settings.source, found, last) {
             let word = match (policy.pins.on_drift, self.strict()) {
                 (OnDrift::Deny, true) => "deny",
                 (OnDrift::Deny, false) => "WOULD_BLOCK",

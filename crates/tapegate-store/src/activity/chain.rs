@@ -76,9 +76,9 @@ impl<'a> Sealed<'a> {
         Some(Self { body, seq, prev, hash, hashed })
     }
 
-    /// Whether the hash is that of the line.
-    pub(super) fn holds(&self) -> bool {
-        hash(&self.prev, self.hashed) == self.hash
+    /// What its hash should be.
+    pub(super) fn computed(&self) -> [u8; HASH_CHARS] {
+        hash(&self.prev, self.hashed)
     }
 
     /// What the next line links to.
@@ -143,7 +143,7 @@ mod tests {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let sealed = Sealed::read(line).unwrap();
             assert_eq!((sealed.seq, sealed.prev), (prev.seq + 1, prev.hash));
-            assert!(sealed.holds());
+            assert_eq!(sealed.computed(), sealed.hash);
             prev = sealed.link();
         }
         assert_eq!(prev.seq, 2);
@@ -157,7 +157,10 @@ mod tests {
             for other in (0..=255).filter(|other| *other != line[at]) {
                 let mut changed = line.to_vec();
                 changed[at] = other;
-                assert!(!Sealed::read(&changed).is_some_and(|sealed| sealed.holds()), "{at}");
+                assert!(
+                    Sealed::read(&changed).is_none_or(|sealed| sealed.computed() != sealed.hash),
+                    "{at}"
+                );
             }
         }
     }

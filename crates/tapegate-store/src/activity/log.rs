@@ -304,7 +304,8 @@ impl ActivityLog {
             (true, Some(retention)) => rotation::is_older(&open.file, retention),
             _ => false,
         };
-        open.bytes > 0 && (is_large || is_old())
+        // A line without its end must get it first.
+        open.bytes > 0 && !open.unended && (is_large || is_old())
     }
 
     fn cannot_open(&self, source: io::Error) -> ActivityError {

@@ -25,6 +25,8 @@ pub(super) struct Pump {
     due: VecDeque<Due>,
     /// Whether what was sent last had no line end.
     mid_line: bool,
+    /// Whether lines that were read wait until fewer calls are held.
+    waits: bool,
 }
 
 /// What a pump has done.
@@ -52,13 +54,15 @@ impl Pump {
             message_bytes_max,
             due: VecDeque::new(),
             mid_line: false,
+            waits: false,
         }
     }
 
-    /// Whether there is anything to write, or to read while the pump `back` can take answers.
+    /// Whether there is anything to write, or to read while the pump `back` can take answers and
+    /// no line that was read `waits`.
     pub(super) fn moves(&self, back: &Self) -> bool {
         match self.due.is_empty() {
-            true => self.input.is_some() && !back.owes_much(),
+            true => self.input.is_some() && !self.waits && !back.owes_much(),
             false => self.input.is_some() || self.output.is_some(),
         }
     }
@@ -109,21 +113,31 @@ impl Pump {
         }
     }
 
-    /// Has every complete line recorded and makes it due. Answers of our own to the sender are
-    /// handed to `answer`.
+    /// Has every complete line judged and recorded, and makes due what may pass. Answers of our own
+    /// to the sender are handed to `answer`. A client's lines wait while too many calls are held.
     pub(super) fn pass(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
         let at = deck.now();
-        while let Some(cut) = self.lines.cut() {
+        loop {
+            self.waits = self.from == Side::Client && deck.is_full();
+            if self.waits {
+                return;
+            }
+            let Some(cut) = self.lines.cut() else { return };
             self.pass_cut(deck, at, cut, answer);
         }
     }
 
-    /// Has what is left without a line end recorded and makes it due.
+    /// The same for what is left without a line end.
     pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
         if let Some(cut) = self.lines.finish() {
             let at = deck.now();
             self.pass_cut(deck, at, cut, answer);
         }
+    }
+
+    /// Whether lines that were read wait until fewer calls are held.
+    pub(super) fn waits(&self) -> bool {
+        self.waits
     }
 
     fn pass_cut(&mut self, deck: &mut Deck, at: At, cut: Cut, answer: &mut dyn FnMut(Vec<u8>)) {
@@ -144,13 +158,15 @@ impl Pump {
         };
         let sent = range.start..range.end + usize::from(terminated);
         let event = Event::Received { lane, from, bytes: self.lines.bytes(range), terminated };
-        let due = &mut self.due;
-        deck.feed(at, event, &mut |outgoing| {
-            if outgoing.text.is_none() {
+        let (due, mid_line) = (&mut self.due, &mut self.mid_line);
+        deck.feed(at, event, &mut |outgoing| match outgoing.text {
+            None => {
                 push_range(due, sent.clone());
+                *mid_line = !terminated;
             }
+            Some(text) if outgoing.to == from => answer(text),
+            Some(text) => due.push_back(Due::own(text, std::mem::take(mid_line))),
         });
-        self.mid_line = !terminated;
     }
 
     /// Makes a message of our own due.

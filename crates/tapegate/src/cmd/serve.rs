@@ -7,7 +7,6 @@ mod listing;
 mod observer;
 mod plan;
 mod session;
-mod watching;
 
 pub(crate) use args::Args;
 

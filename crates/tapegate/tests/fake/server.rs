@@ -39,6 +39,8 @@ impl Server {
             "eof" => while self.line()?.is_some() {},
             // Answers every request until the end.
             "serve" => while let Some(line) = self.line()? { self.answer(&line, rest)? },
+            // A server with these tools, of which there is a resource, a template and a prompt too.
+            "mcp" => while let Some(line) = self.line()? { self.as_server(&line, rest)? },
             // Answers a number of lines.
             "answer" => (0..number(rest)).try_for_each(|_| match self.line()? {
                 Some(line) => self.answer(&line, ""),
@@ -77,6 +79,30 @@ impl Server {
             std::thread::sleep(Duration::from_millis(number(pause_ms) as u64));
         }
         put(&result(&id))
+    }
+
+    fn as_server(&self, line: &[u8], names: &str) -> io::Result<()> {
+        let Some(id) = request_id(line) else { return Ok(()) };
+        let text = String::from_utf8_lossy(line);
+        let asked = |method: &str| text.contains(&format!("\"method\":\"{method}\""));
+        let list = |key: &str, item: &dyn Fn(&str) -> String| {
+            let items: Vec<String> = names.split(',').map(item).collect();
+            format!("{{\"{key}\":[{}]}}", items.join(","))
+        };
+        let result = if asked("initialize") {
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}"#.to_owned()
+        } else if asked("tools/list") {
+            list("tools", &|name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#))
+        } else if asked("resources/list") {
+            list("resources", &|name| format!(r#"{{"uri":"x://{name}","name":"{name}"}}"#))
+        } else if asked("resources/templates/list") {
+            list("resourceTemplates", &|name| format!(r#"{{"uriTemplate":"x://{name}/{{a}}","name":"{name}"}}"#))
+        } else if asked("prompts/list") {
+            list("prompts", &|name| format!(r#"{{"name":"{name}"}}"#))
+        } else {
+            format!(r#"{{"content":[{{"type":"text","text":"done"}}],"for":{id}}}"#)
+        };
+        put(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n").as_bytes())
     }
 
     fn reverse(&mut self, count: usize) -> io::Result<()> {

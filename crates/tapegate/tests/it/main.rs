@@ -31,6 +31,7 @@ mod sdk;
 mod sdk_replay;
 mod serve;
 mod server_faults;
+mod shim;
 mod support;
 mod tape;
 mod tape_faults;

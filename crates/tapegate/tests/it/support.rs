@@ -45,6 +45,7 @@ pub(crate) struct Setup {
     tape: PathBuf,
     flags: Vec<String>,
     server: Vec<String>,
+    env: Vec<(String, String)>,
     stdin: Option<Stdio>,
     stdout: Option<Stdio>,
     reading: bool,
@@ -67,6 +68,17 @@ pub(crate) fn replay(tape: impl AsRef<[u8]>) -> Setup {
     setup
 }
 
+/// `tapegate shim` around a scripted server, in a folder with this policy, if it is one. Its state is in
+/// `state` there; the server goes by the name `s`.
+pub(crate) fn shim(policy: &str, steps: &[&str]) -> Setup {
+    let setup = Setup::new("shim", steps).flags(&["--server-id", "s"]);
+    if !policy.is_empty() {
+        fs::write(setup.folder.path().join("tapegate.yaml"), policy).unwrap();
+    }
+    let state = setup.folder.path().join("state").display().to_string();
+    setup.env("TAPEGATE_HOME", &state)
+}
+
 impl Setup {
     fn new(command: &'static str, steps: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -76,7 +88,20 @@ impl Setup {
         let program = env!("CARGO_BIN_EXE_tapegate").into();
         let flags = Vec::new();
         let (stdin, stdout, reading) = (None, None, true);
-        Self { folder, command, program, tape, flags, server, stdin, stdout, reading }
+        let env = Vec::new();
+        Self { folder, command, program, tape, flags, server, env, stdin, stdout, reading }
+    }
+
+    /// A variable for the command.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Another program, or none, in place of the scripted server.
+    pub(crate) fn server(mut self, argv: &[&str]) -> Self {
+        self.server = argv.iter().map(|word| (*word).to_owned()).collect();
+        self
     }
 
     /// A shell script in place of the scripted server; `$FAKE` is the scripted server.
@@ -133,18 +158,20 @@ impl Setup {
 
     /// Starts the session.
     pub(crate) fn start(self) -> Run {
-        let mark = format!("TAPEGATE_RUN={}", self.folder.path().display());
+        let mark = format!("RUN_OF_TEST={}", self.folder.path().display());
         let mut command = Command::new(&self.program);
-        command.arg(self.command).arg(match self.command {
-            "tape" => "--tape",
-            "replay" => "-r",
-            _ => "-o",
-        });
-        command.arg(&self.tape).args(&self.flags);
+        command.arg(self.command);
+        match self.command {
+            "shim" => drop(command.current_dir(self.folder.path())),
+            "tape" => drop(command.arg("--tape").arg(&self.tape)),
+            "replay" => drop(command.arg("-r").arg(&self.tape)),
+            _ => drop(command.arg("-o").arg(&self.tape)),
+        }
+        command.args(&self.flags).envs(self.env);
         if !self.server.is_empty() {
             command.arg("--").args(&self.server);
         }
-        command.env("TAPEGATE_RUN", self.folder.path()).env("FAKE", fake_server());
+        command.env("RUN_OF_TEST", self.folder.path()).env("FAKE", fake_server());
         command.stdin(self.stdin.unwrap_or_else(Stdio::piped));
         command.stdout(self.stdout.unwrap_or_else(Stdio::piped)).stderr(Stdio::piped());
         let mut proxy = command.spawn().unwrap();
@@ -289,6 +316,28 @@ impl Run {
         let text = text.as_bytes();
         let enough = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
         self.output.wait(&String::from_utf8_lossy(text), enough);
+    }
+
+    /// Waits until the client has got a whole line with `text` in it, and returns that line.
+    pub(crate) fn line_with(&self, text: &str) -> String {
+        let find = |bytes: &[u8]| {
+            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let got = String::from_utf8_lossy(&bytes[..whole]).into_owned();
+            got.lines().find(|line| line.contains(text)).map(str::to_owned)
+        };
+        let wanted = format!("{text} (stderr: {})", self.complaints());
+        find(&self.output.wait(&wanted, |bytes| find(bytes).is_some())).unwrap()
+    }
+
+    /// Waits until `text` was said on standard error.
+    pub(crate) fn says(&self, text: &str) {
+        let enough = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        self.errors.wait(&format!("{text} on standard error"), enough);
+    }
+
+    /// What the client has got so far.
+    pub(crate) fn got(&self) -> Vec<u8> {
+        lock(&self.output.0.0).bytes.clone()
     }
 
     /// Waits until it listens, and returns the port.

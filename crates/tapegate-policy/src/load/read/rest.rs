@@ -10,6 +10,7 @@ use tapegate_yaml::node::Node;
 use super::{Known, approval, duration, globs, strings, texts, under};
 use crate::decide::Principal;
 use crate::model::{Activity, OnDrift, Overrides, Pins, Profile, Recording, Redaction, Wrapper};
+use crate::pins::Lock;
 use crate::redact::Rules;
 
 const LOCK_FILE: &str = "tapegate.lock";
@@ -82,12 +83,13 @@ pub(super) fn pins(top: &Node, known: &Known<'_>, findings: &mut Findings) -> Pi
             findings.warning(node.spot, "`approval` only means something with `on_drift: approve`");
         }
         let lock = fields.get("lock").and_then(Node::as_text).unwrap_or(LOCK_FILE);
-        Pins { on_drift, workflow, lock_file: lock.to_owned() }
+        Pins { on_drift, workflow, lock_file: lock.to_owned(), lock: Lock::default() }
     });
     read.unwrap_or_else(|| Pins {
         on_drift: OnDrift::default(),
         workflow: None,
         lock_file: LOCK_FILE.to_owned(),
+        lock: Lock::default(),
     })
 }
 

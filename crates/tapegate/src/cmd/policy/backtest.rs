@@ -126,9 +126,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// What holds: a policy, its profile, and what was accepted.
 fn regime(found: Found, profile: Option<ProfileWord>) -> anyhow::Result<Regime> {
     let profile = loading::profile(profile, &found.policy)?;
-    let lock = loading::lock(&found)?.map(Arc::new);
     let redactor = loading::redactor(&found.policy).map(Arc::new);
-    Ok(Regime { policy: Some(Arc::new(found.policy)), profile, lock, redactor })
+    Ok(Regime { policy: Some(Arc::new(found.policy)), profile, redactor })
 }
 
 impl Args {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use tapegate_policy::load;
-use tapegate_policy::model::{OnDrift, Policy, Profile};
+use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::pins::Lock;
 use tapegate_policy::redact::{Key, Redactor};
 use tapegate_yaml::finding::{Finding, Severity};
@@ -91,14 +91,6 @@ pub(super) fn server<'s>(named: Option<&'s str>, policy: &'s Policy) -> &'s str 
         [only] => &only.id,
         _ => "*",
     })
-}
-
-/// The definitions that were accepted, if the policy holds to them and there are any.
-pub(super) fn lock(found: &Found) -> Result<Option<Lock>, Failure> {
-    match found.policy.pins.on_drift {
-        OnDrift::Ignore => Ok(None),
-        _ => lock_at(&lock_path(found)),
-    }
 }
 
 /// The definitions in a lock file, if it is there.

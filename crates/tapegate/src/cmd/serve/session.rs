@@ -18,13 +18,13 @@ use tapegate_wire::stdio::{Cause, Patience};
 use super::args::Args;
 use super::observer::Observer;
 use super::plan::{Origin, Plan};
-use super::watching::Watch;
 use crate::exit::Exit;
 use crate::reporting;
 use crate::talk;
 use crate::views::report::Report;
 use crate::views::report::serve::fill;
 use crate::views::verdict;
+use crate::watching::Watch;
 use crate::wiring::{announce, client_ports, greet, listen};
 
 /// Runs the scenario until the client has gone, a signal comes, or it gives up.

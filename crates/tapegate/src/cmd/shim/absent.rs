@@ -85,7 +85,12 @@ mod tests {
         assert_eq!(heard.len(), 1);
         assert!(heard[0].starts_with(r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32000,"#));
         assert_eq!(said(format!("[{},{}]", ask("1"), ask("2")).as_bytes()).len(), 2);
-        for quiet in ["", "x", r#"{"jsonrpc":"2.0","method":"n"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#] {
+        for quiet in [
+            "",
+            "x",
+            r#"{"jsonrpc":"2.0","method":"n"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ] {
             assert!(said(quiet.as_bytes()).is_empty(), "{quiet}");
         }
     }

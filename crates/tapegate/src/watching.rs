@@ -1,4 +1,4 @@
-//! Loads a scenario anew when one of its files changes.
+//! Tells when one of a few files changes, for whoever loads them anew then.
 //!
 //! Files are looked at by name, time, size and number, a few times a second: that sees whatever way
 //! an editor writes, by any file system. A change is taken up once nothing has changed for a while,
@@ -14,14 +14,14 @@ const EVERY: Duration = Duration::from_millis(150);
 /// What is known of a file: device, number, size and time. `None` if it is not there.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
-/// The files of a scenario, and how they were.
-pub(super) struct Watch {
+/// Some files, and how they were.
+pub(crate) struct Watch {
     files: Vec<(PathBuf, Stamp)>,
 }
 
 impl Watch {
     /// Watches these files from now on.
-    pub(super) fn new(files: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(files: Vec<PathBuf>) -> Self {
         let mut watch = Self { files: Vec::new() };
         watch.also(files);
         watch
@@ -29,7 +29,7 @@ impl Watch {
 
     /// Watches these files too. Those that it knows were looked at before they were read, and so
     /// nothing is missed that happens meanwhile.
-    pub(super) fn also(&mut self, files: Vec<PathBuf>) {
+    pub(crate) fn also(&mut self, files: Vec<PathBuf>) {
         for path in files {
             if !self.files.iter().any(|(known, _)| *known == path) {
                 let stamp = stamp(&path);
@@ -39,7 +39,7 @@ impl Watch {
     }
 
     /// Waits until files have changed and then stayed as they are.
-    pub(super) async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         let mut dirty = false;
         loop {
             tokio::time::sleep(EVERY).await;

@@ -1,0 +1,178 @@
+//! Checking one policy against the types of what it can be about, in Cedar's strict mode.
+
+use cedar_policy::{Policy, PolicySet, Schema, ValidationError, ValidationMode, Validator};
+use miette::Diagnostic;
+
+use crate::reads::Reads;
+use crate::selector::Selector;
+use crate::types::{Record, Type};
+
+/// Something found in a policy.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Where, from the start of the policy; `None` if it is about the whole of it.
+    pub(crate) at: Option<usize>,
+    pub(crate) error: bool,
+    pub(crate) words: String,
+}
+
+/// Checks a policy. `common` is what the tools it can be about have in common.
+pub(crate) fn check(policy: &Policy, schema: Schema, common: Option<&Record>) -> Vec<Found> {
+    let mut set = PolicySet::new();
+    if let Err(error) = set.add(policy.clone()) {
+        return vec![Found { at: None, error: true, words: error.to_string() }];
+    }
+    let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+    let errors = result.validation_errors();
+    let mut found: Vec<Found> = errors
+        .map(|error| Found { at: place(error), error: true, words: explain(error, common) })
+        .collect();
+    // One place is wrong for many requests at once, which come in any order; once is enough.
+    found.sort_by(|one, two| (one.at, &one.words).cmp(&(two.at, &two.words)));
+    found.dedup_by_key(|found| found.at);
+    if found.is_empty() {
+        // The first says why; others follow from it.
+        let warning = result.validation_warnings().next().map(|warning| {
+            let words = unprefixed(&warning.to_string());
+            Found { at: place(warning), error: false, words }
+        });
+        found.extend(warning);
+    }
+    found
+}
+
+/// Checks that the arguments a policy reads are ones that the tools it is about have in common.
+/// Cedar itself takes a test for something that cannot be there as a test that fails.
+pub(crate) fn known(
+    statement: &str,
+    reads: &Reads,
+    selector: &Selector,
+    common: &Record,
+) -> Vec<Found> {
+    let missing = reads.arguments.missing_in(common);
+    let say = |path: Vec<String>| {
+        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+        let name = path.join(".");
+        let at = parts.last().and_then(|last| word(statement, last));
+        match common.why_left_out(&parts) {
+            Some(why) => Found {
+                at,
+                error: true,
+                words: format!(
+                    "the argument `{name}` cannot be read here: {why}; name the tool the policy is \
+                     about, by `resource == …`, or do not read it"
+                ),
+            },
+            None => {
+                let near = near(&parts, common).map(|near| format!("; did you mean `{near}`?"));
+                // A prompt may have what no tool has.
+                let error = !selector.takes_others();
+                let near = near.unwrap_or_default();
+                let words = format!("no tool that the policy can be about has `{name}`{near}");
+                Found { at, error, words }
+            }
+        }
+    };
+    missing.into_iter().map(say).collect()
+}
+
+/// A member whose name is much like the last of a path.
+fn near<'a>(path: &[&str], record: &'a Record) -> Option<&'a str> {
+    match path {
+        [] => None,
+        [last] => {
+            let alike = |name: &&String| distance(name, last) <= 2;
+            record
+                .members
+                .keys()
+                .filter(alike)
+                .min_by_key(|name| distance(name, last))
+                .map(|n| &**n)
+        }
+        [name, rest @ ..] => match &record.members.get(*name)?.kind {
+            Type::Record(inner) => near(rest, inner),
+            _ => None,
+        },
+    }
+}
+
+/// How many letters have to be put in, taken out or changed.
+fn distance(one: &str, two: &str) -> usize {
+    let two: Vec<char> = two.chars().collect();
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (n, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], n + 1);
+        for (m, other) in two.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[m + 1];
+            row[m + 1] = changed.min(row[m] + 1).min(row[m + 1] + 1);
+        }
+    }
+    row[two.len()]
+}
+
+/// Where a name stands in a policy, as a word of its own.
+fn word(statement: &str, name: &str) -> Option<usize> {
+    let part = |one: char| one.is_alphanumeric() || one == '_';
+    statement.match_indices(name).map(|(at, _)| at).find(|at| {
+        let before = statement[..*at].chars().next_back().is_some_and(part);
+        let after = statement[at + name.len()..].chars().next().is_some_and(part);
+        !before && !after
+    })
+}
+
+/// Where Cedar points to.
+pub(crate) fn place(diagnostic: &dyn Diagnostic) -> Option<usize> {
+    diagnostic.labels()?.next().map(|label| label.offset())
+}
+
+/// Cedar's words, with the way out.
+fn explain(error: &ValidationError, common: Option<&Record>) -> String {
+    let words = unprefixed(&error.to_string());
+    match (error, argument(&words)) {
+        (ValidationError::UnsafeOptionalAttributeAccess(_), Some(path)) => {
+            let guards = guards(&path);
+            match common.and_then(|common| common.members.get(&path)) {
+                Some(member) if member.required => format!(
+                    "only tools have the argument `{path}` for sure; name the action `tools/call`, \
+                     or write {guards} before it is read"
+                ),
+                _ => format!(
+                    "the argument `{path}` may be missing; write {guards} before it is read"
+                ),
+            }
+        }
+        (ValidationError::UnsafeOptionalAttributeAccess(_), None) => {
+            format!("{words}; test for it by `has` before it is read")
+        }
+        _ => match error.help() {
+            Some(help) => format!("{words}; {help}"),
+            None => words,
+        },
+    }
+}
+
+/// `context.arguments has a && context.arguments.a has b`, for `a.b`.
+fn guards(path: &str) -> String {
+    let parts: Vec<&str> = path.split('.').collect();
+    let mut so_far = "context.arguments".to_owned();
+    let mut guards = Vec::new();
+    for part in parts {
+        guards.push(format!("{so_far} has {part}"));
+        so_far = format!("{so_far}.{part}");
+    }
+    format!("`{} && …`", guards.join(" && "))
+}
+
+/// Cedar says first which policy it is about, which the place says too.
+fn unprefixed(words: &str) -> String {
+    let rest = words.strip_prefix("for policy `").and_then(|rest| rest.split_once("`, "));
+    rest.map_or(words, |(_, rest)| rest).to_owned()
+}
+
+/// The path of the argument that an error is about, out of Cedar's words.
+fn argument(words: &str) -> Option<String> {
+    let (_, rest) = words.split_once("attribute `")?;
+    let (path, _) = rest.split_once('`')?;
+    path.strip_prefix("arguments.").map(str::to_owned)
+}

@@ -1,0 +1,216 @@
+//! How policies spell the names of what they are about.
+//!
+//! They may be written without a namespace, with `Tapegate::`, or with `ThoughtGate::` as older
+//! files are; a tool is a `Tool` or, as it used to be, a `ToolCall`. Requests are made in whatever
+//! way the policies use. One set of policies uses one way.
+
+use cedar_policy::pst::{
+    ActionConstraint, Clause, EntityOrSlot, EntityType, EntityUID, Expr, Literal, Policy,
+    PrincipalConstraint, ResourceConstraint,
+};
+
+/// The namespaces that mean us.
+const NAMESPACES: [&str; 3] = ["", "Tapegate", "ThoughtGate"];
+
+/// The way one set of policies spells names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    /// The namespace; empty for none.
+    pub(crate) namespace: &'static str,
+    /// What a tool is called.
+    pub(crate) tool: &'static str,
+    /// Whether there are only the two actions that older files know: `tools/call`, and
+    /// `mcp/method` for everything else.
+    pub(crate) two_actions: bool,
+}
+
+/// A name in a policy.
+#[derive(Debug)]
+pub(crate) struct Mention {
+    namespace: String,
+    kind: String,
+    id: Option<String>,
+}
+
+/// The last part of the name of a type.
+pub(crate) fn base(kind: &EntityType) -> &str {
+    kind.0.id.as_str()
+}
+
+impl Dialect {
+    /// The way that policies use, or what is wrong with it and which policy shows it first.
+    pub(crate) fn of(policies: &[&[Mention]]) -> Result<Self, (usize, String)> {
+        let mut namespace = None;
+        let mut tool = None;
+        let all =
+            || policies.iter().enumerate().flat_map(|(n, all)| all.iter().map(move |m| (n, m)));
+        for (place, mention) in all() {
+            let own = NAMESPACES.into_iter().find(|own| *own == mention.namespace);
+            let own = own.ok_or_else(|| (place, foreign(&mention.namespace)))?;
+            let known = *namespace.get_or_insert(own);
+            if known != own {
+                return Err((place, mixed(known, own)));
+            }
+            let name = match mention.kind.as_str() {
+                "Tool" => "Tool",
+                "ToolCall" => "ToolCall",
+                _ => continue,
+            };
+            let known = *tool.get_or_insert(name);
+            if known != name {
+                let words = "a tool is `Tool` in one policy and `ToolCall` in another; \
+                             use one of them throughout, `Tool` for new policies";
+                return Err((place, words.to_owned()));
+            }
+        }
+        let namespace = namespace.unwrap_or_default();
+        let old = namespace == "ThoughtGate" && !all().any(|(_, mention)| mention.is_new());
+        let tool = tool.unwrap_or(if old { "ToolCall" } else { "Tool" });
+        Ok(Self { namespace, tool, two_actions: old })
+    }
+
+    /// A name with its namespace.
+    pub(crate) fn full(&self, name: &str) -> String {
+        match self.namespace {
+            "" => name.to_owned(),
+            namespace => format!("{namespace}::{name}"),
+        }
+    }
+
+    /// The action for a method, and the type of what it is done to.
+    pub(crate) fn action(&self, method: &str, name: &str) -> (&'static str, &'static str) {
+        match method {
+            "tools/call" => ("tools/call", self.tool),
+            _ if self.two_actions => ("mcp/method", "McpMethod"),
+            "resources/read" => ("resources/read", "Resource"),
+            "resources/subscribe" | "subscriptions/listen" => ("resources/subscribe", "Resource"),
+            "prompts/get" => ("prompts/get", "Prompt"),
+            // A reference is to a prompt, by name, or to a resource, by URI.
+            "completion/complete" if name.contains("://") => ("completion/complete", "Resource"),
+            "completion/complete" => ("completion/complete", "Prompt"),
+            _ => ("mcp/method", "McpMethod"),
+        }
+    }
+}
+
+impl Mention {
+    fn new(kind: &EntityType, id: Option<&str>) -> Self {
+        let parts: Vec<&str> = kind.0.namespace.iter().map(|part| part.as_str()).collect();
+        let namespace = parts.join("::");
+        Self { namespace, kind: base(kind).to_owned(), id: id.map(str::to_owned) }
+    }
+
+    /// Whether older files cannot have it.
+    fn is_new(&self) -> bool {
+        match self.kind.as_str() {
+            "Action" => {
+                let old = ["tools/call", "mcp/method", "Forward", "Approve"];
+                self.id.as_deref().is_some_and(|id| !old.contains(&id))
+            }
+            kind => matches!(kind, "Tool" | "Resource" | "Prompt" | "Server"),
+        }
+    }
+
+    /// What is to be known about an action that meant something else once.
+    pub(crate) fn warning(&self, dialect: &Dialect) -> Option<String> {
+        let action = self.id.as_deref().filter(|_| self.kind == "Action")?;
+        match action {
+            "Forward" | "Approve" if dialect.namespace == "ThoughtGate" => Some(format!(
+                "nothing is ever asked by the action `{action}`; the policy has no effect"
+            )),
+            "mcp/method" if dialect.namespace == "ThoughtGate" && !dialect.two_actions => Some(
+                "`mcp/method` does not stand for resources and prompts here, because some policy \
+                 names an action or type of their own; name `resources/read`, \
+                 `resources/subscribe`, `prompts/get` and `completion/complete` too"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// Every name of a type or an entity in a policy.
+pub(crate) fn mentions(policy: &Policy) -> Vec<Mention> {
+    let mut found = Vec::new();
+    let body = policy.body();
+    let slot = |entity: &EntityOrSlot| match entity {
+        EntityOrSlot::Entity(uid) => Some(mention(uid)),
+        EntityOrSlot::Slot(_) => None,
+    };
+    match &body.principal {
+        PrincipalConstraint::Any => {}
+        PrincipalConstraint::Eq(one) | PrincipalConstraint::In(one) => found.extend(slot(one)),
+        PrincipalConstraint::Is(kind) => found.push(Mention::new(kind, None)),
+        PrincipalConstraint::IsIn(kind, one) => {
+            found.push(Mention::new(kind, None));
+            found.extend(slot(one));
+        }
+    }
+    match &body.action {
+        ActionConstraint::Any => {}
+        ActionConstraint::Eq(uid) => found.push(mention(uid)),
+        ActionConstraint::In(uids) => found.extend(uids.iter().map(mention)),
+    }
+    match &body.resource {
+        ResourceConstraint::Any => {}
+        ResourceConstraint::Eq(one) | ResourceConstraint::In(one) => found.extend(slot(one)),
+        ResourceConstraint::Is(kind) => found.push(Mention::new(kind, None)),
+        ResourceConstraint::IsIn(kind, one) => {
+            found.push(Mention::new(kind, None));
+            found.extend(slot(one));
+        }
+    }
+    for clause in body.clauses() {
+        let (Clause::When(expr) | Clause::Unless(expr)) = clause;
+        within(expr, &mut found);
+    }
+    found
+}
+
+fn mention(uid: &EntityUID) -> Mention {
+    Mention::new(&uid.ty, Some(uid.eid.as_str()))
+}
+
+fn within(expr: &Expr, found: &mut Vec<Mention>) {
+    match expr {
+        Expr::Literal(Literal::EntityUID(uid)) => found.push(mention(uid)),
+        Expr::UnaryOp { expr, .. }
+        | Expr::GetAttr { expr, .. }
+        | Expr::HasAttr { expr, .. }
+        | Expr::Like { expr, .. } => within(expr, found),
+        Expr::BinaryOp { left, right, .. } => {
+            within(left, found);
+            within(right, found);
+        }
+        Expr::Is { expr, entity_type, in_expr } => {
+            found.push(Mention::new(entity_type, None));
+            within(expr, found);
+            in_expr.iter().for_each(|expr| within(expr, found));
+        }
+        Expr::IfThenElse { cond, then_expr, else_expr } => {
+            [cond, then_expr, else_expr].into_iter().for_each(|expr| within(expr, found));
+        }
+        Expr::Set(all) => all.iter().for_each(|expr| within(expr, found)),
+        Expr::Record(members) => members.values().for_each(|expr| within(expr, found)),
+        _ => {}
+    }
+}
+
+fn foreign(namespace: &str) -> String {
+    format!(
+        "`{namespace}` is no namespace of ours; write names without a namespace, or with \
+         `Tapegate::`"
+    )
+}
+
+fn mixed(one: &str, two: &str) -> String {
+    let say = |namespace: &str| match namespace {
+        "" => "no namespace".to_owned(),
+        other => format!("`{other}::`"),
+    };
+    format!(
+        "names are written with {} in one policy and with {} in another; use one way throughout",
+        say(one),
+        say(two)
+    )
+}

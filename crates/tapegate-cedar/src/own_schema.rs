@@ -1,0 +1,102 @@
+//! A schema that the user wrote, in place of the one that is made.
+
+use cedar_policy::{Schema, SchemaFragment};
+use serde_json::Value;
+
+use crate::Text;
+use crate::check::place;
+use crate::dialect::Dialect;
+use crate::types::{Member, Record, Type};
+
+/// How deep types are followed.
+const DEPTH_MAX: usize = 24;
+
+/// A schema, read.
+pub(crate) struct Own {
+    pub(crate) schema: Schema,
+    /// What it says calls of tools carry.
+    pub(crate) arguments: Record,
+}
+
+/// Reads a schema, in Cedar's syntax or as JSON, and has the dialect follow it.
+pub(crate) fn read(text: &Text, dialect: &mut Dialect) -> Result<Own, (Option<usize>, String)> {
+    let fragment = if text.text.trim_start().starts_with('{') {
+        SchemaFragment::from_json_str(&text.text).map_err(|error| (None, error.to_string()))?
+    } else {
+        let read = SchemaFragment::from_cedarschema_str(&text.text);
+        read.map(|(fragment, _)| fragment).map_err(|error| (place(&error), error.to_string()))?
+    };
+    let json = fragment.to_json_string().map_err(|error| (None, error.to_string()))?;
+    let json: Value = serde_json::from_str(&json).map_err(|error| (None, error.to_string()))?;
+    let schema = Schema::from_schema_fragments([fragment])
+        .map_err(|error| (place(&error), error.to_string()))?;
+    let space = json.get(dialect.namespace).ok_or_else(|| (None, no_namespace(dialect)))?;
+    let action = &space["actions"]["tools/call"];
+    if action.is_null() {
+        return Err((None, "the schema has no action `tools/call`".to_owned()));
+    }
+    dialect.two_actions = space["actions"].get("resources/read").is_none();
+    let kinds = &space["entityTypes"];
+    dialect.tool = if kinds.get("Tool").is_some() { "Tool" } else { "ToolCall" };
+    let resolver = Resolver { commons: &space["commonTypes"] };
+    let context = resolver.kind(&action["appliesTo"]["context"], DEPTH_MAX);
+    let shape = resolver.kind(&kinds[dialect.tool]["shape"], DEPTH_MAX);
+    let mut found = [context, shape].into_iter().filter_map(|kind| match kind {
+        Type::Record(mut record) => match record.members.remove("arguments")?.kind {
+            Type::Record(record) => Some(record),
+            _ => None,
+        },
+        _ => None,
+    });
+    Ok(Own { schema, arguments: found.next().unwrap_or_default() })
+}
+
+fn no_namespace(dialect: &Dialect) -> String {
+    match dialect.namespace {
+        "" => {
+            "the policies use no namespace, and the schema declares nothing outside one".to_owned()
+        }
+        name => format!("the policies use the namespace `{name}`, which the schema does not have"),
+    }
+}
+
+struct Resolver<'a> {
+    commons: &'a Value,
+}
+
+impl Resolver<'_> {
+    /// A type as a schema writes it; `Any` where it is none that JSON has.
+    fn kind(&self, value: &Value, depth: usize) -> Type {
+        let (Some(depth), Some(name)) = (depth.checked_sub(1), value["type"].as_str()) else {
+            return Type::Any;
+        };
+        match name {
+            "Record" => Type::Record(self.record(value, depth)),
+            "Set" => Type::Set(Box::new(self.kind(&value["element"], depth))),
+            "EntityOrCommon" | "Extension" => {
+                self.named(value["name"].as_str().unwrap_or_default(), depth)
+            }
+            name => self.named(name, depth),
+        }
+    }
+
+    fn named(&self, name: &str, depth: usize) -> Type {
+        match name.rsplit("::").next().unwrap_or(name) {
+            "String" => Type::String,
+            "Long" => Type::Long,
+            "Bool" | "Boolean" => Type::Bool,
+            "decimal" => Type::Decimal,
+            common => self.commons.get(common).map_or(Type::Any, |kind| self.kind(kind, depth)),
+        }
+    }
+
+    fn record(&self, value: &Value, depth: usize) -> Record {
+        let mut record = Record::default();
+        for (name, member) in value["attributes"].as_object().into_iter().flatten() {
+            let required = member["required"].as_bool().unwrap_or(true);
+            let kind = self.kind(member, depth);
+            record.members.insert(name.clone(), Member { kind, required });
+        }
+        record
+    }
+}

@@ -1,0 +1,292 @@
+//! What a policy reads of a call: which arguments, as what type, and whether the time.
+//!
+//! Only what some policy reads is made into values of Cedar, and where no definition of a tool is
+//! known, how a policy uses an argument says what type it takes it for.
+
+use std::collections::BTreeMap;
+
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Policy, UnaryOp, Var};
+
+use crate::types::{Clash, Record, Type};
+
+/// What is read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reads {
+    /// The arguments.
+    pub(crate) arguments: Tree,
+    /// Whether they are read as `resource.arguments`.
+    pub(crate) by_resource: bool,
+    /// Whether `context.time` is.
+    pub(crate) time: bool,
+}
+
+/// The members of an object that are read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tree {
+    /// Whether it is read as a whole.
+    pub(crate) whole: bool,
+    /// Whether it is read at all, if only to see whether it is there.
+    pub(crate) read: bool,
+    /// What it is taken for.
+    pub(crate) uses: Vec<Type>,
+    pub(crate) members: BTreeMap<String, Tree>,
+}
+
+impl Reads {
+    /// What a policy reads.
+    pub(crate) fn of(policy: &Policy) -> Self {
+        let mut reads = Self::default();
+        for clause in policy.body().clauses() {
+            reads.clause(clause);
+        }
+        reads
+    }
+
+    /// What one clause reads.
+    pub(crate) fn clause(&mut self, clause: &Clause) {
+        let (Clause::When(expr) | Clause::Unless(expr)) = clause;
+        self.walk(expr, Some(Type::Bool));
+    }
+
+    /// Adds what another policy reads.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.arguments.add(&other.arguments);
+        self.by_resource |= other.by_resource;
+        self.time |= other.time;
+    }
+
+    /// Goes through an expression that is taken for a `want`.
+    pub(crate) fn walk(&mut self, expr: &Expr, want: Option<Type>) {
+        if self.path(expr, want.clone()) {
+            return;
+        }
+        match expr {
+            Expr::UnaryOp { op, expr } => self.unary(*op, expr),
+            Expr::BinaryOp { op, left, right } => self.binary(*op, left, right),
+            Expr::GetAttr { expr, .. } | Expr::Is { expr, in_expr: None, .. } => {
+                self.walk(expr, None);
+            }
+            Expr::HasAttr { expr, .. } => self.walk(expr, None),
+            Expr::Is { expr, in_expr: Some(within), .. } => {
+                self.walk(expr, None);
+                self.walk(within, None);
+            }
+            Expr::Like { expr, .. } => self.walk(expr, Some(Type::String)),
+            Expr::IfThenElse { cond, then_expr, else_expr } => {
+                self.walk(cond, Some(Type::Bool));
+                self.walk(then_expr, want.clone());
+                self.walk(else_expr, want);
+            }
+            Expr::Set(elements) => {
+                let of = match want {
+                    Some(Type::Set(of)) => Some(*of),
+                    _ => elements.iter().find_map(|element| type_of(element)),
+                };
+                elements.iter().for_each(|element| self.walk(element, of.clone()));
+            }
+            Expr::Record(members) => members.values().for_each(|value| self.walk(value, None)),
+            _ => {}
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, expr: &Expr) {
+        let want = match op {
+            UnaryOp::Not => Some(Type::Bool),
+            UnaryOp::Neg => Some(Type::Long),
+            UnaryOp::IsEmpty => Some(Type::Set(Box::new(Type::Any))),
+            _ => None,
+        };
+        self.walk(expr, want);
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr) {
+        let set = |of: Option<Type>| Some(Type::Set(Box::new(of.unwrap_or(Type::Any))));
+        let (left_want, right_want) = match op {
+            BinaryOp::Eq | BinaryOp::NotEq => (type_of(right), type_of(left)),
+            BinaryOp::And | BinaryOp::Or => (Some(Type::Bool), Some(Type::Bool)),
+            BinaryOp::Less | BinaryOp::LessEq | BinaryOp::Greater | BinaryOp::GreaterEq => {
+                // Dates and durations are compared so too, and are no type that JSON has.
+                let long = !is_extension(left) && !is_extension(right);
+                (long.then_some(Type::Long), long.then_some(Type::Long))
+            }
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => (Some(Type::Long), Some(Type::Long)),
+            BinaryOp::Contains => match type_of(left) {
+                Some(Type::Set(of)) => (set(type_of(right)), Some(*of)),
+                _ => (set(type_of(right)), None),
+            },
+            BinaryOp::ContainsAll | BinaryOp::ContainsAny => {
+                (type_of(right).or_else(|| set(None)), type_of(left).or_else(|| set(None)))
+            }
+            BinaryOp::DecimalLessThan
+            | BinaryOp::DecimalLessEq
+            | BinaryOp::DecimalGreater
+            | BinaryOp::DecimalGreaterEq => (Some(Type::Decimal), Some(Type::Decimal)),
+            _ => (None, None),
+        };
+        self.walk(left, left_want);
+        self.walk(right, right_want);
+    }
+
+    /// Whether an expression is a path from `context` or `resource.arguments`; if so it is noted.
+    fn path(&mut self, expr: &Expr, want: Option<Type>) -> bool {
+        let (expr, tested): (&Expr, Vec<&str>) = match expr {
+            Expr::HasAttr { expr, attrs } => (expr, attrs.iter().map(|name| &**name).collect()),
+            _ => (expr, Vec::new()),
+        };
+        let Some((root, mut names)) = chain(expr) else { return false };
+        let want = if tested.is_empty() { want } else { None };
+        names.extend(tested);
+        match (root, &names[..]) {
+            (Var::Context, []) => {
+                self.arguments.whole = true;
+                self.time = true;
+            }
+            (Var::Context, ["arguments", path @ ..]) => self.arguments.note(path, want),
+            (Var::Context, ["time", ..]) => self.time = true,
+            (Var::Resource, ["arguments", path @ ..]) => {
+                self.by_resource = true;
+                self.arguments.note(path, want);
+            }
+            (Var::Context, _) => {}
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Tree {
+    fn note(&mut self, path: &[&str], want: Option<Type>) {
+        self.read = true;
+        match path {
+            [] => self.whole = true,
+            [name] => {
+                let leaf = self.members.entry((*name).to_owned()).or_default();
+                leaf.read = true;
+                leaf.uses.extend(want);
+            }
+            [name, rest @ ..] => {
+                self.members.entry((*name).to_owned()).or_default().note(rest, want);
+            }
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.whole |= other.whole;
+        self.read |= other.read;
+        self.uses.extend(other.uses.iter().cloned());
+        for (name, tree) in &other.members {
+            self.members.entry(name.clone()).or_default().add(tree);
+        }
+    }
+
+    /// Whether what is at a path, or anything under or above it, is read.
+    pub(crate) fn touches(&self, path: &[String]) -> bool {
+        match path {
+            _ if self.whole => true,
+            [] => self.read || !self.members.is_empty(),
+            [name, rest @ ..] => {
+                self.members.get(name).is_some_and(|tree| tree.is_leaf() || tree.touches(rest))
+            }
+        }
+    }
+
+    fn is_leaf(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The paths that are read and that a record has not.
+    pub(crate) fn missing_in(&self, record: &Record) -> Vec<Vec<String>> {
+        let mut missing = Vec::new();
+        for (name, tree) in &self.members {
+            match record.members.get(name).map(|member| &member.kind) {
+                None => missing.push(vec![name.clone()]),
+                Some(Type::Record(inner)) => {
+                    let below = tree.missing_in(inner).into_iter();
+                    missing.extend(below.map(|path| [vec![name.clone()], path].concat()));
+                }
+                Some(_) => {}
+            }
+        }
+        missing
+    }
+
+    /// The types that the uses imply; nothing is required.
+    pub(crate) fn implied(&self) -> Result<Record, Clash> {
+        let mut record = Record::default();
+        for (name, tree) in &self.members {
+            let kind = tree.kind().map_err(|clash| clash.within(name))?;
+            record.add(name.clone(), kind)?;
+        }
+        Ok(record)
+    }
+
+    fn kind(&self) -> Result<Type, Clash> {
+        let uses = self.uses.iter().cloned();
+        let members = (!self.is_leaf()).then(|| self.implied()).transpose()?;
+        uses.chain(members.map(Type::Record)).try_fold(Type::Any, Type::unify)
+    }
+}
+
+/// `a.b.c` as the variable `a` and the names after it.
+pub(crate) fn chain(expr: &Expr) -> Option<(&Var, Vec<&str>)> {
+    match expr {
+        Expr::Var(var) => Some((var, Vec::new())),
+        Expr::GetAttr { expr, attr } => {
+            let (var, mut names) = chain(expr)?;
+            names.push(attr);
+            Some((var, names))
+        }
+        _ => None,
+    }
+}
+
+/// The type of an expression, if it shows without a schema.
+fn type_of(expr: &Expr) -> Option<Type> {
+    match expr {
+        Expr::Literal(Literal::Bool(_)) => Some(Type::Bool),
+        Expr::Literal(Literal::Long(_)) => Some(Type::Long),
+        Expr::Literal(Literal::String(_)) => Some(Type::String),
+        Expr::Set(elements) => {
+            let of = elements.iter().find_map(|element| type_of(element)).unwrap_or(Type::Any);
+            Some(Type::Set(Box::new(of)))
+        }
+        Expr::UnaryOp { op, .. } => match op {
+            UnaryOp::Decimal => Some(Type::Decimal),
+            UnaryOp::Neg => Some(Type::Long),
+            UnaryOp::Not | UnaryOp::IsEmpty => Some(Type::Bool),
+            _ => None,
+        },
+        Expr::BinaryOp { op, .. } => match op {
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => Some(Type::Long),
+            BinaryOp::Offset | BinaryOp::DurationSince | BinaryOp::GetTag => None,
+            _ => Some(Type::Bool),
+        },
+        Expr::Like { .. } | Expr::Is { .. } | Expr::HasAttr { .. } => Some(Type::Bool),
+        Expr::IfThenElse { then_expr, else_expr, .. } => {
+            type_of(then_expr).or_else(|| type_of(else_expr))
+        }
+        Expr::GetAttr { .. } => match chain(expr)? {
+            (Var::Context, names) => match names[..] {
+                ["time", ..] => Some(Type::Long),
+                ["policy_id" | "source_id"] => Some(Type::String),
+                _ => None,
+            },
+            (Var::Principal, _) => Some(Type::String),
+            (Var::Resource, names) => {
+                (names[..] != ["arguments"] && names.len() == 1).then_some(Type::String)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_extension(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::UnaryOp {
+            op: UnaryOp::Datetime | UnaryOp::Duration | UnaryOp::ToDate | UnaryOp::ToTime,
+            ..
+        } | Expr::BinaryOp { op: BinaryOp::Offset | BinaryOp::DurationSince, .. }
+    )
+}

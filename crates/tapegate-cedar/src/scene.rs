@@ -1,0 +1,214 @@
+//! Who calls and what is called, as entities. They are made once for each caller and thing, and kept.
+
+use std::collections::{HashMap, HashSet, hash_map::RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cedar_policy::{
+    Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, RestrictedExpression,
+};
+
+use crate::dialect::Dialect;
+use crate::plan::Plan;
+use crate::schema::ACTIONS;
+use crate::{Caller, Question};
+
+/// How many scenes are kept.
+const KEPT_MAX: usize = 1_024;
+/// How often a scene is asked about before a plan is made for it.
+const ASKED_MIN: u8 = 2;
+
+/// The entities of a request.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) principal: EntityUid,
+    pub(crate) action: EntityUid,
+    pub(crate) resource: EntityUid,
+    pub(crate) entities: Entities,
+    key: Key,
+    /// How often it was asked about, up to what makes a plan worth its while.
+    asked: AtomicU8,
+    plan: OnceLock<Option<Plan>>,
+}
+
+/// What a scene was made from.
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    caller: [String; 3],
+    roles: Vec<String>,
+    client: Option<String>,
+    server: String,
+    method: String,
+    name: String,
+}
+
+/// The scenes that were made.
+#[derive(Debug, Default)]
+pub(crate) struct Scenes {
+    hasher: RandomState,
+    kept: Mutex<HashMap<u64, Arc<Scene>>>,
+}
+
+/// The names of types, parsed once.
+#[derive(Debug)]
+pub(crate) struct Names {
+    types: HashMap<&'static str, EntityTypeName>,
+    actions: HashMap<&'static str, EntityUid>,
+}
+
+impl Names {
+    /// The names in a dialect; `None` if Cedar does not take them, which does not happen.
+    pub(crate) fn new(dialect: &Dialect) -> Option<Self> {
+        let kinds =
+            ["App", "Role", "Server", "Tool", "ToolCall", "Resource", "Prompt", "McpMethod"];
+        let types: Option<HashMap<_, _>> =
+            kinds.into_iter().map(|kind| Some((kind, dialect.full(kind).parse().ok()?))).collect();
+        let action: EntityTypeName = dialect.full("Action").parse().ok()?;
+        let actions = ACTIONS.iter().map(|(name, _)| {
+            (*name, EntityUid::from_type_name_and_id(action.clone(), EntityId::new(name)))
+        });
+        Some(Self { types: types?, actions: actions.collect() })
+    }
+
+    fn uid(&self, kind: &str, id: &str) -> Option<EntityUid> {
+        Some(EntityUid::from_type_name_and_id(self.types.get(kind)?.clone(), EntityId::new(id)))
+    }
+}
+
+impl Scenes {
+    /// The scene of a question, made now or before.
+    pub(crate) fn get(
+        &self,
+        names: &Names,
+        question: &Question<'_>,
+        action: &str,
+        kind: &str,
+    ) -> Option<Arc<Scene>> {
+        let place = self.place(question);
+        {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(scene) = kept.get(&place)
+                && scene.key.is(question)
+            {
+                return Some(Arc::clone(scene));
+            }
+        }
+        let scene = Arc::new(Scene::new(names, question, action, kind, None)?);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(place, Arc::clone(&scene));
+        Some(scene)
+    }
+
+    fn place(&self, question: &Question<'_>) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        let Caller { name, namespace, service_account, roles, client } = &question.caller;
+        (name, namespace, service_account, roles, client).hash(&mut hasher);
+        (question.server, question.method, question.name).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl Key {
+    fn new(question: &Question<'_>) -> Self {
+        let caller = &question.caller;
+        Self {
+            caller: [caller.name, caller.namespace, caller.service_account].map(str::to_owned),
+            roles: caller.roles.to_vec(),
+            client: caller.client.map(str::to_owned),
+            server: question.server.to_owned(),
+            method: question.method.to_owned(),
+            name: question.name.to_owned(),
+        }
+    }
+
+    fn is(&self, question: &Question<'_>) -> bool {
+        let caller = &question.caller;
+        self.name == question.name
+            && self.server == question.server
+            && self.method == question.method
+            && self.caller == [caller.name, caller.namespace, caller.service_account]
+            && self.roles == caller.roles
+            && self.client.as_deref() == caller.client
+    }
+}
+
+impl Scene {
+    /// Makes a scene. `arguments` are given only if policies read them from the resource.
+    pub(crate) fn new(
+        names: &Names,
+        question: &Question<'_>,
+        action: &str,
+        kind: &str,
+        arguments: Option<RestrictedExpression>,
+    ) -> Option<Self> {
+        let principal = names.uid("App", question.caller.name)?;
+        let method = kind == "McpMethod";
+        let id = if method { question.method } else { question.name };
+        let resource = names.uid(kind, id)?;
+        let server = names.uid("Server", question.server)?;
+        let mut all = vec![app(names, &principal, &question.caller)?];
+        for role in question.caller.roles {
+            all.push(named(names.uid("Role", role)?, role)?);
+        }
+        all.push(named(server.clone(), question.server)?);
+        let name = if question.name.is_empty() { id } else { question.name };
+        let mut attributes =
+            texts(&[("name", name), ("server", question.server), ("method", question.method)]);
+        if kind == "Resource" {
+            attributes.extend(texts(&[("uri", question.name)]));
+        }
+        attributes.extend(arguments.map(|arguments| ("arguments".to_owned(), arguments)));
+        all.push(Entity::new(resource.clone(), attributes, [server].into()).ok()?);
+        // A role may be named twice; one entity is enough.
+        let mut known = HashSet::new();
+        all.retain(|entity| known.insert(entity.uid()));
+        Some(Self {
+            principal,
+            action: names.actions.get(action)?.clone(),
+            resource,
+            entities: Entities::from_entities(all, None).ok()?,
+            key: Key::new(question),
+            asked: AtomicU8::new(0),
+            plan: OnceLock::new(),
+        })
+    }
+
+    /// The short way, once the scene has been asked about often enough.
+    pub(crate) fn plan(&self, policies: &PolicySet) -> Option<&Plan> {
+        if self.asked.load(Ordering::Relaxed) < ASKED_MIN {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        self.plan.get_or_init(|| Plan::new(policies, self)).as_ref()
+    }
+}
+
+fn app(names: &Names, uid: &EntityUid, caller: &Caller<'_>) -> Option<Entity> {
+    let mut attributes = texts(&[
+        ("name", caller.name),
+        ("namespace", caller.namespace),
+        ("service_account", caller.service_account),
+    ]);
+    attributes
+        .extend(caller.client.map(|client| texts(&[("client", client)])).into_iter().flatten());
+    let roles: Option<HashSet<EntityUid>> =
+        caller.roles.iter().map(|role| names.uid("Role", role)).collect();
+    Entity::new(uid.clone(), attributes, roles?).ok()
+}
+
+fn named(uid: EntityUid, name: &str) -> Option<Entity> {
+    Entity::new(uid, texts(&[("name", name)]), HashSet::new()).ok()
+}
+
+fn texts(pairs: &[(&str, &str)]) -> HashMap<String, RestrictedExpression> {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, text)| {
+            ((*name).to_owned(), RestrictedExpression::new_string((*text).to_owned()))
+        })
+        .collect()
+}

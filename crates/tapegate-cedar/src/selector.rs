@@ -1,0 +1,197 @@
+//! Which tools a policy can be about, by what it asks before it looks at any argument.
+
+use std::collections::BTreeSet;
+
+use cedar_policy::pst::{
+    ActionConstraint, BinaryOp, Clause, EntityOrSlot, EntityUID, Expr, Literal, Policy,
+    ResourceConstraint, Var,
+};
+
+use crate::dialect::base;
+use crate::reads::{Reads, chain};
+use crate::schema::ACTIONS;
+
+/// The tools a policy can be about; `None` stands for all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Selector {
+    pub(crate) names: Option<BTreeSet<String>>,
+    pub(crate) servers: Option<BTreeSet<String>>,
+    /// The actions, by name; `None` stands for all.
+    actions: Option<BTreeSet<String>>,
+    /// The type of the resource, if the policy names one.
+    kind: Option<String>,
+}
+
+/// What one condition narrows the resource down to.
+enum Narrowed {
+    Names(BTreeSet<String>),
+    Servers(BTreeSet<String>),
+}
+
+impl Selector {
+    /// Reads the scope of a policy and the conditions that come before the first argument.
+    pub(crate) fn of(policy: &Policy) -> Self {
+        let body = policy.body();
+        let mut selector = Self { actions: actions(&body.action), ..Self::default() };
+        match &body.resource {
+            ResourceConstraint::Any => {}
+            ResourceConstraint::Eq(EntityOrSlot::Entity(uid)) => {
+                selector.kind = Some(base(&uid.ty).to_owned());
+                selector.narrow(Narrowed::Names([uid.eid.to_string()].into()));
+            }
+            ResourceConstraint::In(entity) => selector.within(entity),
+            ResourceConstraint::Is(kind) => selector.kind = Some(base(kind).to_owned()),
+            ResourceConstraint::IsIn(kind, entity) => {
+                selector.kind = Some(base(kind).to_owned());
+                selector.within(entity);
+            }
+            ResourceConstraint::Eq(_) => {}
+        }
+        for clause in body.clauses() {
+            let mut reads = Reads::default();
+            reads.clause(clause);
+            match clause {
+                Clause::When(expr) => {
+                    if !selector.conditions(expr) {
+                        break;
+                    }
+                }
+                Clause::Unless(_) if reads.arguments.touches(&[]) => break,
+                Clause::Unless(_) => {}
+            }
+        }
+        selector
+    }
+
+    fn within(&mut self, entity: &EntityOrSlot) {
+        if let EntityOrSlot::Entity(uid) = entity
+            && let Some(narrowed) = server(uid)
+        {
+            self.narrow(narrowed);
+        }
+    }
+
+    /// Takes what the conjuncts of a condition say, in their order; false at the first argument.
+    fn conditions(&mut self, expr: &Expr) -> bool {
+        if let Expr::BinaryOp { op: BinaryOp::And, left, right } = expr {
+            return self.conditions(left) && self.conditions(right);
+        }
+        let mut reads = Reads::default();
+        reads.walk(expr, None);
+        if reads.arguments.touches(&[]) {
+            return false;
+        }
+        if let Some(narrowed) = narrowed(expr) {
+            self.narrow(narrowed);
+        }
+        true
+    }
+
+    fn narrow(&mut self, narrowed: Narrowed) {
+        let (known, new) = match narrowed {
+            Narrowed::Names(names) => (&mut self.names, names),
+            Narrowed::Servers(servers) => (&mut self.servers, servers),
+        };
+        *known = Some(match known.take() {
+            Some(known) => known.intersection(&new).cloned().collect(),
+            None => new,
+        });
+    }
+
+    /// Whether the policy can be about this action on something of this type.
+    pub(crate) fn may_be_about(&self, action: &str, kind: &str, server: &str, name: &str) -> bool {
+        self.actions.as_ref().is_none_or(|actions| actions.contains(action))
+            && self.kind.as_deref().is_none_or(|own| own == kind)
+            && self.takes(server, name)
+    }
+
+    /// Whether the policy can be about calls of tools at all.
+    pub(crate) fn takes_tools(&self) -> bool {
+        self.actions.as_ref().is_none_or(|actions| actions.contains("tools/call"))
+            && self.kind.as_deref().is_none_or(|kind| matches!(kind, "Tool" | "ToolCall"))
+    }
+
+    /// Whether the policy can be about anything but calls of tools.
+    pub(crate) fn takes_others(&self) -> bool {
+        let tools_only =
+            |actions: &BTreeSet<String>| actions.iter().all(|action| action == "tools/call");
+        !self.actions.as_ref().is_some_and(tools_only)
+            && self.kind.as_deref().is_none_or(|kind| !matches!(kind, "Tool" | "ToolCall"))
+    }
+
+    /// Whether a tool of a server is among them.
+    pub(crate) fn takes(&self, server: &str, name: &str) -> bool {
+        self.names.as_ref().is_none_or(|names| names.contains(name))
+            && self.servers.as_ref().is_none_or(|servers| servers.contains(server))
+    }
+}
+
+/// The actions of a scope. `in` may name a group of a schema of the user's own, of which nothing
+/// is known here.
+fn actions(constraint: &ActionConstraint) -> Option<BTreeSet<String>> {
+    let own = |uid: &EntityUID| ACTIONS.iter().any(|(name, _)| *name == uid.eid);
+    match constraint {
+        ActionConstraint::Eq(uid) => Some([uid.eid.to_string()].into()),
+        ActionConstraint::In(uids) if uids.iter().all(own) => {
+            Some(uids.iter().map(|uid| uid.eid.to_string()).collect())
+        }
+        ActionConstraint::In(_) | ActionConstraint::Any => None,
+    }
+}
+
+fn narrowed(expr: &Expr) -> Option<Narrowed> {
+    match expr {
+        Expr::BinaryOp { op: BinaryOp::Or, left, right } => {
+            match (narrowed(left)?, narrowed(right)?) {
+                (Narrowed::Names(one), Narrowed::Names(two)) => {
+                    Some(Narrowed::Names(one.union(&two).cloned().collect()))
+                }
+                (Narrowed::Servers(one), Narrowed::Servers(two)) => {
+                    Some(Narrowed::Servers(one.union(&two).cloned().collect()))
+                }
+                _ => None,
+            }
+        }
+        Expr::BinaryOp { op: BinaryOp::Eq, left, right } => {
+            equal(left, right).or_else(|| equal(right, left))
+        }
+        Expr::BinaryOp { op: BinaryOp::In, left, right } => match (&**left, &**right) {
+            (Expr::Var(Var::Resource), Expr::Literal(Literal::EntityUID(uid))) => server(uid),
+            _ => None,
+        },
+        Expr::BinaryOp { op: BinaryOp::Contains, left, right } => {
+            let Expr::Set(elements) = &**left else { return None };
+            let texts: Option<BTreeSet<String>> = elements.iter().map(|one| text(one)).collect();
+            attribute(right, texts?)
+        }
+        _ => None,
+    }
+}
+
+fn equal(left: &Expr, right: &Expr) -> Option<Narrowed> {
+    if let (Expr::Var(Var::Resource), Expr::Literal(Literal::EntityUID(uid))) = (left, right) {
+        return Some(Narrowed::Names([uid.eid.to_string()].into()));
+    }
+    attribute(left, [text(right)?].into())
+}
+
+/// `resource.name` or `resource.server`, and what it is.
+fn attribute(expr: &Expr, texts: BTreeSet<String>) -> Option<Narrowed> {
+    let (Var::Resource, names) = chain(expr)? else { return None };
+    match names[..] {
+        ["name"] => Some(Narrowed::Names(texts)),
+        ["server"] => Some(Narrowed::Servers(texts)),
+        _ => None,
+    }
+}
+
+fn server(uid: &EntityUID) -> Option<Narrowed> {
+    (base(&uid.ty) == "Server").then(|| Narrowed::Servers([uid.eid.to_string()].into()))
+}
+
+fn text(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Literal(Literal::String(text)) => Some(text.to_string()),
+        _ => None,
+    }
+}

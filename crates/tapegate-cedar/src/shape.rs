@@ -1,0 +1,173 @@
+//! From the JSON Schema of a tool's arguments to types of Cedar.
+//!
+//! What has no counterpart is left out with the reason, never guessed: a policy that reads it is
+//! told so when it is loaded.
+
+use std::cell::Cell;
+
+use serde_json::{Map, Value};
+
+use crate::types::{Member, Record, Type};
+
+/// How deep schemas are followed, references included.
+const DEPTH_MAX: usize = 24;
+/// How many schemas within a schema are looked at: references may branch without end.
+const VISITS_MAX: u32 = 20_000;
+
+/// The record that an `inputSchema` describes; `None` if it does not say what there is in it.
+pub(crate) fn arguments(input_schema: &str) -> Option<Record> {
+    let root = serde_json::from_str::<Value>(input_schema).ok()?;
+    let shape = Shape { root: &root, visits: Cell::new(0) };
+    let Ok((Type::Record(record), _)) = shape.kind(&root, DEPTH_MAX) else { return None };
+    let closed = root.get("additionalProperties") == Some(&Value::Bool(false));
+    let says = closed || !record.members.is_empty() || !record.left_out.is_empty();
+    says.then_some(record)
+}
+
+struct Shape<'a> {
+    root: &'a Value,
+    visits: Cell<u32>,
+}
+
+impl Shape<'_> {
+    /// The type a schema describes and whether `null` is among its values, or why there is none.
+    fn kind(&self, schema: &Value, depth: usize) -> Result<(Type, bool), String> {
+        self.visits.set(self.visits.get() + 1);
+        let depth = depth.checked_sub(1).filter(|_| self.visits.get() <= VISITS_MAX);
+        let depth = depth.ok_or("its schema is nested too deep")?;
+        let Value::Object(schema) = schema else {
+            return Err("its schema allows any value".to_owned());
+        };
+        if let Some(target) = schema.get("$ref") {
+            return self.kind(self.target(target)?, depth);
+        }
+        match schema.get("type") {
+            Some(Value::String(name)) => Ok((self.named(name, schema, depth)?, false)),
+            Some(Value::Array(names)) => self.named_any(names, schema, depth),
+            _ => self.unnamed(schema, depth),
+        }
+    }
+
+    fn target(&self, reference: &Value) -> Result<&Value, String> {
+        let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
+        let target = pointer.and_then(|pointer| self.root.pointer(pointer));
+        target.ok_or_else(|| format!("its schema refers to {reference}, which is not there"))
+    }
+
+    fn named(&self, name: &str, schema: &Map<String, Value>, depth: usize) -> Result<Type, String> {
+        match name {
+            "string" => Ok(Type::String),
+            "integer" => Ok(Type::Long),
+            "number" => Ok(Type::Decimal),
+            "boolean" => Ok(Type::Bool),
+            "array" => self.array(schema, depth),
+            "object" => Ok(Type::Record(self.object(schema, depth))),
+            other => Err(format!("its schema says `{other}`")),
+        }
+    }
+
+    fn named_any(
+        &self,
+        names: &[Value],
+        schema: &Map<String, Value>,
+        depth: usize,
+    ) -> Result<(Type, bool), String> {
+        let mut names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+        let nullable = names.contains(&"null");
+        names.retain(|name| *name != "null");
+        if names.contains(&"number") {
+            names.retain(|name| *name != "integer");
+        }
+        match names[..] {
+            [name] => Ok((self.named(name, schema, depth)?, nullable)),
+            [] => Err("its schema allows nothing but null".to_owned()),
+            _ => Err(format!("its schema allows any of {}", names.join(", "))),
+        }
+    }
+
+    /// A schema without `type`: what its other keywords say.
+    fn unnamed(&self, schema: &Map<String, Value>, depth: usize) -> Result<(Type, bool), String> {
+        if schema.contains_key("properties") {
+            return Ok((Type::Record(self.object(schema, depth)), false));
+        }
+        if let Some(Value::Array(values)) = schema.get("enum") {
+            return of_values(values);
+        }
+        if let Some(value) = schema.get("const") {
+            return of_values(std::slice::from_ref(value));
+        }
+        for word in ["anyOf", "oneOf", "allOf"] {
+            if let Some(Value::Array(branches)) = schema.get(word) {
+                return self.branches(word, branches, depth);
+            }
+        }
+        Err("its schema names no type".to_owned())
+    }
+
+    fn branches(
+        &self,
+        word: &str,
+        branches: &[Value],
+        depth: usize,
+    ) -> Result<(Type, bool), String> {
+        let is_null = |branch: &&Value| branch.get("type").is_some_and(|kind| kind == "null");
+        let mut nullable = branches.iter().any(|branch| is_null(&branch));
+        let mut found: Option<Type> = None;
+        for branch in branches.iter().filter(|branch| !is_null(branch)) {
+            let (kind, null) = self.kind(branch, depth)?;
+            nullable |= null;
+            match &found {
+                Some(known) if *known != kind => {
+                    let (one, two) = (known.name(), kind.name());
+                    return Err(format!("its schema says {word} with {one} and {two}"));
+                }
+                _ => found = Some(kind),
+            }
+        }
+        found.map(|kind| (kind, nullable)).ok_or_else(|| format!("its {word} allows nothing"))
+    }
+
+    fn array(&self, schema: &Map<String, Value>, depth: usize) -> Result<Type, String> {
+        let Some(items) = schema.get("items") else {
+            return Err("its schema does not say what the array holds".to_owned());
+        };
+        let (of, _) = self.kind(items, depth)?;
+        Ok(Type::Set(Box::new(of)))
+    }
+
+    fn object(&self, schema: &Map<String, Value>, depth: usize) -> Record {
+        let mut record = Record::default();
+        let required: Vec<&str> = match schema.get("required") {
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let Some(Value::Object(properties)) = schema.get("properties") else { return record };
+        for (name, property) in properties {
+            match self.kind(property, depth) {
+                Ok((kind, nullable)) => {
+                    // A null is left out of what Cedar sees.
+                    let required = required.contains(&name.as_str()) && !nullable;
+                    record.members.insert(name.clone(), Member { kind, required });
+                }
+                Err(why) => drop(record.left_out.insert(name.clone(), why)),
+            }
+        }
+        record
+    }
+}
+
+/// The type that all values of an `enum` have.
+fn of_values(values: &[Value]) -> Result<(Type, bool), String> {
+    let nullable = values.iter().any(Value::is_null);
+    let mut kinds = values.iter().filter(|value| !value.is_null()).map(|value| match value {
+        Value::String(_) => Some(Type::String),
+        Value::Bool(_) => Some(Type::Bool),
+        Value::Number(number) if number.is_i64() => Some(Type::Long),
+        _ => None,
+    });
+    let first = kinds.next().flatten();
+    match first {
+        Some(kind) if kinds.all(|other| other.as_ref() == Some(&kind)) => Ok((kind, nullable)),
+        _ => Err("its schema lists values of several types".to_owned()),
+    }
+}

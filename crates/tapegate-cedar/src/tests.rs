@@ -1,0 +1,66 @@
+//! Policies as people write them, and what they say.
+
+mod answers;
+mod dialects;
+mod props;
+mod words;
+
+use crate::{Answer, Caller, Cedar, Fault, Question, Text, Tool};
+
+/// Loads one text, called `p.cedar`.
+fn load(text: &str, tools: &[Tool]) -> (Option<Cedar>, Vec<Fault>) {
+    let text = Text { name: "p.cedar".to_owned(), text: text.to_owned() };
+    Cedar::load(&[text], None, tools)
+}
+
+/// Loads one text that is fine.
+fn fine(text: &str, tools: &[Tool]) -> Cedar {
+    let (cedar, faults) = load(text, tools);
+    assert!(faults.is_empty(), "{faults:#?}");
+    cedar.unwrap()
+}
+
+/// What is wrong with a text, as `line:column: words`.
+fn faults(text: &str, tools: &[Tool]) -> Vec<String> {
+    let (cedar, faults) = load(text, tools);
+    assert_eq!(cedar.is_none(), faults.iter().any(|fault| fault.error));
+    let say = |fault: &Fault| {
+        let mark = if fault.error { "" } else { "warning: " };
+        format!("{}:{}: {mark}{}", fault.line, fault.column, fault.words)
+    };
+    faults.iter().map(say).collect()
+}
+
+fn tool(server: &str, name: &str, input_schema: &str) -> Tool {
+    Tool { server: server.to_owned(), name: name.to_owned(), input_schema: input_schema.to_owned() }
+}
+
+/// A call of a tool of the server `files` by somebody.
+fn call(cedar: &Cedar, name: &str, arguments: &str) -> Answer {
+    ask(cedar, "tools/call", name, Some(arguments))
+}
+
+fn ask(cedar: &Cedar, method: &str, name: &str, arguments: Option<&str>) -> Answer {
+    let caller = Caller {
+        name: "ann",
+        namespace: "local",
+        service_account: "local",
+        roles: &["dev".to_owned()],
+        client: Some("claude"),
+    };
+    let question = Question {
+        caller,
+        server: "files",
+        method,
+        name,
+        arguments: arguments.map(str::as_bytes),
+        policy_id: "main",
+        wall_us: 1_700_000_000_000_000,
+    };
+    let answer = cedar.ask(&question);
+    // From the third time on, answers come by the short way.
+    for _ in 0..3 {
+        assert_eq!(cedar.ask(&question), answer);
+    }
+    answer
+}

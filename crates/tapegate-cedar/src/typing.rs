@@ -1,0 +1,135 @@
+//! Which type which argument of which tool has, when policies are checked and when they are held
+//! against a call.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Tool;
+use crate::reads::Reads;
+use crate::selector::Selector;
+use crate::shape;
+use crate::types::{Clash, Record};
+
+/// The types of arguments.
+#[derive(Debug, Default)]
+pub(crate) struct Types {
+    /// Of tools that are known: by server, then by name.
+    tools: BTreeMap<String, BTreeMap<String, Record>>,
+    /// The names of tools that are known but do not say what they take.
+    silent: BTreeSet<String>,
+    /// Of other tools.
+    unknown: Implied,
+    /// Of everything that is no tool.
+    other: Implied,
+    /// Of all tools, as a schema says that came with the policies.
+    fixed: Option<Record>,
+}
+
+/// Types that follow from how policies use what they read.
+#[derive(Debug, Default)]
+struct Implied {
+    /// By name, where some policy is about that name.
+    named: BTreeMap<String, Record>,
+    rest: Record,
+}
+
+impl Types {
+    /// The types of the tools that are known, and nothing else yet.
+    pub(crate) fn new(tools: &[Tool]) -> Self {
+        let mut types = Self::default();
+        for tool in tools {
+            let tools = types.tools.entry(tool.server.clone()).or_default();
+            match shape::arguments(&tool.input_schema) {
+                Some(record) => drop(tools.insert(tool.name.clone(), record)),
+                None => drop(types.silent.insert(tool.name.clone())),
+            }
+        }
+        types
+    }
+
+    /// All tools have these types, whatever their definitions say.
+    pub(crate) fn fix(&mut self, record: Record) {
+        self.fixed = Some(record);
+    }
+
+    /// Adds what follows from the policies about things of which no definition is known.
+    pub(crate) fn imply(&mut self, policies: &[(&Reads, &Selector)]) -> Result<(), Clash> {
+        self.unknown = Implied::of(policies, Selector::takes_tools)?;
+        self.other = Implied::of(policies, Selector::takes_others)?;
+        Ok(())
+    }
+
+    /// The types of the arguments of a call.
+    pub(crate) fn of(&self, tool: bool, server: &str, name: &str) -> Option<&Record> {
+        if !tool {
+            return Some(self.other.of_name(name));
+        }
+        if let Some(fixed) = &self.fixed {
+            return Some(fixed);
+        }
+        let known = self.tools.get(server).and_then(|tools| tools.get(name));
+        Some(known.unwrap_or_else(|| self.unknown.of_name(name)))
+    }
+
+    /// What the tools that a policy can be about have in common; `None` if none of them is known.
+    pub(crate) fn common(&self, selector: &Selector) -> Option<Record> {
+        let mut chosen = self.tools().filter(|(server, name, _)| selector.takes(server, name));
+        let first = chosen.next()?;
+        let named = |(server, name, record): (&str, &str, _)| (say(server, name), record);
+        Some(Record::common(std::iter::once(first).chain(chosen).map(named)))
+    }
+
+    /// The names that a policy gives of tools that are not known, though others are.
+    pub(crate) fn strangers<'a>(&self, selector: &'a Selector) -> Vec<&'a str> {
+        let servers: BTreeSet<&str> = self.tools.keys().map(String::as_str).collect();
+        let elsewhere = match &selector.servers {
+            Some(own) => !own.iter().any(|server| servers.contains(server.as_str())),
+            None => servers.is_empty(),
+        };
+        if elsewhere || !selector.takes_tools() {
+            return Vec::new();
+        }
+        let known = |name: &String| {
+            self.silent.contains(name) || self.tools().any(|(_, tool, _)| tool == name)
+        };
+        let names = selector.names.iter().flatten();
+        names.filter(|name| !known(name)).map(String::as_str).collect()
+    }
+
+    fn tools(&self) -> impl Iterator<Item = (&str, &str, &Record)> {
+        self.tools.iter().flat_map(|(server, tools)| {
+            tools.iter().map(move |(name, record)| (server.as_str(), name.as_str(), record))
+        })
+    }
+}
+
+impl Implied {
+    fn of(
+        policies: &[(&Reads, &Selector)],
+        concerns: impl Fn(&Selector) -> bool,
+    ) -> Result<Self, Clash> {
+        let policies: Vec<_> = policies.iter().filter(|(_, selector)| concerns(selector)).collect();
+        let union = |name: Option<&String>| {
+            let mut union = Reads::default();
+            for (reads, selector) in &policies {
+                let own = selector.names.as_ref();
+                if own.is_none_or(|own| name.is_some_and(|name| own.contains(name))) {
+                    union.add(reads);
+                }
+            }
+            union.arguments.implied()
+        };
+        let names: BTreeSet<&String> =
+            policies.iter().flat_map(|(_, selector)| selector.names.iter().flatten()).collect();
+        let named = names.into_iter().map(|name| Ok((name.clone(), union(Some(name))?)));
+        Ok(Self { named: named.collect::<Result<_, Clash>>()?, rest: union(None)? })
+    }
+
+    fn of_name(&self, name: &str) -> &Record {
+        self.named.get(name).unwrap_or(&self.rest)
+    }
+}
+
+/// A tool's name for people.
+fn say(server: &str, name: &str) -> String {
+    format!("`{name}` of `{server}`")
+}

@@ -1,0 +1,43 @@
+use super::*;
+use cedar_policy::Context;
+
+/// The arguments as Cedar shows them, without any type known.
+fn shown(json: &str) -> (serde_json::Value, usize) {
+    let whole = Tree { whole: true, ..Tree::default() };
+    let made = arguments(Some(json.as_bytes()), &whole, None);
+    let context = Context::from_pairs(made.members).unwrap();
+    (context.to_json_value().unwrap(), made.misfits.len())
+}
+
+#[test]
+fn values_are_what_they_look_like() {
+    let (value, misfits) = shown(
+        r#"{"a":null,"b":1,"c":-2.0,"d":1.5,"e":"x","f":[2,1,2,null],"g":{"h":true},"i":18446744073709551615,"j":1.23456,"k":1e2,"l":1e400,"m":-0.0001,"n":-9223372036854775808}"#,
+    );
+    assert_eq!(misfits, 0);
+    let decimal = |text: &str| serde_json::json!({"__extn": {"fn": "decimal", "arg": text}});
+    assert_eq!(
+        value,
+        serde_json::json!({
+            "b": 1, "c": -2, "d": decimal("1.5000"), "e": "x", "f": [1, 2], "g": {"h": true},
+            "i": "18446744073709551615", "j": "1.23456", "k": 100, "l": "1e400",
+            "m": decimal("-0.0001"), "n": i64::MIN,
+        })
+    );
+}
+
+#[test]
+fn depth_is_bounded_and_no_error() {
+    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let whole = Tree { whole: true, ..Tree::default() };
+    let made = arguments(Some(deep.as_bytes()), &whole, None);
+    assert_eq!(made.misfits.len(), 1);
+    assert_eq!(made.misfits[0].why, "it is nested too deep");
+}
+
+#[test]
+fn names_fold_as_lenient_readers_fold_them() {
+    assert!(folds_to("path", "PATH"));
+    assert!(folds_to("risk", "riſ\u{212a}"));
+    assert!(!folds_to("path", "paths"));
+}

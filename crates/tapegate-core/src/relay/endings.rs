@@ -1,0 +1,157 @@
+//! Requests that will not be answered by who was asked: forgotten, or answered by us.
+
+use super::{Action, CODE_GONE, Relay, answer};
+use crate::frame::{self, Body, Frame};
+use crate::gate::{Gate, HoldEnd};
+use crate::pending::Unanswered;
+use crate::side::{Lane, Side};
+use crate::tape::{Element, Reply};
+use crate::time::At;
+
+impl Relay {
+    /// Forgets requests, and answers them where there is something to say.
+    pub(super) fn dismiss<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        (lane, asker): (Lane, Side),
+        bytes: Option<&[u8]>,
+        why: Option<&str>,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let dismissed = match bytes {
+            None => {
+                let mut dismissed = self.asked_by(asker).take(Some(lane));
+                dismissed.extend(self.unhold(at, Some(lane), asker, HoldEnd::Cancelled, gate));
+                dismissed
+            }
+            Some(bytes) => self.dismiss_asked(at, (lane, asker), bytes, gate),
+        };
+        if let Some(why) = why {
+            dismissed.into_iter().for_each(|one| self.answer_for(at, asker, one, why, emit));
+        }
+    }
+
+    /// Forgets the requests of a message.
+    fn dismiss_asked<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        (lane, asker): (Lane, Side),
+        bytes: &[u8],
+        gate: &mut G,
+    ) -> Vec<Unanswered> {
+        let frame = Frame::read(bytes);
+        let frames = match frame.body() {
+            Body::Batch => frame::elements(bytes),
+            _ => vec![frame],
+        };
+        let mut dismissed = Vec::new();
+        for id in frames.iter().filter_map(|frame| frame.envelope()?.id) {
+            if let Some(asked) = self.asked_by(asker).answer(lane, id) {
+                dismissed.push(Unanswered { lane, id: id.to_vec(), asked });
+            } else if let Some(held) = self.holds.take_id(lane, asker, id) {
+                gate.ended(at, held.ticket, HoldEnd::Cancelled);
+                dismissed.push(held.unanswered());
+            }
+        }
+        dismissed
+    }
+
+    /// Answers a request with an error that somebody else has worded.
+    pub(super) fn fail<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        (lane, asker): (Lane, Side),
+        (id, error): (&[u8], &[u8]),
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let asked = match self.asked_by(asker).answer(lane, id) {
+            Some(asked) => asked,
+            None => {
+                let Some(held) = self.holds.take_id(lane, asker, id) else { return };
+                gate.ended(at, held.ticket, HoldEnd::Closed);
+                held.unanswered().asked
+            }
+        };
+        if asked.cancelled {
+            return;
+        }
+        self.count += 1;
+        let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
+        let element = Element { n: self.count, reply: Some(reply) };
+        let text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"error\":", error, b"}"].concat();
+        answer(at, lane, asker, element, text, emit);
+    }
+
+    /// Answers, in place of a side that is gone, everything the other side still wants to know.
+    pub(super) fn give_up<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        (lane, side): (Option<Lane>, Side),
+        why: &str,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let mut unanswered = self.asked_by(side.other()).take(lane);
+        unanswered.extend(self.unhold(at, lane, side.other(), HoldEnd::Closed, gate));
+        unanswered.sort_by_key(|one| one.asked.n);
+        self.asked_by(side).take(lane);
+        self.unhold(at, lane, side, HoldEnd::Closed, gate);
+        for one in unanswered {
+            self.answer_for(at, side.other(), one, why, emit);
+        }
+    }
+
+    /// Answers everything that is held, because nobody's decision can be waited for any longer.
+    pub(super) fn close_holds<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        lane: Option<Lane>,
+        why: &str,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        for asker in [Side::Client, Side::Server] {
+            for one in self.unhold(at, lane, asker, HoldEnd::Closed, gate) {
+                self.answer_for(at, asker, one, why, emit);
+            }
+        }
+    }
+
+    /// Takes what `asker` has asked and is held, in one conversation or all.
+    fn unhold<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        lane: Option<Lane>,
+        asker: Side,
+        how: HoldEnd,
+        gate: &mut G,
+    ) -> Vec<Unanswered> {
+        let mut unanswered = Vec::new();
+        while let Some(held) = self.holds.take_of(lane, asker) {
+            gate.ended(at, held.ticket, how);
+            unanswered.push(held.unanswered());
+        }
+        unanswered
+    }
+
+    fn answer_for(
+        &mut self,
+        at: At,
+        asker: Side,
+        unanswered: Unanswered,
+        why: &str,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let Unanswered { lane, id, asked } = unanswered;
+        if asked.cancelled {
+            return;
+        }
+        self.count += 1;
+        let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
+        let element = Element { n: self.count, reply: Some(reply) };
+        let text = frame::error_reply(&id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
+        answer(at, lane, asker, element, text, emit);
+    }
+}

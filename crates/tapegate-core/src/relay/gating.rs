@@ -1,0 +1,279 @@
+//! Where the gate is asked. Nothing is sent on that it has not let through.
+//!
+//! A [`Permitted`] is made here and nowhere else: of a message that the gate has just been asked
+//! about, or of one that was held on its word.
+
+use std::borrow::Cow;
+
+use super::holds::{HELD_MAX, Held};
+use super::{Action, Relay, Way};
+use crate::frame::{self, Body, Envelope, Frame, Kind};
+use crate::gate::{Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Topic, Verdict};
+use crate::side::Side;
+use crate::tape::{Element, Entry, Fate, What};
+use crate::time::At;
+
+/// The error code of an answer to a call that would have to be held, though too many are.
+const CODE_UNAVAILABLE: i32 = -32013;
+/// The error code of an answer to something that cannot be dealt with as it is.
+const CODE_INVALID: i32 = -32600;
+
+/// A message that the gate has let through.
+#[derive(Debug)]
+pub struct Permitted<'a>(Passed<'a>);
+
+#[derive(Debug)]
+enum Passed<'a> {
+    AsItCame(&'a Frame<'a>),
+    Instead(Vec<u8>),
+}
+
+impl Permitted<'_> {
+    /// What is to be sent, line end not included.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Passed::AsItCame(frame) => frame.bytes(),
+            Passed::Instead(text) => text,
+        }
+    }
+
+    /// What is to be sent, unless it is the very message that has just come.
+    pub fn instead(self) -> Option<Vec<u8>> {
+        match self.0 {
+            Passed::AsItCame(_) => None,
+            Passed::Instead(text) => Some(text),
+        }
+    }
+}
+
+impl Relay {
+    /// Asks the gate about a message, and does what it says.
+    pub(super) fn pass<G: Gate + ?Sized>(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let topic = if gate.governs() { self.topic(way, frame) } else { None };
+        let Way { at, lane, from, terminated, .. } = way;
+        let case = Case { at, lane, from, frame, terminated, topic, approved: None };
+        match gate.judge(&case) {
+            Verdict::Refuse(refusal) => self.refuse(way, frame, &refusal, emit),
+            Verdict::Hold(hold) => self.hold(way, frame, *hold, gate, emit),
+            Verdict::Forward | Verdict::Rewrite(_)
+                if !self.holds.is_empty() && self.stops(way, frame, gate, emit) => {}
+            Verdict::Forward => self.forward(way, frame, gate.governs(), emit),
+            Verdict::Rewrite(text) => self.forward_instead(way, frame, text, emit),
+        }
+    }
+
+    /// What the request was about that a message answers.
+    fn topic(&self, way: Way, frame: &Frame<'_>) -> Option<Topic> {
+        let said = frame.envelope()?;
+        let answers = matches!(said.kind(), Kind::Response | Kind::Error);
+        let id = said.id.filter(|_| answers)?;
+        self.asks_of(way.from.other()).find(way.lane, id).map(|asked| asked.topic)
+    }
+
+    /// Has a message recorded, and then sent on as it came.
+    fn forward(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        topics: bool,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let what = self.note(way, frame, topics);
+        emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Sent)));
+        let message = Permitted(Passed::AsItCame(frame));
+        emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
+    }
+
+    /// Has `text` sent on in a message's place. The tape keeps what the client has said or got.
+    fn forward_instead(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        text: Vec<u8>,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let what = self.note(way, &Frame::read(&text), true);
+        let kept = match way.from {
+            Side::Client => frame.bytes(),
+            Side::Server => &text,
+        };
+        emit(Action::Record(way.entry(Cow::Borrowed(kept), what, Fate::Rewritten)));
+        let message = Permitted(Passed::Instead(text));
+        emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
+    }
+
+    /// Whether a message goes nowhere because of what is held: it takes a held call back, or
+    /// answers one that nobody has been asked yet.
+    fn stops<G: Gate + ?Sized>(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) -> bool {
+        let Body::Message(said) = frame.body() else {
+            let elements = match frame.body() {
+                Body::Batch => frame::elements(frame.bytes()),
+                _ => Vec::new(),
+            };
+            let answers =
+                |one: &Frame<'_>| one.envelope().is_some_and(|said| self.guesses(way, said));
+            if elements.iter().any(answers) {
+                self.refuse(way, frame, &guessed(), emit);
+                return true;
+            }
+            for said in elements.iter().filter_map(Frame::envelope) {
+                self.take_back(way, said, gate);
+            }
+            return false;
+        };
+        if self.guesses(way, said) {
+            self.refuse(way, frame, &guessed(), emit);
+            return true;
+        }
+        let cancelled = self.take_back(way, said, gate);
+        let sent = said.request_id.and_then(|id| self.asks_of(way.from).find(way.lane, id));
+        let stops = cancelled && sent.is_none();
+        if stops {
+            let what = self.note(way, frame, true);
+            let fate =
+                Fate::Refused("it takes back a call that was held and never sent".to_owned());
+            emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, fate)));
+        }
+        stops
+    }
+
+    /// Whether a message answers a call that is held, and no other.
+    fn guesses(&self, way: Way, said: &Envelope<'_>) -> bool {
+        let (Kind::Response | Kind::Error, Some(id)) = (said.kind(), said.id) else { return false };
+        let asker = way.from.other();
+        self.holds.has(way.lane, asker, id) && self.asks_of(asker).find(way.lane, id).is_none()
+    }
+
+    /// Ends the hold of a call that its caller takes back; false if there is none.
+    fn take_back<G: Gate + ?Sized>(&mut self, way: Way, said: &Envelope<'_>, gate: &mut G) -> bool {
+        let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) else {
+            return false;
+        };
+        let mut any = false;
+        while let Some(held) = self.holds.take_id(way.lane, way.from, id) {
+            gate.ended(way.at, held.ticket, HoldEnd::Cancelled);
+            any = true;
+        }
+        any
+    }
+
+    /// Holds a call.
+    fn hold<G: Gate + ?Sized>(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        hold: Hold,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let call = frame.envelope().filter(|said| said.kind() == Kind::Request);
+        let (Some((said, id)), true) =
+            (call.and_then(|said| Some((said, said.id?))), self.holds.len() < HELD_MAX)
+        else {
+            gate.ended(way.at, hold.ticket, HoldEnd::Closed);
+            let refusal = match call {
+                Some(_) => too_many(),
+                None => refusal(CODE_INVALID, "only a single request can be held for approval"),
+            };
+            return self.refuse(way, frame, &refusal, emit);
+        };
+        self.count += 1;
+        let what = What::Message(Element { n: self.count, reply: None });
+        emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Held)));
+        let call = (id, frame.bytes(), said.progress_token);
+        self.holds.put(Held::new(way.at, (way.lane, way.from), call, self.count, hold));
+    }
+
+    /// Somebody has decided about a held call.
+    pub(super) fn settle<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        ticket: Ticket,
+        settlement: &Settlement,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let Some(held) = self.holds.take(ticket) else { return };
+        let approval = match settlement {
+            Settlement::Approved(approval) => approval,
+            Settlement::Refused(refusal) => return self.refuse_held(at, held, refusal, emit),
+        };
+        let frame = Frame::read(&held.bytes);
+        let (lane, from, topic, terminated) = (held.lane, held.from, None, true);
+        let approved = Some(approval);
+        let case = Case { at, lane, from, frame: &frame, terminated, topic, approved };
+        match gate.judge(&case) {
+            Verdict::Forward => self.release(held, None, emit),
+            Verdict::Rewrite(text) => self.release(held, Some(text), emit),
+            Verdict::Refuse(refusal) => self.refuse_held(at, held, &refusal, emit),
+            Verdict::Hold(hold) => self.holds.put(held.again(at, *hold)),
+        }
+    }
+
+    /// Time has passed: ends holds that took too long, and tells callers that theirs go on.
+    pub(super) fn tick<G: Gate + ?Sized>(
+        &mut self,
+        at: At,
+        gate: &mut G,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        while let Some(mut held) = self.holds.take_late(at) {
+            gate.ended(at, held.ticket, HoldEnd::TimedOut);
+            match held.on_timeout.take() {
+                Some(refusal) => self.refuse_held(at, held, &refusal, emit),
+                None => self.release(held, None, emit),
+            }
+        }
+        for (lane, to, text) in self.holds.told(at) {
+            self.say(at, lane, to, &text, emit);
+        }
+    }
+
+    /// Has a held call sent on. It is on the tape since it came.
+    fn release(&mut self, held: Held, text: Option<Vec<u8>>, emit: &mut dyn FnMut(Action<'_>)) {
+        let Held { lane, from, id, bytes, at, n, .. } = held;
+        let text = text.unwrap_or(bytes);
+        let topic = Frame::read(&text).envelope().map_or(Topic::Other, topic_of);
+        self.asked_by(from).ask(lane, &id, at, n, topic);
+        let message = Permitted(Passed::Instead(text));
+        emit(Action::Forward { lane, to: from.other(), message });
+    }
+}
+
+/// What a request is about.
+pub(super) fn topic_of(said: &Envelope<'_>) -> Topic {
+    said.method.map_or(Topic::Other, |method| Topic::of(&method.decode()))
+}
+
+fn refusal(code: i32, words: &str) -> Refusal {
+    let (message, why) = (words.to_owned(), words.to_owned());
+    Refusal { code, message, data: "{\"by\":\"tapegate\"}".to_owned(), why }
+}
+
+fn too_many() -> Refusal {
+    refusal(CODE_UNAVAILABLE, "too many calls wait for approval already")
+}
+
+fn guessed() -> Refusal {
+    refusal(CODE_INVALID, "it answers a call that was not sent")
+}
+
+impl Way {
+    /// How a message stands on the tape that came this way.
+    pub(super) fn entry<'a>(self, bytes: Cow<'a, [u8]>, what: What, fate: Fate) -> Entry<'a> {
+        let Self { at, lane, from, terminated, resumed } = self;
+        Entry { at, lane, from, bytes, what, terminated, ours: false, resumed, fate }
+    }
+}

@@ -1,0 +1,161 @@
+//! Calls that wait beside the stream until somebody has decided about them.
+//!
+//! There are never more than [`HELD_MAX`], so whoever reads a client stops when that many wait.
+
+use crate::frame::same_id;
+use crate::gate::{Hold, Refusal, Ticket, Topic};
+use crate::pending::{Asked, Unanswered};
+use crate::side::{Lane, Side};
+use crate::time::At;
+
+/// How many calls may be held at once.
+pub const HELD_MAX: usize = 32;
+
+/// When a caller is told first that its call is held, and how often after that.
+const PROGRESS_NS: u64 = 5_000_000_000;
+
+/// The calls that are held, in the order they came.
+#[derive(Debug, Default)]
+pub(super) struct Holds(Vec<Held>);
+
+/// A call that is held.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) ticket: Ticket,
+    pub(super) lane: Lane,
+    pub(super) from: Side,
+    /// The raw id.
+    pub(super) id: Vec<u8>,
+    /// Its exact bytes, line end not included.
+    pub(super) bytes: Vec<u8>,
+    /// When it came.
+    pub(super) at: At,
+    /// Its number on the tape.
+    pub(super) n: u64,
+    /// What its caller is told when nobody decides; `None` if it is then sent on.
+    pub(super) on_timeout: Option<Refusal>,
+    deadline_ns: u64,
+    progress: Option<Progress>,
+}
+
+/// How a caller is kept waiting who has asked to be told.
+#[derive(Debug)]
+struct Progress {
+    /// The raw token.
+    token: Vec<u8>,
+    count: u64,
+    next_ns: u64,
+}
+
+impl Held {
+    /// A call that is held from `now` on, on the terms of `hold`.
+    pub(super) fn new(
+        now: At,
+        (lane, from): (Lane, Side),
+        (id, bytes, token): (&[u8], &[u8], Option<&[u8]>),
+        n: u64,
+        hold: Hold,
+    ) -> Self {
+        let next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
+        let progress = token.map(|token| Progress { token: token.to_vec(), count: 0, next_ns });
+        let (id, bytes, at) = (id.to_vec(), bytes.to_vec(), now);
+        let Hold { ticket, timeout_ms, on_timeout } = hold;
+        let deadline_ns = deadline(now, timeout_ms);
+        Self { ticket, lane, from, id, bytes, at, n, on_timeout, deadline_ns, progress }
+    }
+
+    /// The same call, held once more.
+    pub(super) fn again(self, now: At, hold: Hold) -> Self {
+        let Hold { ticket, timeout_ms, on_timeout } = hold;
+        Self { ticket, on_timeout, deadline_ns: deadline(now, timeout_ms), ..self }
+    }
+
+    /// The call as one that is not answered.
+    pub(super) fn unanswered(self) -> Unanswered {
+        let asked = Asked { at: self.at, n: self.n, topic: Topic::Other, cancelled: false };
+        Unanswered { lane: self.lane, id: self.id, asked }
+    }
+
+    /// What its caller is told at `now`, if that is due.
+    fn told(&mut self, now: At) -> Option<(Lane, Side, Vec<u8>)> {
+        let progress = self.progress.as_mut().filter(|one| one.next_ns <= now.mono_ns)?;
+        progress.count += 1;
+        progress.next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
+        // Progress must grow, and the server's own may begin anywhere above nothing.
+        let grown = format!("{:.6}", progress.count as f64 / 1e6);
+        let text = [
+            &b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":"[..],
+            &progress.token,
+            b",\"progress\":",
+            grown.as_bytes(),
+            b",\"message\":\"waiting for approval\"}}",
+        ];
+        Some((self.lane, self.from, text.concat()))
+    }
+
+    fn due_ns(&self) -> u64 {
+        self.progress.as_ref().map_or(self.deadline_ns, |one| one.next_ns.min(self.deadline_ns))
+    }
+}
+
+impl Holds {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many calls of `from` are held.
+    pub(super) fn of(&self, from: Side) -> usize {
+        self.0.iter().filter(|held| held.from == from).count()
+    }
+
+    pub(super) fn put(&mut self, held: Held) {
+        self.0.push(held);
+    }
+
+    /// Takes the call with this ticket.
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<Held> {
+        self.take_if(|held| held.ticket == ticket)
+    }
+
+    /// Whether a call of `from` with this id is held.
+    pub(super) fn has(&self, lane: Lane, from: Side, id: &[u8]) -> bool {
+        self.0.iter().any(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
+    }
+
+    /// Takes the oldest call of `from` with this id.
+    pub(super) fn take_id(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<Held> {
+        self.take_if(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
+    }
+
+    /// Takes the oldest call of `from`, in one conversation or in all.
+    pub(super) fn take_of(&mut self, lane: Option<Lane>, from: Side) -> Option<Held> {
+        self.take_if(|held| held.from == from && lane.is_none_or(|lane| lane == held.lane))
+    }
+
+    /// Takes the oldest call that has waited too long.
+    pub(super) fn take_late(&mut self, now: At) -> Option<Held> {
+        self.take_if(|held| held.deadline_ns <= now.mono_ns)
+    }
+
+    /// What callers are to be told now.
+    pub(super) fn told(&mut self, now: At) -> Vec<(Lane, Side, Vec<u8>)> {
+        self.0.iter_mut().filter_map(|held| held.told(now)).collect()
+    }
+
+    /// When something is due next, by the monotonic clock.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.0.iter().map(Held::due_ns).min()
+    }
+
+    fn take_if(&mut self, is_it: impl Fn(&Held) -> bool) -> Option<Held> {
+        self.0.iter().position(is_it).map(|at| self.0.remove(at))
+    }
+}
+
+fn deadline(now: At, timeout_ms: u64) -> u64 {
+    now.mono_ns.saturating_add(timeout_ms.saturating_mul(1_000_000))
+}

@@ -1,0 +1,208 @@
+//! What goes nowhere: how it stands on the tape, and who is told.
+//!
+//! Who asked gets an error, once. Who sent something that nobody waits for is not told. What the
+//! client asked or told and was refused keeps its number on the tape, so that its answer finds it;
+//! everything else stands there as something that was not delivered.
+
+use std::borrow::Cow;
+
+use super::holds::Held;
+use super::{Action, CODE_TOO_LARGE, Relay, Way, answer, answer_with};
+use crate::frame::{self, Body, Envelope, Frame, Kind, Skim};
+use crate::gate::Refusal;
+use crate::lines::Oversize;
+use crate::side::Side;
+use crate::tape::{Element, Fate, Reply, UNDELIVERED, What};
+use crate::time::At;
+
+impl Relay {
+    /// Marks a refused message on the tape, and tells whoever waits because of it.
+    pub(super) fn refuse(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        refusal: &Refusal,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        match frame.body() {
+            Body::Message(said) => self.refuse_message(way, frame.bytes(), said, refusal, emit),
+            Body::Batch => self.refuse_batch(way, frame.bytes(), refusal, emit),
+            Body::Garbage(_) => {
+                undelivered(way, frame.bytes(), &refusal.why, emit);
+                let mut skim = Skim::default();
+                skim.feed(frame.bytes());
+                let said = skim.finish();
+                let Some(id) = said.id else { return };
+                let asked = said.method.is_some() || (!said.answer && way.from == Side::Client);
+                match asked {
+                    true => self.deny(way, &id, None, refusal, emit),
+                    false => self.deny_asker(way, &id, refusal, emit),
+                }
+            }
+        }
+    }
+
+    fn refuse_message(
+        &mut self,
+        way: Way,
+        bytes: &[u8],
+        said: &Envelope<'_>,
+        refusal: &Refusal,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let says = matches!(said.kind(), Kind::Request | Kind::Notification);
+        let n = (says && way.from == Side::Client).then(|| {
+            self.count += 1;
+            self.count
+        });
+        match n {
+            Some(n) => {
+                let what = What::Message(Element { n, reply: None });
+                let fate = Fate::Refused(refusal.why.clone());
+                emit(Action::Record(way.entry(Cow::Borrowed(bytes), what, fate)));
+            }
+            None => undelivered(way, bytes, &refusal.why, emit),
+        }
+        let Some(id) = said.id else { return };
+        match said.kind() {
+            Kind::Request => self.deny(way, id, n, refusal, emit),
+            Kind::Other if self.asks_of(way.from.other()).find(way.lane, id).is_none() => {
+                if way.from == Side::Client {
+                    self.deny(way, id, None, refusal, emit);
+                }
+            }
+            _ => self.deny_asker(way, id, refusal, emit),
+        }
+    }
+
+    /// Refuses a batch as a whole: one error for each request in it, in one batch.
+    fn refuse_batch(
+        &mut self,
+        way: Way,
+        bytes: &[u8],
+        refusal: &Refusal,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        undelivered(way, bytes, &refusal.why, emit);
+        let elements = frame::elements(bytes);
+        let mut errors = Vec::new();
+        for said in elements.iter().filter_map(Frame::envelope) {
+            match (said.kind(), said.id) {
+                (Kind::Request, Some(id)) => errors.push(error(id, refusal)),
+                (Kind::Response | Kind::Error, Some(id)) => {
+                    self.deny_asker(way, id, refusal, emit);
+                }
+                _ => {}
+            }
+        }
+        if errors.is_empty() {
+            return;
+        }
+        let numbers = errors.iter().map(|_| {
+            self.count += 1;
+            Some(Element { n: self.count, reply: None })
+        });
+        let what = What::Batch(numbers.collect());
+        let text = [b"[", &errors.join(&b","[..])[..], b"]"].concat();
+        answer_with(way.at, way.lane, way.from, what, text, emit);
+    }
+
+    /// Tells the sender of a request that it went nowhere. `n` is its number, if it has one.
+    fn deny(
+        &mut self,
+        way: Way,
+        id: &[u8],
+        n: Option<u64>,
+        refusal: &Refusal,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        self.count += 1;
+        let reply = n.map(|to| Reply { to, latency_ms: 0 });
+        let element = Element { n: self.count, reply };
+        answer(way.at, way.lane, way.from, element, error(id, refusal), emit);
+    }
+
+    /// Tells whoever waits for a refused answer why it does not come.
+    fn deny_asker(
+        &mut self,
+        way: Way,
+        id: &[u8],
+        refusal: &Refusal,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let asker = way.from.other();
+        let Some(asked) = self.asked_by(asker).answer(way.lane, id) else { return };
+        if asked.cancelled {
+            return;
+        }
+        self.count += 1;
+        let reply = Reply { to: asked.n, latency_ms: way.at.ms_since(asked.at) };
+        let element = Element { n: self.count, reply: Some(reply) };
+        answer(way.at, way.lane, asker, element, error(id, refusal), emit);
+    }
+
+    /// Tells the caller of a held call that it goes nowhere.
+    pub(super) fn refuse_held(
+        &mut self,
+        at: At,
+        held: Held,
+        refusal: &Refusal,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        self.count += 1;
+        let reply = Reply { to: held.n, latency_ms: at.ms_since(held.at) };
+        let element = Element { n: self.count, reply: Some(reply) };
+        answer(at, held.lane, held.from, element, error(&held.id, refusal), emit);
+    }
+
+    /// Marks a message over the limit on the tape, and answers it or for it, so that nobody waits.
+    pub(super) fn refuse_large(
+        &mut self,
+        way: Way,
+        message: Oversize,
+        bytes_max: usize,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let Oversize { head, bytes_total, said } = message;
+        let Way { at, lane, from, .. } = way;
+        let batch = head.trim_ascii_start().starts_with(b"[");
+        let what = What::TooLarge { bytes_total };
+        emit(Action::Record(way.entry(Cow::Owned(head), what, Fate::Sent)));
+        let request = said.method.is_some() || batch;
+        // The requests of a batch are not told apart; it is answered as a whole, for nobody.
+        let Some(id) = said.id.or_else(|| batch.then(|| b"null".to_vec())) else { return };
+        let words = format!(
+            "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
+        );
+        let data = format!("{{\"bytes\":{bytes_total},\"limit\":{bytes_max}}}");
+        let text = frame::error_reply(&id, CODE_TOO_LARGE, &words, &data);
+        if request {
+            // It was a request: its sender learns that it went nowhere.
+            self.count += 1;
+            let element = Element { n: self.count, reply: None };
+            answer(at, lane, from, element, text, emit);
+        } else if let Some(asked) = self.asked_by(from.other()).answer(lane, &id) {
+            // It was an answer: who asked learns why it does not come.
+            self.count += 1;
+            let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
+            let element = Element { n: self.count, reply: Some(reply) };
+            answer(at, lane, from.other(), element, text, emit);
+        }
+    }
+}
+
+/// Marks something on the tape that goes nowhere.
+fn undelivered(way: Way, bytes: &[u8], why: &str, emit: &mut dyn FnMut(Action<'_>)) {
+    let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
+    let way = Way { terminated: true, ..way };
+    emit(Action::Record(way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
+}
+
+/// The error reply that a refusal makes. An id that is none is answered as nobody's.
+fn error(id: &[u8], refusal: &Refusal) -> Vec<u8> {
+    let id = match id.first() {
+        Some(b'"' | b'-' | b'0'..=b'9') => id,
+        _ => b"null",
+    };
+    frame::error_reply(id, refusal.code, &refusal.message, &refusal.data)
+}

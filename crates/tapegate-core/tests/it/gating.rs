@@ -1,0 +1,364 @@
+//! Whatever a gate says and in whatever order things happen: nothing passes without its word,
+//! nobody is left waiting, and nobody is answered twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use tapegate_core::gate::{
+    Approval, Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Verdict,
+};
+use tapegate_core::relay::{Action, Event, HELD_MAX, Relay};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::RecordError;
+use tapegate_core::time::At;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Forward,
+    Rewrite,
+    Refuse,
+    Hold,
+    /// Held, and sent on if nobody decides.
+    Trust,
+}
+
+/// A step, with the word of the gate about it. Numbers choose among what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Ask(Side, Word),
+    Tell(Side, Word),
+    /// Answers something that was forwarded and not answered.
+    Answer(Side, usize, Word),
+    /// Answers something that was asked, forwarded or not.
+    Guess(usize),
+    Cancel(usize),
+    Batch(Word),
+    Garbage(Side, Word),
+    Approve(usize, Word),
+    Deny(usize),
+    Wait(u64),
+    Unheld,
+    Gone,
+}
+
+fn word() -> impl Strategy<Value = Word> {
+    prop_oneof![
+        4 => Just(Word::Forward),
+        1 => Just(Word::Rewrite),
+        2 => Just(Word::Refuse),
+        4 => Just(Word::Hold),
+        1 => Just(Word::Trust),
+    ]
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![3 => Just(Side::Client), 1 => Just(Side::Server)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (side(), word()).prop_map(|(side, word)| Step::Ask(side, word)),
+        2 => (side(), word()).prop_map(|(side, word)| Step::Tell(side, word)),
+        6 => (side(), any::<usize>(), word()).prop_map(|(side, at, word)| Step::Answer(side, at, word)),
+        1 => any::<usize>().prop_map(Step::Guess),
+        3 => any::<usize>().prop_map(Step::Cancel),
+        1 => word().prop_map(Step::Batch),
+        1 => (side(), word()).prop_map(|(side, word)| Step::Garbage(side, word)),
+        5 => (any::<usize>(), word()).prop_map(|(at, word)| Step::Approve(at, word)),
+        3 => any::<usize>().prop_map(Step::Deny),
+        3 => (0u64..20_000).prop_map(Step::Wait),
+        1 => Just(Step::Unheld),
+        1 => Just(Step::Gone),
+    ]
+}
+
+/// Says what it is told to say, and remembers what it has let through.
+#[derive(Debug, Default)]
+struct Puppet {
+    word: Option<Word>,
+    tickets: u64,
+    /// What is held: by ticket the text, and whether it is sent on if nobody decides.
+    held: BTreeMap<u64, (Vec<u8>, bool)>,
+    permitted: BTreeSet<Vec<u8>>,
+    judged: usize,
+}
+
+fn refusal() -> Refusal {
+    let text = || "no".to_owned();
+    Refusal { code: -1, message: text(), data: "{}".to_owned(), why: text() }
+}
+
+impl Gate for Puppet {
+    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+        self.judged += 1;
+        let text = case.frame.bytes().to_vec();
+        if let Some(approval) = case.approved {
+            assert!(self.held.remove(&approval.ticket.0).is_some(), "approved and not held");
+        }
+        match self.word.expect("a word") {
+            Word::Forward => {
+                self.permitted.insert(text);
+                Verdict::Forward
+            }
+            Word::Rewrite => {
+                // White space changes nothing but the bytes.
+                let instead = [&text[..], b" "].concat();
+                self.permitted.insert(instead.clone());
+                Verdict::Rewrite(instead)
+            }
+            Word::Refuse => Verdict::Refuse(Box::new(refusal())),
+            word @ (Word::Hold | Word::Trust) => {
+                self.tickets += 1;
+                let trusts = word == Word::Trust;
+                self.held.insert(self.tickets, (text, trusts));
+                let on_timeout = (!trusts).then(refusal);
+                let ticket = Ticket(self.tickets);
+                Verdict::Hold(Box::new(Hold { ticket, timeout_ms: 15_000, on_timeout }))
+            }
+        }
+    }
+
+    fn ended(&mut self, _: At, ticket: Ticket, how: HoldEnd) {
+        let (text, trusts) = self.held.remove(&ticket.0).expect("it was held");
+        if how == HoldEnd::TimedOut && trusts {
+            self.permitted.insert(text);
+        }
+    }
+
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+}
+
+/// A session under test.
+#[derive(Default)]
+struct World {
+    relay: Relay,
+    gate: Puppet,
+    ms: u64,
+    serial: u64,
+    /// Requests: who asked, whether it was forwarded, how often answered, whether taken back.
+    asked: BTreeMap<u64, Asked>,
+    /// The last serial that was forwarded at once, to the server and to the client.
+    last: [u64; 2],
+}
+
+#[derive(Debug)]
+struct Asked {
+    by: Side,
+    forwarded: bool,
+    answers: usize,
+    cancelled: bool,
+}
+
+/// The number after `key` in a text.
+fn number(text: &str, key: &str) -> Option<u64> {
+    let from = text.find(key)? + key.len();
+    let digits: String = text[from..].chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+impl World {
+    fn receive(&mut self, from: Side, text: &str, word: Word) {
+        self.gate.word = Some(word);
+        let (lane, bytes) = (Lane::ONLY, text.as_bytes());
+        let judged = self.gate.judged;
+        self.feed(Event::Received { lane, from, bytes, terminated: true });
+        assert_eq!(self.gate.judged, judged + 1, "everything is judged, once");
+    }
+
+    fn feed(&mut self, event: Event<'_>) {
+        let at = At { wall_us: 0, mono_ns: self.ms * 1_000_000 };
+        let at_once = matches!(event, Event::Received { .. });
+        let mut actions = Vec::new();
+        let mut recorded = 0;
+        self.relay.handle(at, event, &mut self.gate, &mut |action| match action {
+            Action::Record(_) => recorded += 1,
+            Action::Forward { to, message, .. } => {
+                assert!(!at_once || recorded == 1, "recorded, then sent");
+                actions.push((to, message.bytes().to_vec(), true));
+            }
+            Action::Answer { to, text, .. } => {
+                assert!(recorded > 0, "recorded, then sent");
+                actions.push((to, text, false));
+            }
+        });
+        for (to, bytes, forwarded) in actions {
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            match forwarded {
+                true => self.forwarded(to, &text, at_once),
+                false => self.answered(to, &text),
+            }
+        }
+        assert!(self.relay.held() <= HELD_MAX);
+        assert_eq!(self.relay.held(), self.gate.held.len(), "the gate knows of every hold");
+    }
+
+    fn forwarded(&mut self, to: Side, text: &str, at_once: bool) {
+        assert!(self.gate.permitted.remove(text.as_bytes()), "without a permit: {text}");
+        if at_once && let Some(serial) = number(text, "\"s\":") {
+            let last = &mut self.last[usize::from(to == Side::Client)];
+            assert!(*last < serial, "order is kept: {text}");
+            *last = serial;
+        }
+        let id = number(text, "\"id\":");
+        if text.contains("method") {
+            for id in text.split("\"id\":").skip(1).filter_map(|rest| number(rest, "")) {
+                let asked = self.asked.get_mut(&id).expect("asked");
+                assert!(!asked.cancelled, "taken back, and sent all the same");
+                assert!(!asked.forwarded && asked.answers == 0, "once: {text}");
+                asked.forwarded = true;
+            }
+        } else if let Some(asked) = id.and_then(|id| self.asked.get_mut(&id)) {
+            asked.answers += 1;
+        }
+    }
+
+    fn answered(&mut self, to: Side, text: &str) {
+        if text.contains("notifications/progress") {
+            return;
+        }
+        for id in text.split("\"id\":").skip(1).filter_map(|rest| number(rest, "")) {
+            let asked = self.asked.get_mut(&id).expect("asked");
+            assert_eq!(asked.by, to);
+            assert!(!asked.cancelled, "taken back, and answered by us");
+            asked.answers += 1;
+        }
+    }
+
+    fn ask(&mut self, by: Side) -> (u64, String) {
+        self.serial += 1;
+        let id = self.serial;
+        self.asked.insert(id, Asked { by, forwarded: false, answers: 0, cancelled: false });
+        let meta = format!("{{\"progressToken\":{id}}}");
+        (id, format!(r#"{{"s":{id},"id":{id},"method":"m","params":{{"_meta":{meta}}}}}"#))
+    }
+
+    /// One of the requests that `is` so, if there is any.
+    fn choose(&self, at: usize, is: impl Fn(&Asked) -> bool) -> Option<u64> {
+        let ids: Vec<u64> = self.asked.iter().filter(|one| is(one.1)).map(|one| *one.0).collect();
+        ids.get(at.checked_rem(ids.len())?).copied()
+    }
+
+    fn take(&mut self, step: &Step) {
+        match *step {
+            Step::Ask(side, word) => {
+                let (_, text) = self.ask(side);
+                self.receive(side, &text, word);
+            }
+            Step::Tell(side, word) => {
+                self.serial += 1;
+                self.receive(side, &format!(r#"{{"s":{},"method":"n"}}"#, self.serial), word);
+            }
+            Step::Answer(side, at, word) => {
+                let open = |one: &Asked| one.by != side && one.forwarded && one.answers == 0;
+                let Some(id) = self.choose(at, open) else { return };
+                self.serial += 1;
+                let text = format!(r#"{{"s":{},"result":{{}},"id":{id}}}"#, self.serial);
+                self.receive(side, &text, word);
+            }
+            Step::Guess(at) => {
+                let held = |one: &Asked| {
+                    one.by == Side::Client && !one.forwarded && one.answers == 0 && !one.cancelled
+                };
+                let Some(id) = self.choose(at, held) else { return };
+                self.receive(
+                    Side::Server,
+                    &format!(r#"{{"result":{{}},"id":{id}}}"#),
+                    Word::Forward,
+                );
+            }
+            Step::Cancel(at) => {
+                let open =
+                    |one: &Asked| one.by == Side::Client && one.answers == 0 && !one.cancelled;
+                let Some(id) = self.choose(at, open) else { return };
+                self.cancel(id);
+            }
+            Step::Batch(word) => {
+                let ((_, one), (_, two)) = (self.ask(Side::Client), self.ask(Side::Client));
+                self.receive(Side::Client, &format!("[{one},{two}]"), word);
+            }
+            Step::Garbage(side, word) => self.receive(side, "no message", word),
+            Step::Approve(at, word) => self.settle(at, Some(word)),
+            Step::Deny(at) => self.settle(at, None),
+            Step::Wait(ms) => {
+                self.ms += ms;
+                self.feed(Event::Tick);
+                let due = self.relay.due_ns();
+                assert!(due.is_none_or(|due| due > self.ms * 1_000_000), "nothing is overdue");
+            }
+            Step::Unheld => {
+                self.feed(Event::Unheld { lane: None, why: "over" });
+                assert_eq!(self.relay.held(), 0);
+            }
+            Step::Gone => {
+                self.feed(Event::Gone { lane: None, side: Side::Server, why: "gone" });
+                // What the server had asked is forgotten with it.
+                self.asked.retain(|_, one| one.by == Side::Client);
+                assert_eq!((self.relay.held(), self.relay.wanted(Side::Client)), (0, 0));
+            }
+        }
+    }
+
+    fn cancel(&mut self, id: u64) {
+        self.serial += 1;
+        let (method, serial) = ("notifications/cancelled", self.serial);
+        let text = format!(r#"{{"s":{serial},"method":"{method}","params":{{"requestId":{id}}}}}"#);
+        let asked = &self.asked[&id];
+        let (sent, before) = (asked.forwarded, self.gate.held.len());
+        self.receive(Side::Client, &text, Word::Forward);
+        let swallowed = self.gate.permitted.remove(text.as_bytes());
+        assert_eq!(swallowed, !sent, "what was never sent need not be taken back");
+        assert_eq!(before - self.gate.held.len(), usize::from(!sent));
+        self.asked.get_mut(&id).expect("asked").cancelled = true;
+    }
+
+    fn settle(&mut self, at: usize, word: Option<Word>) {
+        let tickets: Vec<u64> = self.gate.held.keys().copied().collect();
+        let Some(place) = at.checked_rem(tickets.len()) else { return };
+        let ticket = Ticket(tickets[place]);
+        self.gate.word = word;
+        let settlement = match word {
+            Some(_) => Settlement::Approved(Approval { ticket, by: "me".to_owned() }),
+            None => {
+                self.gate.held.remove(&ticket.0);
+                Settlement::Refused(refusal())
+            }
+        };
+        self.feed(Event::Settled { ticket, settlement });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn nothing_passes_without_a_permit_and_nobody_waits_for_ever(
+        steps in proptest::collection::vec(step(), 0..200)
+    ) {
+        let mut world = World::default();
+        for step in &steps {
+            world.take(step);
+            for (id, one) in &world.asked {
+                prop_assert!(one.answers <= 1, "{id} was answered {} times", one.answers);
+            }
+        }
+        world.take(&Step::Gone);
+        for (id, one) in &world.asked {
+            prop_assert!(one.answers == 1 || one.cancelled, "{id} waits for ever: {one:?}");
+        }
+    }
+}
+
+#[test]
+fn the_call_after_the_last_that_can_be_held_is_refused() {
+    let mut world = World::default();
+    for _ in 0..=HELD_MAX {
+        world.take(&Step::Ask(Side::Client, Word::Hold));
+    }
+    assert_eq!(world.relay.held(), HELD_MAX);
+    let refused: Vec<u64> =
+        world.asked.iter().filter(|one| one.1.answers == 1).map(|one| *one.0).collect();
+    assert_eq!(refused, [HELD_MAX as u64 + 1]);
+}

@@ -1,0 +1,157 @@
+//! One question to a hub, by a connection of its own.
+//!
+//! Questions are rare, and a connection on loopback costs less than finding out that an old one
+//! was closed meanwhile.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST};
+use http::uri::Authority;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::ClientError;
+use crate::api::ErrorAnswer;
+use crate::token::Token;
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_millis(500);
+/// The largest answer: a policy with all its files.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A question.
+#[derive(Clone)]
+pub(super) struct Asked {
+    method: Method,
+    path: String,
+    body: Option<Bytes>,
+    token: Option<Token>,
+    patience: Duration,
+    stream: bool,
+}
+
+/// An answer that is no refusal.
+pub(super) enum Exchange {
+    /// All of it.
+    Whole(Bytes),
+    /// The beginning of a stream.
+    Stream(Incoming),
+}
+
+impl Asked {
+    pub(super) fn new(method: Method, path: &str, patience: Duration) -> Self {
+        Self { method, path: path.to_owned(), body: None, token: None, patience, stream: false }
+    }
+
+    pub(super) fn body(self, text: Vec<u8>) -> Self {
+        Self { body: Some(Bytes::from(text)), ..self }
+    }
+
+    pub(super) fn token(self, token: &Token) -> Self {
+        Self { token: Some(token.clone()), ..self }
+    }
+
+    /// The answer is read piece by piece.
+    pub(super) fn stream(self) -> Self {
+        Self { stream: true, ..self }
+    }
+
+    fn request(self, authority: &Authority) -> Result<Request<Full<Bytes>>, http::Error> {
+        let media_type = if self.stream { "text/event-stream" } else { "application/json" };
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(self.path)
+            .header(HOST, authority.as_str())
+            .header(ACCEPT, media_type)
+            .header(CONNECTION, "close");
+        if self.body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {}", token.reveal()));
+        }
+        request.body(Full::new(self.body.unwrap_or_default()))
+    }
+}
+
+impl Exchange {
+    /// The answer as a value.
+    pub(super) fn json<T: DeserializeOwned>(self) -> Result<T, ClientError> {
+        let Self::Whole(bytes) = self else {
+            return Err(ClientError::Answer("it is a stream".to_owned()));
+        };
+        serde_json::from_slice(&bytes).map_err(|error| ClientError::Answer(error.to_string()))
+    }
+}
+
+/// Asks, and waits for the answer as long as the question allows.
+pub(super) async fn ask(authority: &Authority, asked: Asked) -> Result<Exchange, ClientError> {
+    let until = Instant::now() + asked.patience;
+    let late = |_| ClientError::TimedOut(authority.to_string());
+    let stream = asked.stream;
+    let request =
+        asked.request(authority).map_err(|error| ClientError::Answer(error.to_string()))?;
+    let answer = timeout_at(until, send(authority, request)).await.map_err(late)??;
+    let status = answer.status();
+    if status == StatusCode::OK && stream {
+        return Ok(Exchange::Stream(answer.into_body()));
+    }
+    let body = timeout_at(until, collect(answer.into_body())).await.map_err(late)??;
+    match status {
+        StatusCode::OK => Ok(Exchange::Whole(body)),
+        StatusCode::UNAUTHORIZED => Err(ClientError::Unauthorised),
+        status => {
+            let said = serde_json::from_slice::<ErrorAnswer>(&body);
+            let words =
+                said.map_or_else(|_| "it did not say why".to_owned(), |said| said.error.message);
+            Err(ClientError::Status { status: status.as_u16(), words })
+        }
+    }
+}
+
+async fn send(
+    authority: &Authority,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, ClientError> {
+    let broken = |error: hyper::Error| ClientError::Broken(error.to_string());
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let address = (host, authority.port_u16().unwrap_or_default());
+    let connecting = timeout(CONNECT, TcpStream::connect(address)).await;
+    let tcp = match connecting {
+        Ok(Ok(tcp)) => tcp,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(ClientError::Refused(authority.to_string()));
+        }
+        Ok(Err(error)) => return Err(ClientError::Broken(error.to_string())),
+        Err(_) => return Err(ClientError::TimedOut(authority.to_string())),
+    };
+    tcp.set_nodelay(true).ok();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(tcp)).await.map_err(broken)?;
+    tokio::spawn(async move {
+        // Whoever waits for the answer is told.
+        connection.await.ok();
+    });
+    sender.send_request(request).await.map_err(broken)
+}
+
+async fn collect(mut body: Incoming) -> Result<Bytes, ClientError> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ClientError::Broken(error.to_string()))?;
+        if let Ok(piece) = frame.into_data() {
+            whole.extend_from_slice(&piece);
+        }
+        if whole.len() > ANSWER_BYTES_MAX {
+            return Err(ClientError::Answer("it has no end".to_owned()));
+        }
+    }
+    Ok(whole.freeze())
+}

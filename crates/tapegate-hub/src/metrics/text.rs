@@ -1,0 +1,60 @@
+//! The text format of Prometheus, version 0.0.4.
+
+use std::fmt::Write;
+
+use super::{Family, Histogram, Kind, Metrics, Value};
+
+pub(super) fn write(metrics: &Metrics) -> String {
+    let mut out = String::new();
+    for (family, series) in metrics.families() {
+        let Family { name, help, kind, .. } = family;
+        // Writing to a text cannot fail.
+        let _ = writeln!(out, "# HELP {name} {}", escape(help, false));
+        let _ = writeln!(out, "# TYPE {name} {}", kind.word());
+        for (values, value) in series.into_iter().flatten() {
+            match value {
+                Value::Number(number) => line(&mut out, family, "", values, None, *number),
+                Value::Histogram(histogram) => lines(&mut out, family, values, histogram),
+            }
+        }
+    }
+    out
+}
+
+fn lines(out: &mut String, family: &Family, values: &[String], histogram: &Histogram) {
+    let Kind::Histogram(bounds) = family.kind else { return };
+    let mut total = 0;
+    for (place, count) in histogram.counts.iter().enumerate() {
+        total += count;
+        let bound = bounds.get(place).map_or("+Inf".to_owned(), ToString::to_string);
+        line(out, family, "_bucket", values, Some(&bound), total as f64);
+    }
+    line(out, family, "_sum", values, None, histogram.sum);
+    line(out, family, "_count", values, None, total as f64);
+}
+
+fn line(
+    out: &mut String,
+    family: &Family,
+    suffix: &str,
+    values: &[String],
+    bound: Option<&str>,
+    number: f64,
+) {
+    out.push_str(family.name);
+    out.push_str(suffix);
+    let named = family.labels.iter().copied().zip(values.iter().map(String::as_str));
+    let pairs: Vec<String> = named
+        .chain(bound.map(|bound| ("le", bound)))
+        .map(|(label, value)| format!("{label}=\"{}\"", escape(value, true)))
+        .collect();
+    if !pairs.is_empty() {
+        let _ = write!(out, "{{{}}}", pairs.join(","));
+    }
+    let _ = writeln!(out, " {number}");
+}
+
+fn escape(text: &str, quoted: bool) -> String {
+    let text = text.replace('\\', "\\\\").replace('\n', "\\n");
+    if quoted { text.replace('"', "\\\"") } else { text }
+}

@@ -1,0 +1,8 @@
+//! The service from outside: real sockets, the real client.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod deciding;
+mod joining;
+mod support;
+mod tasks;

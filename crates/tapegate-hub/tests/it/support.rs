@@ -1,0 +1,152 @@
+//! A hub inside the test, and somebody who talks to it.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tapegate_hub::api::{GovernanceEvaluateRequest, MessageType, Profile, StreamDirection};
+use tapegate_hub::client::Client;
+use tapegate_hub::corner::{Corner, token_file};
+use tapegate_hub::governed::{Loading, Texts};
+use tapegate_hub::service::{Hub, Level, Options};
+use tapegate_hub::token::Token;
+use tapegate_policy::load;
+use tapegate_wire::http::listen::Listener;
+use tapegate_yaml::files::Held;
+use tapegate_yaml::finding::Severity;
+use tempfile::TempDir;
+
+/// How long a test may take.
+pub(crate) const GUARD: Duration = Duration::from_secs(30);
+
+/// A hub that listens.
+pub(crate) struct Running {
+    pub(crate) hub: Rc<Hub>,
+    pub(crate) client: Client,
+    pub(crate) address: String,
+    pub(crate) token: String,
+    /// What a person was told.
+    pub(crate) told: Rc<RefCell<Vec<(Level, String)>>>,
+    folder: TempDir,
+    _corner: Corner,
+}
+
+impl Running {
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+}
+
+/// Runs a test against a hub that loads its policy by `load`.
+pub(crate) fn with_hub<F: Future<Output = ()>>(
+    load: impl Fn() -> Loading + 'static,
+    test: impl FnOnce(Rc<Running>) -> F,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let session = async {
+        let (running, listener) = start(load).await;
+        let hub = Rc::clone(&running.hub);
+        tokio::select! {
+            () = test(Rc::new(running)) => {}
+            () = hub.work() => {}
+            never = listener.serve(Rc::clone(&hub)) => match never {},
+        }
+    };
+    let tasks = tokio::task::LocalSet::new();
+    let session = tasks.run_until(session);
+    runtime.block_on(async { tokio::time::timeout(GUARD, session).await.unwrap() });
+}
+
+async fn start(load: impl Fn() -> Loading + 'static) -> (Running, Listener) {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = Listener::bind(":0").await.unwrap();
+    let address = listener.address().unwrap().to_string();
+    let endpoint = format!("http://{address}");
+    let token = Token::fresh().unwrap();
+    let corner = Corner::claim(folder.path(), None).unwrap();
+    corner.announce(&endpoint, &token).unwrap();
+    let told: Rc<RefCell<Vec<(Level, String)>>> = Rc::default();
+    let heard = Rc::clone(&told);
+    let hub = Hub::new(Options {
+        state_folder: folder.path().to_owned(),
+        profile: None,
+        token: token.clone(),
+        load: Box::new(load),
+        notice: Box::new(move |level, words| heard.borrow_mut().push((level, words.to_owned()))),
+    });
+    let client = client_of(folder.path(), &endpoint);
+    let (hub, token) = (hub.unwrap(), token.reveal().to_owned());
+    (Running { hub, client, address, token, told, folder, _corner: corner }, listener)
+}
+
+fn client_of(state: &Path, endpoint: &str) -> Client {
+    Client::new(endpoint, &token_file(state)).unwrap()
+}
+
+/// A call of a tool.
+pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
+    let params = format!(r#"{{"name":"{name}","arguments":{{}}}}"#);
+    GovernanceEvaluateRequest {
+        server_id: "fs".to_owned(),
+        direction: StreamDirection::AgentToServer,
+        method: "tools/call".to_owned(),
+        id: None,
+        params: Some(serde_json::value::RawValue::from_string(params).unwrap()),
+        message_type: MessageType::Request,
+        profile: Profile::Production,
+        connection_id: None,
+        request_id: None,
+        principal: None,
+        drift: None,
+        held: false,
+        workflow: None,
+        traceparent: None,
+        tape_session_id: None,
+        tape_seq: None,
+    }
+}
+
+/// A policy that was loaded from this text.
+pub(crate) fn policy(text: &str) -> Loading {
+    let files = Held::default().with("tapegate.yaml", text);
+    let loaded = load::load("tapegate.yaml", &files);
+    let errors = loaded.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let faults = errors.map(|finding| finding.words.clone()).collect();
+    let config = Some(text.to_owned());
+    Loading {
+        policy: loaded.policy,
+        faults,
+        texts: Texts { config, ..Texts::default() },
+        ..Loading::default()
+    }
+}
+
+/// What the hub answers to bytes that are sent as they are: the whole reply.
+pub(crate) async fn raw(address: &str, request: impl AsRef<[u8]>) -> String {
+    let (address, request) = (address.to_owned(), request.as_ref().to_vec());
+    let asked = move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(GUARD)).unwrap();
+        // A hub may refuse before it has read everything.
+        stream.write_all(&request).ok();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).ok();
+        String::from_utf8_lossy(&reply).into_owned()
+    };
+    tokio::task::spawn_blocking(asked).await.unwrap()
+}
+
+/// A request with the token, as bytes.
+pub(crate) fn request(running: &Running, method: &str, path: &str, body: &str) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        running.address,
+        running.token,
+        body.len()
+    )
+}

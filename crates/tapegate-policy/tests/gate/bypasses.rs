@@ -1,0 +1,288 @@
+//! Ways round a gate that have worked somewhere: none works here.
+
+use tapegate_core::gate::Verdict;
+use tapegate_core::side::Side;
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::model::Profile;
+
+use crate::rig::{Rig, call, policy, refused, request, shown};
+
+/// Everything but `rm` passes.
+const POLICY: &str = "
+schema: 1
+governance:
+  defaults: {action: forward}
+  rules:
+    - {match: [rm, 'file:///etc/*'], action: deny}
+    - {match: ask, action: approve}
+    - {match: write, action: deny, arguments: {path: {not: {glob: '/work/*'}}}}
+";
+
+fn rig() -> Rig {
+    Rig::new(Some(policy(POLICY)), Profile::Production)
+}
+
+/// Asserts that a client's message goes nowhere, with this code; and that development lets it pass
+/// and says what production would have done.
+#[track_caller]
+fn stopped(text: &[u8], code: i32) {
+    let words = String::from_utf8_lossy(text).into_owned();
+    let refusal = refused(rig().judge(Side::Client, None, text));
+    assert_eq!(refusal.code, code, "{words}: {refusal:?}");
+    let mut lax = Rig::new(Some(policy(POLICY)), Profile::Development);
+    assert!(matches!(lax.judge(Side::Client, None, text), Verdict::Forward), "{words}");
+    let noted = lax.noted();
+    assert!(noted.iter().any(|note| note.contains("WOULD_")), "{words}: {noted:?}");
+}
+
+#[test]
+fn what_is_denied_says_so_with_the_tool_the_gate_and_an_id() {
+    let refusal = refused(rig().client(&call("rm")));
+    assert_eq!(refusal.message, "tool `rm` is denied by the rules (gate: governance)");
+    assert_eq!(
+        refusal.data,
+        r#"{"gate":"governance","tool":"rm","correlation_id":"c-1","error_type":"governance_rule_denied"}"#
+    );
+    assert_eq!(shown(&rig().client(&call("ls"))), "forward");
+}
+
+#[test]
+fn a_call_sent_as_a_notification_is_dropped() {
+    for tool in ["rm", "ls"] {
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","method":"tools/call","params":{{"name":"{tool}"}}}}"#);
+        stopped(text.as_bytes(), -32600);
+    }
+}
+
+#[test]
+fn a_call_that_does_not_name_anything_is_invalid() {
+    for params in ["{}", "[]", "null", "7", r#"["rm"]"#, r#"{"name":7}"#, r#"{"name":["rm"]}"#] {
+        stopped(request("tools/call", params).as_bytes(), -32602);
+        stopped(request("prompts/get", params).as_bytes(), -32602);
+        stopped(request("resources/read", params).as_bytes(), -32602);
+    }
+    stopped(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, -32602);
+    for reference in [
+        "{}",
+        r#""x""#,
+        r#"{"type":"ref/prompt"}"#,
+        r#"{"type":"ref/prompt","name":7}"#,
+        r#"{"type":"ref/other","name":"x"}"#,
+        r#"{"type":"ref/prompt","name":"x","uri":"file:///etc/a"}"#,
+        r#"{"name":"x"}"#,
+    ] {
+        let params = format!(r#"{{"ref":{reference},"argument":{{"name":"a","value":""}}}}"#);
+        stopped(request("completion/complete", &params).as_bytes(), -32602);
+    }
+}
+
+#[test]
+fn a_member_that_occurs_twice_is_refused_wherever_a_reader_may_take_the_other_one() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm","name":"ls"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","n\u0061me":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"},"params":{"name":"ls"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping","params":{"name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","\u006dethod":"tools/call","params":{"name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":{"name":"ls"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a","path":"/etc/a"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"a":[{"b":1,"b":2}]}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a"},"arguments":{"path":"/etc/a"}}}"#,
+    ] {
+        stopped(text.as_bytes(), -32600);
+    }
+}
+
+#[test]
+fn a_name_that_go_folds_to_another_is_refused() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","METHOD":"tools/call","params":{"name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"Method":"tools/call","Params":{"Name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls"},"PARAMS":{"name":"rm"}}"#,
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"ls\"},\"param\u{17f}\":{\"name\":\"rm\"}}",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","Name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a"},"ARGUMENTS":{"path":"/etc/a"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a","Path":"/etc/a"}}}"#,
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"ls\",\"tas\u{212a}\":{}}}",
+    ] {
+        stopped(text.as_bytes(), -32600);
+    }
+    // Deeper down are maps, whose keys are data.
+    let map = r#"{"name":"ls","arguments":{"map":{"May":1,"may":2}}}"#;
+    assert_eq!(shown(&rig().client(&request("tools/call", map))), "forward");
+}
+
+#[test]
+fn bytes_after_the_message_are_refused() {
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for tail in [call("rm").as_str(), "x", "]", ",{}", "null"] {
+        stopped(format!("{ping}{tail}").as_bytes(), -32700);
+        stopped(format!("{ping} {tail}").as_bytes(), -32700);
+    }
+    stopped(format!("{ping}\0").as_bytes(), -32600);
+    stopped(format!("\u{feff}{ping}").as_bytes(), -32700);
+}
+
+#[test]
+fn a_carriage_return_inside_a_line_is_refused_and_one_at_its_end_is_not() {
+    let text = call("ls");
+    assert_eq!(shown(&rig().client(&format!("{text}\r"))), "forward");
+    stopped(format!("{text}\r\r").as_bytes(), -32600);
+    stopped(text.replacen(',', ",\r", 1).as_bytes(), -32600);
+    // Over HTTP a body may have any white space.
+    let mut http = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Production);
+    assert_eq!(shown(&http.client(&text.replacen(',', ",\r\n", 1))), "forward");
+}
+
+#[test]
+fn what_is_no_utf_8_or_no_json_or_no_message_is_refused() {
+    stopped(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"r\xffm\"}}", -32700);
+    stopped(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",", -32700);
+    stopped(b"rm -rf", -32700);
+    stopped(b"7", -32600);
+    stopped(b"{}", -32600);
+    stopped(br#"{"jsonrpc":"2.0","id":1}"#, -32600);
+    stopped(br#"{"id":1,"method":"ping"}"#, -32600);
+    stopped(br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600);
+    stopped(br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600);
+    stopped(br#"{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}"#, -32600);
+    stopped(br#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, -32600);
+    for id in ["1", "1.5", "-1", "\"\"", "\"a\"", "18446744073709551616"] {
+        let ping = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        assert_eq!(shown(&rig().client(&ping)), "forward");
+    }
+}
+
+#[test]
+fn a_message_hidden_in_a_string_behind_a_line_end_is_refused() {
+    let hidden = call("rm").replace('"', "\\\"");
+    for end in [r"\n", r"\r", r"\u000a", r"\u2028", r"\u0085", "\u{2028}", "\u{2029}", "\u{85}"] {
+        for blank in ["", " ", r"\t"] {
+            let params = format!(r#"{{"name":"ls","arguments":{{"a":"x{end}{blank}{hidden}"}}}}"#);
+            stopped(request("tools/call", &params).as_bytes(), -32600);
+        }
+    }
+    let spelled = hidden.replace("jsonrpc", r"\u006asonrpc");
+    let params = format!(r#"{{"name":"ls","arguments":{{"a":"x\n{spelled}"}}}}"#);
+    stopped(request("tools/call", &params).as_bytes(), -32600);
+    let key = format!(r#"{{"name":"ls","arguments":{{"x\n{hidden}":1}}}}"#);
+    stopped(request("tools/call", &key).as_bytes(), -32600);
+    // Prose about messages, and lines of other JSON, are content.
+    for text in [
+        r#"a \"jsonrpc\" member\nand {more}"#,
+        r#"x\n{\"a\":1}\n{\"b\":\"jsonrpc\"}"#,
+        hidden.as_str(),
+    ] {
+        let params = format!(r#"{{"name":"ls","arguments":{{"a":"{text}"}}}}"#);
+        assert_eq!(shown(&rig().client(&request("tools/call", &params))), "forward", "{text}");
+    }
+}
+
+#[test]
+fn a_server_cannot_hide_a_message_either() {
+    let hidden = r#"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}"#;
+    let reply = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"a\n{hidden}"}}]}}}}"#
+    );
+    assert_eq!(shown(&rig().server(&reply)), "refuse -32600");
+    for text in ["Listening on stdio", "{\"a\":1}", "\u{1b}[32mINFO"] {
+        assert!(matches!(rig().server(text), Verdict::Refuse(_)), "{text}");
+    }
+}
+
+#[test]
+fn names_that_readers_read_differently_are_refused() {
+    for name in [r"rm\u0000", r"\u0000", r"r\ud800m", r"\udc00"] {
+        stopped(call(name).as_bytes(), -32600);
+    }
+    stopped(request(r"tools/\ud800call", r#"{"name":"rm"}"#).as_bytes(), -32600);
+    // Escapes that all agree on are no more than spelling.
+    assert_eq!(shown(&rig().client(&call(r"\u0072m"))), "refuse -32014");
+    assert_eq!(shown(&rig().client(&request(r"tools\/call", r#"{"name":"rm"}"#))), "refuse -32014");
+    assert_eq!(shown(&rig().client(&request("Tools/Call", r#"{"name":"rm"}"#))), "refuse -32014");
+    assert_eq!(shown(&rig().client(&request("tools/call ", r#"{"name":"rm"}"#))), "refuse -32014");
+}
+
+#[test]
+fn a_request_that_is_an_answer_too_is_refused() {
+    let both = r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{"tools":[{"name":"rm"}]}}"#;
+    assert_eq!(shown(&rig().server(both)), "refuse -32600");
+    assert_eq!(shown(&rig().client(both)), "refuse -32600");
+    let nulls = r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":null,"error":null}"#;
+    assert_eq!(shown(&rig().client(nulls)), "forward");
+}
+
+#[test]
+fn a_batch_is_refused_on_stdio_and_passes_over_http_only_as_a_whole() {
+    let batch = |calls: &[&str]| {
+        let calls: Vec<String> = calls.iter().map(|tool| call(tool)).collect();
+        format!("[{}]", calls.join(","))
+    };
+    stopped(batch(&["ls"]).as_bytes(), -32600);
+    let mut http = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Production);
+    assert_eq!(shown(&http.client(&batch(&["ls", "cat"]))), "forward");
+    assert_eq!(shown(&http.client(&batch(&["ls", "rm"]))), "refuse -32014");
+    assert_eq!(shown(&http.client(&batch(&["ls", "ask"]))), "refuse -32600");
+    assert_eq!(http.people(), [""; 0]);
+    for odd in ["[7]", "[[]]", r#"[{"id":1}]"#, "[\"x\"]"] {
+        assert!(matches!(http.client(odd), Verdict::Refuse(_)), "{odd}");
+    }
+}
+
+#[test]
+fn resources_are_gated_by_every_way_to_them() {
+    for (method, params) in [
+        ("resources/read", r#"{"uri":"file:///etc/passwd"}"#),
+        ("resources/subscribe", r#"{"uri":"file:///etc/passwd"}"#),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/resource","uri":"file:///etc/{x}"},"argument":{"name":"x","value":""}}"#,
+        ),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"resourceSubscriptions":["file:///a","file:///etc/passwd"]}}"#,
+        ),
+    ] {
+        assert_eq!(shown(&rig().client(&request(method, params))), "refuse -32014", "{method}");
+    }
+    let listen = r#"{"notifications":{"toolsListChanged":true}}"#;
+    assert_eq!(shown(&rig().client(&request("subscriptions/listen", listen))), "forward");
+    for odd in [
+        r#"{"notifications":{"resourceSubscriptions":"file:///etc/a"}}"#,
+        r#"{"notifications":{"resourceSubscriptions":[7]}}"#,
+    ] {
+        stopped(request("subscriptions/listen", odd).as_bytes(), -32602);
+    }
+}
+
+#[test]
+fn the_retry_of_a_call_is_gated_like_the_call() {
+    let params = r#"{"name":"rm","arguments":{},"inputResponses":{"a":{}},"requestState":"s"}"#;
+    assert_eq!(shown(&rig().client(&request("tools/call", params))), "refuse -32014");
+    let task = r#"{"name":"rm","task":{"ttl":1000}}"#;
+    assert_eq!(shown(&rig().client(&request("tools/call", task))), "refuse -32014");
+}
+
+#[test]
+fn params_nested_without_end_are_refused_in_bounded_memory() {
+    let deep = |depth: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        request("tools/call", &format!(r#"{{"name":"ls","arguments":{{"a":{open}{close}}}}}"#))
+    };
+    assert_eq!(shown(&rig().client(&deep(500))), "forward");
+    stopped(deep(100_000).as_bytes(), -32600);
+}
+
+#[test]
+fn without_a_policy_messages_must_still_be_written_as_they_must_be() {
+    let mut rig = Rig::new(None, Profile::Production);
+    assert_eq!(shown(&rig.client(&call("rm"))), "forward");
+    assert_eq!(rig.noted(), ["decision forward rm"]);
+    assert_eq!(shown(&rig.client("{}{}")), "refuse -32700");
+    assert_eq!(rig.noted(), ["framing reject "]);
+    let mut lax = Rig::new(None, Profile::Development);
+    assert_eq!(shown(&lax.client("{}{}")), "forward");
+    assert_eq!(lax.noted(), ["framing WOULD_REJECT "]);
+}

@@ -1,0 +1,10 @@
+//! The gate as its users see it: policies as text, messages as bytes, verdicts.
+
+mod bypasses;
+mod lists;
+mod matrix;
+mod pins;
+mod properties;
+mod readers;
+mod rig;
+mod sessions;

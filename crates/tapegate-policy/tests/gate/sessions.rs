@@ -1,0 +1,233 @@
+//! What happens over the time of a session: holds, reloads, introductions, trouble.
+
+use std::sync::Arc;
+
+use tapegate_core::gate::{Approval, Gate, HoldEnd, Ticket, Topic, Verdict};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::time::At;
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::model::Profile;
+use tapegate_policy::redact::{Key, Redactor, Rules};
+
+use crate::rig::{Memory, Rig, call, policy, refused, request, shown};
+
+const POLICY: &str = "
+schema: 1
+governance:
+  defaults: {action: forward}
+  rules:
+    - {match: ask, action: approve, approval: slow}
+    - {match: lax, action: approve, approval: lax}
+    - {method: 'logging/*', action: deny}
+    - {method: sampling/createMessage, action: deny}
+    - {method: elicitation/create, action: approve, approval: slow}
+approval:
+  slow: {destination: {type: cli}, timeout: 10m, blocking_timeout: 1m}
+  lax: {destination: {type: cli}, timeout: 5s, on_timeout: approve}
+";
+
+fn rig() -> Rig {
+    Rig::new(Some(policy(POLICY)), Profile::Production)
+}
+
+fn approval(ticket: u64) -> Approval {
+    Approval { ticket: Ticket(ticket), by: "bob".to_owned() }
+}
+
+#[test]
+fn a_call_that_needs_a_person_waits_and_goes_on_when_one_has_said_yes() {
+    let mut rig = rig();
+    let verdict = rig.client(&call("ask"));
+    let Verdict::Hold(hold) = verdict else { panic!("{verdict:?}") };
+    assert_eq!((hold.ticket, hold.timeout_ms), (Ticket(1), 600_000));
+    assert_eq!(hold.on_timeout.unwrap().code, -32008);
+    assert_eq!(
+        rig.people(),
+        ["ask 1 tool ask by slow for nobody: rule `rules[0]` wants it approved"]
+    );
+    let text = call("ask");
+    let verdict = rig.judge_approved(Side::Client, None, text.as_bytes(), Some(&approval(1)));
+    assert_eq!(shown(&verdict), "forward");
+    assert_eq!(rig.people(), [""; 0]);
+    assert_eq!(rig.noted(), ["approval pending_approval ask", "approval forward ask"]);
+}
+
+#[test]
+fn over_http_a_call_waits_as_long_as_a_connection_may() {
+    let mut rig = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Production);
+    let Verdict::Hold(hold) = rig.client(&call("ask")) else { panic!() };
+    assert_eq!(hold.timeout_ms, 60_000);
+}
+
+#[test]
+fn a_call_that_was_approved_under_a_policy_that_has_changed_is_refused() {
+    let mut rig = rig();
+    rig.client(&call("ask"));
+    let text = POLICY.replace(
+        "action: approve, approval: slow}\n    - {match: lax",
+        "action: deny}\n    - {match: lax",
+    );
+    rig.reins.set_policy(Some(Arc::new(policy(&text))));
+    let text = call("ask");
+    let verdict = rig.judge_approved(Side::Client, None, text.as_bytes(), Some(&approval(1)));
+    let refusal = refused(verdict);
+    assert_eq!(refusal.code, -32011);
+    assert!(refusal.data.contains(r#""error_type":"policy_drift""#), "{}", refusal.data);
+    assert!(refusal.data.contains(r#""correlation_id":"c-1""#), "{}", refusal.data);
+}
+
+#[test]
+fn an_approval_of_one_call_is_none_of_another() {
+    let mut rig = rig();
+    rig.client(&call("ask"));
+    assert_eq!(shown(&rig.client(&call("ask"))), "hold 2");
+}
+
+#[test]
+fn a_hold_that_ends_by_itself_is_noted_and_people_are_told() {
+    for (how, word) in [
+        (HoldEnd::TimedOut, "approval_timeout"),
+        (HoldEnd::Cancelled, "cancelled"),
+        (HoldEnd::Closed, "closed"),
+    ] {
+        let mut rig = rig();
+        rig.client(&call("ask"));
+        rig.people();
+        rig.noted();
+        rig.warden.ended(At::default(), Ticket(1), how);
+        assert_eq!(rig.people(), [format!("withdraw 1 {how:?}")]);
+        assert_eq!(rig.noted(), [format!("approval {word} ask")]);
+        rig.warden.ended(At::default(), Ticket(1), how);
+        assert_eq!(rig.noted(), [""; 0]);
+    }
+    let mut rig = rig();
+    let Verdict::Hold(hold) = rig.client(&call("lax")) else { panic!() };
+    assert_eq!((hold.timeout_ms, hold.on_timeout), (5_000, None));
+    rig.noted();
+    rig.warden.ended(At::default(), Ticket(1), HoldEnd::TimedOut);
+    assert_eq!(rig.noted(), ["approval forward lax"]);
+}
+
+#[test]
+fn development_asks_nobody_and_says_that_production_would() {
+    let mut rig = Rig::new(Some(policy(POLICY)), Profile::Development);
+    assert_eq!(shown(&rig.client(&call("ask"))), "forward");
+    assert_eq!(rig.people(), [""; 0]);
+    let note = rig.memory.notes.lock().unwrap().remove(0);
+    assert!(note.auto_approved && note.forwarded == Some(true));
+    assert_eq!(note.word, "WOULD_REQUIRE_APPROVAL");
+}
+
+#[test]
+fn a_new_policy_holds_from_the_next_message_on() {
+    let mut rig = rig();
+    assert_eq!(shown(&rig.client(&call("ls"))), "forward");
+    let text = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
+    rig.reins.set_policy(Some(Arc::new(policy(text))));
+    assert_eq!(shown(&rig.client(&call("ls"))), "refuse -32014");
+    rig.reins.set_policy(None);
+    assert_eq!(shown(&rig.client(&call("ls"))), "forward");
+}
+
+#[test]
+fn other_methods_pass_unless_a_rule_names_them() {
+    let mut rig = rig();
+    for method in ["tools/list", "tasks/get", "x/y", "ping", "initialize"] {
+        assert_eq!(shown(&rig.client(&request(method, "{}"))), "forward");
+    }
+    assert_eq!(rig.noted(), [""; 0]);
+    let refusal = refused(rig.client(&request("logging/setLevel", r#"{"level":"debug"}"#)));
+    assert_eq!(refusal.code, -32014);
+    assert!(refusal.message.starts_with("method `logging/setLevel`"), "{}", refusal.message);
+}
+
+#[test]
+fn what_a_server_asks_of_the_agent_is_noted_and_rules_can_name_it() {
+    let mut rig = rig();
+    assert_eq!(shown(&rig.server(&request("roots/list", "{}"))), "forward");
+    assert_eq!(rig.noted(), ["decision forward roots/list"]);
+    assert_eq!(shown(&rig.server(&request("sampling/createMessage", "{}"))), "refuse -32014");
+    assert_eq!(shown(&rig.server(&request("elicitation/create", "{}"))), "hold 1");
+    assert_eq!(shown(&rig.server(&request("ping", "{}"))), "forward");
+    rig.noted();
+    let notice = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+    assert_eq!(shown(&rig.server(notice)), "forward");
+    assert_eq!(rig.noted(), [""; 0]);
+}
+
+#[test]
+fn what_a_server_asks_for_before_it_answers_is_a_request_of_its_own() {
+    let reply = |method: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"input_required","inputRequests":{{"a":{{"method":"{method}","params":{{}}}}}},"requestState":"s"}}}}"#
+        )
+    };
+    let mut rig = rig();
+    assert_eq!(shown(&rig.server(&reply("roots/list"))), "forward");
+    assert_eq!(rig.noted(), ["decision forward roots/list"]);
+    assert_eq!(shown(&rig.server(&reply("sampling/createMessage"))), "refuse -32014");
+    // An answer cannot wait for a person.
+    assert_eq!(shown(&rig.server(&reply("elicitation/create"))), "refuse -32600");
+}
+
+#[test]
+fn a_caller_is_known_by_its_introduction_or_by_what_comes_with_the_call() {
+    let mut rig = rig();
+    let hello = r#"{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude","version":"1"}}"#;
+    rig.client(&request("initialize", hello));
+    rig.client(&call("ask"));
+    let params = r#"{"name":"ask","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"cursor"},"traceparent":"00-aa-bb-01"}}"#;
+    rig.client(&request("tools/call", params));
+    let asked = rig.people();
+    assert!(asked[0].contains("for claude") && asked[1].contains("for cursor"), "{asked:?}");
+    let note = rig.memory.notes.lock().unwrap().pop().unwrap();
+    assert_eq!(note.traceparent.as_deref(), Some("00-aa-bb-01"));
+    assert_eq!(note.principal.as_deref(), Some("ann"));
+}
+
+#[test]
+fn when_nothing_can_be_noted_production_refuses_calls_and_development_goes_on() {
+    let memory = Memory { trouble: Some("the disk is full".to_owned()), ..Memory::default() };
+    let rig = |profile| Rig::with(memory.clone(), Carrier::Lines, Some(policy(POLICY)), profile);
+    let refusal = refused(rig(Profile::Production).client(&call("ls")));
+    assert_eq!(refusal.code, -32013);
+    assert!(refusal.message.contains("the disk is full"), "{}", refusal.message);
+    assert_eq!(shown(&rig(Profile::Production).client(&request("ping", "{}"))), "forward");
+    assert_eq!(shown(&rig(Profile::Development).client(&call("ls"))), "forward");
+    // Who only observes stops nothing.
+    let mut alone = Rig::with(memory.clone(), Carrier::Lines, None, Profile::Production);
+    assert_eq!(shown(&alone.client(&call("ls"))), "forward");
+}
+
+#[test]
+fn secrets_in_results_are_masked_on_the_wire_if_that_is_wished() {
+    let redactor = Redactor::new(Rules::parse(["secrets"]).unwrap(), Key::from_secret(b"k"));
+    let text = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"key AKIAIOSFODNN7EXAMPLE"}]}}"#;
+    for (profile, word) in [(Profile::Production, "redact"), (Profile::Development, "WOULD_REDACT")]
+    {
+        let mut rig = Rig::new(Some(policy(POLICY)), profile);
+        let mut regime = rig.reins.get();
+        regime.redactor = Some(Arc::new(redactor.clone()));
+        rig.reins.set(regime);
+        let verdict = rig.judge(Side::Server, Some(Topic::Call), text.as_bytes());
+        let masked = shown(&verdict);
+        match profile {
+            Profile::Production => {
+                assert!(masked.starts_with("rewrite") && !masked.contains("AKIA"), "{masked}");
+            }
+            Profile::Development => assert_eq!(masked, "forward"),
+        }
+        assert_eq!(rig.noted(), [format!("redaction {word} ")]);
+        let verdict = rig.judge(Side::Server, Some(Topic::Hello), text.as_bytes());
+        assert_eq!(shown(&verdict), "forward");
+    }
+}
+
+#[test]
+fn an_oversized_message_is_noted_in_both_profiles() {
+    for profile in [Profile::Production, Profile::Development] {
+        let mut rig = Rig::new(None, profile);
+        rig.warden.oversized(At::default(), Lane::ONLY, Side::Client, 11_000_000);
+        assert_eq!(rig.noted(), ["framing reject "]);
+    }
+}

@@ -1,0 +1,235 @@
+//! Reading a log, line by line, with whatever keys its lines have.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, Read};
+
+use tapegate_core::json::{Cursor, Fault, Kind, string};
+
+/// No line of ours is longer; more is passed over, and nothing gathers in memory.
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// One line of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// Its line in the file, from 1.
+    pub line: u64,
+    text: Vec<u8>,
+    members: Vec<Member>,
+}
+
+/// Where a member lies in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Member {
+    key: String,
+    start: usize,
+    end: usize,
+}
+
+/// What stands where an event should.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAnEvent {
+    /// The line is no JSON object.
+    #[error("line {line} is no event: {source}")]
+    Json {
+        /// The line.
+        line: u64,
+        /// Why.
+        source: Fault,
+    },
+    /// The line is longer than any of ours.
+    #[error("line {line} is too long to be an event")]
+    TooLong {
+        /// The line.
+        line: u64,
+    },
+    /// The last line has no end: it is being written, or its writer was killed.
+    #[error("line {line} has no end")]
+    Torn {
+        /// The line.
+        line: u64,
+    },
+    /// The file cannot be read on.
+    #[error("cannot read on after line {line}: {source}")]
+    Io {
+        /// The last line that could.
+        line: u64,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The events of one file, in order. After a line that is none, the next ones follow.
+#[derive(Debug)]
+pub struct Events<R> {
+    lines: Lines<R>,
+}
+
+impl<R: BufRead> Events<R> {
+    /// Reads a file from its start.
+    pub fn new(text: R) -> Self {
+        Self { lines: Lines::new(text) }
+    }
+}
+
+impl<R: BufRead> Iterator for Events<R> {
+    type Item = Result<Logged, NotAnEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = self.lines.number + 1;
+        Some(match self.lines.next() {
+            Ok(None) => return None,
+            Ok(Some(Line::Whole(text))) => {
+                Logged::read(line, text).map_err(|source| NotAnEvent::Json { line, source })
+            }
+            Ok(Some(Line::TooLong)) => Err(NotAnEvent::TooLong { line }),
+            Ok(Some(Line::Torn(_))) => Err(NotAnEvent::Torn { line }),
+            Err(source) => Err(NotAnEvent::Io { line: line - 1, source }),
+        })
+    }
+}
+
+impl Logged {
+    /// Reads the text of a line, given without its end.
+    pub fn read(line: u64, text: &[u8]) -> Result<Self, Fault> {
+        let mut cursor = Cursor::new(text)?;
+        let mut members = Vec::new();
+        if cursor.kind()? != Kind::Object {
+            return Err(Fault { at: 0, what: "no object" });
+        }
+        cursor.open()?;
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first)? {
+            let key = key.decode().into_owned();
+            let value = cursor.value()?;
+            let end = cursor.position();
+            members.push(Member { key, start: end - value.len(), end });
+        }
+        cursor.end()?;
+        Ok(Self { line, text: text.to_vec(), members })
+    }
+
+    /// The line as it is written.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The members in their order: keys, and values as JSON.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.members
+            .iter()
+            .map(|member| (member.key.as_str(), &self.text[member.start..member.end]))
+    }
+
+    /// The value of a key as JSON; of several, the last.
+    pub fn raw(&self, key: &str) -> Option<&[u8]> {
+        let member = self.members.iter().rev().find(|member| member.key == key)?;
+        Some(&self.text[member.start..member.end])
+    }
+
+    /// The value of a key, if it is text.
+    pub fn str(&self, key: &str) -> Option<Cow<'_, str>> {
+        string(self.raw(key)?)
+    }
+
+    /// The value of a key, if it is a number that counts something.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        std::str::from_utf8(self.raw(key)?).ok()?.parse().ok()
+    }
+
+    /// The value of a key, if it is true or false.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        match self.raw(key)? {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// The lines of a text, each in the same buffer.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    text: R,
+    /// How many were read.
+    pub(super) number: u64,
+    line: Vec<u8>,
+}
+
+/// A line without its end.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    /// It had one.
+    Whole(&'a [u8]),
+    /// It had none: the text ends here.
+    Torn(&'a [u8]),
+    /// It is longer than any of ours.
+    TooLong,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(text: R) -> Self {
+        Self { text, number: 0, line: Vec::new() }
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.line.clear();
+        let limit = LINE_BYTES_MAX as u64 + 1;
+        self.text.by_ref().take(limit).read_until(b'\n', &mut self.line)?;
+        if self.line.is_empty() {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+            return Ok(Some(Line::Whole(&self.line)));
+        }
+        if self.line.len() as u64 == limit {
+            self.text.skip_until(b'\n')?;
+            return Ok(Some(Line::TooLong));
+        }
+        Ok(Some(Line::Torn(&self.line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_keys_are_kept_and_the_last_of_several_counts() {
+        let text =
+            b"{\"a\":\"x\\n\", \"new\" : {\"deep\":[1, 2]},\"n\":7,\"f\":true,\"a\":\"y\"}\n";
+        let mut events = Events::new(&text[..]);
+        let logged = events.next().unwrap().unwrap();
+        assert_eq!((logged.str("a").as_deref(), logged.number("n")), (Some("y"), Some(7)));
+        assert_eq!((logged.flag("f"), logged.number("a")), (Some(true), None));
+        assert_eq!(logged.raw("new"), Some(&b"{\"deep\":[1, 2]}"[..]));
+        assert_eq!(logged.members().count(), 5);
+        assert_eq!(logged.text(), &text[..text.len() - 1]);
+        assert!(events.next().is_none());
+    }
+
+    #[test]
+    fn after_a_line_that_is_none_the_next_ones_follow() {
+        let long = vec![b'x'; LINE_BYTES_MAX + 5];
+        let text = [b"{\"n\":1}\nnonsense\n[]\n", &long[..], b"\n\n{\"n\":2}\n{\"n\":"].concat();
+        let found: Vec<String> = Events::new(&text[..])
+            .map(|next| match next {
+                Ok(logged) => format!("{}: {}", logged.line, logged.number("n").unwrap()),
+                Err(error) => error.to_string(),
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "1: 1",
+                "line 2 is no event: no object at byte 0",
+                "line 3 is no event: no object at byte 0",
+                "line 4 is too long to be an event",
+                "line 5 is no event: the text ends too early at byte 0",
+                "6: 2",
+                "line 7 has no end",
+            ]
+        );
+    }
+}

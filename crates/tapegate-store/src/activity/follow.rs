@@ -1,0 +1,249 @@
+//! Reading a log from its oldest file on, and going on as it grows and files are put aside.
+//!
+//! Only whole lines are read. What a killed writer left at the end is passed over when the next
+//! writer has cut it off, and what follows is read in its place.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::events::{Logged, NotAnEvent};
+use super::files::{Part, parts};
+use crate::watch::Watcher;
+
+/// How much is read at a time.
+const READ_BYTES: usize = 64 * 1024;
+/// No line of ours is longer.
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A log that is read to its end and beyond.
+#[derive(Debug)]
+pub struct Follower {
+    folder: PathBuf,
+    watcher: Watcher,
+    reading: Option<Reading>,
+}
+
+/// The file that is being read.
+#[derive(Debug)]
+struct Reading {
+    part: Part,
+    file: File,
+    /// How far its lines were read.
+    bytes: u64,
+    line: u64,
+    /// What follows, as far as it was read.
+    buffer: Vec<u8>,
+    /// How much of that was handed out.
+    used: usize,
+}
+
+impl Follower {
+    /// Reads the log in `folder` from its start.
+    pub fn new(folder: &Path) -> Self {
+        // Watching begins before reading, so that nothing is missed between the two.
+        let watcher = Watcher::of_contents(folder);
+        Self { folder: folder.to_owned(), watcher, reading: None }
+    }
+
+    /// The file that was read last.
+    pub fn path(&self) -> Option<&Path> {
+        self.reading.as_ref().map(|reading| reading.part.path.as_path())
+    }
+
+    /// The next line, or `None` if there is none yet.
+    pub fn next_line(&mut self) -> io::Result<Option<Result<Logged, NotAnEvent>>> {
+        loop {
+            if let Some(reading) = &mut self.reading
+                && let Some(logged) = reading.next()?
+            {
+                return Ok(Some(logged));
+            }
+            if !self.turn_over()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits until the log may have grown, at most for `timeout`.
+    pub fn wait(&self, timeout: Duration) -> io::Result<()> {
+        self.watcher.wait(timeout)
+    }
+
+    /// Goes on to the file that follows the one that was read to its end; false if there is none.
+    fn turn_over(&mut self) -> io::Result<bool> {
+        let mut parts = match parts(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            parts => parts?,
+        };
+        if let Some(reading) = &mut self.reading {
+            let ours = identity(&reading.file)?;
+            let place = parts.iter().position(|part| {
+                part.path.symlink_metadata().is_ok_and(|there| (there.dev(), there.ino()) == ours)
+            });
+            match place {
+                // Before it was put aside, somebody may have written: it is read to its end once
+                // more, under the name it has now.
+                Some(place) if parts[place] != reading.part => {
+                    reading.part = parts.swap_remove(place);
+                    return Ok(true);
+                }
+                Some(place) => drop(parts.drain(..=place)),
+                None => parts.retain(|part| part.number >= reading.part.number),
+            }
+        }
+        let next = first_of(parts)?;
+        let found = next.is_some();
+        self.reading = next.or(self.reading.take());
+        Ok(found)
+    }
+}
+
+/// Opens the first of these files that is still there.
+fn first_of(parts: Vec<Part>) -> io::Result<Option<Reading>> {
+    for part in parts {
+        match crate::source::open(&part.path) {
+            Ok(file) => {
+                let buffer = Vec::new();
+                return Ok(Some(Reading { part, file, bytes: 0, line: 0, buffer, used: 0 }));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn identity(file: &File) -> io::Result<(u64, u64)> {
+    let there = file.metadata()?;
+    Ok((there.dev(), there.ino()))
+}
+
+impl Reading {
+    fn next(&mut self) -> io::Result<Option<Result<Logged, NotAnEvent>>> {
+        loop {
+            let rest = &self.buffer[self.used..];
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            if let Some(end) = end {
+                self.line += 1;
+                let line = self.line;
+                let logged = Logged::read(line, &rest[..end]);
+                self.used += end + 1;
+                self.bytes += end as u64 + 1;
+                return Ok(Some(logged.map_err(|source| NotAnEvent::Json { line, source })));
+            }
+            if !self.read_on()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads more; false if there is none. A line without an end is read anew the next time.
+    fn read_on(&mut self) -> io::Result<bool> {
+        let held = self.buffer.len() - self.used;
+        if held > LINE_BYTES_MAX {
+            // No line of ours: it is passed over piece by piece, and what is left of it is none.
+            self.bytes += held as u64;
+            self.buffer.clear();
+            self.used = 0;
+            return self.read_on();
+        }
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        self.buffer.resize(held + READ_BYTES.max(held), 0);
+        let count = self.file.read_at(&mut self.buffer[held..], self.bytes + held as u64)?;
+        self.buffer.truncate(held + count);
+        if count > 0 {
+            return Ok(true);
+        }
+        self.buffer.clear();
+        if self.file.metadata()?.len() < self.bytes {
+            // It was emptied: what is written now is new.
+            (self.bytes, self.line) = (0, 0);
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::activity::{ActivityLog, Event, Options};
+
+    fn write(log: &mut ActivityLog, number: u64) {
+        log.append(&Event { tape_seq: Some(number), kind: "decision", ..Event::default() });
+        log.commit().unwrap();
+    }
+
+    /// The numbers of the events that there are to be read.
+    fn read(follower: &mut Follower) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        while let Some(next) = follower.next_line().unwrap() {
+            numbers.extend(next.unwrap().number("tape_seq"));
+        }
+        numbers
+    }
+
+    #[test]
+    fn a_log_is_followed_over_every_file_that_is_put_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { rotate_bytes: 700, retention: None };
+        let mut follower = Follower::new(folder.path());
+        assert_eq!(read(&mut follower), [0u64; 0]);
+        let mut log = ActivityLog::open(folder.path(), options).unwrap();
+        let mut expected = 0;
+        for batch in [1, 0, 2, 1, 9, 1, 4] {
+            (expected..expected + batch).for_each(|number| write(&mut log, number));
+            let wanted: Vec<u64> = (expected..expected + batch).collect();
+            assert_eq!(read(&mut follower), wanted);
+            expected += batch;
+        }
+        assert!(parts(folder.path()).unwrap().len() > 4);
+        let late: Vec<u64> = read(&mut Follower::new(folder.path()));
+        assert_eq!(late, (0..expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_torn_end_is_waited_for_and_passed_over_when_it_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        let mut follower = Follower::new(folder.path());
+        write(&mut log, 1);
+        let mut file = std::fs::OpenOptions::new().append(true).open(log.path()).unwrap();
+        file.write_all(b"{\"timestamp\":\"2").unwrap();
+        assert_eq!(read(&mut follower), [1]);
+        write(&mut log, 2);
+        assert_eq!(read(&mut follower), [2]);
+    }
+
+    #[test]
+    fn a_log_that_was_removed_or_emptied_is_followed_in_its_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        let mut follower = Follower::new(folder.path());
+        write(&mut log, 1);
+        assert_eq!(read(&mut follower), [1]);
+        std::fs::remove_file(log.path()).unwrap();
+        write(&mut log, 2);
+        assert_eq!(read(&mut follower), [2]);
+        std::fs::File::create(log.path()).unwrap();
+        assert_eq!(read(&mut follower), [0u64; 0]);
+        write(&mut log, 3);
+        assert_eq!(read(&mut follower), [3]);
+    }
+
+    #[test]
+    fn waiting_ends_when_something_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        let follower = Follower::new(folder.path());
+        write(&mut log, 1);
+        let started = std::time::Instant::now();
+        follower.wait(Duration::from_secs(600)).unwrap();
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+}

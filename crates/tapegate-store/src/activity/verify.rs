@@ -1,0 +1,311 @@
+//! Looking over a log: does every line follow the one before it?
+//!
+//! What was changed, taken out, put in, repeated or moved is found wherever it is, with one finding
+//! for one fault as far as that can be told. What was cut off at the very end, and a log that was
+//! written anew from its start, cannot be told from the log alone: for that its head, the hash of
+//! the last line, must have been noted elsewhere.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use tapegate_core::tape::Severity;
+
+use super::chain::{HASH_CHARS, Link, Sealed};
+use super::events::{Line, Lines, Logged};
+use super::notice;
+
+/// After this many nobody reads on.
+const FOUND_MAX: usize = 10_000;
+/// What a line that the log says about itself has, and few others.
+const NOTICE: &[u8] = b"\"kind\":\"log\"";
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Its text is not what its hash was taken of.
+    Changed,
+    /// It does not follow from the line before.
+    Unlinked,
+    /// Lines that should stand before it are not there.
+    Missing,
+    /// It stands behind lines that it should stand before, or is there twice.
+    OutOfOrder,
+    /// It is no event.
+    NotAnEvent,
+    /// It has no end: its writer was killed, or is writing.
+    Torn,
+    /// The log does not begin at its beginning.
+    Beginning,
+    /// The head that was noted is not in the log.
+    Head,
+    /// Events were lost because they could not be written.
+    Lost,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Which of the files, from 0.
+    pub file: usize,
+    /// The line in it, from 1; 0 for the file as a whole.
+    pub line: u64,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is.
+    pub fault: Fault,
+    /// The same in words.
+    pub words: String,
+}
+
+/// What was found in a log.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// What was found, in the order of the lines.
+    pub found: Vec<Found>,
+    /// How many lines have the form of an event.
+    pub events: u64,
+    /// How many lines follow the one with the head that was noted, if it was found.
+    pub since_head: Option<u64>,
+    /// The end of the log, if it has any event.
+    pub head: Option<Link>,
+}
+
+/// Looks over the files of a log, which are fed oldest first.
+#[derive(Debug, Default)]
+pub struct Verifier {
+    report: Report,
+    files: usize,
+    /// Where the log begins, if not at its beginning: what its first line links to.
+    begins: Option<(u64, [u8; HASH_CHARS])>,
+    /// What retention says it has removed: up to which line, and its hash.
+    removed: BTreeMap<u64, String>,
+    expected: Option<String>,
+    /// What the line before hashes to, if that is not what it says.
+    otherwise: Option<[u8; HASH_CHARS]>,
+    /// How many lines since the last event are none.
+    no_events: u64,
+    /// Whether the files before the first one are somewhere else.
+    partial: bool,
+    more: u64,
+}
+
+/// Looks over one file that is a whole log.
+pub fn verify(text: impl BufRead) -> io::Result<Report> {
+    let mut verifier = Verifier::default();
+    verifier.file(text)?;
+    Ok(verifier.finish())
+}
+
+impl Report {
+    /// Whether something is wrong, rather than unusual.
+    pub fn is_bad(&self) -> bool {
+        self.found.iter().any(|found| found.severity == Severity::Error)
+    }
+}
+
+impl Verifier {
+    /// Has the head looked for that was noted elsewhere.
+    pub fn expect_head(mut self, hash: Option<String>) -> Self {
+        self.expected = hash;
+        self
+    }
+
+    /// The first file is not the first of the log, and the others are not looked at.
+    pub fn partial(mut self, partial: bool) -> Self {
+        self.partial = partial;
+        self
+    }
+
+    /// Looks over the next file.
+    pub fn file(&mut self, text: impl BufRead) -> io::Result<()> {
+        let mut lines = Lines::new(text);
+        loop {
+            let number = lines.number + 1;
+            match lines.next()? {
+                None => break,
+                Some(Line::Whole(line)) => self.line(number, line),
+                Some(Line::TooLong) => self.not_an_event(number),
+                Some(Line::Torn(line)) => self.torn(number, line),
+            }
+        }
+        self.files += 1;
+        Ok(())
+    }
+
+    /// What was found.
+    pub fn finish(mut self) -> Report {
+        self.judge_beginning();
+        if let Some(expected) = self.expected.take().filter(|_| self.report.since_head.is_none()) {
+            let words = format!(
+                "the head {expected} is not in the log: its end was cut off, or it was written anew"
+            );
+            let file = self.files.saturating_sub(1);
+            self.push(file, 0, Severity::Error, Fault::Head, words);
+        }
+        if self.more > 0 {
+            let words = format!("… and {} more", self.more);
+            let (file, severity) = (self.files.saturating_sub(1), Severity::Error);
+            let fault = Fault::Changed;
+            self.report.found.push(Found { file, line: 0, severity, fault, words });
+        }
+        self.report
+    }
+
+    fn line(&mut self, number: u64, text: &[u8]) {
+        let Some(sealed) = Sealed::read(text) else { return self.not_an_event(number) };
+        self.report.events += 1;
+        let computed = sealed.computed();
+        if computed == sealed.hash {
+            self.take_note(number, text, &sealed);
+            self.follow(number, &sealed);
+        } else {
+            let words = "the line was changed: its hash is not that of its text";
+            self.error(number, Fault::Changed, words.to_owned());
+            // Where it stands counts, not where it says it does.
+            let seq = self.report.head.map_or(sealed.seq, |before| before.seq.wrapping_add(1));
+            self.report.head = Some(Link { seq, hash: sealed.hash });
+            self.otherwise = Some(computed);
+        }
+        self.no_events = 0;
+        if let Some(since) = &mut self.report.since_head {
+            *since += 1;
+        }
+        if self.expected.as_deref().is_some_and(|expected| expected.as_bytes() == computed) {
+            self.report.since_head = Some(0);
+        }
+    }
+
+    /// Compares what a line links to with what stands before it.
+    fn follow(&mut self, number: u64, sealed: &Sealed<'_>) {
+        let Some(before) = self.report.head else {
+            if sealed.prev != Link::START.hash || sealed.seq != 1 {
+                self.begins = Some((sealed.seq.wrapping_sub(1), sealed.prev));
+            }
+            self.report.head = Some(sealed.link());
+            return;
+        };
+        let expected = before.seq.wrapping_add(1);
+        let follows = sealed.prev == before.hash || Some(sealed.prev) == self.otherwise;
+        match sealed.seq.cmp(&expected) {
+            Ordering::Equal if follows => {}
+            Ordering::Equal => {
+                let words = "the line does not follow from the one before: one of them is another";
+                self.error(number, Fault::Unlinked, words.to_owned());
+            }
+            // Lines that could not be read were told of already.
+            Ordering::Greater if sealed.seq - expected <= self.no_events => {}
+            Ordering::Greater => {
+                let words = match sealed.seq - expected {
+                    1 => format!("event {expected} is missing before this one"),
+                    _ => format!(
+                        "events {expected} to {} are missing before this one",
+                        sealed.seq - 1
+                    ),
+                };
+                self.error(number, Fault::Missing, words);
+            }
+            Ordering::Less => {
+                let words = format!(
+                    "event {} stands behind event {}: it was moved, repeated or put in",
+                    sealed.seq, before.seq
+                );
+                // What follows is expected to go on where this one came between.
+                return self.error(number, Fault::OutOfOrder, words);
+            }
+        }
+        (self.report.head, self.otherwise) = (Some(sealed.link()), None);
+    }
+
+    /// Remembers what the log says about itself.
+    fn take_note(&mut self, number: u64, text: &[u8], sealed: &Sealed<'_>) {
+        // Most lines are about something else, and need not be read.
+        if !sealed.body.windows(NOTICE.len()).any(|window| window == NOTICE) {
+            return;
+        }
+        let Ok(logged) = Logged::read(number, text) else { return };
+        if logged.str("kind").as_deref() != Some("log") {
+            return;
+        }
+        match logged.str("event").as_deref() {
+            Some(notice::REMOVED) => {
+                let hash = logged.str("removed_hash").map(|hash| hash.into_owned());
+                let seq = logged.number("removed_seq");
+                self.removed.extend(seq.zip(hash));
+            }
+            Some(notice::TORN) => {
+                let bytes = logged.number("torn_bytes").unwrap_or(0);
+                let words = format!(
+                    "a writer was killed here; {bytes} bytes of a line that was not finished were cut off"
+                );
+                self.warning(number, Fault::Torn, words);
+            }
+            Some(notice::LOST) => {
+                let lost = logged.number("lost").unwrap_or(0);
+                let words = format!("{lost} events before this one could not be written");
+                self.warning(number, Fault::Lost, words);
+            }
+            _ => {}
+        }
+    }
+
+    fn judge_beginning(&mut self) {
+        let Some((seq, hash)) = self.begins else { return };
+        let removed = self.removed.get(&seq).is_some_and(|said| said.as_bytes() == hash);
+        if removed {
+            return;
+        }
+        let before = if seq == 1 { "event 1".to_owned() } else { format!("events 1 to {seq}") };
+        let (severity, words) = match self.partial {
+            true => {
+                (Severity::Note, format!("{before} are in other files, which were not looked at"))
+            }
+            false if seq == 0 => {
+                (Severity::Error, "the first event does not begin a log".to_owned())
+            }
+            false => (
+                Severity::Error,
+                format!("{before} are missing, and nothing says that their time was over"),
+            ),
+        };
+        let found = Found { file: 0, line: 1, severity, fault: Fault::Beginning, words };
+        self.report.found.insert(0, found);
+    }
+
+    fn torn(&mut self, number: u64, text: &[u8]) {
+        if Sealed::read(text).is_some() {
+            self.line(number, text);
+            return self.warning(number, Fault::Torn, "the last line has no line end".to_owned());
+        }
+        let words = format!(
+            "the last line, of {} bytes, has no end: its writer was killed, or is still writing",
+            text.len()
+        );
+        self.warning(number, Fault::Torn, words);
+    }
+
+    fn not_an_event(&mut self, number: u64) {
+        let words = "the line is no event: it was changed or put in".to_owned();
+        self.error(number, Fault::NotAnEvent, words);
+        self.no_events += 1;
+    }
+
+    fn error(&mut self, line: u64, fault: Fault, words: String) {
+        self.push(self.files, line, Severity::Error, fault, words);
+    }
+
+    fn warning(&mut self, line: u64, fault: Fault, words: String) {
+        self.push(self.files, line, Severity::Warning, fault, words);
+    }
+
+    fn push(&mut self, file: usize, line: u64, severity: Severity, fault: Fault, words: String) {
+        if self.report.found.len() < FOUND_MAX {
+            self.report.found.push(Found { file, line, severity, fault, words });
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! Whatever is done to a log is found, and what happens to it by itself is not called tampering.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A log of `count` events.
+fn log(count: usize) -> Vec<Vec<u8>> {
+    let mut link = Link::START;
+    let line = |number| {
+        let mut out = Vec::new();
+        link.seal(format!("{{\"timestamp\":\"t\",\"n\":{number}").as_bytes(), &mut out);
+        out
+    };
+    (0..count).map(line).collect()
+}
+
+fn faults(lines: &[Vec<u8>]) -> Vec<(u64, Fault)> {
+    let report = verify(&lines.concat()[..]).unwrap();
+    assert_eq!(report.is_bad(), report.found.iter().any(|found| found.severity == Severity::Error));
+    report.found.iter().map(|found| (found.line, found.fault)).collect()
+}
+
+#[test]
+fn a_log_that_nobody_touched_is_fine() {
+    for count in [0, 1, 2, 50] {
+        let report = verify(&log(count).concat()[..]).unwrap();
+        assert!(report.found.is_empty(), "{:?}", report.found);
+        assert_eq!(report.events, count as u64);
+        assert_eq!(report.head.map_or(0, |head| head.seq), count as u64);
+    }
+}
+
+#[test]
+fn one_fault_is_one_finding() {
+    let whole = log(6);
+    let mut changed = whole.clone();
+    changed[2][20] ^= 1;
+    assert_eq!(faults(&changed), [(3, Fault::Changed)]);
+    let mut other_hash = whole.clone();
+    let at = other_hash[2].len() - 5;
+    other_hash[2][at] = if other_hash[2][at] == b'0' { b'1' } else { b'0' };
+    assert_eq!(faults(&other_hash), [(3, Fault::Changed)]);
+    let mut spoiled = whole.clone();
+    spoiled[2] = b"nonsense\n".to_vec();
+    assert_eq!(faults(&spoiled), [(3, Fault::NotAnEvent)]);
+    let mut removed = whole.clone();
+    removed.drain(2..4);
+    assert_eq!(faults(&removed), [(3, Fault::Missing)]);
+    let mut repeated = whole.clone();
+    repeated.insert(4, whole[3].clone());
+    assert_eq!(faults(&repeated), [(5, Fault::OutOfOrder)]);
+    let mut swapped = whole.clone();
+    swapped.swap(2, 3);
+    assert_eq!(faults(&swapped), [(3, Fault::Missing), (4, Fault::OutOfOrder)]);
+    let words = verify(&removed.concat()[..]).unwrap().found.remove(0).words;
+    assert_eq!(words, "events 3 to 4 are missing before this one");
+}
+
+#[test]
+fn a_line_that_was_forged_with_a_hash_of_its_own_is_found_by_the_next_one() {
+    let mut lines = log(6);
+    let before = Sealed::read(lines[1].strip_suffix(b"\n").unwrap()).unwrap().link();
+    let mut forged = Vec::new();
+    { before }.seal(b"{\"timestamp\":\"t\",\"n\":99", &mut forged);
+    lines[2] = forged;
+    assert_eq!(faults(&lines), [(4, Fault::Unlinked)]);
+}
+
+#[test]
+fn a_missing_beginning_is_found_unless_retention_says_so() {
+    let lines = log(6);
+    assert_eq!(faults(&lines[2..]), [(1, Fault::Beginning)]);
+    let mut removed = Sealed::read(lines[1].strip_suffix(b"\n").unwrap()).unwrap().link();
+    let mut link = Sealed::read(lines[5].strip_suffix(b"\n").unwrap()).unwrap().link();
+    let said = |removed: &Link| {
+        format!(
+            "{{\"timestamp\":\"t\",\"kind\":\"log\",\"event\":\"retention\",\"removed\":[\"activity-1.jsonl\"],\
+             \"removed_seq\":{},\"removed_hash\":\"{}\"",
+            removed.seq,
+            removed.text()
+        )
+    };
+    let with = |removed: &Link, link: &mut Link| {
+        let mut notice = Vec::new();
+        link.seal(said(removed).as_bytes(), &mut notice);
+        [&lines[2..], &[notice]].concat()
+    };
+    assert_eq!(faults(&with(&removed, &mut link.clone())), []);
+    removed.hash[0] ^= 1;
+    assert_eq!(faults(&with(&removed, &mut link)), [(1, Fault::Beginning)]);
+    let mut part = Verifier::default().partial(true);
+    part.file(&lines[2..].concat()[..]).unwrap();
+    let report = part.finish();
+    assert_eq!((report.found[0].severity, report.is_bad()), (Severity::Note, false));
+}
+
+#[test]
+fn a_torn_end_is_told_from_tampering() {
+    let text = log(3).concat();
+    let last = text[..text.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
+    for cut in last + 2..text.len() {
+        let report = verify(&text[..cut]).unwrap();
+        assert!(!report.is_bad());
+        let found: Vec<_> = report.found.iter().map(|found| (found.line, found.fault)).collect();
+        assert_eq!(found, [(3, Fault::Torn)], "{cut}");
+    }
+}
+
+#[test]
+fn an_end_that_was_cut_off_is_found_by_its_head_alone() {
+    let lines = log(6);
+    let head = |at: usize| {
+        let link = Sealed::read(lines[at].strip_suffix(b"\n").unwrap()).unwrap().link();
+        Some(link.text().to_owned())
+    };
+    let verify = |lines: &[Vec<u8>], head: Option<String>| {
+        let mut verifier = Verifier::default().expect_head(head);
+        verifier.file(&lines.concat()[..]).unwrap();
+        verifier.finish()
+    };
+    assert!(verify(&lines[..4], None).found.is_empty(), "nothing tells");
+    let report = verify(&lines[..4], head(5));
+    assert_eq!(report.found[0].fault, Fault::Head);
+    assert!(report.is_bad());
+    let report = verify(&lines, head(3));
+    assert_eq!((report.is_bad(), report.since_head), (false, Some(2)));
+}
+
+#[test]
+fn a_missing_file_between_others_is_found() {
+    let lines = log(9);
+    let mut verifier = Verifier::default();
+    verifier.file(&lines[..3].concat()[..]).unwrap();
+    verifier.file(&lines[6..].concat()[..]).unwrap();
+    let report = verifier.finish();
+    let found: Vec<_> = report.found.iter().map(|f| (f.file, f.line, f.fault)).collect();
+    assert_eq!(found, [(1, 1, Fault::Missing)]);
+}
+
+proptest! {
+    #[test]
+    fn any_other_byte_is_found(count in 1usize..6, place in any::<prop::sample::Index>(), other in 1u8..) {
+        let mut text = log(count).concat();
+        let at = place.index(text.len());
+        text[at] ^= other;
+        let report = verify(&text[..]).unwrap();
+        prop_assert!(!report.found.is_empty(), "byte {at}");
+        // Only what happens to the very last line end looks like a writer that was killed.
+        prop_assert!(report.is_bad() || at == text.len() - 1);
+    }
+
+    #[test]
+    fn any_line_that_is_taken_out_put_in_twice_or_moved_is_found(
+        count in 2usize..12, one in any::<prop::sample::Index>(), two in any::<prop::sample::Index>(),
+    ) {
+        let lines = log(count);
+        let (one, two) = (one.index(count), two.index(count));
+        if one < count - 1 {
+            let mut without = lines.clone();
+            without.remove(one);
+            prop_assert!(!faults(&without).is_empty());
+        }
+        let mut twice = lines.clone();
+        twice.insert(two, lines[one].clone());
+        prop_assert!(!faults(&twice).is_empty());
+        let mut swapped = lines.clone();
+        swapped.swap(one, two);
+        prop_assert_eq!(faults(&swapped).is_empty(), one == two);
+    }
+
+    #[test]
+    fn what_is_no_log_at_all_is_no_panic(text in prop::collection::vec(any::<u8>(), 0..400)) {
+        verify(&text[..]).unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! Hearing of what happens in a folder as it happens.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How often to look where the system does not tell.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Tells that something may have changed in the folder.
+///
+/// Whoever waits makes the watcher first, looks second and waits third; then nothing slips by.
+#[derive(Debug)]
+pub struct Watcher {
+    handle: Option<OwnedFd>,
+}
+
+impl Watcher {
+    /// Tells of files that appear under a name.
+    pub(crate) fn of_names(folder: &Path) -> Self {
+        Self { handle: watch(folder, false) }
+    }
+
+    /// Tells of files that grow, too.
+    pub(crate) fn of_contents(folder: &Path) -> Self {
+        Self { handle: watch(folder, true) }
+    }
+
+    /// What becomes readable when something has changed. `None` where the system does not tell, or
+    /// has told too many already: then look every [`Watcher::pause`].
+    pub fn handle(&self) -> Option<BorrowedFd<'_>> {
+        self.handle.as_ref().map(AsFd::as_fd)
+    }
+
+    /// How long to wait at most before looking again.
+    pub fn pause(&self) -> Option<Duration> {
+        self.handle.is_none().then_some(POLL)
+    }
+
+    /// Takes note of what has changed so far, so that the handle tells of what comes after.
+    pub fn drain(&self) {
+        let mut buffer = [0u8; 4096];
+        if let Some(handle) = &self.handle {
+            while rustix::io::read(handle, &mut buffer).is_ok_and(|count| count > 0) {}
+        }
+    }
+
+    /// Waits until something has changed, at most for `timeout`.
+    pub fn wait(&self, timeout: Duration) -> io::Result<()> {
+        let Some(handle) = &self.handle else {
+            std::thread::sleep(timeout.min(POLL));
+            return Ok(());
+        };
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as i64,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        match poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {
+                self.drain();
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn watch(folder: &Path, contents: bool) -> Option<OwnedFd> {
+    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+    let handle = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
+    let mut wanted = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+    wanted |= if contents { WatchFlags::MODIFY } else { WatchFlags::DONT_FOLLOW };
+    add_watch(&handle, folder, wanted | WatchFlags::DONT_FOLLOW).ok()?;
+    Some(handle)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watch(_: &Path, _: bool) -> Option<OwnedFd> {
+    None
+}

@@ -1,0 +1,276 @@
+//! Asks people through the approvals folder, and tells the wire what they have decided.
+//!
+//! The request is a file before the call waits, so that nobody waits for a question that was never
+//! put. A decision is looked for whenever the folder changes. What was approved for a caller who had
+//! given up by then lets the same call pass once.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tapegate_core::frame::Frame;
+use tapegate_core::gate::{Approval, HoldEnd, Settlement, Ticket};
+use tapegate_core::time::At;
+use tapegate_policy::people::{Asking, People};
+use tapegate_policy::redact::Key;
+use tapegate_policy::refuse::Subject;
+use tapegate_policy::shown;
+use tapegate_policy::warden::Reins;
+use tapegate_store::activity::Event;
+use tapegate_store::approvals::{Approvals, Decided, Request, Ruling, Watcher, new_id};
+use tapegate_wire::clock::Clock;
+use tapegate_wire::port::Port;
+use tokio::io::Interest;
+use tokio::sync::{Notify, mpsc};
+
+use super::journal::{Journal, quoted};
+use crate::logs::Level;
+
+/// How long requests are kept after they could no longer be decided about.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How many decisions may be on their way; more than the relay ever holds.
+pub(super) const SETTLEMENTS_MAX: usize = 128;
+
+/// Where decisions go.
+pub(super) type Settle = mpsc::Sender<(Ticket, Settlement)>;
+
+/// The desk at which people are asked. Clones are the same desk.
+#[derive(Clone)]
+pub(super) struct Desk(Arc<Inner>);
+
+struct Inner {
+    /// The folder, or why there is none.
+    approvals: Result<Approvals, String>,
+    open: Mutex<HashMap<Ticket, Open>>,
+    settle: Settle,
+    journal: Journal,
+    reins: Reins,
+    key: Key,
+    connection_id: String,
+    clock: Clock,
+    /// Wakes whoever looks for decisions.
+    news: Notify,
+}
+
+/// A question that was put.
+struct Open {
+    id: String,
+    subject: Subject,
+    method: String,
+}
+
+/// What a desk begins with.
+pub(super) struct Begin {
+    pub(super) settle: Settle,
+    pub(super) journal: Journal,
+    pub(super) reins: Reins,
+    pub(super) key: Key,
+    pub(super) connection_id: String,
+    pub(super) clock: Clock,
+}
+
+impl Desk {
+    /// A desk over the approvals in a state folder. If there can be none, whoever asks is refused.
+    pub(super) fn open(state: &Path, begin: Begin) -> Self {
+        let approvals = Approvals::open(&state.join("approvals"));
+        if let Ok(approvals) = &approvals {
+            // What cannot be removed now is found again later.
+            approvals.clean(begin.clock.now().wall_us, KEPT).ok();
+        }
+        let Begin { settle, journal, reins, key, connection_id, clock } = begin;
+        Self(Arc::new(Inner {
+            approvals: approvals.map_err(|error| error.to_string()),
+            open: Mutex::default(),
+            settle,
+            journal,
+            reins,
+            key,
+            connection_id,
+            clock,
+            news: Notify::new(),
+        }))
+    }
+
+    /// Looks for decisions for ever.
+    pub(super) async fn watch(&self) {
+        let Ok(approvals) = &self.0.approvals else { return std::future::pending().await };
+        let watcher = approvals.watch();
+        let told = watcher.handle().and_then(|fd| fd.try_clone_to_owned().ok());
+        let told = told.and_then(|fd| Port::own(fd, Interest::READABLE).ok());
+        loop {
+            self.look(approvals);
+            if self.0.open().is_empty() {
+                // Nothing is waited for; the folder is looked at again when something is.
+                self.0.news.notified().await;
+                continue;
+            }
+            changed(&watcher, told.as_ref()).await;
+        }
+    }
+
+    /// Hands on what was decided since the last look.
+    fn look(&self, approvals: &Approvals) {
+        let open: Vec<_> = self.0.open().iter().map(|(t, open)| (*t, open.id.clone())).collect();
+        for (ticket, id) in open {
+            match approvals.decision(&id) {
+                Ok(None) => {}
+                Ok(Some(decided)) => self.0.decided(approvals, ticket, decided),
+                Err(error) => self.0.give_up(ticket, &error.to_string()),
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn open(&self) -> MutexGuard<'_, HashMap<Ticket, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle(&self, ticket: Ticket, settlement: Settlement) {
+        // There is room for more than are ever held; and if the wire is gone, nobody waits.
+        self.settle.try_send((ticket, settlement)).ok();
+    }
+
+    fn decided(&self, approvals: &Approvals, ticket: Ticket, decided: Decided) {
+        let Some(open) = self.open().remove(&ticket) else { return };
+        match decided.ruling {
+            Ruling::Approved => match approvals.consume(&open.id) {
+                Ok(true) => {
+                    let approval = Approval { ticket, by: decided.by };
+                    self.settle(ticket, Settlement::Approved(approval));
+                }
+                Ok(false) => self.refuse_used(ticket, &open),
+                Err(error) => {
+                    let refusal = open.subject.unavailable(&error.to_string());
+                    self.settle(ticket, Settlement::Refused(refusal));
+                }
+            },
+            ruling => {
+                self.note(&open, ruling.word(), &decided);
+                self.settle(ticket, Settlement::Refused(open.subject.rejected()));
+            }
+        }
+    }
+
+    /// The approval has let another call pass already.
+    fn refuse_used(&self, ticket: Ticket, open: &Open) {
+        let refusal = open.subject.unavailable("its approval was used by another call");
+        self.settle(ticket, Settlement::Refused(refusal));
+    }
+
+    fn give_up(&self, ticket: Ticket, why: &str) {
+        if let Some(open) = self.open().remove(&ticket) {
+            self.journal.say(Level::Error, &format!("an approval cannot be looked up: {why}"));
+            let refusal = open.subject.unavailable("its approval cannot be looked up");
+            self.settle(ticket, Settlement::Refused(refusal));
+        }
+    }
+
+    /// Notes a decision that the gate is not told of, because nothing passes by it.
+    fn note(&self, open: &Open, outcome: &str, decided: &Decided) {
+        self.journal.keep(Event {
+            wall_us: decided.at_us,
+            level: "warn",
+            kind: "approval",
+            direction: Some("agent_to_server"),
+            method: Some(open.method.clone()),
+            tool: Some(open.subject.name.clone()),
+            governance_decision: Some("deny".to_owned()),
+            gate: Some("approval"),
+            policy_reason: decided.reason.clone(),
+            forwarded: Some(false),
+            approval_id: Some(open.id.clone()),
+            decided_by: Some(decided.by.clone()),
+            request_id: Some(open.subject.correlation_id.clone()),
+            extra: format!("\"outcome\":{}", quoted(outcome)),
+            ..Event::default()
+        });
+    }
+
+    fn request(&self, asking: &Asking<'_>) -> Request {
+        let created_us = asking.at.wall_us;
+        let regime = self.reins.get();
+        let frame = Frame::read(asking.message);
+        let params = frame.envelope().and_then(|said| said.params);
+        let arguments = regime.policy.as_ref().zip(params).and_then(|(policy, params)| {
+            shown::arguments(&policy.redaction, asking.workflow, &self.key, params)
+        });
+        let timeout_us = asking.timeout_ms.saturating_mul(1000);
+        Request {
+            id: String::new(),
+            created_us,
+            expires_us: created_us.saturating_add(i64::try_from(timeout_us).unwrap_or(i64::MAX)),
+            server_id: asking.source.to_owned(),
+            method: asking.method.to_owned(),
+            tool: asking.subject.name.clone(),
+            arguments,
+            call_hash: asking.call_hash(),
+            principal: asking.principal.name.clone(),
+            workflow: asking.workflow_name.to_owned(),
+            reason: asking.reason.to_owned(),
+            approvers: asking.workflow.approvers.clone(),
+            connection_id: self.connection_id.clone(),
+            request_id: asking.subject.correlation_id.clone(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// Puts the question, or finds that it was answered before.
+    fn put(&self, ticket: Ticket, asking: &Asking<'_>) -> Result<(), String> {
+        let approvals = self.approvals.as_ref().map_err(Clone::clone)?;
+        let request = self.request(asking);
+        let words = |error: tapegate_store::approvals::ApprovalError| error.to_string();
+        let before = approvals.approved_before(&request, request.created_us).map_err(words)?;
+        if let Some((id, decided)) = before {
+            self.journal.asked(ticket, &id);
+            let approval = Approval { ticket, by: decided.by };
+            self.settle(ticket, Settlement::Approved(approval));
+            return Ok(());
+        }
+        let id = new_id().map_err(|error| error.to_string())?;
+        let request = Request { id: id.clone(), ..request };
+        approvals.ask(&request).map_err(words)?;
+        self.journal.asked(ticket, &id);
+        let (subject, method) = (asking.subject.clone(), asking.method.to_owned());
+        self.open().insert(ticket, Open { id, subject, method });
+        self.news.notify_one();
+        Ok(())
+    }
+}
+
+impl People for Desk {
+    fn ask(&mut self, ticket: Ticket, asking: &Asking<'_>) {
+        if let Err(why) = self.0.put(ticket, asking) {
+            self.0.journal.say(Level::Error, &format!("nobody can be asked: {why}"));
+            let refusal = asking.subject.unavailable("nobody can be asked for approval");
+            self.0.settle(ticket, Settlement::Refused(refusal));
+        }
+    }
+
+    fn withdraw(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
+        let Some(open) = self.0.open().remove(&ticket) else { return };
+        let Ok(approvals) = &self.0.approvals else { return };
+        let ruling = match how {
+            HoldEnd::TimedOut => Ruling::Expired,
+            HoldEnd::Cancelled | HoldEnd::Closed => Ruling::Cancelled,
+        };
+        let at_us = at.wall_us.max(self.0.clock.now().wall_us);
+        let decided = Decided { ruling, by: "shim".to_owned(), at_us, reason: None };
+        // Somebody may have been quicker; then their decision is kept for the same call.
+        approvals.decide(&open.id, &decided).ok();
+    }
+}
+
+/// Waits until something may have changed in the folder.
+async fn changed(watcher: &Watcher, told: Option<&Port>) {
+    let mut news = [0; 4096];
+    match (told, watcher.pause()) {
+        (Some(told), None) if told.read(&mut news).await.is_ok_and(|bytes| bytes > 0) => {}
+        (_, pause) => tokio::time::sleep(pause.unwrap_or(FALLBACK)).await,
+    }
+}
+
+/// How often the folder is looked at if the system tells nothing.
+const FALLBACK: Duration = Duration::from_millis(200);

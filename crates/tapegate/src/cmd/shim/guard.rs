@@ -1,0 +1,202 @@
+//! A governed session: its gate, its tape, and what is kept of its beginning and its end.
+
+use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::{RecordError, Recorder};
+use tapegate_core::time::At;
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::model::Profile;
+use tapegate_policy::people::People;
+use tapegate_policy::warden::{Hands, Reins, Settings, Warden};
+use tapegate_store::activity::Event;
+use tapegate_wire::deck::{Deck, OnTapeError, Settlements};
+use tapegate_wire::stdio::{Cause, Outcome};
+
+use super::journal::{Journal, quoted};
+use super::plan::Plan;
+use super::rulebook::Rule;
+use super::tapes::{self, Untaped};
+use crate::exit::{Exit, Failure};
+use crate::logs::Level;
+use crate::session::{self, Keeper};
+use crate::talk;
+use crate::taping::SharedTape;
+use crate::upstream::Upstream;
+
+/// A session that is governed.
+pub(super) struct Guard<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) rule: &'a Rule,
+    pub(super) upstream: &'a Upstream,
+    pub(super) reins: Reins,
+    pub(super) journal: Journal,
+    /// Who asks people; taken when the session begins.
+    pub(super) people: Option<Box<dyn People>>,
+    pub(super) settlements: Option<Settlements>,
+    pub(super) tape: Option<SharedTape>,
+}
+
+impl Guard<'_> {
+    fn recorder(&mut self) -> anyhow::Result<Box<dyn Recorder>> {
+        let at = self.plan.clock.now();
+        let id = tapes::session_id(self.plan, at);
+        self.journal.taped(&id);
+        let recorded =
+            self.rule.regime.policy.as_ref().is_none_or(|policy| policy.recording.enabled);
+        if !recorded {
+            return Ok(Box::new(Untaped));
+        }
+        match tapes::open(self.plan, self.rule, self.upstream, (&id, at)) {
+            Ok(tape) => {
+                let tape = SharedTape::new(tape);
+                self.tape = Some(tape.clone());
+                Ok(Box::new(tape))
+            }
+            Err(error) if self.rule.regime.profile == Profile::Development => {
+                let words = format!("{error}; the session goes on without a tape");
+                self.journal.say(Level::Error, &words);
+                Ok(Box::new(Untaped))
+            }
+            Err(error) => Err(Failure::new(Exit::Io, &error)
+                .hint("nothing passes unrecorded; `recording: { enabled: false }` turns tapes off")
+                .into()),
+        }
+    }
+
+    fn warden(&mut self) -> Warden {
+        let carrier = |lines: bool| if lines { Carrier::Lines } else { Carrier::Http };
+        let settings = Settings {
+            source: self.plan.server_id.clone(),
+            principal: self.plan.principal(self.rule),
+            client: carrier(self.plan.args.http.is_none()),
+            server: carrier(matches!(self.upstream, Upstream::Command(_))),
+        };
+        let clock = self.plan.clock;
+        let (connection, mut count) = (self.plan.connection_id.clone(), 0u64);
+        let hands = Hands {
+            notes: Box::new(self.journal.pen()),
+            people: self.people.take().unwrap_or_else(|| Box::new(Nobody)),
+            ids: Box::new(move || {
+                count += 1;
+                format!("{connection}-{count}")
+            }),
+            clock: Box::new(move || clock.now().mono_ns),
+        };
+        Warden::new(settings, hands, self.reins.clone())
+    }
+
+    fn tape_path(&self) -> Option<String> {
+        let tape = self.tape.as_ref()?;
+        Some(tape.0.borrow().path().display().to_string())
+    }
+
+    fn session_event(&self, level: &'static str, word: &str, extra: String) -> Event {
+        let tape = self.tape_path().map(|path| format!(",\"tape\":{}", quoted(&path)));
+        Event {
+            wall_us: self.plan.clock.now().wall_us,
+            level,
+            kind: "session",
+            policy_reason: Some(format!("the session {word}")),
+            policy_version: Some(self.rule.version().to_owned()).filter(|v| !v.is_empty()),
+            extra: format!("\"event\":{}{}{extra}", quoted(word), tape.unwrap_or_default()),
+            ..Event::default()
+        }
+    }
+}
+
+impl Keeper for Guard<'_> {
+    fn open(&mut self) -> anyhow::Result<Deck> {
+        let recorder = self.recorder()?;
+        let on_tape_error = match self.rule.regime.profile {
+            Profile::Production => OnTapeError::Stop,
+            Profile::Development => OnTapeError::Continue,
+        };
+        let warden = self.warden();
+        let gate: Box<dyn Gate> = match self.plan.hub {
+            Some(_) => Box::new(Counted { gate: warden, journal: self.journal.clone() }),
+            None => Box::new(warden),
+        };
+        let upstream = tapegate_policy::redact::mask_upstream(&self.upstream.words());
+        let extra = format!(",\"upstream\":{},\"pid\":{}", quoted(&upstream), std::process::id());
+        self.journal.keep(self.session_event("info", "started", extra));
+        let nobody = || tokio::sync::mpsc::channel(1).1;
+        let settlements = self.settlements.take().unwrap_or_else(nobody);
+        Ok(Deck::governed(recorder, gate, settlements, self.plan.clock, on_tape_error))
+    }
+
+    fn discard(&mut self) {
+        if let Some(tape) = self.tape.take() {
+            tape.discard();
+        }
+    }
+
+    fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit {
+        let closed = deck.close();
+        if let Some(error) = deck.lost() {
+            let words = format!("the session was not recorded to its end: {error}");
+            self.journal.say(Level::Warn, &words);
+        }
+        let status =
+            outcome.status.map(|status| format!(",\"server\":{}", quoted(&status.to_string())));
+        let cause = format!(",\"cause\":{}", quoted(&cause(&outcome.cause)));
+        let extra = format!("{cause}{}", status.unwrap_or_default());
+        self.journal.keep(self.session_event("info", "ended", extra));
+        if let Cause::Tape(error) = &outcome.cause {
+            talk::error(&format!("the session was stopped because {error}"), None);
+            return Exit::Io;
+        }
+        if let (Err(error), None) = (closed, deck.lost()) {
+            talk::error(&error.to_string(), None);
+            return Exit::Io;
+        }
+        session::exit_of(&outcome)
+    }
+}
+
+fn cause(cause: &Cause) -> String {
+    match cause {
+        Cause::Server | Cause::Actor => "the server ended".to_owned(),
+        Cause::Client => "the client left".to_owned(),
+        Cause::Signal(tapegate_wire::signals::ASKED) => "the hub asked for the end".to_owned(),
+        Cause::Signal(number) => format!("signal {number}"),
+        Cause::Unreachable(why) => format!("the server was never reached: {why}"),
+        Cause::Tape(error) => format!("nothing can be kept: {error}"),
+    }
+}
+
+/// Nobody who could be asked.
+struct Nobody;
+
+impl People for Nobody {
+    fn ask(&mut self, _: Ticket, _: &tapegate_policy::people::Asking<'_>) {}
+
+    fn withdraw(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+}
+
+/// A gate that counts what it is asked about, for the hub's metrics.
+#[derive(Debug)]
+struct Counted {
+    gate: Warden,
+    journal: Journal,
+}
+
+impl Gate for Counted {
+    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+        let method = case.frame.envelope().and_then(|said| said.method);
+        let method = method.map(|method| method.decode());
+        self.journal.count(case.from, method.as_deref());
+        self.gate.judge(case)
+    }
+
+    fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
+        self.gate.ended(at, ticket, how);
+    }
+
+    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
+        self.gate.oversized(at, lane, from, bytes_total);
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        self.gate.commit()
+    }
+}

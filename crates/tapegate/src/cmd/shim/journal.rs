@@ -1,0 +1,299 @@
+//! What is kept of a session's decisions: each note becomes an event in the activity log, and a
+//! line on standard error if somebody should notice.
+//!
+//! Events are in the log before what they tell of is sent. Secrets that the policy knows are masked
+//! in both. If the log cannot be written, production lets no call pass.
+
+mod telling;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tapegate_core::gate::{HoldEnd, Ticket};
+use tapegate_core::json;
+use tapegate_core::side::Side;
+use tapegate_core::tape::RecordError;
+use tapegate_policy::model::Profile;
+use tapegate_policy::note::{Note, NoteKind, Notes};
+use tapegate_policy::redact::Redactor;
+use tapegate_store::activity::{ActivityLog, Event};
+
+use super::tally::Tally;
+use crate::logs::{Level, Log};
+
+/// The journal of a session. Clones are the same journal.
+#[derive(Clone)]
+pub(super) struct Journal(Arc<Mutex<Inner>>);
+
+/// A journal as the gate has it.
+pub(super) struct Pen {
+    journal: Journal,
+    /// Why nothing can be kept, as it was last known.
+    trouble: Option<String>,
+}
+
+struct Inner {
+    log: Log,
+    activity: Result<ActivityLog, String>,
+    server_id: String,
+    connection_id: String,
+    tape_session_id: Option<String>,
+    masking: Option<Redactor>,
+    profile: Profile,
+    /// The requests for approval that held calls are known by to people.
+    approvals: HashMap<Ticket, String>,
+    tally: Tally,
+}
+
+/// What a journal begins with.
+pub(super) struct Begin {
+    pub(super) log: Log,
+    /// Where events go, or why they cannot.
+    pub(super) activity: Result<ActivityLog, String>,
+    pub(super) server_id: String,
+    pub(super) connection_id: String,
+}
+
+impl Journal {
+    pub(super) fn new(begin: Begin) -> Self {
+        let Begin { log, activity, server_id, connection_id } = begin;
+        Self(Arc::new(Mutex::new(Inner {
+            log,
+            activity,
+            server_id,
+            connection_id,
+            tape_session_id: None,
+            masking: None,
+            profile: Profile::default(),
+            approvals: HashMap::new(),
+            tally: Tally::default(),
+        })))
+    }
+
+    /// The journal for the gate.
+    pub(super) fn pen(&self) -> Pen {
+        let trouble = self.inner().activity.as_ref().err().cloned();
+        Pen { journal: self.clone(), trouble }
+    }
+
+    /// From now on this is masked, under this profile.
+    pub(super) fn mask(&self, masking: Option<Redactor>, profile: Profile) {
+        let mut inner = self.inner();
+        (inner.masking, inner.profile) = (masking, profile);
+    }
+
+    /// From now on everything belongs to this tape.
+    pub(super) fn taped(&self, session_id: &str) {
+        self.inner().tape_session_id = Some(session_id.to_owned());
+    }
+
+    /// A held call is known to people by this name.
+    pub(super) fn asked(&self, ticket: Ticket, approval_id: &str) {
+        self.inner().approvals.insert(ticket, approval_id.to_owned());
+    }
+
+    /// Keeps an event that is about no message, at once. What cannot be kept is said.
+    pub(super) fn keep(&self, event: Event) {
+        let mut inner = self.inner();
+        let event = Event { profile: inner.profile.name(), ..event };
+        inner.append(event);
+        if let Err(words) = inner.commit() {
+            inner.log.say(Level::Error, &words);
+        }
+    }
+
+    /// Says something that is no event.
+    pub(super) fn say(&self, level: Level, words: &str) {
+        let inner = self.inner();
+        let words = inner.masked(words);
+        inner.log.say(level, &words);
+    }
+
+    /// What was counted so far.
+    pub(super) fn tally(&self) -> Tally {
+        self.inner().tally.clone()
+    }
+
+    /// Counts a message.
+    pub(super) fn count(&self, from: Side, method: Option<&str>) {
+        self.inner().tally.message(from, method);
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").finish_non_exhaustive()
+    }
+}
+
+impl Notes for Pen {
+    fn note(&mut self, note: Note) {
+        self.journal.inner().note(note);
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        let mut inner = self.journal.inner();
+        match inner.commit() {
+            Ok(()) => Ok(()),
+            Err(words) if inner.profile == Profile::Development => {
+                if self.trouble.as_ref() != Some(&words) {
+                    inner.log.say(Level::Error, &format!("{words}; the session goes on unlogged"));
+                }
+                self.trouble = Some(words);
+                Ok(())
+            }
+            Err(words) => Err(words.into()),
+        }
+    }
+}
+
+impl Inner {
+    fn note(&mut self, note: Note) {
+        self.tally.note(&note);
+        let event = self.event(note);
+        self.append(event);
+    }
+
+    fn append(&mut self, event: Event) {
+        let event = Event {
+            component: "shim",
+            server_id: self.server_id.clone(),
+            connection_id: match event.connection_id.is_empty() {
+                true => self.connection_id.clone(),
+                false => event.connection_id,
+            },
+            tape_session_id: self.tape_session_id.clone(),
+            ..event
+        };
+        telling::tell(&self.log, &event);
+        if let Ok(activity) = &mut self.activity {
+            activity.append(&event);
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), String> {
+        let Ok(activity) = &mut self.activity else { return Ok(()) };
+        activity.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
+    }
+
+    fn masked(&self, text: &str) -> String {
+        match &self.masking {
+            Some(masking) => masking.text(text).into_owned(),
+            None => text.to_owned(),
+        }
+    }
+
+    fn event(&mut self, note: Note) -> Event {
+        let kind = note.kind.name();
+        let (extra, ticket, decided_by) = details(&note.kind);
+        let approval_id = ticket.and_then(|ticket| match note.kind {
+            NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
+            _ => self.approvals.remove(&ticket),
+        });
+        let mask = |text: Option<String>| text.map(|text| self.masked(&text));
+        let session = note.lane.session;
+        let connection_id = match session {
+            0 | 1 => String::new(),
+            _ => format!("{}.{session}", self.connection_id),
+        };
+        Event {
+            wall_us: note.at.wall_us,
+            level: level(&note),
+            kind,
+            direction: Some(match note.from {
+                Side::Client => "agent_to_server",
+                Side::Server => "server_to_agent",
+            }),
+            method: mask(note.method),
+            tool: mask(note.name),
+            message_id: mask(note.id.map(|id| plain(&id))),
+            governance_decision: Some(note.word.to_owned()),
+            gate: note.gate.map(|gate| gate.name()),
+            rule: note.rule,
+            policies: note.policies,
+            policy_reason: mask(note.reason),
+            policy_version: note.policy_version.map(|version| version.to_string()),
+            profile: note.profile.name(),
+            forwarded: note.forwarded,
+            auto_approved: note.auto_approved,
+            latency_us: note.latency_ns.map(|ns| ns.div_ceil(1000)),
+            principal: mask(note.principal),
+            approval_id,
+            decided_by,
+            connection_id,
+            request_id: note.correlation_id,
+            traceparent: note.traceparent,
+            extra: self.masked(&extra),
+            ..Event::default()
+        }
+    }
+}
+
+fn level(note: &Note) -> &'static str {
+    let quiet = match &note.kind {
+        NoteKind::Decision => note.word == "forward",
+        NoteKind::ServerRequest | NoteKind::Filter { .. } => true,
+        _ => false,
+    };
+    if quiet { "info" } else { "warn" }
+}
+
+/// What a kind of note says besides, the hold it is about, and who has decided.
+fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
+    match kind {
+        NoteKind::Decision | NoteKind::ServerRequest => (String::new(), None, None),
+        NoteKind::Framing { faults } => {
+            let types: Vec<String> =
+                faults.iter().map(|fault| format!("\"{}\"", fault.label())).collect();
+            (format!("\"faults\":[{}]", types.join(",")), None, None)
+        }
+        NoteKind::Oversized { bytes_total } => {
+            let extra = format!("\"faults\":[\"message_too_large\"],\"bytes\":{bytes_total}");
+            (extra, None, None)
+        }
+        NoteKind::Filter { kept, hidden, .. } => {
+            let names: Vec<String> = hidden.iter().map(|name| quoted(name)).collect();
+            let (count, names) = (hidden.len(), names.join(","));
+            let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
+            (extra, None, None)
+        }
+        NoteKind::Drift { .. } => (String::new(), None, None),
+        NoteKind::Redaction { count } => (format!("\"masked\":{count}"), None, None),
+        NoteKind::HoldOpened { workflow, timeout_ms, ticket } => {
+            let workflow = quoted(workflow);
+            let extra = format!("\"workflow\":{workflow},\"timeout_ms\":{timeout_ms}");
+            (extra, Some(*ticket), None)
+        }
+        NoteKind::HoldApproved { ticket, by } => {
+            ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by.clone()))
+        }
+        NoteKind::HoldEnded { ticket, how } => {
+            let outcome = match how {
+                HoldEnd::TimedOut => "expired",
+                HoldEnd::Cancelled => "cancelled",
+                HoldEnd::Closed => "closed",
+            };
+            (format!("\"outcome\":\"{outcome}\""), Some(*ticket), None)
+        }
+    }
+}
+
+/// The id of a message as people write it: text without its quotes.
+fn plain(id: &str) -> String {
+    json::string(id.as_bytes()).map_or_else(|| id.to_owned(), std::borrow::Cow::into_owned)
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    json::write_str(&mut out, text);
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,80 @@
+//! Events in words, for people who watch.
+
+use tapegate_store::activity::Event;
+
+use crate::logs::{Level, Log};
+use crate::talk;
+use crate::views::visible;
+
+/// The longest line that is said about an event.
+const LINE_CHARS_MAX: usize = 600;
+
+/// Says what an event is about, if somebody wants to hear it.
+pub(super) fn tell(log: &Log, event: &Event) {
+    let level = match event.level {
+        "error" => Level::Error,
+        "warn" => Level::Warn,
+        _ => Level::Info,
+    };
+    if !log.says(level) {
+        return;
+    }
+    if log.is_json() {
+        return talk::line(&event.json());
+    }
+    log.say(level, &visible::inline(&words(event), LINE_CHARS_MAX));
+}
+
+fn words(event: &Event) -> String {
+    let decision = event.governance_decision.as_deref().unwrap_or(event.kind);
+    let method = event.method.as_deref().unwrap_or("a message");
+    let what = match event.tool.as_deref() {
+        Some(name) => format!("{method} `{name}`"),
+        None => method.to_owned(),
+    };
+    let about = match (decision, &event.approval_id) {
+        ("forward", _) => format!("{what} is sent on"),
+        ("deny", _) => format!("{what} is denied"),
+        ("pending_approval", Some(id)) => {
+            format!("{what} waits for approval: tapegate approvals approve {id}")
+        }
+        ("pending_approval", None) => format!("{what} waits for approval"),
+        _ if event.kind == "session" || event.kind == "policy" => String::new(),
+        (word, _) => format!("{word}: {what}"),
+    };
+    let by = event.decided_by.as_ref().map(|by| format!("decided by {by}"));
+    let gate = event.gate.filter(|_| decision != "forward").map(|gate| format!("gate {gate}"));
+    let parts = [Some(about), by, event.policy_reason.clone(), gate];
+    let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    format!("{}: {}", event.server_id, parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(decision: &str) -> Event {
+        let text = |text: &str| Some(text.to_owned());
+        Event {
+            kind: "decision",
+            server_id: "files".to_owned(),
+            method: text("tools/call"),
+            tool: text("rm"),
+            governance_decision: text(decision),
+            gate: Some("governance"),
+            policy_reason: text("rule `rules[0]` says so"),
+            ..Event::default()
+        }
+    }
+
+    #[test]
+    fn people_read_what_was_called_what_became_of_it_and_why() {
+        assert_eq!(
+            words(&event("deny")),
+            "files: tools/call `rm` is denied; rule `rules[0]` says so; gate governance"
+        );
+        let held = Event { approval_id: Some("ap_1".to_owned()), ..event("pending_approval") };
+        assert!(words(&held).contains("tapegate approvals approve ap_1"), "{}", words(&held));
+        assert!(words(&event("WOULD_BLOCK")).starts_with("files: WOULD_BLOCK: tools/call `rm`"));
+    }
+}

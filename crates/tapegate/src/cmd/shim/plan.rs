@@ -1,0 +1,150 @@
+//! What is to be governed, and by what: the command line, the environment and the policy together.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tapegate_policy::decide::Principal;
+use tapegate_policy::model::Profile;
+use tapegate_policy::redact::Key;
+use tapegate_wire::clock::Clock;
+
+use super::args::Args;
+use super::rulebook::{self, Found, Rule};
+use crate::exit::{Exit, Failure};
+use crate::logs::{Level, Log};
+use crate::redaction;
+use crate::settings::{self, Surroundings};
+use crate::upstream::Upstream;
+
+/// Variables that are not the server's business: ours, and the client's own channel.
+const HIDDEN: [&str; 3] = ["TAPEGATE_", "THOUGHTGATE_", "CLAUDE_CODE_MESSAGING_"];
+
+/// Where a session is governed from.
+pub(super) struct Plan {
+    pub(super) args: Args,
+    pub(super) server_id: String,
+    /// The policy's file, if there is one.
+    pub(super) config: Option<PathBuf>,
+    /// The profile that was named, if one was.
+    pub(super) wanted: Option<Profile>,
+    pub(super) state: PathBuf,
+    /// The hub to be joined.
+    pub(super) hub: Option<HubPlace>,
+    pub(super) connection_id: String,
+    /// What placeholders of secrets are made with.
+    pub(super) key: Key,
+    pub(super) clock: Clock,
+    pub(super) log: Log,
+    /// Who calls, where the policy does not say.
+    pub(super) user: String,
+    /// Variables that the server does not get.
+    pub(super) without: Vec<OsString>,
+}
+
+/// Where a hub is.
+pub(super) struct HubPlace {
+    pub(super) endpoint: String,
+    pub(super) token_file: PathBuf,
+}
+
+impl Plan {
+    /// The plan that a command line asks for.
+    pub(super) fn new(args: Args) -> anyhow::Result<Self> {
+        let around = Surroundings::ours()?;
+        let server_id = match (&args.server_id, args.upstream.named()?) {
+            (Some(id), _) => id.clone(),
+            (None, named) => {
+                let given = around.first(&["TAPEGATE_SERVER_ID", "THOUGHTGATE_SERVER_ID"]);
+                let made = || named.map(|server| settings::server_id(&server));
+                given.and_then(|id| id.into_string().ok()).or_else(made).unwrap_or_default()
+            }
+        };
+        let log = Log::new(&args.log, &around, "shim", &server_id)?;
+        let state = around.state_folder()?;
+        let user = around.first(&["USER", "LOGNAME"]).and_then(|user| user.into_string().ok());
+        Ok(Self {
+            config: around.config(args.project.config.as_deref())?,
+            wanted: around.profile(args.project.profile)?,
+            hub: hub(&args, &around, &state),
+            server_id,
+            state,
+            connection_id: fresh_id()?,
+            key: Key::on_tape(redaction::random()?),
+            clock: Clock::start(),
+            log,
+            user: user.unwrap_or_else(|| "local".to_owned()),
+            without: hidden(std::env::vars_os().map(|(name, _)| name)),
+            args,
+        })
+    }
+
+    /// Loads the policy that is named or found. It is an error if it does not load.
+    pub(super) fn rule(&self) -> Result<(Rule, Vec<PathBuf>), Failure> {
+        let Some(path) = &self.config else {
+            let words = "no tapegate.yaml: observing only, everything is recorded and sent on; \
+                         `tapegate init` writes one";
+            self.log.say(Level::Warn, words);
+            return Ok((Rule::observing(self.wanted), Vec::new()));
+        };
+        let Found { rule, faults, warnings, files } =
+            rulebook::from_disk(path, self.wanted, &self.key);
+        warnings.iter().for_each(|words| self.log.say(Level::Warn, words));
+        rule.map(|rule| (rule, files)).ok_or_else(|| refused(path, &faults))
+    }
+
+    /// The server: the one that was named, or else where the policy says that it is.
+    pub(super) fn upstream(&self, rule: &Rule) -> Result<Upstream, Failure> {
+        if let Some(named) = self.args.upstream.named()? {
+            return Ok(named);
+        }
+        let policy = rule.regime.policy.as_ref();
+        let source = policy.and_then(|policy| policy.source(&self.server_id));
+        match source.and_then(|source| source.url.clone()) {
+            Some(url) if !self.server_id.is_empty() => Ok(Upstream::Http(url)),
+            _ => self.args.upstream.wanted("to govern"),
+        }
+    }
+
+    /// Who calls, as far as it is known before anybody has called.
+    pub(super) fn principal(&self, rule: &Rule) -> Principal {
+        let said = rule.regime.policy.as_ref().map(|policy| policy.principal.clone());
+        let said = said.unwrap_or_default();
+        let or = |said: String, other: &str| if said.is_empty() { other.to_owned() } else { said };
+        Principal {
+            name: or(said.name, &self.user),
+            namespace: or(said.namespace, "local"),
+            service_account: or(said.service_account, "local"),
+            ..said
+        }
+    }
+}
+
+fn refused(path: &Path, faults: &[String]) -> Failure {
+    let words = format!("{}\nthe policy `{}` does not load", faults.join("\n"), path.display());
+    Failure::new(Exit::Invalid, words)
+        .hint("nothing is governed by half a policy; `tapegate check` shows the same")
+}
+
+fn hub(args: &Args, around: &Surroundings<'_>, state: &Path) -> Option<HubPlace> {
+    let variables = ["TAPEGATE_GOVERNANCE_ENDPOINT", "THOUGHTGATE_GOVERNANCE_ENDPOINT"];
+    let by_variable = || around.first(&variables).and_then(|value| value.into_string().ok());
+    let endpoint = args.governance_endpoint.clone().or_else(by_variable)?;
+    let named = args.token_file.clone();
+    let named = named.or_else(|| around.first(&["TAPEGATE_TOKEN_FILE"]).map(PathBuf::from));
+    let token_file = named.unwrap_or_else(|| tapegate_hub::corner::token_file(state));
+    Some(HubPlace { endpoint, token_file })
+}
+
+fn hidden(names: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let ours = |name: &OsString| {
+        let name = name.as_encoded_bytes();
+        HIDDEN.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+    };
+    names.filter(ours).collect()
+}
+
+/// A name that nobody else has: 16 hexadecimal digits.
+fn fresh_id() -> std::io::Result<String> {
+    let bytes = redaction::random()?;
+    Ok(bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+}

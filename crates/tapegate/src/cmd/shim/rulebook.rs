@@ -1,0 +1,88 @@
+//! The policy as it is loaded: from files, or from what a hub hands out. Both ways go through the
+//! same loader, so that they cannot come to mean different things.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tapegate_policy::load;
+use tapegate_policy::model::Profile;
+use tapegate_policy::redact::{Key, Redactor};
+use tapegate_policy::warden::Regime;
+use tapegate_yaml::files::Files;
+use tapegate_yaml::finding::{Finding, Severity};
+
+use crate::disk::Disk;
+use crate::views::visible;
+
+/// What came of loading a policy.
+pub(super) struct Found {
+    /// What is to hold; `None` if something is wrong.
+    pub(super) rule: Option<Rule>,
+    /// What is wrong.
+    pub(super) faults: Vec<String>,
+    /// What is worth knowing.
+    pub(super) warnings: Vec<String>,
+    /// Every file that was asked for, whether or not it is there.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// What holds, and what follows for what is written down.
+#[derive(Clone)]
+pub(super) struct Rule {
+    pub(super) regime: Regime,
+    /// What masks tapes, logs and requests for approval.
+    pub(super) masking: Option<Redactor>,
+}
+
+impl Rule {
+    /// What holds where there is no policy: everything is observed.
+    pub(super) fn observing(profile: Option<Profile>) -> Self {
+        let regime = Regime { profile: profile.unwrap_or_default(), ..Regime::default() };
+        Self { regime, masking: None }
+    }
+
+    /// What the policy goes by; nothing if there is none.
+    pub(super) fn version(&self) -> &str {
+        self.regime.policy.as_ref().map_or("", |policy| &policy.version)
+    }
+}
+
+/// Loads a policy from this machine.
+pub(super) fn from_disk(path: &Path, wanted: Option<Profile>, key: &Key) -> Found {
+    let disk = Disk::default();
+    let mut found = load(&path.to_string_lossy(), &disk, wanted, key);
+    found.files = disk.asked();
+    found
+}
+
+/// Loads a policy from anywhere.
+pub(super) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: &Key) -> Found {
+    let load::Loaded { policy, findings, sources } = load::load(main, files);
+    let of = |wanted: Severity| {
+        let some = findings.iter().filter(move |finding| finding.severity == wanted);
+        some.map(|finding| words(finding, &sources, main)).collect::<Vec<_>>()
+    };
+    let (faults, warnings) = (of(Severity::Error), of(Severity::Warning));
+    let rule = policy.map(|mut policy| {
+        let profile = wanted.or(policy.profile).unwrap_or_default();
+        policy.settle(profile);
+        let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
+        let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
+        let policy = Some(Arc::new(policy));
+        Rule { regime: Regime { policy, profile, redactor: on_wire }, masking }
+    });
+    Found { rule, faults, warnings, files: Vec::new() }
+}
+
+/// A finding with its place: `file:line:column: path: words`.
+fn words(finding: &Finding, sources: &[String], main: &str) -> String {
+    let spot = finding.spot;
+    let file = sources.get(usize::from(spot.file)).map_or(main, String::as_str);
+    let place =
+        if spot.line == 0 { String::new() } else { format!(":{}:{}", spot.line, spot.column) };
+    let path = match finding.path.as_str() {
+        "" => String::new(),
+        path => format!("{path}: "),
+    };
+    visible::inline(&format!("{file}{place}: {path}{}", finding.words), usize::MAX)
+}

@@ -1,0 +1,104 @@
+//! What a shim counts, for the metrics of its hub. Labels are bounded: whoever speaks to us must not
+//! make us remember without end.
+
+use std::collections::BTreeMap;
+
+use tapegate_core::side::Side;
+use tapegate_hub::api::{
+    Counters, DecisionCount, FramingCount, MessageCount, Profile as ProfileName, StreamDirection,
+};
+use tapegate_policy::note::{Note, NoteKind};
+
+/// How many methods are told apart; the rest is one.
+const METHODS_MAX: usize = 64;
+/// The longest method that is told apart.
+const METHOD_BYTES_MAX: usize = 64;
+/// What the rest is called.
+const OTHER: &str = "__other__";
+
+/// What was counted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    messages: BTreeMap<(StreamDirection, String), u64>,
+    framing: BTreeMap<&'static str, u64>,
+    decisions: BTreeMap<(&'static str, bool), u64>,
+}
+
+impl Tally {
+    /// A message has come; an answer has no method.
+    pub(super) fn message(&mut self, from: Side, method: Option<&str>) {
+        let direction = match from {
+            Side::Client => StreamDirection::AgentToServer,
+            Side::Server => StreamDirection::ServerToAgent,
+        };
+        let key = (direction, method.unwrap_or_default().to_owned());
+        if let Some(count) = self.messages.get_mut(&key) {
+            *count += 1;
+            return;
+        }
+        let known = self.messages.len() < METHODS_MAX && key.1.len() <= METHOD_BYTES_MAX;
+        let key = if known { key } else { (direction, OTHER.to_owned()) };
+        *self.messages.entry(key).or_default() += 1;
+    }
+
+    /// Something was decided about a message.
+    pub(super) fn note(&mut self, note: &Note) {
+        match &note.kind {
+            NoteKind::Framing { faults } => {
+                for fault in faults {
+                    *self.framing.entry(fault.label()).or_default() += 1;
+                }
+            }
+            NoteKind::Oversized { .. } => {
+                *self.framing.entry("message_too_large").or_default() += 1
+            }
+            NoteKind::Decision | NoteKind::HoldOpened { .. } => {
+                let development = note.profile == tapegate_policy::model::Profile::Development;
+                *self.decisions.entry((note.word, development)).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// What a heartbeat says of it.
+    pub(super) fn counters(&self) -> Counters {
+        let messages = self.messages.iter().map(|((direction, method), count)| MessageCount {
+            direction: *direction,
+            method: method.clone(),
+            count: *count,
+        });
+        let framing = self.framing.iter().map(|(error_type, count)| FramingCount {
+            error_type: (*error_type).to_owned(),
+            count: *count,
+        });
+        let decisions = self.decisions.iter().map(|((decision, development), count)| {
+            let profile = match development {
+                true => ProfileName::Development,
+                false => ProfileName::Production,
+            };
+            DecisionCount { decision: (*decision).to_owned(), profile, count: *count }
+        });
+        Counters {
+            messages: messages.collect(),
+            framing_errors: framing.collect(),
+            decisions: decisions.collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_without_end_are_counted_as_one() {
+        let mut tally = Tally::default();
+        for n in 0..10_000 {
+            tally.message(Side::Client, Some(&format!("m{n}")));
+        }
+        tally.message(Side::Server, Some(&"x".repeat(1000)));
+        let counters = tally.counters();
+        assert!(counters.messages.len() <= METHODS_MAX + 2);
+        assert_eq!(counters.messages.iter().map(|one| one.count).sum::<u64>(), 10_001);
+    }
+}

@@ -1,0 +1,100 @@
+//! The tapes of governed sessions: where each goes, and when old ones are cleaned away.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tapegate_core::tape::{Dialect, Entry, RecordError, Recorder, ScribeOptions};
+use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_policy::model::Recording;
+use tapegate_store::OpenError;
+use tapegate_store::writer::{Existing, TapeWriter};
+
+use super::plan::Plan;
+use super::rulebook::Rule;
+use crate::taping::NewTape;
+use crate::upstream::Upstream;
+
+/// How often a tape is synced to the disk.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A tape that keeps nothing, where recording is off.
+pub(super) struct Untaped;
+
+/// The name of a session's tape, by which events find it.
+pub(super) fn session_id(plan: &Plan, at: At) -> String {
+    let mut stamp = Vec::new();
+    write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
+    let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
+    format!("{stamp}-{}", plan.connection_id)
+}
+
+/// Opens the tape of a session.
+pub(super) fn open(
+    plan: &Plan,
+    rule: &Rule,
+    upstream: &Upstream,
+    (id, at): (&str, At),
+) -> Result<TapeWriter, OpenError> {
+    let recording = rule.regime.policy.as_ref().map(|policy| &policy.recording);
+    let folder = folder(plan, recording);
+    if let Some(retention) = recording.and_then(|recording| recording.retention) {
+        clean(&folder, retention);
+    }
+    let tape = NewTape {
+        path: folder.join(format!("{id}.jsonl")),
+        scribe: ScribeOptions {
+            dialect: Dialect::Thoughtjack,
+            raw: true,
+            shared: plan.args.http.is_some(),
+        },
+        flush_interval: FLUSH_INTERVAL,
+        existing: Existing::Refuse,
+        name: Some(&plan.server_id),
+        tags: Vec::new(),
+        upstream: &upstream.words(),
+        redactor: rule.masking.clone(),
+    };
+    tape.open(at)
+}
+
+fn folder(plan: &Plan, recording: Option<&Recording>) -> PathBuf {
+    let named = recording.and_then(|recording| recording.folder.as_deref());
+    let base = plan.config.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+    let tapes = named.map_or_else(|| plan.state.join("tapes"), |folder| base.join(folder));
+    tapes.join(file_word(&plan.server_id))
+}
+
+/// Removes tapes that nobody has written to for longer than `retention`. What cannot be removed now
+/// is found again later.
+fn clean(folder: &Path, retention: Duration) {
+    let now = SystemTime::now();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let tape = entry.file_name().to_string_lossy().ends_with(".jsonl");
+        let written = entry.metadata().and_then(|file| file.modified());
+        let age = written.ok().and_then(|written| now.duration_since(written).ok());
+        if tape && age.is_some_and(|age| age > retention) {
+            fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// A server's name as the name of a folder.
+fn file_word(text: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
+    let word = word.trim_start_matches('.');
+    if word.is_empty() { "server".to_owned() } else { word.to_owned() }
+}
+
+impl Recorder for Untaped {
+    fn append(&mut self, _: &Entry<'_>) {}
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: At) -> Result<(), RecordError> {
+        Ok(())
+    }
+}

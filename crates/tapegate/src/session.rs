@@ -1,0 +1,166 @@
+//! A live session, whichever way its two ends are reached, for every command that stands between
+//! clients and a server.
+
+use std::ffi::OsString;
+use std::rc::Rc;
+
+use tapegate_wire::child::{Child, Launch, SpawnError};
+use tapegate_wire::deck::Deck;
+use tapegate_wire::http::bridge_in::{Bridge, Servers};
+use tapegate_wire::http::proxy::Proxy;
+use tapegate_wire::http::{self, Station, bridge_out};
+use tapegate_wire::signals::{ASKED, Signals};
+use tapegate_wire::stdio::{self, Cause, Outcome, Patience};
+use tokio::task::LocalSet;
+
+use crate::exit::Exit;
+use crate::talk;
+use crate::upstream::Upstream;
+use crate::wiring::{announce, client_ports, listen};
+
+/// Where the two ends are.
+pub(crate) struct Route<'a> {
+    pub(crate) upstream: &'a Upstream,
+    /// Headers for a server that is reached by HTTP.
+    pub(crate) headers: &'a [String],
+    /// Where clients are listened for; `None` for one on standard input and output.
+    pub(crate) http: Option<&'a str>,
+    /// Variables that a server which is started does not get.
+    pub(crate) without: Vec<OsString>,
+    pub(crate) message_bytes_max: usize,
+    pub(crate) patience: Patience,
+    pub(crate) quiet: bool,
+}
+
+/// What a command makes of a session.
+pub(crate) trait Keeper {
+    /// Opens what the session is recorded with. Clients can be served by then.
+    fn open(&mut self) -> anyhow::Result<Deck>;
+
+    /// There will be no session, because the server cannot be started.
+    fn discard(&mut self);
+
+    /// The session is over.
+    fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit;
+}
+
+/// How it ended.
+pub(crate) enum Ended {
+    /// With this code.
+    Exit(Exit),
+    /// There was no server to begin with. Who asked for an end was not heard yet.
+    NoServer(SpawnError, Signals),
+}
+
+/// Runs a session to its end. Must be called inside a runtime of one thread.
+pub(crate) async fn run(
+    route: &Route<'_>,
+    signals: Signals,
+    keeper: &mut dyn Keeper,
+) -> anyhow::Result<Ended> {
+    if let Upstream::Command(argv) = route.upstream
+        && let Err(error) = Child::look_for(argv)
+    {
+        return Ok(Ended::NoServer(error, signals));
+    }
+    match (route.http, route.upstream) {
+        (None, Upstream::Command(argv)) => {
+            return on_stdio(route, argv, signals, keeper).await;
+        }
+        (Some(address), Upstream::Http(url)) => proxy(route, address, url, signals, keeper).await,
+        (Some(address), Upstream::Command(argv)) => {
+            bridge_in(route, address, argv, signals, keeper).await
+        }
+        (None, Upstream::Http(url)) => bridge_out(route, url, signals, keeper).await,
+    }
+    .map(Ended::Exit)
+}
+
+async fn on_stdio(
+    route: &Route<'_>,
+    argv: &[String],
+    signals: Signals,
+    keeper: &mut dyn Keeper,
+) -> anyhow::Result<Ended> {
+    let client = client_ports()?;
+    let mut deck = keeper.open()?;
+    let server = match Child::launch(&launch(route, argv)) {
+        Ok(server) => server,
+        Err(error) => {
+            drop(deck);
+            keeper.discard();
+            return Ok(Ended::NoServer(error, signals));
+        }
+    };
+    let (bytes_max, patience) = (route.message_bytes_max, route.patience);
+    let outcome = stdio::run(&mut deck, client, server, signals, bytes_max, patience).await;
+    Ok(Ended::Exit(keeper.conclude(&mut deck, outcome)))
+}
+
+async fn proxy(
+    route: &Route<'_>,
+    address: &str,
+    url: &str,
+    signals: Signals,
+    keeper: &mut dyn Keeper,
+) -> anyhow::Result<Exit> {
+    let upstream = Upstream::connect(url, route.headers)?;
+    let listener = listen(address).await?;
+    let station = Station::new(keeper.open()?, route.message_bytes_max);
+    let proxy = Proxy::new(Rc::clone(&station), upstream);
+    announce(&listener, route.quiet)?;
+    let cause = http::serve(listener, proxy, &station, signals).await;
+    Ok(keeper.conclude(&mut station.deck(), Outcome { cause, status: None }))
+}
+
+async fn bridge_in(
+    route: &Route<'_>,
+    address: &str,
+    argv: &[String],
+    signals: Signals,
+    keeper: &mut dyn Keeper,
+) -> anyhow::Result<Exit> {
+    let listener = listen(address).await?;
+    let station = Station::new(keeper.open()?, route.message_bytes_max);
+    let servers = Servers::Processes(launch(route, argv));
+    let bridge = Bridge::new(Rc::clone(&station), servers, route.patience);
+    announce(&listener, route.quiet)?;
+    let cause = http::serve(listener, bridge, &station, signals).await;
+    Ok(keeper.conclude(&mut station.deck(), Outcome { cause, status: None }))
+}
+
+async fn bridge_out(
+    route: &Route<'_>,
+    url: &str,
+    signals: Signals,
+    keeper: &mut dyn Keeper,
+) -> anyhow::Result<Exit> {
+    let upstream = Upstream::connect(url, route.headers)?;
+    let client = client_ports()?;
+    let station = Station::new(keeper.open()?, route.message_bytes_max);
+    let (notice, patience) = (Box::new(talk::warn), route.patience);
+    let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);
+    let outcome = LocalSet::new().run_until(session).await;
+    Ok(keeper.conclude(&mut station.deck(), outcome))
+}
+
+/// The code of a session that ended for no fault of ours.
+pub(crate) fn exit_of(outcome: &Outcome) -> Exit {
+    match &outcome.cause {
+        Cause::Tape(_) => Exit::Io,
+        // Who was asked to end and did so in order has done well.
+        Cause::Signal(ASKED) => Exit::Ok,
+        Cause::Signal(signal) => Exit::of_signal(*signal),
+        Cause::Unreachable(why) => {
+            talk::error(why, None);
+            Exit::Transport
+        }
+        // Without a child there is nothing to hand on when the client leaves.
+        Cause::Client if outcome.status.is_none() => Exit::Ok,
+        Cause::Server | Cause::Actor | Cause::Client => Exit::of_child(outcome.status),
+    }
+}
+
+fn launch(route: &Route<'_>, argv: &[String]) -> Launch {
+    Launch { argv: argv.to_vec(), without: route.without.clone() }
+}

@@ -1,0 +1,11 @@
+//! `tapegate shim`, end to end: the real binary, real processes, real signals.
+
+mod approvals;
+mod decisions;
+mod endings;
+mod framing;
+mod lists;
+mod passing;
+mod reloads;
+pub(crate) mod stand;
+mod stress;

@@ -1,0 +1,221 @@
+//! Calls that wait for a person, while everything else flows on.
+
+use serde_json::json;
+
+use super::stand::{
+    answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused, messages,
+    rules, server_got, waiting,
+};
+use crate::support::{Run, shim};
+
+fn asking() -> String {
+    rules(&[("ask*", "approve"), ("no", "deny")])
+}
+
+fn governed() -> Run {
+    shim(&asking(), &["log=log", "serve"]).start()
+}
+
+#[test]
+fn a_held_call_is_sent_when_a_person_says_yes_and_nothing_waits_behind_it() {
+    // The earlier tool stopped reading: pings and other calls were stuck behind an approval.
+    let mut run = governed();
+    let line = call_with(1, "ask", r#"{"a":1}"#);
+    run.send(line.as_bytes());
+    let id = held(&run, 1).remove(0);
+    run.send([ask(2, "ping"), call(3, "other"), call(4, "no")].concat().as_bytes());
+    assert_eq!(answer(&run, 2)["result"]["for"], 2);
+    assert_eq!(answer(&run, 3)["result"]["for"], 3);
+    assert_eq!(answer(&run, 4)["error"]["code"], -32014);
+    assert!(!server_got(run.folder()).contains("\"ask\""));
+    decide(&run, "approve", &id);
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    assert!(server_got(run.folder()).ends_with(&line), "byte for byte");
+    let end = run.end_of_input().exits(0);
+    let kinds = events(end.run.folder());
+    let about: Vec<_> = kinds.iter().filter(|event| event["approval_id"] == id.as_str()).collect();
+    assert!(
+        about.iter().any(|event| event["governance_decision"] == "pending_approval"),
+        "{about:?}"
+    );
+    assert!(
+        about.iter().any(|event| event["decided_by"].is_string()),
+        "the outcome is logged: {about:?}"
+    );
+}
+
+#[test]
+fn a_person_s_no_is_told_to_the_caller() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    let id = held(&run, 1).remove(0);
+    decide(&run, "deny", &id);
+    is_refused(&answer(&run, 1), -32007, "approval", "ask", "approval_rejected");
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()), "");
+}
+
+#[test]
+fn the_request_shows_the_call_and_masks_its_secrets() {
+    let policy = format!("{}redaction: {{ enabled: true }}\n", asking());
+    let mut run = shim(&policy, &["serve"]).start();
+    let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB";
+    run.send(
+        call_with(1, "ask", &format!("{{\"token\":\"{secret}\",\"path\":\"/tmp/x\"}}")).as_bytes(),
+    );
+    held(&run, 1);
+    let request = waiting(&run).remove(0).to_string();
+    assert!(
+        request.contains("/tmp/x") && request.contains("ask") && !request.contains(secret),
+        "{request}"
+    );
+}
+
+#[test]
+fn ec_stdio_021_if_nobody_decides_in_time_production_refuses() {
+    let policy = asking().replace("timeout: 5m", "timeout: 5s");
+    let mut run = shim(&policy, &["log=log", "serve"]).start();
+    run.send(call(1, "ask").as_bytes());
+    is_refused(&answer(&run, 1), -32008, "approval", "ask", "approval_timeout");
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()), "");
+    assert_eq!(waiting(&end.run).len(), 0);
+}
+
+#[test]
+fn on_timeout_can_be_to_send_it_on() {
+    let policy = asking().replace("timeout: 5m", "timeout: 5s, on_timeout: approve");
+    let mut run = shim(&policy, &["log=log", "serve"]).start();
+    run.send(call(1, "ask").as_bytes());
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+}
+
+#[test]
+fn ec_stdio_021_if_nobody_can_be_asked_production_refuses_and_development_sends_it_on() {
+    for (profile, code) in [("production", Some(-32013)), ("development", None)] {
+        let setup = shim(&asking(), &["log=log", "serve"]).flags(&["--profile", profile]);
+        let state = setup.folder().join("state");
+        std::fs::create_dir(&state).unwrap();
+        std::fs::write(state.join("approvals"), "a file in the place of the folder").unwrap();
+        let end = setup.run([call(1, "ask"), call(2, "other")].concat().as_bytes()).exits(0);
+        let first = answer_in(&end.stdout, &1.into());
+        assert_eq!(first["error"]["code"].as_i64(), code, "{first}");
+        assert_eq!(answer_in(&end.stdout, &2.into())["result"]["for"], 2, "the rest flows on");
+    }
+}
+
+#[test]
+fn in_development_nobody_is_asked_and_the_log_says_so() {
+    let setup = shim(&asking(), &["log=log", "serve"]).flags(&["--profile", "development"]);
+    let end = setup.run(call(1, "ask").as_bytes()).exits(0);
+    assert_eq!(answer_in(&end.stdout, &1.into())["result"]["for"], 1);
+    let noted = event(end.run.folder(), &[("tool", "ask")]);
+    assert_eq!(noted["governance_decision"], "WOULD_REQUIRE_APPROVAL");
+    assert_eq!(noted["auto_approved"], true);
+}
+
+#[test]
+fn ec_stdio_031_a_cancelled_call_is_not_asked_about_any_more_and_reaches_nobody() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    held(&run, 1);
+    run.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n");
+    held(&run, 0);
+    run.send(ask(2, "ping").as_bytes());
+    answer(&run, 2);
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()), ask(2, "ping"), "the cancellation ends with the hold");
+    assert_eq!(messages(&end.stdout).len(), 1, "nobody waits for an answer");
+}
+
+#[test]
+fn progress_is_told_by_the_caller_s_own_token_or_not_at_all() {
+    // The earlier tool invented a token, which clients ignore or reject.
+    let mut run = governed();
+    let with = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"ask\",\"_meta\":{\"progressToken\":\"mine\"}}}\n";
+    run.send([with, &call(2, "ask2")].concat().as_bytes());
+    held(&run, 2);
+    let first = run.line_with("notifications/progress");
+    let first: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(first["params"]["progressToken"], "mine", "{first}");
+    let got = String::from_utf8(run.got()).unwrap();
+    assert_eq!(got.lines().count(), 1, "{got}");
+}
+
+#[test]
+fn a_hundred_approvals_in_a_row_are_no_more_trouble_than_one() {
+    // After ten approvals the earlier tool refused everything for good.
+    let mut run = governed();
+    for id in 0..100 {
+        run.send(call_with(id, "ask", &format!("{{\"n\":{id}}}")).as_bytes());
+        let name = held(&run, 1).remove(0);
+        decide(&run, "approve", &name);
+        assert_eq!(answer(&run, id)["result"]["for"], id);
+    }
+}
+
+#[test]
+fn no_more_than_32_are_held_and_the_rest_waits_its_turn() {
+    let mut run = governed();
+    let lines: String =
+        (0..40).map(|id| call_with(id, "ask", &format!("{{\"n\":{id}}}"))).collect();
+    run.send([lines, ask("\"last\"", "ping")].concat().as_bytes());
+    let ids = held(&run, 32);
+    assert!(!String::from_utf8_lossy(&run.got()).contains("last"), "nothing more is read");
+    ids.iter().for_each(|id| decide(&run, "approve", id));
+    let rest = held(&run, 8);
+    assert_eq!(answer(&run, "\"last\"")["result"]["for"], "last");
+    rest.iter().for_each(|id| decide(&run, "deny", id));
+    run.lines(41);
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()).matches("\"ask\"").count(), 32);
+}
+
+#[test]
+fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
+    let mut run = governed();
+    let asked = |id: i64| call_with(id, "ask", r#"{"b":2,"a":[1]}"#);
+    run.send(asked(1).as_bytes());
+    let id = held(&run, 1).remove(0);
+    // The client ends, and with it the shim; the question is left to be decided.
+    run.signal(rustix::process::Signal::KILL);
+    let end = run.end();
+    decide(&end.run, "approve", &id);
+    let mut again = shim(&asking(), &["log=log", "serve"])
+        .env("TAPEGATE_HOME", end.run.folder().join("state").to_str().unwrap())
+        .start();
+    // The same call, in another order of members.
+    again.send(call_with(5, "ask", r#"{"a":[1],"b":2}"#).as_bytes());
+    assert_eq!(answer(&again, 5)["result"]["for"], 5);
+    again.send(asked(6).as_bytes());
+    again.send(ask(7, "ping").as_bytes());
+    answer(&again, 7);
+    assert!(!String::from_utf8_lossy(&again.got()).contains("\"id\":6"), "only once");
+}
+
+#[test]
+fn a_call_is_decided_again_when_it_is_approved() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    let id = held(&run, 1).remove(0);
+    std::fs::write(run.folder().join("tapegate.yaml"), rules(&[("ask", "deny")])).unwrap();
+    run.says("policy");
+    run.until("the new policy", |run| {
+        events(run.folder()).iter().filter(|event| event["kind"] == "policy").count() >= 2
+    });
+    decide(&run, "approve", &id);
+    is_refused(&answer(&run, 1), -32011, "policy", "ask", "policy_drift");
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()), "");
+}
+
+#[test]
+fn an_approved_call_that_cedar_decides_about_is_no_drift() {
+    // The earlier tool asked other actions after an approval, so that every such call was refused.
+    let policy = "schema: 1\ngovernance:\n  defaults: { action: policy, policy_id: p }\ncedar:\n  inline: |\n    @approval(\"people\") permit (principal, action, resource);\napproval:\n  people: { destination: { type: cli }, timeout: 5m }\n";
+    let mut run = shim(policy, &["log=log", "serve"]).start();
+    run.send(call(1, "x").as_bytes());
+    let id = held(&run, 1).remove(0);
+    decide(&run, "approve", &id);
+    assert_eq!(answer(&run, 1)["result"], json!({ "for": 1 }));
+}

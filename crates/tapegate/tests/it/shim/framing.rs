@@ -1,0 +1,189 @@
+//! What is no proper message: refused in production, forwarded and logged in development, and never
+//! a reason for the stream to stop.
+
+use serde_json::Value;
+
+use super::stand::{FORWARD, answer_in, ask, call, events, messages, server_got};
+use crate::support::{Ended, shim};
+
+const PROFILES: [&str; 2] = ["production", "development"];
+
+/// Sends lines between two proper calls, in a profile.
+fn sent(profile: &str, policy: &str, lines: &[u8]) -> Ended {
+    let setup = shim(policy, &["log=log", "serve"]).flags(&["--profile", profile]);
+    let text =
+        [call("\"before\"", "a").as_bytes(), lines, call("\"after\"", "b").as_bytes()].concat();
+    let end = setup.run(&text).exits(0);
+    for id in ["before", "after"] {
+        assert_eq!(answer_in(&end.stdout, &id.into())["result"]["for"], id, "the stream goes on");
+    }
+    end
+}
+
+/// Whether something of the lines has come to the server.
+fn arrived(end: &Ended, part: &str) -> bool {
+    server_got(end.run.folder()).contains(part)
+}
+
+/// The decisions about form in the activity log.
+fn noted(end: &Ended) -> Vec<String> {
+    let events = events(end.run.folder());
+    let framing = events.iter().filter(|event| event["kind"] == "framing");
+    framing
+        .map(|event| event["governance_decision"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[test]
+fn ec_stdio_014_a_message_over_10_mb_is_refused_in_both_profiles_and_the_next_one_passes() {
+    for profile in PROFILES {
+        let big = call(7, &"x".repeat(10 * 1024 * 1024 + 1));
+        let end = sent(profile, FORWARD, big.as_bytes());
+        let error = answer_in(&end.stdout, &7.into());
+        assert_eq!(error["error"]["code"], -32010, "{error}");
+        assert!(!arrived(&end, "xxxx"));
+        assert!(!noted(&end).is_empty(), "it is in the activity log");
+    }
+}
+
+#[test]
+fn ec_stdio_015_malformed_json_is_dropped_in_production_and_passes_with_a_word_in_development() {
+    for policy in [FORWARD, ""] {
+        let lines = b"{\"jsonrpc\":\"2.0\",\"method\":\"broken\n\xff\xfe broken\n";
+        let end = sent("production", policy, lines);
+        assert!(!arrived(&end, "broken"));
+        assert_eq!(noted(&end).len(), 2, "{:?}", events(end.run.folder()));
+        let end = sent("development", policy, lines);
+        assert!(arrived(&end, "broken"));
+        assert!(noted(&end).iter().all(|word| word.starts_with("WOULD_")), "{:?}", noted(&end));
+    }
+}
+
+#[test]
+fn ec_stdio_015_what_cannot_be_parsed_and_has_an_id_is_answered_so_that_nobody_waits() {
+    let end =
+        sent("production", FORWARD, b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"} x\n");
+    let error = answer_in(&end.stdout, &5.into());
+    assert!([-32600, -32700].contains(&error["error"]["code"].as_i64().unwrap()), "{error}");
+}
+
+#[test]
+fn ec_stdio_016_a_message_without_jsonrpc_is_refused_in_production() {
+    let line = b"{\"id\":5,\"method\":\"tools/call\",\"params\":{\"name\":\"hidden\"}}\n";
+    let end = sent("production", FORWARD, line);
+    assert_eq!(answer_in(&end.stdout, &5.into())["error"]["code"], -32600);
+    assert!(!arrived(&end, "hidden"));
+    let end = sent("development", FORWARD, line);
+    assert!(arrived(&end, "hidden"));
+}
+
+#[test]
+fn ec_stdio_017_neither_method_nor_id_is_dropped_or_would_be() {
+    let line = b"{\"jsonrpc\":\"2.0\",\"params\":{\"odd\":1}}\n";
+    let end = sent("production", FORWARD, line);
+    assert!(!arrived(&end, "odd"));
+    assert_eq!(messages(&end.stdout).len(), 2);
+    let end = sent("development", FORWARD, line);
+    assert!(arrived(&end, "odd"));
+    assert_eq!(noted(&end), ["WOULD_DROP"]);
+}
+
+/// Ways to hide a call from a reader who reads otherwise than the server.
+fn smuggled() -> Vec<Vec<u8>> {
+    let inner =
+        r#"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"tools/call\",\"params\":{\"name\":\"rm\"}}"#;
+    let mut lines: Vec<Vec<u8>> = ["\\n", "\\u2028", "\\u2029", "\\u0085"]
+        .iter()
+        .map(|cut| {
+            format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"rm","arguments":{{"t":"x{cut}{inner}"}}}}}}"#).into_bytes()
+        })
+        .collect();
+    let plain: [&[u8]; 9] = [
+        br#"{"jsonrpc":"2.0","id":5,"method":"ping"}{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"rm"}}"#,
+        br#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"tools/call","params":{"name":"rm"}}"#,
+        br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"ok","name":"rm"}}"#,
+        br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"rm"},"params":{"name":"ok"}}"#,
+        br#"{"jsonrpc":"2.0","id":5,"method":"ping","Method":"tools/call","params":{"name":"rm"}}"#,
+        br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"ok","Name":"rm"}}"#,
+        br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"ok"},"PARAMS":{"name":"rm"}}"#,
+        b"{\"jsonrpc\":\"2.0\",\"id\":5,\r\"method\":\"tools/call\",\"params\":{\"name\":\"rm\"}}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}\0{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"tools/call\",\"params\":{\"name\":\"rm\"}}",
+    ];
+    lines.extend(plain.iter().map(|line| line.to_vec()));
+    lines
+}
+
+#[test]
+fn ec_stdio_018_a_message_in_a_message_is_refused_in_production_and_logged_in_development() {
+    for line in smuggled() {
+        let shown = line.escape_ascii().to_string();
+        let text = [&line[..], b"\n"].concat();
+        let end = sent("production", FORWARD, &text);
+        assert!(!arrived(&end, "rm"), "{shown}");
+        let ids: Vec<Value> =
+            messages(&end.stdout).into_iter().map(|one| one["id"].clone()).collect();
+        assert_eq!(ids.len(), 3, "exactly one answer: {shown}: {ids:?}");
+        assert_eq!(noted(&end).len(), 1, "{shown}");
+        let end = sent("development", FORWARD, &text);
+        assert!(arrived(&end, "rm"), "{shown}");
+        assert_eq!(noted(&end), ["WOULD_REJECT"], "{shown}");
+    }
+}
+
+#[test]
+fn ec_stdio_018_text_with_lines_in_it_is_no_smuggling() {
+    let line = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"write","arguments":{"text":"a\nb {\n \"x\": 1\n}\n","id":1,"Name":"twin"}}}"#;
+    let end = sent("production", FORWARD, format!("{line}\n").as_bytes());
+    assert!(arrived(&end, line));
+    assert!(noted(&end).is_empty());
+}
+
+#[test]
+fn ec_stdio_035_a_batch_on_stdio_is_refused_in_production_and_each_of_its_requests_is_answered() {
+    let one = ask(5, "ping");
+    let two = call("\"six\"", "in_batch");
+    let batch = format!("[{},{}]\n", one.trim_end(), two.trim_end());
+    let end = sent("production", FORWARD, batch.as_bytes());
+    assert!(!arrived(&end, "in_batch"));
+    let array = messages(&end.stdout).into_iter().find(|message| message.is_array());
+    let array = array.expect("a batch is answered by a batch");
+    let ids: Vec<_> = array.as_array().unwrap().iter().map(|error| error["id"].clone()).collect();
+    assert_eq!(ids, [Value::from(5), Value::from("six")]);
+    let end = sent("development", FORWARD, batch.as_bytes());
+    assert!(arrived(&end, "in_batch"));
+}
+
+#[test]
+fn a_gated_call_as_a_notification_or_without_a_name_reaches_nobody() {
+    // Both bypassed every gate of the earlier tool.
+    for policy in [FORWARD, ""] {
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"rm"}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"rm"}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":["rm"]}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"arguments":{"rm":1}}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":["rm"]}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"name":"rm"}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"uri":"rm"}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"completion/complete","params":{"ref":{"type":"rm"}}}"#,
+            r#"{"jsonrpc":"2.0","id":[5],"method":"tools/call","params":{"name":"rm"}}"#,
+        ] {
+            let end = sent("production", policy, format!("{line}\n").as_bytes());
+            assert!(!arrived(&end, "rm"), "{line}");
+            if line.contains("\"id\":5") {
+                assert_eq!(answer_in(&end.stdout, &5.into())["error"]["code"], -32602, "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ids_of_every_spelling_are_kept_as_they_are() {
+    // Fractional ids were dropped without a word by the earlier tool.
+    for id in ["1", "1.5", "1e3", "18446744073709551616", "\"1\"", "-0", "\"\\u0031\""] {
+        let line = call(id, "a");
+        let end = shim(FORWARD, &["log=log", "serve"]).run(line.as_bytes()).exits(0);
+        assert_eq!(server_got(end.run.folder()), line);
+        assert!(end.stdout.starts_with(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},").as_bytes()));
+    }
+}

@@ -1,0 +1,149 @@
+//! What the tests of the shim share: policies, calls, and what is in the state folder afterwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::{Run, tapegate};
+
+/// A policy under which everything passes.
+pub(crate) const FORWARD: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
+
+/// A policy with rules, one a line as `match: action`; what matches none passes.
+pub(crate) fn rules(rules: &[(&str, &str)]) -> String {
+    let line = |(name, action): &(&str, &str)| {
+        format!("    - {{ match: \"{name}\", action: {action} }}\n")
+    };
+    let rules: String = rules.iter().map(line).collect();
+    format!(
+        "schema: 1\ngovernance:\n  defaults: {{ action: forward }}\n  rules:\n{rules}\
+         approval:\n  people: {{ destination: {{ type: cli }}, timeout: 5m }}\n"
+    )
+}
+
+/// A line that calls a tool.
+pub(crate) fn call(id: impl std::fmt::Display, tool: &str) -> String {
+    call_with(id, tool, "{}")
+}
+
+/// A line that calls a tool with these arguments.
+pub(crate) fn call_with(id: impl std::fmt::Display, tool: &str, arguments: &str) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",\"arguments\":{arguments}}}}}\n"
+    )
+}
+
+/// A line that asks for something else.
+pub(crate) fn ask(id: impl std::fmt::Display, method: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n")
+}
+
+/// Waits for the answer to a request.
+pub(crate) fn answer(run: &Run, id: impl std::fmt::Display) -> Value {
+    serde_json::from_str(&run.line_with(&format!("\"id\":{id},"))).unwrap()
+}
+
+/// The messages in what a client has got.
+pub(crate) fn messages(stdout: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8_lossy(stdout);
+    text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+/// The one message with this id in what a client has got.
+#[track_caller]
+pub(crate) fn answer_in(stdout: &[u8], id: &Value) -> Value {
+    let mut found = messages(stdout).into_iter().filter(|message| message["id"] == *id);
+    let answer = found.next().unwrap_or_else(|| panic!("{id} was not answered"));
+    assert!(found.next().is_none(), "{id} was answered twice");
+    answer
+}
+
+/// An answer is a refusal with this code, by this gate, about this tool, of this sort.
+#[track_caller]
+pub(crate) fn is_refused(answer: &Value, code: i64, gate: &str, tool: &str, sort: &str) {
+    let error = &answer["error"];
+    assert_eq!(error["code"], code, "{answer}");
+    let data = &error["data"];
+    assert_eq!(
+        (data["gate"].as_str(), data["tool"].as_str()),
+        (Some(gate), Some(tool)),
+        "{answer}"
+    );
+    assert_eq!(data["error_type"], sort, "{answer}");
+    assert!(data["correlation_id"].as_str().is_some_and(|id| !id.is_empty()), "{answer}");
+    assert!(error["message"].as_str().is_some_and(|words| words.contains(tool)), "{answer}");
+}
+
+/// The state folder of a run.
+pub(crate) fn state(run: &Run) -> PathBuf {
+    run.folder().join("state")
+}
+
+/// Every event in the activity log.
+pub(crate) fn events(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("state/activity.jsonl")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("an event is JSON")).collect()
+}
+
+/// The one event with these members.
+#[track_caller]
+pub(crate) fn event(folder: &Path, members: &[(&str, &str)]) -> Value {
+    let all = events(folder);
+    let has = |event: &&Value| members.iter().all(|(name, value)| event[name] == *value);
+    let found: Vec<_> = all.iter().filter(has).collect();
+    let shown = || all.iter().map(|event| format!("{event}\n")).collect::<String>();
+    assert_eq!(found.len(), 1, "{members:?} in:\n{}", shown());
+    found[0].clone()
+}
+
+/// What the scripted server got, if it was told to keep that by `log=log`.
+pub(crate) fn server_got(folder: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(folder.join("log")).unwrap_or_default()).into_owned()
+}
+
+/// Runs a command of ours on the state of a run.
+pub(crate) fn tapegate_on(run: &Run, arguments: &[&str]) -> Output {
+    let mut command = tapegate();
+    command.args(arguments).env("TAPEGATE_HOME", state(run)).current_dir(run.folder());
+    command.output().unwrap()
+}
+
+/// What waits for a person, as `tapegate approvals list` has it.
+pub(crate) fn waiting(run: &Run) -> Vec<Value> {
+    let done = tapegate_on(run, &["approvals", "list", "--format", "json"]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{text}{errors}");
+    let list: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{errors}"));
+    let list = list.as_array().cloned().or_else(|| list["approvals"].as_array().cloned());
+    list.expect("a list of approvals")
+}
+
+/// Waits until as many calls wait for a person, and returns the ids of their requests.
+pub(crate) fn held(run: &Run, count: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    run.until("calls that wait for a person", |run| {
+        let list = waiting(run);
+        ids = list.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect();
+        ids.len() == count
+    });
+    ids
+}
+
+/// Decides about a request: `approve` or `deny`.
+#[track_caller]
+pub(crate) fn decide(run: &Run, verb: &str, id: &str) {
+    let done = tapegate_on(run, &["approvals", verb, id]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The tapes in the state folder.
+pub(crate) fn tapes(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("state/tapes/s")).into_iter().flatten().flatten();
+    let mut tapes: Vec<_> = entries.map(|entry| entry.path()).collect();
+    tapes.retain(|path| !path.to_string_lossy().contains(".anomalies."));
+    tapes.sort();
+    tapes
+}
