@@ -13,6 +13,8 @@ pub mod decide;
 pub mod filter;
 /// Which requests are decided about, and what they are about.
 pub mod gated;
+/// A policy from what was observed.
+pub mod generate;
 /// Globs as policies write them.
 pub mod glob;
 /// How messages must be written, so that nobody can take them for others.

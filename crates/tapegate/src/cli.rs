@@ -10,8 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    approvals, check, completions, convert, demo, log, man, policy, record, redact, replay, serve,
-    shim, verify,
+    approvals, check, completions, convert, demo, hub, log, man, policy, record, redact, replay,
+    serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -47,6 +47,7 @@ enum Command {
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Shim(shim::Args),
+    Hub(hub::Args),
     Replay(replay::Args),
     Serve(serve::Args),
     Verify(verify::Args),
@@ -83,6 +84,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Shim(args) => shim::run(args),
+        Command::Hub(args) => hub::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),

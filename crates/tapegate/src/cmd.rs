@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod hub;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod policy;
