@@ -7,6 +7,7 @@
 mod answer;
 mod body;
 mod evaluate;
+mod export;
 mod follow;
 mod journal;
 mod probes;
@@ -36,6 +37,7 @@ use tokio::sync::{broadcast, watch};
 use crate::api::{Push, ShutdownResponse};
 use crate::governed::{Governed, Loading};
 use crate::metrics::Metrics;
+use crate::otlp::Exporter;
 use crate::token::Token;
 use answer::{Refusal, json};
 use follow::Follow;
@@ -90,6 +92,8 @@ pub struct Hub {
     follow: RefCell<Follow>,
     tasks: Tasks,
     metrics: RefCell<Metrics>,
+    /// What exports, if anything is to be exported.
+    exporter: RefCell<Option<Rc<Exporter>>>,
     /// What was wrong when the policy was last loaded, if something was.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<Shims>,
@@ -133,6 +137,7 @@ impl Hub {
             follow: RefCell::new(Follow::new(&options.state_folder)),
             tasks: Tasks::open(&options.state_folder)?,
             metrics: RefCell::default(),
+            exporter: RefCell::default(),
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
@@ -144,6 +149,7 @@ impl Hub {
             clock,
         };
         hub.catch_up_tasks();
+        hub.refit();
         hub.loaded("success", "info", &format!("policy {}", hub.governed().name()));
         let took = hub.clock.now().mono_ns as f64 / 1e9;
         hub.metrics.borrow_mut().set("thoughtgate_startup_duration_seconds", &[], took);
@@ -172,6 +178,7 @@ impl Hub {
         let recovered = !self.trouble.take().is_empty();
         let new = Rc::new(Governed::new(loading, self.options.profile));
         let old = self.governed.replace(Rc::clone(&new));
+        self.refit();
         if old.version() != new.version() || recovered {
             let words = format!("policy {} holds from now on", new.name());
             (self.options.notice)(Level::Info, &words);
@@ -220,7 +227,7 @@ impl Hub {
 
     /// What goes on beside the questions. Never ends.
     pub async fn work(&self) {
-        tokio::join!(self.watch_tasks(), self.follow_log());
+        tokio::join!(self.watch_tasks(), self.follow_log(), self.export());
     }
 
     /// Shims are still there, and are waited for no longer.

@@ -4,5 +4,6 @@
 
 mod deciding;
 mod joining;
+mod otlp;
 mod support;
 mod tasks;
