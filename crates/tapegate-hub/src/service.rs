@@ -52,6 +52,9 @@ use tasks::Tasks;
 /// everything anew.
 const PUSHES_MAX: usize = 256;
 
+/// What can be asked for and what is answered, as OpenAPI 3.1 describes it.
+pub const OPENAPI: &str = include_str!("openapi.json");
+
 /// How a hub is to be.
 pub struct Options {
     /// Where the activity log and approvals lie.
@@ -239,7 +242,7 @@ impl Hub {
     }
 
     /// Ends every stream.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
@@ -315,6 +318,9 @@ impl Hub {
             Route::Approve => Ok(json(&self.settle(id, true, parse(&body)?)?)),
             Route::Deny => Ok(json(&self.settle(id, false, parse(&body)?)?)),
             Route::Metrics => Ok(self.metrics_text()),
+            Route::OpenApi => {
+                Ok(answer::text_reply("application/json", OPENAPI.as_bytes().to_vec()))
+            }
             Route::Heartbeat => Ok(json(&self.heartbeat(parse(&body)?))),
             Route::Snapshot => {
                 let folder = self.options.state_folder.to_string_lossy().into_owned();
