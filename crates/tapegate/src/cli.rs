@@ -10,7 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    check, completions, convert, demo, hub, man, record, redact, replay, serve, shim, verify,
+    approvals, check, completions, convert, demo, hub, log, man, policy, record, redact, replay,
+    serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -52,7 +53,10 @@ enum Command {
     Verify(verify::Args),
     Check(check::Args),
     Convert(convert::Args),
+    Policy(policy::Args),
     Redact(redact::Args),
+    Approvals(approvals::Args),
+    Log(log::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -86,7 +90,10 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
+        Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),
+        Command::Approvals(args) => approvals::run(&args, out),
+        Command::Log(args) => log::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
     }
