@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod record;
