@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     check(&text, &traffic)?;
     write(&args.file, &text)?;
-    tell(args, &found, out)?;
+    tell(args, &found, &traffic, out)?;
     Ok(Exit::Ok)
 }
 
@@ -89,18 +89,29 @@ fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
         .map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made of this: {why}")))
 }
 
-fn tell(args: &Args, found: &[Found], out: &mut dyn Write) -> std::io::Result<()> {
+fn tell(
+    args: &Args,
+    found: &[Found],
+    traffic: &Traffic,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     let name = args.file.display();
     writeln!(out, "{name}: written")?;
-    for server in found {
-        writeln!(out, "  {} from {}", server.id, server.config)?;
+    let taped = traffic.servers();
+    for Found { id, config, .. } in found {
+        let lost = !taped.is_empty() && !taped.iter().any(|own| own == id || *own == "*");
+        let lost = if lost { "; it is on no tape, so nothing of it passes" } else { "" };
+        writeln!(out, "  server {id}, from {config}{lost}")?;
     }
-    writeln!(out, "\nWhat to do next:")?;
-    writeln!(out, "  tapegate check {name}")?;
-    let (id, command) = match found.iter().find(|server| !server.command.is_empty()) {
-        Some(server) => (server.id.as_str(), server.command.join(" ")),
-        None => ("NAME", "SERVER ARGS".to_owned()),
+    writeln!(out, "\nWhat to do next:\n  tapegate check {name}")?;
+    let governed = |server: &&Found| {
+        !server.command.is_empty() && (taped.is_empty() || taped.contains(&server.id.as_str()))
     };
+    let (id, command) = match found.iter().find(governed) {
+        Some(server) => (server.id.as_str(), server.command.join(" ")),
+        None => (taped.first().copied().unwrap_or("NAME"), "SERVER ARGS".to_owned()),
+    };
+    let id = if id == "*" { "NAME" } else { id };
     writeln!(out, "  tapegate shim --server-id {id} -- {command}")?;
     writeln!(out, "      in the place of `{command}` in your client's config")?;
     if args.from_tape.is_empty() {

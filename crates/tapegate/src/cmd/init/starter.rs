@@ -47,10 +47,10 @@ const MORE: &str = "
 redaction:
   patterns: [secrets]
 
-# Calls of tools that are not defined as they were accepted go nowhere, once there is a
-# tapegate.lock: `tapegate policy pin` writes one.
-pins:
-  on_drift: deny
+# Once there is a tapegate.lock, which `tapegate policy pin` writes, calls of tools that are no
+# longer defined as they were accepted go nowhere.
+# pins:
+#   on_drift: deny
 ";
 
 /// A policy for the servers that were found.
