@@ -5,13 +5,15 @@
 //! not hold.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use cedar_policy::{
-    AuthorizationError, Authorizer, Context, Decision, Effect, PolicyId, PolicySet, Request,
+    AuthorizationError, Context, Decision, Effect, PolicyId, PolicySet, Response,
     RestrictedExpression,
 };
 
 use crate::moment::Moment;
+use crate::plan::{self, Short};
 use crate::scene::Scene;
 use crate::value::{Arguments, Misfit, arguments};
 use crate::{Answer, Cedar, Question};
@@ -69,37 +71,27 @@ impl Cedar {
         question: &Question<'_>,
         made: Arguments,
         (action, kind): (&'static str, &'static str),
-        mut errors: Vec<String>,
+        errors: Vec<String>,
     ) -> Answer {
-        let Some(response) = self.authorise(policies, question, made, action, kind) else {
+        let Some((scene, context)) = self.put(question, made, action, kind) else {
             return refused("the call cannot be put to Cedar".to_owned(), Vec::new(), errors);
         };
-        let mut failed = BTreeSet::new();
-        for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
-            let id: &str = error.policy_id().as_ref();
-            errors.push(format!("policy `{id}`: {}", error.inner()));
-            if self.kept.get(id).is_none_or(|kept| kept.effect == Effect::Forbid) {
-                failed.insert(id.to_owned());
-            }
+        // The short way knows nothing of policies that were left out.
+        let whole = policies.num_of_policies() == self.kept.len();
+        if let Some(plan) = scene.plan(&self.policies).filter(|_| whole)
+            && let Short::Permits(deciding) = plan.ask(&scene, context.clone())
+        {
+            return self.answer(deciding, errors);
         }
-        let deciding: BTreeSet<String> =
-            response.diagnostics().reason().map(|id| AsRef::<str>::as_ref(id).to_owned()).collect();
-        let list = |ids: &BTreeSet<String>| {
-            ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
-        };
-        if response.decision() == Decision::Deny && !deciding.is_empty() {
-            let reason = format!("forbidden by {}", list(&deciding));
-            return refused(reason, deciding.into_iter().collect(), errors);
+        match plan::ask(policies, &scene, context) {
+            Some(response) => self.judge(&response, errors),
+            None => refused("the call cannot be put to Cedar".to_owned(), Vec::new(), errors),
         }
-        if !failed.is_empty() {
-            let reason = format!(
-                "{} forbids but could not be evaluated, which counts as a refusal: {}",
-                list(&failed),
-                errors.join("; ")
-            );
-            return refused(reason, failed.into_iter().collect(), errors);
-        }
-        if response.decision() == Decision::Deny {
+    }
+
+    /// Nothing forbids, and these permit.
+    fn answer(&self, deciding: BTreeSet<String>, errors: Vec<String>) -> Answer {
+        if deciding.is_empty() {
             return refused("no policy permits it".to_owned(), Vec::new(), errors);
         }
         let asks = |id: &String| self.kept.get(id).and_then(|kept| kept.approval.clone());
@@ -112,30 +104,49 @@ impl Cedar {
         }
     }
 
-    fn authorise(
+    /// What a response of Cedar comes to.
+    fn judge(&self, response: &Response, mut errors: Vec<String>) -> Answer {
+        let mut failed = BTreeSet::new();
+        for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
+            let id: &str = error.policy_id().as_ref();
+            errors.push(format!("policy `{id}`: {}", error.inner()));
+            if self.kept.get(id).is_none_or(|kept| kept.effect == Effect::Forbid) {
+                failed.insert(id.to_owned());
+            }
+        }
+        let deciding: BTreeSet<String> =
+            response.diagnostics().reason().map(|id| AsRef::<str>::as_ref(id).to_owned()).collect();
+        if response.decision() == Decision::Deny && !deciding.is_empty() {
+            let reason = format!("forbidden by {}", list(&deciding));
+            return refused(reason, deciding.into_iter().collect(), errors);
+        }
+        if !failed.is_empty() {
+            let reason = format!(
+                "{} forbids but could not be evaluated, which counts as a refusal: {}",
+                list(&failed),
+                errors.join("; ")
+            );
+            return refused(reason, failed.into_iter().collect(), errors);
+        }
+        self.answer(deciding, errors)
+    }
+
+    /// The scene and the context of a question.
+    fn put(
         &self,
-        policies: &PolicySet,
         question: &Question<'_>,
         made: Arguments,
         action: &str,
         kind: &str,
-    ) -> Option<cedar_policy::Response> {
+    ) -> Option<(Arc<Scene>, Context)> {
         let arguments = RestrictedExpression::new_record(made.members).ok()?;
         let scene = if self.reads.by_resource && action == "tools/call" {
-            let again = arguments.clone();
-            Scene::new(&self.names, question, action, kind, Some(again)).map(std::sync::Arc::new)?
+            let again = Some(arguments.clone());
+            Arc::new(Scene::new(&self.names, question, action, kind, again)?)
         } else {
             self.scenes.get(&self.names, question, action, kind)?
         };
-        let context = self.context(question, arguments)?;
-        let request = Request::new(
-            scene.principal.clone(),
-            scene.action.clone(),
-            scene.resource.clone(),
-            context,
-            None,
-        );
-        Some(Authorizer::new().is_authorized(&request.ok()?, policies, &scene.entities))
+        Some((scene, self.context(question, arguments)?))
     }
 
     fn context(&self, question: &Question<'_>, arguments: RestrictedExpression) -> Option<Context> {
@@ -158,6 +169,10 @@ impl Cedar {
         }
         Context::from_pairs(pairs).ok()
     }
+}
+
+fn list(ids: &BTreeSet<String>) -> String {
+    ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn refused(reason: String, policies: Vec<String>, errors: Vec<String>) -> Answer {

@@ -9,6 +9,7 @@ mod dialect;
 mod load;
 mod moment;
 mod own_schema;
+mod plan;
 mod reads;
 mod scene;
 mod schema;

@@ -2,16 +2,22 @@
 
 use std::collections::{HashMap, HashSet, hash_map::RandomState};
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cedar_policy::{Entities, Entity, EntityId, EntityTypeName, EntityUid, RestrictedExpression};
+use cedar_policy::{
+    Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, RestrictedExpression,
+};
 
 use crate::dialect::Dialect;
+use crate::plan::Plan;
 use crate::schema::ACTIONS;
 use crate::{Caller, Question};
 
 /// How many scenes are kept.
 const KEPT_MAX: usize = 1_024;
+/// How often a scene is asked about before a plan is made for it.
+const ASKED_MIN: u8 = 2;
 
 /// The entities of a request.
 #[derive(Debug)]
@@ -21,6 +27,9 @@ pub(crate) struct Scene {
     pub(crate) resource: EntityUid,
     pub(crate) entities: Entities,
     key: Key,
+    /// How often it was asked about, up to what makes a plan worth its while.
+    asked: AtomicU8,
+    plan: OnceLock<Option<Plan>>,
 }
 
 /// What a scene was made from.
@@ -163,7 +172,18 @@ impl Scene {
             resource,
             entities: Entities::from_entities(all, None).ok()?,
             key: Key::new(question),
+            asked: AtomicU8::new(0),
+            plan: OnceLock::new(),
         })
+    }
+
+    /// The short way, once the scene has been asked about often enough.
+    pub(crate) fn plan(&self, policies: &PolicySet) -> Option<&Plan> {
+        if self.asked.load(Ordering::Relaxed) < ASKED_MIN {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        self.plan.get_or_init(|| Plan::new(policies, self)).as_ref()
     }
 }
 

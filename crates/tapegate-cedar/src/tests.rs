@@ -2,6 +2,7 @@
 
 mod answers;
 mod dialects;
+mod props;
 mod words;
 
 use crate::{Answer, Caller, Cedar, Fault, Question, Text, Tool};
@@ -47,7 +48,7 @@ fn ask(cedar: &Cedar, method: &str, name: &str, arguments: Option<&str>) -> Answ
         roles: &["dev".to_owned()],
         client: Some("claude"),
     };
-    cedar.ask(&Question {
+    let question = Question {
         caller,
         server: "files",
         method,
@@ -55,5 +56,11 @@ fn ask(cedar: &Cedar, method: &str, name: &str, arguments: Option<&str>) -> Answ
         arguments: arguments.map(str::as_bytes),
         policy_id: "main",
         wall_us: 1_700_000_000_000_000,
-    })
+    };
+    let answer = cedar.ask(&question);
+    // From the third time on, answers come by the short way.
+    for _ in 0..3 {
+        assert_eq!(cedar.ask(&question), answer);
+    }
+    answer
 }

@@ -15,6 +15,8 @@ pub mod gate;
 pub mod json;
 /// Cutting a byte stream into lines, in bounded memory.
 pub mod lines;
+/// A client that asks a server what it has.
+pub mod lister;
 /// What has been asked and not yet answered.
 pub mod pending;
 /// A tape in the role of the server.

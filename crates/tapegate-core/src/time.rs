@@ -91,8 +91,10 @@ pub fn read_rfc3339(text: &str) -> Option<i64> {
 fn fraction(text: &str) -> Option<(i64, &str)> {
     let Some(digits) = text.strip_prefix('.') else { return Some((0, text)) };
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    let micros = format!("{:0<6}", &digits[..end.min(6)]);
-    (end > 0).then_some((micros.parse().ok()?, &digits[end..]))
+    let known = digits.as_bytes()[..end.min(6)].iter();
+    let micros = known.fold(0, |micros, digit| micros * 10 + i64::from(digit - b'0'));
+    let missing = 6 - end.min(6) as u32;
+    (end > 0).then_some((micros * 10i64.pow(missing), &digits[end..]))
 }
 
 /// The offset from UTC in minutes.

@@ -56,6 +56,9 @@ pub struct GovernanceEvaluateRequest {
     /// Whoever asks has decided and logged this itself, and wants people to be asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
+    /// How people are to be asked, if it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
     /// W3C trace context, as the caller sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
@@ -176,7 +179,7 @@ pub enum GovernanceDecision {
 }
 
 /// The JSON-RPC error that a caller gets in the place of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DenyError {
     /// Its code.
     pub code: i32,
@@ -184,6 +187,9 @@ pub struct DenyError {
     pub message: String,
     /// `data.error_type`.
     pub error_type: String,
+    /// Its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
 }
 
 /// What is said of a request that cannot be answered.

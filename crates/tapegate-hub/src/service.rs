@@ -7,11 +7,14 @@
 mod answer;
 mod body;
 mod evaluate;
+mod follow;
+mod journal;
 mod probes;
+mod question;
 mod route;
 mod shims;
 mod stream;
-mod subject;
+mod tasks;
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -23,6 +26,8 @@ use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tapegate_policy::model::Profile;
+use tapegate_store::activity::ActivityError;
+use tapegate_store::approvals::ApprovalError;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::http::ReplyBody;
 use tapegate_wire::http::listen::{Cord, Handler, Reply};
@@ -30,11 +35,16 @@ use tokio::sync::{broadcast, watch};
 
 use crate::api::{Push, ShutdownResponse};
 use crate::governed::{Governed, Loading};
+use crate::metrics::Metrics;
 use crate::token::Token;
 use answer::{Refusal, json};
+use follow::Follow;
+use journal::Journal;
 pub use route::ROUTES;
 use route::{Found, Route};
 use shims::Shims;
+use stream::parameter;
+use tasks::Tasks;
 
 /// How many pushes may wait for somebody who does not read. Who misses one is cut off, and asks for
 /// everything anew.
@@ -44,7 +54,7 @@ const PUSHES_MAX: usize = 256;
 pub struct Options {
     /// Where the activity log and approvals lie.
     pub state_folder: PathBuf,
-    /// The profile that holds, whatever the policy says.
+    /// The profile that holds where there is no policy.
     pub profile: Option<Profile>,
     /// The secret of this run.
     pub token: Token,
@@ -76,6 +86,10 @@ pub struct Hub {
     options: Options,
     clock: Clock,
     governed: RefCell<Rc<Governed>>,
+    journal: Journal,
+    follow: RefCell<Follow>,
+    tasks: Tasks,
+    metrics: RefCell<Metrics>,
     /// What was wrong when the policy was last loaded, if something was.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<Shims>,
@@ -83,36 +97,57 @@ pub struct Hub {
     stopping: watch::Sender<bool>,
     /// Streams end when this is true.
     closing: watch::Sender<bool>,
-    asked: Cell<u64>,
+    /// Requests that are being answered.
+    busy: Cell<usize>,
 }
 
-/// Why a hub does not start: what is wrong with its policy.
+/// Why a hub does not start.
 #[derive(Debug, thiserror::Error)]
-#[error("the policy does not load:\n{}", .0.join("\n"))]
-pub struct BadPolicy(pub Vec<String>);
+pub enum StartError {
+    /// Something is wrong with its policy.
+    #[error("the policy does not load:\n{}", .0.join("\n"))]
+    Policy(Vec<String>),
+    /// What happens could not be written down.
+    #[error(transparent)]
+    Log(#[from] ActivityError),
+    /// Nobody could be asked.
+    #[error(transparent)]
+    Approvals(#[from] ApprovalError),
+}
 
 impl Hub {
     /// A hub, with its policy loaded. A policy with faults is no policy.
-    pub fn new(options: Options) -> Result<Rc<Self>, BadPolicy> {
+    pub fn new(options: Options) -> Result<Rc<Self>, StartError> {
+        let clock = Clock::start();
         let loading = (options.load)();
         if !loading.faults.is_empty() {
-            return Err(BadPolicy(loading.faults));
+            return Err(StartError::Policy(loading.faults));
         }
         for warning in &loading.warnings {
             (options.notice)(Level::Warn, warning);
         }
         let governed = Governed::new(loading, options.profile);
-        Ok(Rc::new(Self {
-            clock: Clock::start(),
+        let journal = Journal::open(&options.state_folder, governed.policy.as_deref())?;
+        let hub = Self {
+            journal,
+            follow: RefCell::new(Follow::new(&options.state_folder)),
+            tasks: Tasks::open(&options.state_folder)?,
+            metrics: RefCell::default(),
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
             pushes: broadcast::Sender::new(PUSHES_MAX),
             stopping: watch::Sender::new(false),
             closing: watch::Sender::new(false),
-            asked: Cell::new(0),
+            busy: Cell::new(0),
             options,
-        }))
+            clock,
+        };
+        hub.catch_up_tasks();
+        hub.loaded("success", "info", &format!("policy {}", hub.governed().name()));
+        let took = hub.clock.now().mono_ns as f64 / 1e9;
+        hub.metrics.borrow_mut().set("thoughtgate_startup_duration_seconds", &[], took);
+        Ok(Rc::new(hub))
     }
 
     /// The policy that holds.
@@ -124,25 +159,49 @@ impl Hub {
     pub fn reload(&self) {
         let loading = (self.options.load)();
         if !loading.faults.is_empty() {
-            let words = format!(
-                "the new policy does not load, and the old one ({}) goes on:\n{}",
-                self.governed().version(),
-                loading.faults.join("\n")
-            );
+            let name = self.governed().name().to_owned();
+            let faults = loading.faults.join("\n");
+            let words = format!("the new policy does not load, and {name} goes on:\n{faults}");
             (self.options.notice)(Level::Error, &words);
             self.trouble.replace(loading.faults);
-            return;
+            return self.loaded("failure", "error", &words);
         }
         for warning in &loading.warnings {
             (self.options.notice)(Level::Warn, warning);
         }
-        self.trouble.take();
+        let recovered = !self.trouble.take().is_empty();
         let new = Rc::new(Governed::new(loading, self.options.profile));
         let old = self.governed.replace(Rc::clone(&new));
-        if old.version() != new.version() {
-            let version = new.version().to_owned();
-            (self.options.notice)(Level::Info, &format!("policy {version} holds from now on"));
-            self.push(Push::Policy { version });
+        if old.version() != new.version() || recovered {
+            let words = format!("policy {} holds from now on", new.name());
+            (self.options.notice)(Level::Info, &words);
+            self.loaded("success", "info", &words);
+            self.push(Push::Policy { version: new.version().to_owned() });
+        }
+    }
+
+    /// Counts and writes down that a policy was loaded, or was not.
+    fn loaded(&self, status: &str, level: &'static str, words: &str) {
+        let (now, governed) = (self.clock.now(), self.governed());
+        let mut metrics = self.metrics.borrow_mut();
+        metrics.count("thoughtgate_config_load_total", &[status]);
+        if let Some(cedar) = governed.policy.as_ref().and_then(|policy| policy.cedar.as_ref()) {
+            metrics.count("thoughtgate_cedar_reload_total", &[status]);
+            metrics.set("thoughtgate_cedar_policies_loaded", &[], cedar.len() as f64);
+        }
+        if status == "success" {
+            let seconds = (now.wall_us / 1_000_000) as f64;
+            metrics.set("thoughtgate_config_reload_timestamp", &[], seconds);
+        }
+        drop(metrics);
+        let version = governed.version();
+        let event = tapegate_store::activity::Event {
+            policy_version: Some(version.to_owned()).filter(|version| !version.is_empty()),
+            policy_reason: Some(words.to_owned()),
+            ..journal::event(now.wall_us, level, "policy", governed.profile)
+        };
+        if let Err(why) = self.journal.write(&[event]) {
+            (self.options.notice)(Level::Error, &why);
         }
     }
 
@@ -161,7 +220,7 @@ impl Hub {
 
     /// What goes on beside the questions. Never ends.
     pub async fn work(&self) {
-        std::future::pending().await
+        tokio::join!(self.watch_tasks(), self.follow_log());
     }
 
     /// Shims are still there, and are waited for no longer.
@@ -169,6 +228,7 @@ impl Hub {
         let (count, _) = self.shims.borrow_mut().active(self.clock.now());
         let words = format!("{count} shims have not ended within ten seconds");
         (self.options.notice)(Level::Warn, &words);
+        self.metrics.borrow_mut().count("thoughtgate_drain_timeout_total", &[]);
     }
 
     /// Ends every stream.
@@ -201,7 +261,6 @@ impl Hub {
     }
 
     async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
-        self.asked.set(self.asked.get() + 1);
         let (head, body) = request.into_parts();
         let found = route::find(&head.method, head.uri.path());
         let open = matches!(found, Found::Route(Route::Healthz, _));
@@ -235,9 +294,20 @@ impl Hub {
         query: &str,
         body: Bytes,
     ) -> Result<Response<ReplyBody>, Refusal> {
-        let _ = id;
         match route {
-            Route::Evaluate => self.evaluate(parse(&body)?).map(|answer| json(&answer)),
+            Route::Evaluate => self.evaluate(&parse(&body)?).map(|answer| json(&answer)),
+            Route::Task => {
+                let wait = parameter(query, "wait_ms").unwrap_or("0").parse();
+                let wait_ms = wait.map_err(|_| Refusal::bad_request("`wait_ms` is a number"))?;
+                Ok(json(&self.task(id, wait_ms).await?))
+            }
+            Route::Revalidate => Ok(json(&self.revalidate(id, &parse(&body)?)?)),
+            Route::Cancel => Ok(json(&self.cancel(id)?)),
+            Route::Events => Ok(json(&self.events(parse(&body)?)?)),
+            Route::Approvals => Ok(json(&self.pending_approvals()?)),
+            Route::Approve => Ok(json(&self.settle(id, true, parse(&body)?)?)),
+            Route::Deny => Ok(json(&self.settle(id, false, parse(&body)?)?)),
+            Route::Metrics => Ok(self.metrics_text()),
             Route::Heartbeat => Ok(json(&self.heartbeat(parse(&body)?))),
             Route::Snapshot => {
                 let folder = self.options.state_folder.to_string_lossy().into_owned();
@@ -267,7 +337,26 @@ impl Hub {
 
 impl Handler for Hub {
     fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<Cord>) -> Reply {
-        Box::pin(self.answer(request))
+        Box::pin(async move {
+            let _busy = Busy::new(&self);
+            Rc::clone(&self).answer(request).await
+        })
+    }
+}
+
+/// A request that is being answered, until it is or its caller has gone.
+struct Busy<'a>(&'a Hub);
+
+impl<'a> Busy<'a> {
+    fn new(hub: &'a Hub) -> Self {
+        hub.busy.set(hub.busy.get() + 1);
+        Self(hub)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.busy.set(self.0.busy.get() - 1);
     }
 }
 

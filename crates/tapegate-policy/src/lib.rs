@@ -3,16 +3,24 @@
 //! Rules come in as text and messages as bytes; what goes out is a decision or a masked text.
 //! This crate reads no clock, no file and no environment.
 
+/// What a policy would have done to messages that are on tape.
+pub mod backtest;
+/// The tests that people write of their policies.
+pub mod cases;
 /// The one function that decides.
 pub mod decide;
 /// Taking out of list replies what may not be seen.
 pub mod filter;
 /// Which requests are decided about, and what they are about.
 pub mod gated;
+/// A policy from what was observed.
+pub mod generate;
 /// Globs as policies write them.
 pub mod glob;
 /// How messages must be written, so that nobody can take them for others.
 pub mod inspect;
+/// What a policy makes of one message.
+pub mod judgement;
 /// From the text of a policy to the policy.
 pub mod load;
 /// A policy, read and checked.

@@ -55,7 +55,7 @@ pub struct Loaded {
 /// Loads the policy in the file `main`.
 ///
 /// Files that it names are asked for by [`Files::open`]: absolute paths as they are, others after
-/// the folder of `main` and a slash.
+/// the folder of `main` and a slash, unless that is the folder we are in.
 pub fn load(main: &str, files: &dyn Files) -> Loaded {
     let mut loader = Loader {
         files,
@@ -153,8 +153,8 @@ impl Loader<'_> {
     /// Reads a file that the policy names; its text, and its number among the sources.
     fn named(&mut self, path: &str) -> Result<Option<(String, u16)>, FileError> {
         let joined = match path.starts_with('/') {
-            true => path.to_owned(),
-            false => format!("{}/{path}", self.folder),
+            false if self.folder != "." => format!("{}/{path}", self.folder),
+            _ => path.to_owned(),
         };
         let opened = self.files.open(&joined, FILE_BYTES_MAX)?;
         let too_many = |_| FileError::Other("there are too many files".to_owned());

@@ -8,8 +8,10 @@ mod definition;
 mod drift;
 mod lock;
 mod shadow;
+mod survey;
 mod text;
 
 pub use drift::{Drifted, Watch, compare};
 pub use lock::{Lock, LockError, Pin, Server};
 pub use shadow::{Shadow, shadows};
+pub use survey::{Difference, Survey};

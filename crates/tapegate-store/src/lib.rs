@@ -16,6 +16,8 @@ pub mod loaded;
 pub mod reel;
 /// A tape that is written anew as a whole.
 pub mod replacement;
+/// A tape that is read once, by several threads.
+pub mod sections;
 /// A tape that is read.
 pub mod source;
 /// A tape that is being written.

@@ -13,6 +13,8 @@ pub mod deck;
 pub mod http;
 /// A live server that is talked to from inside.
 pub mod link;
+/// A live server that is asked what it has.
+pub mod listing;
 /// A descriptor that never blocks us and whose flags are never touched.
 pub mod port;
 /// Signals that end a session.

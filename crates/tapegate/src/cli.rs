@@ -10,7 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    check, completions, convert, demo, man, record, redact, replay, serve, shim, verify,
+    approvals, check, completions, convert, demo, hub, log, man, policy, record, redact, replay,
+    serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -46,12 +47,16 @@ enum Command {
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Shim(shim::Args),
+    Hub(hub::Args),
     Replay(replay::Args),
     Serve(serve::Args),
     Verify(verify::Args),
     Check(check::Args),
     Convert(convert::Args),
+    Policy(policy::Args),
     Redact(redact::Args),
+    Approvals(approvals::Args),
+    Log(log::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -79,12 +84,16 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Shim(args) => shim::run(args),
+        Command::Hub(args) => hub::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
+        Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),
+        Command::Approvals(args) => approvals::run(&args, out),
+        Command::Log(args) => log::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
     }

@@ -30,7 +30,8 @@ pub struct HeartbeatRequest {
 }
 
 /// What a shim has counted since it was started. Never what is new since the last heartbeat: a
-/// heartbeat that is lost, or counted and not answered, must change nothing.
+/// heartbeat that is lost, or counted and not answered, must change nothing. For a shim that sends
+/// this, nothing of it is counted from the activity log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Messages.

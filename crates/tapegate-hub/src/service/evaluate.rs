@@ -1,176 +1,328 @@
 //! Deciding about a message for somebody else.
 
-use std::io;
-
 use http::StatusCode;
-use serde_json::value::RawValue;
-use tapegate_policy::decide::{Call, Decision, Facts, GateName, Outcome, Principal, decide};
-use tapegate_policy::model::{Policy, Profile};
+use tapegate_core::gate;
+use tapegate_core::json::{member, string};
+use tapegate_policy::decide::{GateName, Outcome, Principal};
+use tapegate_policy::inspect::Fault;
+use tapegate_policy::model::Profile;
+use tapegate_policy::refuse::Subject;
+use tapegate_store::activity::Event;
 
 use super::Hub;
 use super::answer::Refusal;
-use super::subject::{Subject, subject};
+use super::journal;
+use super::question::{Answer, Decided, Question};
+use super::tasks::{Asking, Opened};
 use crate::api::{
     DenyError, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
-    MessageType, StreamDirection,
 };
+use crate::governed::Governed;
 use crate::token::fresh_name;
+
+/// A question on its way to an answer.
+struct Case<'a> {
+    governed: &'a Governed,
+    request: &'a GovernanceEvaluateRequest,
+    profile: Profile,
+    principal: Principal,
+    request_id: String,
+    wall_us: i64,
+}
 
 impl Hub {
     pub(super) fn evaluate(
         &self,
-        request: GovernanceEvaluateRequest,
+        request: &GovernanceEvaluateRequest,
     ) -> Result<GovernanceEvaluateResponse, Refusal> {
+        let begun = self.clock.now();
         let governed = self.governed();
-        let profile = stricter(governed.profile, request.profile.into());
-        let request_id = match &request.request_id {
-            Some(id) => id.clone(),
-            None => fresh_name().map_err(|error| no_randomness(&error))?,
-        };
-        let mut answer = GovernanceEvaluateResponse {
-            decision: GovernanceDecision::Forward,
-            task_id: None,
-            policy_id: None,
-            reason: None,
-            poll_interval_ms: None,
-            shutdown: self.is_stopping(),
-            gate: None,
-            error: None,
-            would: None,
-            auto_approved: false,
-            timeout_ms: None,
-            forward_on_timeout: false,
-            request_id: Some(request_id),
-            policy_version: Some(governed.version().to_owned()),
-        };
-        let Some(policy) = &governed.policy else {
-            answer.reason = Some("there is no policy".to_owned());
-            return Ok(answer);
-        };
-        if request.direction == StreamDirection::ServerToAgent
-            || request.message_type == MessageType::Response
-        {
-            return Ok(answer);
+        let case = self.case(&governed, request)?;
+        let answered = case.ask();
+        let mut answer = case.blank(self.is_stopping());
+        let mut event = case.event();
+        case.tell(&answered, &mut answer, &mut event);
+        let latency_ns = self.clock.now().mono_ns - begun.mono_ns;
+        event.latency_us = Some(latency_ns / 1000);
+        self.counted(request, &answer, latency_ns);
+        let quiet = request.held || matches!(answered, Answer::Passes);
+        if !quiet && let Err(why) = self.journal.write(&[event]) {
+            self.unlogged(&case, &mut answer, &why);
         }
-        let Some(subject) = subject(&request.method, request.params.as_deref()) else {
-            return Ok(answer);
-        };
-        match subject {
-            Ok(subject) => {
-                let decision = self.decision(policy, profile, &request, &subject);
-                fill(&mut answer, policy, &decision, &subject.name);
-            }
-            Err(why) => {
-                answer.gate = Some("framing".to_owned());
-                answer.reason = Some(format!("the call does not say what it is about: {why}"));
-                refuse(&mut answer, profile, -32602, "invalid_params", "Invalid parameters");
-            }
+        if answer.decision == GovernanceDecision::PendingApproval
+            && let Answer::Decided(decided) = &answered
+        {
+            self.open(&case, decided, &mut answer);
         }
         Ok(answer)
     }
 
-    fn decision(
+    /// Whether an approved call may still be sent: whatever is not denied by now may.
+    pub(super) fn reconsider(
         &self,
-        policy: &Policy,
-        profile: Profile,
         request: &GovernanceEvaluateRequest,
-        subject: &Subject<'_>,
-    ) -> Decision {
-        let principal = request.principal.as_ref().map(|who| Principal {
+    ) -> Result<(GovernanceEvaluateResponse, Option<String>), Refusal> {
+        let governed = self.governed();
+        let case = self.case(&governed, request)?;
+        let answered = case.ask();
+        let mut answer = case.blank(self.is_stopping());
+        case.tell(&answered, &mut answer, &mut case.event());
+        let call_hash = match &answered {
+            Answer::Decided(decided) => Some(decided.call_hash()),
+            Answer::Passes | Answer::Faulty(_) => None,
+        };
+        if answer.decision == GovernanceDecision::PendingApproval {
+            answer.decision = GovernanceDecision::Forward;
+        }
+        if answer.decision == GovernanceDecision::Deny {
+            let gate = match &answered {
+                Answer::Decided(decided) => decided.decision.gate,
+                _ => GateName::Framing,
+            };
+            let subject = case.subject(&answered);
+            answer.error = Some(told(&subject.changed(gate)));
+        }
+        Ok((answer, call_hash))
+    }
+
+    fn case<'a>(
+        &self,
+        governed: &'a Governed,
+        request: &'a GovernanceEvaluateRequest,
+    ) -> Result<Case<'a>, Refusal> {
+        let request_id = match &request.request_id {
+            Some(id) => id.clone(),
+            None => fresh_name().map_err(|error| {
+                let words = format!("no random number is to be had: {error}");
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &words)
+            })?,
+        };
+        let own = || governed.policy.as_ref().map(|policy| policy.principal.clone());
+        let told = request.principal.as_ref().map(|who| Principal {
             name: who.name.clone(),
             namespace: who.namespace.clone(),
             service_account: who.service_account.clone(),
             roles: who.roles.clone(),
             client: who.client.clone(),
         });
-        let call = Call {
-            source: &request.server_id,
-            method: &request.method,
-            name: &subject.name,
-            arguments: subject.arguments.map(RawValue::get).map(str::as_bytes),
-        };
-        let facts = Facts {
-            wall_us: self.clock.now().wall_us,
-            principal: principal.as_ref(),
-            drift: request.drift.as_deref(),
-        };
-        decide(policy, profile, &call, &facts)
+        let profile = stricter(governed.profile, request.profile.into());
+        let wall_us = self.clock.now().wall_us;
+        let principal = told.or_else(own).unwrap_or_default();
+        Ok(Case { governed, request, profile, principal, request_id, wall_us })
     }
-}
 
-/// Puts a decision into words.
-fn fill(answer: &mut GovernanceEvaluateResponse, policy: &Policy, decision: &Decision, name: &str) {
-    answer.gate = Some(gate_word(decision.gate).to_owned());
-    answer.policy_id = decision.policies.first().or(decision.rule.as_ref()).cloned();
-    answer.reason = Some(decision.reason.clone()).filter(|reason| !reason.is_empty());
-    match (&decision.outcome, &decision.strict) {
-        (Outcome::Forward, Outcome::Forward) => {}
-        (Outcome::Forward, Outcome::Deny) => answer.would = Some("WOULD_BLOCK".to_owned()),
-        (Outcome::Forward, Outcome::Hold { .. }) => {
-            answer.would = Some("WOULD_REQUIRE_APPROVAL".to_owned());
-            answer.auto_approved = true;
-        }
-        (Outcome::Deny, _) => {
-            let (code, error_type, words) = deny_words(decision.gate, name);
-            answer.decision = GovernanceDecision::Deny;
-            answer.error =
-                Some(DenyError { code, message: words, error_type: error_type.to_owned() });
-        }
-        (Outcome::Hold { workflow }, _) => {
-            answer.decision = GovernanceDecision::PendingApproval;
-            if let Some(workflow) = policy.workflows.get(workflow) {
-                answer.timeout_ms = Some(workflow.timeout.as_millis() as u64);
-                answer.forward_on_timeout = workflow.forward_on_timeout;
+    /// Has people asked.
+    fn open(&self, case: &Case<'_>, decided: &Decided, answer: &mut GovernanceEvaluateResponse) {
+        let named = case.request.workflow.clone().filter(|_| case.request.held);
+        let workflow = match (&decided.decision.outcome, named) {
+            (Outcome::Hold { workflow }, None) => workflow.clone(),
+            (_, named) => named.unwrap_or_default(),
+        };
+        let asking = Asking {
+            governed: case.governed,
+            request: case.request,
+            principal: &case.principal.name,
+            request_id: &case.request_id,
+            wall_us: case.wall_us,
+            decided,
+            workflow: &workflow,
+        };
+        match self.tasks.ask(&asking) {
+            Ok(Opened::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
+                self.opened(&asking, &id);
+                answer.task_id = Some(id);
+                answer.timeout_ms = Some(timeout_ms);
+                answer.forward_on_timeout = forward_on_timeout;
+                answer.poll_interval_ms = Some(poll_interval_ms);
+            }
+            Ok(Opened::Before { id, by }) => {
+                answer.decision = GovernanceDecision::Forward;
+                answer.task_id = Some(id);
+                answer.reason = Some(format!("it was approved before, by {by}"));
+            }
+            Err(why) => {
+                (self.options.notice)(super::Level::Error, &why);
+                let subject = case.subject_of(decided);
+                answer.decision = GovernanceDecision::Deny;
+                answer.error = Some(told(&subject.unavailable("nobody can be asked")));
+                answer.reason = Some(why);
             }
         }
     }
-}
 
-fn refuse(
-    answer: &mut GovernanceEvaluateResponse,
-    profile: Profile,
-    code: i32,
-    error_type: &str,
-    words: &str,
-) {
-    if profile == Profile::Development {
-        answer.would = Some("WOULD_REJECT".to_owned());
-        return;
-    }
-    answer.decision = GovernanceDecision::Deny;
-    let (message, error_type) = (words.to_owned(), error_type.to_owned());
-    answer.error = Some(DenyError { code, message, error_type });
-}
-
-/// What a caller is told: the code, its name, and words that give no pattern away.
-fn deny_words(gate: GateName, name: &str) -> (i32, &'static str, String) {
-    match gate {
-        GateName::Framing => (-32600, "invalid_request", "Invalid request".to_owned()),
-        GateName::Visibility => (-32015, "tool_not_exposed", format!("`{name}` is not available")),
-        GateName::Governance => {
-            (-32014, "governance_rule_denied", format!("`{name}` is denied by governance rules"))
+    /// The log cannot be written: production lets nothing happen untold.
+    fn unlogged(&self, case: &Case<'_>, answer: &mut GovernanceEvaluateResponse, why: &str) {
+        (self.options.notice)(super::Level::Error, why);
+        if case.profile == Profile::Production {
+            let subject = case.subject(&Answer::Passes);
+            answer.decision = GovernanceDecision::Deny;
+            answer.error = Some(told(&subject.unavailable("the activity log cannot be written")));
+            answer.reason = Some(why.to_owned());
         }
-        GateName::Policy => (-32003, "policy_denied", format!("Policy denied access to `{name}`")),
-        GateName::Approval => (-32007, "approval_rejected", format!("`{name}` was not approved")),
     }
 }
 
-fn gate_word(gate: GateName) -> &'static str {
-    match gate {
-        GateName::Framing => "framing",
-        GateName::Visibility => "visibility",
-        GateName::Governance => "governance",
-        GateName::Policy => "policy",
-        GateName::Approval => "approval",
+impl Case<'_> {
+    fn ask(&self) -> Answer {
+        let question = Question {
+            policy: self.governed.policy.as_deref(),
+            profile: self.profile,
+            wall_us: self.wall_us,
+            principal: &self.principal,
+            request: self.request,
+        };
+        let mut answer = question.answer();
+        // Whoever has decided itself that people are to be asked is taken at its word.
+        if let Answer::Decided(decided) = &mut answer
+            && let (true, Some(workflow)) = (self.request.held, &self.request.workflow)
+            && decided.decision.strict == Outcome::Forward
+            && self.profile == Profile::Production
+        {
+            decided.decision.outcome = Outcome::Hold { workflow: workflow.clone() };
+            decided.decision.gate = GateName::Approval;
+        }
+        answer
     }
+
+    /// An answer that has yet to be filled in.
+    fn blank(&self, shutdown: bool) -> GovernanceEvaluateResponse {
+        let version = self.governed.version();
+        GovernanceEvaluateResponse {
+            decision: GovernanceDecision::Forward,
+            task_id: None,
+            policy_id: None,
+            reason: None,
+            poll_interval_ms: None,
+            shutdown,
+            gate: None,
+            error: None,
+            would: None,
+            auto_approved: false,
+            timeout_ms: None,
+            forward_on_timeout: false,
+            request_id: Some(self.request_id.clone()),
+            policy_version: Some(version.to_owned()).filter(|version| !version.is_empty()),
+        }
+    }
+
+    fn event(&self) -> Event {
+        let request = self.request;
+        let text = |text: &Option<String>| text.clone();
+        Event {
+            server_id: request.server_id.clone(),
+            direction: Some(request.direction.name()),
+            method: Some(request.method.clone()),
+            message_id: request.id.as_ref().map(crate::api::JsonRpcId::to_json),
+            policy_version: Some(self.governed.version().to_owned()).filter(|it| !it.is_empty()),
+            principal: Some(self.principal.name.clone()).filter(|name| !name.is_empty()),
+            connection_id: request.connection_id.clone().unwrap_or_default(),
+            request_id: Some(self.request_id.clone()),
+            tape_session_id: text(&request.tape_session_id),
+            tape_seq: request.tape_seq,
+            traceparent: text(&request.traceparent).or_else(|| traceparent(request)),
+            ..journal::event(self.wall_us, "info", "decision", self.profile)
+        }
+    }
+
+    /// Puts what was found out into an answer, and into the log.
+    fn tell(&self, answered: &Answer, answer: &mut GovernanceEvaluateResponse, event: &mut Event) {
+        match answered {
+            Answer::Passes => {
+                if self.governed.policy.is_none() {
+                    answer.reason = Some("there is no policy".to_owned());
+                }
+            }
+            Answer::Faulty(fault) => self.tell_fault(*fault, answer, event),
+            Answer::Decided(decided) => self.tell_decision(decided, answer, event),
+        }
+        event.policy_reason = answer.reason.clone();
+        event.forwarded = Some(answer.decision == GovernanceDecision::Forward);
+        if event.forwarded == Some(false) || answer.would.is_some() {
+            event.level = "warn";
+        }
+    }
+
+    fn tell_fault(&self, fault: Fault, answer: &mut GovernanceEvaluateResponse, event: &mut Event) {
+        answer.gate = Some(GateName::Framing.name().to_owned());
+        answer.reason = Some(fault.words().to_owned());
+        (event.kind, event.gate) = ("framing", Some(GateName::Framing.name()));
+        event.extra = format!("\"error_type\":\"{}\"", fault.label());
+        if self.profile == Profile::Development {
+            answer.would = Some(fault.would().to_owned());
+            event.governance_decision = Some(fault.would().to_owned());
+            return;
+        }
+        answer.decision = GovernanceDecision::Deny;
+        answer.error = Some(told(&self.subject(&Answer::Faulty(fault)).faulty(fault)));
+        event.governance_decision = Some("reject".to_owned());
+    }
+
+    fn tell_decision(
+        &self,
+        decided: &Decided,
+        answer: &mut GovernanceEvaluateResponse,
+        event: &mut Event,
+    ) {
+        let decision = &decided.decision;
+        answer.gate = Some(decision.gate.name().to_owned());
+        answer.policy_id = decision.policies.first().or(decision.rule.as_ref()).cloned();
+        answer.reason = Some(decision.reason.clone()).filter(|reason| !reason.is_empty());
+        answer.auto_approved = decision.auto_approved();
+        if decision.word().starts_with("WOULD_") {
+            answer.would = Some(decision.word().to_owned());
+        }
+        answer.decision = match decision.outcome {
+            Outcome::Forward => GovernanceDecision::Forward,
+            Outcome::Deny => GovernanceDecision::Deny,
+            Outcome::Hold { .. } => GovernanceDecision::PendingApproval,
+        };
+        if answer.decision == GovernanceDecision::Deny {
+            answer.error = Some(told(&self.subject_of(decided).denied(decision)));
+        }
+        event.tool = Some(decided.name.clone()).filter(|name| !name.is_empty());
+        event.governance_decision = Some(decision.word().to_owned());
+        event.gate = Some(decision.gate.name());
+        event.rule.clone_from(&decision.rule);
+        event.policies.clone_from(&decision.policies);
+        event.auto_approved = decision.auto_approved();
+    }
+
+    fn subject(&self, answered: &Answer) -> Subject {
+        match answered {
+            Answer::Decided(decided) => self.subject_of(decided),
+            _ => Subject {
+                word: "method",
+                name: self.request.method.clone(),
+                correlation_id: self.request_id.clone(),
+            },
+        }
+    }
+
+    fn subject_of(&self, decided: &Decided) -> Subject {
+        let (word, name) = (decided.word, decided.name.clone());
+        Subject { word, name, correlation_id: self.request_id.clone() }
+    }
+}
+
+/// What a caller is told.
+fn told(refusal: &gate::Refusal) -> DenyError {
+    let error_type = member(refusal.data.as_bytes(), "error_type").and_then(string);
+    DenyError {
+        code: refusal.code,
+        message: refusal.message.clone(),
+        error_type: error_type.unwrap_or_default().into_owned(),
+        data: serde_json::value::RawValue::from_string(refusal.data.clone()).ok(),
+    }
+}
+
+/// The trace that a call belongs to, if it says so itself.
+fn traceparent(request: &GovernanceEvaluateRequest) -> Option<String> {
+    let params = request.params.as_ref()?.get().as_bytes();
+    let text = string(member(member(params, "_meta")?, "traceparent")?)?;
+    (text.len() <= 256).then(|| text.into_owned())
 }
 
 /// Whoever asks may want more than the hub, never less.
 fn stricter(own: Profile, asked: Profile) -> Profile {
     if own == Profile::Production { own } else { asked }
-}
-
-fn no_randomness(error: &io::Error) -> Refusal {
-    let words = format!("no random number is to be had: {error}");
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &words)
 }

@@ -1,11 +1,11 @@
-//! How the hub itself is.
+//! How the hub itself is, and what it has counted.
 
 use http::{Response, StatusCode};
 use serde::Serialize;
 use tapegate_wire::http::ReplyBody;
 
 use super::Hub;
-use super::answer::json;
+use super::answer::{json, text_reply};
 
 /// That we are alive.
 #[derive(Serialize)]
@@ -24,7 +24,11 @@ struct Readiness {
     /// What is wrong with the policy that was last loaded; an older one holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     policy_faults: Vec<String>,
+    /// Why the activity log cannot be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_fault: Option<String>,
     active_servers: usize,
+    pending_approvals: usize,
 }
 
 impl Hub {
@@ -35,18 +39,56 @@ impl Hub {
 
     pub(super) fn readyz(&self) -> Response<ReplyBody> {
         let governed = self.governed();
-        let stopping = self.is_stopping();
         let (active_servers, _) = self.shims.borrow_mut().active(self.clock.now());
+        let log_fault = self.journal.trouble();
+        let status = match (self.is_stopping(), &log_fault) {
+            (true, _) => "shutting_down",
+            (_, Some(_)) => "not_ready",
+            _ => "ready",
+        };
         let mut response = json(&Readiness {
-            status: if stopping { "shutting_down" } else { "ready" },
+            status,
             policy_version: governed.version().to_owned(),
             profile: governed.profile.name(),
             policy_faults: self.trouble.borrow().clone(),
+            log_fault,
             active_servers,
+            pending_approvals: self.tasks.pending(),
         });
-        if stopping {
+        if status != "ready" {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         }
         response
+    }
+
+    pub(super) fn metrics_text(&self) -> Response<ReplyBody> {
+        self.measure();
+        let text = self.metrics.borrow().text();
+        text_reply("text/plain; version=0.0.4; charset=utf-8", text.into_bytes())
+    }
+
+    /// Says how everything is that goes up and down.
+    pub(super) fn measure(&self) {
+        self.sweep();
+        self.catch_up();
+        let now = self.clock.now();
+        let mut shims = self.shims.borrow_mut();
+        let (active, _) = shims.active(now);
+        let mut metrics = self.metrics.borrow_mut();
+        metrics.set("thoughtgate_stdio_active_servers", &[], active as f64);
+        metrics.clear("thoughtgate_stdio_server_state");
+        for (server, state) in shims.states() {
+            metrics.raise("thoughtgate_stdio_server_state", &[server, state], 1.0);
+        }
+        metrics.set("thoughtgate_uptime_seconds", &[], now.mono_ns as f64 / 1e9);
+        metrics.set("thoughtgate_tasks_pending", &["approval"], self.tasks.pending() as f64);
+        metrics.set("thoughtgate_active_requests", &[], self.busy.get() as f64);
+        let streams = self.pushes.receiver_count() as f64;
+        metrics.set("thoughtgate_connections_active", &["stream"], streams);
+        for state in ["starting", "ready", "shutting_down", "stopped"] {
+            let is = (state == "shutting_down") == self.is_stopping();
+            let is = is && matches!(state, "ready" | "shutting_down");
+            metrics.set("thoughtgate_lifecycle_state", &[state], f64::from(u8::from(is)));
+        }
     }
 }

@@ -9,6 +9,22 @@ pub enum Route {
     Evaluate,
     /// A shim is alive.
     Heartbeat,
+    /// How a task stands.
+    Task,
+    /// Whether an approved call may still be sent.
+    Revalidate,
+    /// Taking a task back.
+    Cancel,
+    /// Lines for the activity log.
+    Events,
+    /// Every request that nobody has decided about.
+    Approvals,
+    /// Saying yes.
+    Approve,
+    /// Saying no.
+    Deny,
+    /// What is counted.
+    Metrics,
     /// The policy as it was read.
     Snapshot,
     /// What is said without being asked.
@@ -25,9 +41,17 @@ pub enum Route {
 pub const ROUTES: &[(&str, &str, Route)] = &[
     ("POST", "/governance/evaluate", Route::Evaluate),
     ("POST", "/governance/heartbeat", Route::Heartbeat),
+    ("GET", "/governance/task/{id}", Route::Task),
+    ("POST", "/governance/task/{id}/revalidate", Route::Revalidate),
+    ("POST", "/governance/task/{id}/cancel", Route::Cancel),
+    ("POST", "/governance/events", Route::Events),
     ("GET", "/governance/snapshot", Route::Snapshot),
     ("GET", "/governance/stream", Route::Stream),
     ("POST", "/governance/shutdown", Route::Shutdown),
+    ("GET", "/approvals", Route::Approvals),
+    ("POST", "/approvals/{id}/approve", Route::Approve),
+    ("POST", "/approvals/{id}/deny", Route::Deny),
+    ("GET", "/metrics", Route::Metrics),
     ("GET", "/healthz", Route::Healthz),
     ("GET", "/readyz", Route::Readyz),
 ];
@@ -68,7 +92,7 @@ fn fit<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
 impl Route {
     /// Whether it may be asked for without a body, though the method has one.
     pub(super) fn needs_no_body(self) -> bool {
-        matches!(self, Self::Shutdown)
+        matches!(self, Self::Shutdown | Self::Cancel)
     }
 
     /// Whether a body is looked at.

@@ -8,11 +8,16 @@ use tokio::sync::watch;
 
 use super::Hub;
 use crate::LEASE;
-use crate::api::{HeartbeatRequest, HeartbeatResponse};
+use crate::api::{Counters, HeartbeatRequest, HeartbeatResponse};
+use crate::metrics::Metrics;
 
 /// How many shims are told apart. Whoever comes when there are more takes the place of the one that
 /// was not heard of for the longest time.
 const SHIMS_MAX: usize = 1024;
+/// How many different things a shim may have counted.
+const COUNTS_MAX: usize = 1000;
+/// The states a server can be in.
+const STATES: [&str; 5] = ["starting", "running", "stopping", "stopped", "crashed"];
 
 /// The shims that are there.
 pub(super) struct Shims {
@@ -26,9 +31,11 @@ struct Shim {
     server_id: String,
     /// When it was last heard of.
     seen: At,
-    state: String,
+    state: &'static str,
     /// How many streams it listens to. One that had some and has none is gone.
     streams: Option<usize>,
+    /// What it had counted when it was last heard of: the name and labels, and how many.
+    counted: BTreeMap<(&'static str, [String; 2]), u64>,
 }
 
 impl Default for Shims {
@@ -39,12 +46,43 @@ impl Default for Shims {
 
 impl Shim {
     fn is_gone(&self) -> bool {
-        matches!(self.state.as_str(), "stopped" | "crashed")
+        matches!(self.state, "stopped" | "crashed")
     }
 
     /// How much longer it is believed to be there.
     fn left(&self, now: At) -> Duration {
         LEASE.saturating_sub(Duration::from_nanos(now.mono_ns.saturating_sub(self.seen.mono_ns)))
+    }
+
+    /// Counts what has come to what it had counted.
+    fn count(&mut self, counters: &Counters, metrics: &mut Metrics) {
+        let messages = counters.messages.iter().map(|it| {
+            let labels = [it.direction.name().to_owned(), it.method.clone()];
+            (("thoughtgate_stdio_messages_total", labels), it.count)
+        });
+        let framing = counters.framing_errors.iter().map(|it| {
+            let labels = [it.error_type.clone(), String::new()];
+            (("thoughtgate_stdio_framing_errors_total", labels), it.count)
+        });
+        let decisions = counters.decisions.iter().map(|it| {
+            let profile = tapegate_policy::model::Profile::from(it.profile).name().to_owned();
+            let labels = [it.decision.clone(), profile];
+            (("thoughtgate_stdio_governance_decisions_total", labels), it.count)
+        });
+        for (key, count) in messages.chain(framing).chain(decisions) {
+            if self.counted.len() >= COUNTS_MAX && !self.counted.contains_key(&key) {
+                continue;
+            }
+            let (name, labels) = key.clone();
+            let before = self.counted.insert(key, count).unwrap_or(0);
+            // A shim that has begun anew counts from nothing.
+            let more = if count >= before { count - before } else { count };
+            let mut named = vec![self.server_id.as_str(), labels[0].as_str()];
+            named.extend(Some(labels[1].as_str()).filter(|_| !name.contains("framing")));
+            if more > 0 {
+                metrics.add(name, &named, more);
+            }
+        }
     }
 }
 
@@ -62,21 +100,27 @@ impl Shims {
         (there.count(), until.unwrap_or(LEASE))
     }
 
+    /// Every server and how it is.
+    pub(super) fn states(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.known.values().map(|shim| (shim.server_id.as_str(), shim.state))
+    }
+
     /// One says that it is alive.
-    fn heard(&mut self, now: At, key: String, beat: &HeartbeatRequest) {
+    fn heard(&mut self, now: At, key: String, beat: &HeartbeatRequest) -> &mut Shim {
         self.make_room(&key);
+        self.news.send_replace(());
         let shim = self.known.entry(key).or_insert_with(|| Shim {
             server_id: beat.server_id.clone(),
             seen: now,
-            state: "running".to_owned(),
+            state: "running",
             streams: None,
+            counted: BTreeMap::new(),
         });
         shim.seen = now;
         shim.server_id.clone_from(&beat.server_id);
-        if let Some(state) = &beat.state {
-            shim.state.clone_from(state);
-        }
-        self.news.send_replace(());
+        let state = beat.state.as_deref().and_then(|word| STATES.iter().find(|it| **it == word));
+        shim.state = state.copied().unwrap_or(shim.state);
+        shim
     }
 
     fn make_room(&mut self, key: &str) {
@@ -96,7 +140,7 @@ impl Shims {
         let count = if more { count + 1 } else { count.saturating_sub(1) };
         shim.streams = Some(count);
         if count == 0 && ending {
-            "stopped".clone_into(&mut shim.state);
+            shim.state = "stopped";
         }
         self.news.send_replace(());
     }
@@ -105,7 +149,16 @@ impl Shims {
 impl Hub {
     pub(super) fn heartbeat(&self, beat: HeartbeatRequest) -> HeartbeatResponse {
         let key = beat.connection_id.as_ref().unwrap_or(&beat.server_id).clone();
-        self.shims.borrow_mut().heard(self.clock.now(), key, &beat);
+        let mut shims = self.shims.borrow_mut();
+        let shim = shims.heard(self.clock.now(), key.clone(), &beat);
+        if let Some(counters) = &beat.counters {
+            // What it has written to the log until now is not counted from there any more.
+            let counting = &mut self.follow.borrow_mut().counting;
+            if counting.len() < 4 * SHIMS_MAX {
+                counting.insert(key);
+            }
+            shim.count(counters, &mut self.metrics.borrow_mut());
+        }
         let governed = self.governed();
         HeartbeatResponse {
             shutdown: self.is_stopping(),

@@ -2,5 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod deciding;
 mod joining;
 mod support;
+mod tasks;

@@ -2,17 +2,23 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tapegate_hub::api::{GovernanceEvaluateRequest, MessageType, Profile, StreamDirection};
 use tapegate_hub::client::Client;
 use tapegate_hub::corner::{Corner, token_file};
-use tapegate_hub::governed::Loading;
+use tapegate_hub::governed::{Loading, Texts};
 use tapegate_hub::service::{Hub, Level, Options};
 use tapegate_hub::token::Token;
+use tapegate_policy::load;
 use tapegate_wire::http::listen::Listener;
+use tapegate_yaml::files::Held;
+use tapegate_yaml::finding::Severity;
 use tempfile::TempDir;
 
 /// How long a test may take.
@@ -98,8 +104,52 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
         principal: None,
         drift: None,
         held: false,
+        workflow: None,
         traceparent: None,
         tape_session_id: None,
         tape_seq: None,
     }
+}
+
+/// A policy that was loaded from this text.
+pub(crate) fn policy(text: &str) -> Loading {
+    let files = Held::default().with("tapegate.yaml", text);
+    let loaded = load::load("tapegate.yaml", &files);
+    let errors = loaded.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let faults = errors.map(|finding| finding.words.clone()).collect();
+    let config = Some(text.to_owned());
+    let profile = loaded.policy.as_ref().map(|policy| policy.profile.unwrap_or_default());
+    Loading {
+        policy: loaded.policy.map(Arc::new),
+        profile,
+        faults,
+        texts: Texts { config, ..Texts::default() },
+        ..Loading::default()
+    }
+}
+
+/// What the hub answers to bytes that are sent as they are: the whole reply.
+pub(crate) async fn raw(address: &str, request: impl AsRef<[u8]>) -> String {
+    let (address, request) = (address.to_owned(), request.as_ref().to_vec());
+    let asked = move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(GUARD)).unwrap();
+        // A hub may refuse before it has read everything.
+        stream.write_all(&request).ok();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).ok();
+        String::from_utf8_lossy(&reply).into_owned()
+    };
+    tokio::task::spawn_blocking(asked).await.unwrap()
+}
+
+/// A request with the token, as bytes.
+pub(crate) fn request(running: &Running, method: &str, path: &str, body: &str) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        running.address,
+        running.token,
+        body.len()
+    )
 }

@@ -1,11 +1,12 @@
 //! The Cedar policies that a policy names.
 
-use tapegate_cedar::{Cedar, Fault, Text, Tool};
+use tapegate_cedar::{Cedar, Fault, Text};
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::files::FileError;
-use tapegate_yaml::node::{Node, Spot};
+use tapegate_yaml::node::{Key, Node, Spot};
 
 use super::Loader;
+use super::language::CEDAR;
 use super::read::Known;
 use crate::pins::Lock;
 
@@ -24,36 +25,28 @@ enum Stands {
 }
 
 impl Loader<'_> {
-    /// Reads and checks the Cedar policies; `asked` is where the first call goes to Cedar.
+    /// Reads and checks the Cedar policies; `asked` if anything asks them.
     pub(super) fn cedar(
         &mut self,
         (top, main): (&Node, &str),
         known: &Known<'_>,
-        asked: Option<Spot>,
+        asked: bool,
         lock: &Lock,
     ) -> Option<Cedar> {
-        let Some(node) = Fields::of(top).get("cedar") else {
-            if let Some(spot) = asked {
-                let words =
-                    "`action: policy` asks Cedar, but there is no `cedar` section with policies";
-                self.findings.error(spot, words);
-            }
-            return None;
-        };
-        if asked.is_none() && node.as_map().is_some() {
+        let node = Fields::of(top).get("cedar")?;
+        if !asked && node.as_map().is_some() {
             let words = "nothing asks Cedar: no rule has `action: policy`";
             self.findings.warning(node.spot, words);
         }
         self.findings.enter("cedar");
-        let cedar = self.cedar_section(node, main, known, lock);
+        let cedar = self.cedar_section((node, main), known, lock);
         self.findings.leave();
         cedar
     }
 
     fn cedar_section(
         &mut self,
-        node: &Node,
-        main: &str,
+        (node, main): (&Node, &str),
         known: &Known<'_>,
         lock: &Lock,
     ) -> Option<Cedar> {
@@ -72,8 +65,9 @@ impl Loader<'_> {
         if let Some(node) = fields.get("inline")
             && let Some(text) = node.as_text()
         {
+            let stands = inline(node.spot, text, main);
             let text = Text { name: "inline".to_owned(), text: text.to_owned() };
-            places.push(Place { text, stands: inline(node.spot, main) });
+            places.push(Place { text, stands });
         }
         let schema = match fields.get("schema") {
             Some(node) => {
@@ -85,7 +79,7 @@ impl Loader<'_> {
             }
             None => None,
         };
-        if places.is_empty() && whole {
+        if places.is_empty() && whole && node.as_map().is_some_and(is_known) {
             self.findings
                 .error(node.spot, "there are no policies here; give `policies` or `inline`");
         }
@@ -93,7 +87,7 @@ impl Loader<'_> {
         if !whole || places.is_empty() {
             return None;
         }
-        let tools: Vec<Tool> = lock.tools();
+        let tools = lock.tools();
         let texts: Vec<Text> = places.iter().map(|place| place.text.clone()).collect();
         let (cedar, faults) = Cedar::load(&texts, schema.as_ref().map(|place| &place.text), &tools);
         let all: Vec<Place> = places.into_iter().chain(schema).collect();
@@ -155,19 +149,20 @@ impl Place {
     }
 }
 
-/// Where a text stands that is part of the policy: below a `|`, or on its line.
-fn inline(spot: Spot, main: &str) -> Stands {
-    let mut lines = main.lines().skip(spot.line.saturating_sub(1) as usize);
-    let head = lines.next().unwrap_or_default();
-    let begins = head.chars().nth(spot.column.saturating_sub(1) as usize);
-    if !matches!(begins, Some('|' | '>')) {
-        let quote = u32::from(matches!(begins, Some('"' | '\'')));
-        return Stands::Inline { first: spot, indent: spot.column - 1 + quote };
-    }
-    let next = lines.find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let indent = next.len() - next.trim_start_matches(' ').len();
-    let first = Spot { line: spot.line + 1, ..spot };
-    Stands::Inline { first, indent: indent as u32 }
+/// Whether all keys of the section are known; if not, that is what is wrong with it.
+fn is_known(entries: &[(Key, Node)]) -> bool {
+    entries.iter().all(|(key, _)| CEDAR.entry(&key.name).is_some())
+}
+
+/// Where a text stands that is part of the policy. A block is at its first line that is not empty.
+fn inline(spot: Spot, text: &str, main: &str) -> Stands {
+    let line = main.lines().nth(spot.line.saturating_sub(1) as usize).unwrap_or_default();
+    let begins = line.chars().nth(spot.column.saturating_sub(1) as usize);
+    let quote = matches!(begins, Some('"' | '\''));
+    let empty = text.bytes().take_while(|byte| *byte == b'\n').count() as u32;
+    let before = if quote { 0 } else { empty };
+    let first = Spot { line: spot.line.saturating_sub(before), ..spot };
+    Stands::Inline { first, indent: spot.column.saturating_sub(1) + u32::from(quote) }
 }
 
 /// Where `@approval` names this workflow.

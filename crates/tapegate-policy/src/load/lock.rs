@@ -1,27 +1,36 @@
-//! The lock file that a policy names: what was accepted of servers.
+//! The lock file that a policy holds servers to.
 
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::files::FileError;
 use tapegate_yaml::node::{Node, Spot};
 
 use super::Loader;
+use crate::model::{OnDrift, Pins};
 use crate::pins::Lock;
 
 impl Loader<'_> {
-    /// Reads what was accepted. That there is no such file means that nothing was.
-    pub(super) fn lock(&mut self, top: &Node, path: &str) -> Lock {
-        let pins = Fields::of(top).get("pins");
-        let named = pins.and_then(|pins| Fields::of(pins).get("lock"));
-        let spot = named.map_or(top.spot, |node| node.spot);
+    /// Reads the lock file. That there is none is worth a word only if the policy speaks of pins.
+    pub(super) fn lock(&mut self, top: &Node, pins: &Pins) -> Lock {
+        let section = Fields::of(top).get("pins");
+        let named = section.and_then(|node| Fields::of(node).get("lock")).or(section);
+        let spot = named.map_or(Spot::default(), |node| node.spot);
+        let path = &pins.lock_file;
         match self.named(path) {
             Ok(Some((text, file))) => match Lock::parse(&text) {
                 Ok(lock) => return lock,
                 Err(error) => {
-                    let line = u32::try_from(error.line).unwrap_or(u32::MAX);
+                    let line = u32::try_from(error.line).unwrap_or_default();
                     self.findings.error(Spot { file, line, column: 1 }, error.what);
                 }
             },
-            Ok(None) | Err(FileError::Missing) => {}
+            Ok(None) => {}
+            Err(FileError::Missing) if section.is_some() && pins.on_drift != OnDrift::Ignore => {
+                let words = format!(
+                    "there is no `{path}` yet, so nothing is pinned; `tapegate policy pin` writes it"
+                );
+                self.findings.warning(spot, words);
+            }
+            Err(FileError::Missing) => {}
             Err(error) => {
                 self.findings.error(spot, format!("the file `{path}` cannot be read: {error}"));
             }

@@ -32,7 +32,7 @@ impl Loader<'_> {
         let sources = sources::read(node, &mut self.findings);
         let governance = governance::read(node, &known, &sources, &mut self.findings);
         let mut pins = rest::pins(node, &known, &mut self.findings);
-        pins.lock = self.lock(node, &pins.lock_file);
+        pins.lock = self.lock(node, &pins);
         let cedar = self.cedar((node, text), &known, governance.asks_cedar, &pins.lock);
         let findings = &mut self.findings;
         Some(Policy {
@@ -121,6 +121,24 @@ fn under<T>(
 ) -> Option<T> {
     let node = Fields::of(node).get(key)?;
     Some(findings.within(key, |findings| read(node, findings)))
+}
+
+/// Tells elements of a list that say the same under a key that must tell them apart.
+fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for (index, node) in list.iter().enumerate() {
+        let Some(node) = Fields::of(node).get(key) else { continue };
+        let Some(text) = node.as_text() else { continue };
+        match seen.get(text) {
+            Some(line) => {
+                let words = format!("{what} `{text}` also stands in line {line}");
+                findings.enter(&format!("[{index}]"));
+                findings.within(key, |findings| findings.error(node.spot, words));
+                findings.leave();
+            }
+            None => drop(seen.insert(text, node.spot.line)),
+        }
+    }
 }
 
 /// A time under a key.

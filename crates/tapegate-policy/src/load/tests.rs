@@ -1,5 +1,10 @@
 //! Policies in a folder that is only remembered.
 
+mod defects;
+mod env;
+mod files;
+mod hostile;
+mod rules;
 mod samples;
 
 use tapegate_yaml::files::Held;
@@ -51,27 +56,6 @@ fn finds(text: &str, wanted: &[&str]) {
 #[track_caller]
 fn finds_in(text: &str, wanted: &[&str]) {
     finds(&format!("{HEAD}{text}"), wanted);
-}
-
-/// Holds a file of the repository against `text`; `UPDATE_GOLDEN=1` writes it anew.
-#[expect(clippy::disallowed_methods, reason = "a golden is a file")]
-fn golden(path: &str, text: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == text, "{} is old; write it anew by UPDATE_GOLDEN=1", path.display());
-}
-
-#[test]
-fn the_published_schema_is_that_of_the_tables() {
-    golden("docs/schema/policy.schema.json", &schema());
-}
-
-#[test]
-fn the_published_reference_is_that_of_the_tables() {
-    golden("docs/policy-reference.md", &reference());
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! answer that was verified, an expectation. What it is about stands on a tape, so that is where
 //! it points.
 
+/// The report of the tests of a policy.
+pub(crate) mod cases;
 /// The report of a replay.
 pub(crate) mod replay;
 /// The report of a scenario's expectations.
@@ -144,7 +146,11 @@ impl Report {
 
     /// What the JSON report calls that which it is about.
     pub(crate) fn about(&self) -> &'static str {
-        if self.command == "serve" { "scenario" } else { "tape" }
+        match self.command {
+            "serve" => "scenario",
+            "policy test" => "tests",
+            _ => "tape",
+        }
     }
 
     /// All cases.

@@ -1,5 +1,6 @@
 //! `tapegate check`: every fault with its line.
 
+mod policy;
 mod scenario;
 
 use std::fs;

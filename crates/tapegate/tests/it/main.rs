@@ -17,6 +17,7 @@ mod lockstep;
 mod man;
 mod pairs;
 mod peers;
+mod policy;
 mod proxy;
 mod proxy_limits;
 mod recipes;

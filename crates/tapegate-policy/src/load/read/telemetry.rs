@@ -69,7 +69,9 @@ fn sampling(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
     {
         match text.parse::<f64>() {
             Ok(rate) if (0.0..=1.0).contains(&rate) => telemetry.sample_rate = rate,
-            _ => findings.error(node.spot, format!("`{text}` is no share: it must be from 0 to 1")),
+            _ => findings.within("success_sample_rate", |findings| {
+                findings.error(node.spot, format!("`{text}` is no share: it must be from 0 to 1"));
+            }),
         }
     }
     idle(node, &["overrides"], findings);

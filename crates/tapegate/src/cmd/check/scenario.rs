@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_scenario::finding::{Finding, Severity};
+use tapegate_scenario::finding::Severity;
 use tapegate_scenario::load::{self, Form, Loaded, Loading};
 use tapegate_scenario::model::Scenario;
-use tapegate_scenario::node::Spot;
 
-use super::{Args, Format, counted, quoted, verdict};
+use super::findings::Found;
+use super::{Args, Format, counted, verdict};
 use crate::disk::{self, Disk};
-use crate::views::visible;
 
 /// Prints what is found in a scenario; true if it is bad.
 pub(super) fn check(
@@ -30,44 +29,36 @@ pub(super) fn check(
         true => load::load_strict_001(&main, &loading),
         false => load::load(&main, &loading),
     };
+    let Loaded { scenario, findings, sources } = &loaded;
+    let found = Found { kind: "scenario", main: &main, list: findings, sources };
     match args.format {
-        Format::Text => print_text(&main, &loaded, out)?,
-        Format::Json => print_json(&main, &loaded, out)?,
+        Format::Text => print_text(&found, scenario.as_ref(), out)?,
+        Format::Json => print_json(&found, scenario.as_ref(), out)?,
     }
-    Ok(count(&loaded, Severity::Error) > 0 || args.strict && !loaded.findings.is_empty())
+    Ok(found.count(Severity::Error) > 0 || args.strict && !findings.is_empty())
 }
 
-fn print_text(main: &str, loaded: &Loaded, out: &mut dyn Write) -> std::io::Result<()> {
-    for finding in &loaded.findings {
-        let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
-        let file = file(loaded, finding);
-        let place = if *line == 0 { String::new() } else { format!(":{line}:{column}") };
-        let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        let words = visible::inline(&format!("{path}{words}"), usize::MAX);
-        writeln!(out, "{file}{place}: {}: {words}", word(*severity))?;
-    }
-    let verdict = verdict(count(loaded, Severity::Error), count(loaded, Severity::Warning));
-    match &loaded.scenario {
+fn print_text(
+    found: &Found<'_>,
+    scenario: Option<&Scenario>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    found.print_text(out)?;
+    let main = found.main;
+    let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
+    match scenario {
         Some(scenario) => writeln!(out, "{main}: {verdict}, {}", holds(scenario)),
         None => writeln!(out, "{main}: {verdict}"),
     }
 }
 
-fn print_json(main: &str, loaded: &Loaded, out: &mut dyn Write) -> std::io::Result<()> {
-    let main = quoted(main);
-    for finding in &loaded.findings {
-        let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
-        let (file, path, words) = (quoted(file(loaded, finding)), quoted(path), quoted(words));
-        writeln!(
-            out,
-            "{{\"scenario\":{main},\"file\":{file},\"line\":{line},\"column\":{column},\
-             \"severity\":\"{}\",\"path\":{path},\"finding\":{words}}}",
-            word(*severity)
-        )?;
-    }
-    let (errors, warnings) = (count(loaded, Severity::Error), count(loaded, Severity::Warning));
-    write!(out, "{{\"scenario\":{main},\"errors\":{errors},\"warnings\":{warnings}")?;
-    if let Some(scenario) = &loaded.scenario {
+fn print_json(
+    found: &Found<'_>,
+    scenario: Option<&Scenario>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    found.print_json(out)?;
+    if let Some(scenario) = scenario {
         let state = &scenario.baseline;
         let (tools, resources) = (state.tools.len(), state.resources.len());
         let (templates, prompts) = (state.templates.len(), state.prompts.len());
@@ -95,19 +86,4 @@ fn holds(scenario: &Scenario) -> String {
     let there = all.iter().filter(|(count, _)| *count > 0);
     let there: Vec<String> = there.map(|(count, word)| counted(*count, word)).collect();
     if there.is_empty() { "nothing in it".to_owned() } else { there.join(", ") }
-}
-
-fn file<'l>(loaded: &'l Loaded, finding: &Finding) -> &'l str {
-    loaded.sources.get(usize::from(finding.spot.file)).map_or("", String::as_str)
-}
-
-fn count(loaded: &Loaded, severity: Severity) -> usize {
-    loaded.findings.iter().filter(|finding| finding.severity == severity).count()
-}
-
-fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::support::tapegate;
 
 /// What `check` says in `folder`, and its exit code.
-fn check(folder: &Path, args: &[&str]) -> (String, i32) {
+pub(super) fn check(folder: &Path, args: &[&str]) -> (String, i32) {
     let mut command = tapegate();
     command.arg("check").args(args).current_dir(folder).env_remove("NOT_SET");
     let done = command.output().unwrap();

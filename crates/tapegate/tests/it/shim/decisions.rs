@@ -185,15 +185,17 @@ fn what_is_refused_is_on_the_tape_and_marked_as_not_delivered() {
 fn secrets_stand_neither_on_the_tape_nor_in_the_log() {
     let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB";
     let policy = format!("{FORWARD}redaction: {{ enabled: true }}\n");
-    let end =
-        sent(&policy, &["--verbose"], &call_with(1, secret, &format!("{{\"t\":\"{secret}\"}}")));
+    let line = call_with(1, "a", &format!("{{\"t\":\"{secret}\"}}"));
+    let end = sent(&policy, &["--verbose"], &line);
     assert!(server_got(end.run.folder()).contains(secret), "the server gets what was sent");
+    let tape = fs::read_to_string(&tapes(end.run.folder())[0]).unwrap();
+    assert!(!tape.contains(secret), "{tape}");
+    // A name is needed to replay a tape and stays there; logs do without.
+    let end = sent(&policy, &["--verbose"], &call(1, secret));
     assert!(!end.stderr.contains(secret), "{}", end.stderr);
     for event in events(end.run.folder()) {
         assert!(!event.to_string().contains(secret), "{event}");
     }
-    let tape = fs::read_to_string(&tapes(end.run.folder())[0]).unwrap();
-    assert!(!tape.contains(secret), "{tape}");
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! The short way to an answer, for a caller and a thing that are asked about again and again.
+//!
+//! What a policy says of who calls what does not change from call to call. It is looked at once;
+//! what is left are conditions, those of all `forbid`s made into one. If anything at all comes of
+//! that one, or an error of any other, the whole set is asked instead: the short way only ever
+//! says that nothing forbids and which policies permit.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cedar_policy::pst::{
+    ActionConstraint, BinaryOp, Clause, Effect, Expr, Literal, Policy, PrincipalConstraint,
+    ResourceConstraint, StaticPolicy, Template, UnaryOp,
+};
+use cedar_policy::{Authorizer, Context, Decision, PolicyId, PolicySet, Request, Response};
+
+use crate::scene::Scene;
+
+/// The policies of a scene, shortened.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    policies: PolicySet,
+}
+
+/// What the short way has found.
+pub(crate) enum Short {
+    /// These permit, and nothing forbids; nothing at all if there are none.
+    Permits(BTreeSet<String>),
+    /// The whole set must be asked.
+    Unsure,
+}
+
+impl Plan {
+    /// Shortens policies for a scene; `None` if that cannot be done.
+    pub(crate) fn new(policies: &PolicySet, scene: &Scene) -> Option<Self> {
+        let mut scopes = PolicySet::new();
+        let mut all = Vec::new();
+        for policy in policies.policies() {
+            let pst = policy.to_pst().ok()?;
+            let body = pst.body();
+            let mut scope = body.clone().try_with_clauses([]).ok()?;
+            scope.effect = Effect::Permit;
+            scopes.add(made(scope)?).ok()?;
+            all.push((policy.id().clone(), pst));
+        }
+        let response = ask(&scopes, scene, Context::empty())?;
+        let holds: BTreeSet<&PolicyId> = response.diagnostics().reason().collect();
+        let mut short = PolicySet::new();
+        let mut forbids = Vec::new();
+        for (id, policy) in all.iter().filter(|(id, _)| holds.contains(id)) {
+            let body = policy.body();
+            match body.effect {
+                Effect::Forbid => forbids.push(Arc::new(condition(body))),
+                Effect::Permit => {
+                    let id: &str = id.as_ref();
+                    let clauses = body.clauses().clone();
+                    short.add(made(anything(id, Effect::Permit, clauses)?)?).ok()?;
+                }
+            }
+        }
+        if let Some(any) = any_of(&forbids) {
+            // No name that a policy can have: `@id` is never empty.
+            short.add(made(anything("", Effect::Forbid, vec![Clause::When(any)])?)?).ok()?;
+        }
+        Some(Self { policies: short })
+    }
+
+    /// Goes the short way.
+    pub(crate) fn ask(&self, scene: &Scene, context: Context) -> Short {
+        let Some(response) = ask(&self.policies, scene, context) else { return Short::Unsure };
+        let diagnostics = response.diagnostics();
+        let names = || diagnostics.reason().map(|id| AsRef::<str>::as_ref(id).to_owned()).collect();
+        match response.decision() {
+            _ if diagnostics.errors().next().is_some() => Short::Unsure,
+            Decision::Deny if diagnostics.reason().next().is_some() => Short::Unsure,
+            Decision::Deny => Short::Permits(BTreeSet::new()),
+            Decision::Allow => Short::Permits(names()),
+        }
+    }
+}
+
+/// Holds policies against a scene.
+pub(crate) fn ask(policies: &PolicySet, scene: &Scene, context: Context) -> Option<Response> {
+    let (principal, resource) = (scene.principal.clone(), scene.resource.clone());
+    let request = Request::new(principal, scene.action.clone(), resource, context, None).ok()?;
+    Some(Authorizer::new().is_authorized(&request, policies, &scene.entities))
+}
+
+fn made(body: Template) -> Option<cedar_policy::Policy> {
+    let policy = Policy::Static(StaticPolicy::try_from(body).ok()?);
+    cedar_policy::Policy::from_pst(policy).ok()
+}
+
+/// A policy about everything.
+fn anything(id: &str, effect: Effect, clauses: Vec<Clause>) -> Option<Template> {
+    let id = cedar_policy::pst::PolicyID(id.into());
+    let (principal, resource) = (PrincipalConstraint::Any, ResourceConstraint::Any);
+    let body = Template::new(id, effect, principal, ActionConstraint::Any, resource);
+    body.try_with_clauses(clauses).ok()
+}
+
+/// The clauses of a policy as one expression.
+fn condition(body: &Template) -> Expr {
+    let clauses = body.clauses().iter().map(|clause| match clause {
+        Clause::When(expr) => Arc::clone(expr),
+        Clause::Unless(expr) => {
+            Arc::new(Expr::UnaryOp { op: UnaryOp::Not, expr: Arc::clone(expr) })
+        }
+    });
+    let all =
+        clauses.reduce(|left, right| Arc::new(Expr::BinaryOp { op: BinaryOp::And, left, right }));
+    all.map_or(Expr::Literal(Literal::Bool(true)), |all| all.as_ref().clone())
+}
+
+/// Whether any of these holds, as a tree that is no deeper than it must be.
+fn any_of(all: &[Arc<Expr>]) -> Option<Arc<Expr>> {
+    match all {
+        [] => None,
+        [one] => Some(Arc::clone(one)),
+        _ => {
+            let (left, right) = all.split_at(all.len() / 2);
+            let (left, right) = (any_of(left)?, any_of(right)?);
+            Some(Arc::new(Expr::BinaryOp { op: BinaryOp::Or, left, right }))
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Some whole lines of a tape, read apart from all others.
+//!
+//! Sections can be read side by side and in any order. Nothing depends on where a tape is cut into
+//! them, as long as it is cut where [`last_cut`] says.
+
+use std::io::Read;
+
+use super::line::Line;
+use super::reader::{JOINED_BYTES_MAX, Numbered, Problem, Reader};
+
+/// Where the last line starts before which a tape may be cut, if it is not the first one. A line
+/// that may be the middle of a value that `jq` spread over lines is none.
+pub fn last_cut(text: &[u8]) -> Option<usize> {
+    let starts = memchr::memrchr_iter(b'\n', text).map(|at| at + 1);
+    let middle = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'}' | b']');
+    starts.into_iter().find(|start| text.get(*start).is_some_and(|byte| !middle(byte)))
+}
+
+/// Hands every entry of a section to `each`, and whatever is none; `last` tells whether the tape ends
+/// with it. Lines and offsets are counted from its start. Returns how many lines it has.
+pub fn read_section(
+    text: &[u8],
+    last: bool,
+    each: &mut dyn FnMut(Result<Numbered<'_>, Problem>),
+) -> u64 {
+    let (mut at, mut lines) = (0, 0);
+    while at < text.len() {
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+        if let Some(numbered) = whole(text, at, end, lines + 1) {
+            each(Ok(numbered));
+            lines += 1;
+            at = end + 1;
+            continue;
+        }
+        let next = with_reader(&text[at..], last, &mut |next| {
+            each(match next {
+                Ok(numbered) => Ok(Numbered {
+                    line: numbered.line + lines,
+                    offset: numbered.offset + at as u64,
+                    ..numbered
+                }),
+                Err(problem) => Err(problem.moved(lines, at as u64)),
+            });
+        });
+        lines += memchr::memchr_iter(b'\n', &text[at..at + next]).count() as u64;
+        at += next;
+    }
+    lines
+}
+
+/// The entry of a line that is one by itself, as most are.
+fn whole(text: &[u8], start: usize, end: usize, line: u64) -> Option<Numbered<'_>> {
+    if end - start >= JOINED_BYTES_MAX {
+        // The general reader says that it is too long.
+        return None;
+    }
+    let line_text = &text[start..end];
+    let trimmed = line_text.trim_ascii();
+    let offset = start + (line_text.len() - line_text.trim_ascii_start().len());
+    let entry = Line::read(trimmed).ok()?;
+    Some(Numbered { line, offset: offset as u64, text: trimmed, entry })
+}
+
+/// Reads the line that `text` starts with, and what belongs to it, with the general reader. Returns
+/// how long all that is.
+fn with_reader(
+    text: &[u8],
+    last: bool,
+    each: &mut dyn FnMut(Result<Numbered<'_>, Problem>),
+) -> usize {
+    // What follows is not there to see, but that something does matters.
+    let more: &[u8] = if last { b"" } else { b"\n" };
+    let mut reader = Reader::new(Read::chain(text, more));
+    while let Some(next) = reader.next() {
+        each(next);
+        if reader.is_drained() {
+            break;
+        }
+    }
+    text.len().min(reader.position() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(next: Result<Numbered<'_>, Problem>, lines: u64, bytes: u64) -> String {
+        match next {
+            Ok(Numbered { line, offset, text, .. }) => {
+                format!("{}@{} {}", line + lines, offset + bytes, text.escape_ascii())
+            }
+            Err(problem) => problem.moved(lines, bytes).to_string(),
+        }
+    }
+
+    /// What the general reader makes of a tape.
+    fn by_reader(text: &str) -> Vec<String> {
+        let mut reader = Reader::new(text.as_bytes());
+        let mut out = Vec::new();
+        while let Some(next) = reader.next() {
+            out.push(shown(next, 0, 0));
+        }
+        out
+    }
+
+    /// What sections make of it that are at least `least` bytes long.
+    fn by_sections(text: &str, least: usize) -> Vec<String> {
+        let (mut out, mut lines, mut at) = (Vec::new(), 0, 0);
+        while at < text.len() {
+            let mut end = text.len().min(at + least);
+            let cut = loop {
+                match last_cut(&text.as_bytes()[at..end]) {
+                    Some(cut) => break at + cut,
+                    None if end == text.len() => break end,
+                    None => end += 1,
+                }
+            };
+            let section = &text.as_bytes()[at..cut];
+            lines += read_section(section, cut == text.len(), &mut |next| {
+                out.push(shown(next, lines, at as u64));
+            });
+            at = cut;
+        }
+        out
+    }
+
+    const A: &str = r#"{"ts":"t","direction":"client_to_server","parsed":{"id":1}}"#;
+
+    #[test]
+    fn a_tape_says_the_same_wherever_it_is_cut() {
+        let pretty = "{\n  \"ts\": \"t\",\n  \"direction\": \"client_to_server\",\n  \"parsed\": [\n    1\n  ]\n}\n";
+        for text in [
+            format!("{A}\n{A}\n{A}\n"),
+            format!("{A}\r\n\r\n\n  \n{A}"),
+            format!("{pretty}{A} {A}\n{pretty}{pretty}nonsense\n{A}\n"),
+            format!("{A}\n{}", &A[..20]),
+            format!("{A}\n{}\n{A}\n  {A}\n{{\"a\":1}}\n7\n", &A[..20]),
+            String::new(),
+            "\n\n".to_owned(),
+        ] {
+            let expected = by_reader(&text);
+            for least in 1..=text.len() + 1 {
+                assert_eq!(by_sections(&text, least), expected, "{least} of {text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Reading along what is written to the activity log, by whomever, and counting it.
+//!
+//! Shims decide and write by themselves. What they have decided is counted from the log, so that
+//! nothing is counted twice and nobody has to be believed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use tapegate_store::activity::{CURRENT, Event, Logged};
+
+use super::Hub;
+use super::answer::Refusal;
+use super::journal;
+use crate::api::{
+    EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
+};
+
+/// How often the log is looked at.
+const EVERY: Duration = Duration::from_millis(500);
+/// How much is read at once, which is more than the longest line.
+const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// A log that is read along.
+pub(super) struct Follow {
+    path: PathBuf,
+    file: Option<File>,
+    /// The beginning of a line whose end is not there yet.
+    rest: Vec<u8>,
+    /// Connections that say themselves what they have counted.
+    pub(super) counting: BTreeSet<String>,
+}
+
+impl Follow {
+    /// Reads what is written to the log of a state folder from now on.
+    pub(super) fn new(state: &Path) -> Self {
+        let path = state.join(CURRENT);
+        let mut file = open(&path);
+        if let Some(file) = &mut file {
+            // What cannot be skipped is read, and counted late.
+            file.seek(SeekFrom::End(0)).ok();
+        }
+        Self { path, file, rest: Vec::new(), counting: BTreeSet::new() }
+    }
+
+    /// The lines that were written since.
+    fn lines(&mut self) -> Vec<Logged> {
+        let mut lines = Vec::new();
+        self.read(&mut lines);
+        let number = |file: &File| file.metadata().ok().map(|data| (data.dev(), data.ino()));
+        let there = open(&self.path);
+        let same = self.file.as_ref().and_then(number) == there.as_ref().and_then(number);
+        if !same {
+            // It was put aside; what was written to it last is read before the next one.
+            self.read(&mut lines);
+            (self.file, self.rest) = (there, Vec::new());
+            self.read(&mut lines);
+        }
+        lines
+    }
+
+    fn read(&mut self, lines: &mut Vec<Logged>) {
+        let Some(file) = &mut self.file else { return };
+        while matches!(file.take(READ_BYTES_MAX).read_to_end(&mut self.rest), Ok(1..)) {
+            let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            let whole = self.rest[..end].split(|byte| *byte == b'\n');
+            lines.extend(whole.filter_map(|line| Logged::read(0, line).ok()));
+            self.rest.drain(..end);
+            if self.rest.len() as u64 > READ_BYTES_MAX {
+                self.rest.clear();
+            }
+        }
+    }
+}
+
+impl Hub {
+    /// Counts what is written to the log. Never ends.
+    pub(super) async fn follow_log(&self) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            self.catch_up();
+        }
+    }
+
+    /// Counts what was written to the log so far.
+    pub(super) fn catch_up(&self) {
+        let lines = self.follow.borrow_mut().lines();
+        for line in &lines {
+            self.count_line(line);
+        }
+    }
+
+    /// Has events of a shim written down, all of them or none.
+    pub(super) fn events(&self, sent: EventsRequest) -> Result<EventsAnswer, Refusal> {
+        let lines = sent.events.into_iter().enumerate();
+        let read = lines.map(|(place, line)| {
+            let words = |error| Refusal::bad_request(&format!("events[{place}]: {error}"));
+            line.read().map_err(words)
+        });
+        let events = read.collect::<Result<Vec<Event>, Refusal>>()?;
+        self.journal.write(&events).map_err(|why| {
+            (self.options.notice)(super::Level::Error, &why);
+            let status = http::StatusCode::SERVICE_UNAVAILABLE;
+            Refusal::new(status, "service_unavailable", &why)
+        })?;
+        Ok(EventsAnswer { written: events.len() })
+    }
+
+    /// Counts what was asked of the hub itself.
+    pub(super) fn counted(
+        &self,
+        request: &GovernanceEvaluateRequest,
+        answer: &GovernanceEvaluateResponse,
+        latency_ns: u64,
+    ) {
+        let mut metrics = self.metrics.borrow_mut();
+        let (direction, method) = (request.direction.name(), request.method.as_str());
+        let bytes = request.params.as_ref().map_or(0, |params| params.get().len());
+        let size = "thoughtgate_request_payload_size_bytes";
+        metrics.observe(size, &[direction, method], bytes as f64);
+        let key = request.connection_id.as_deref().unwrap_or_default();
+        if !self.follow.borrow().counting.contains(key) {
+            let labels = [request.server_id.as_str(), direction, method];
+            metrics.count("thoughtgate_stdio_messages_total", &labels);
+        }
+        if answer.gate.as_deref() == Some("policy") {
+            let allowed = answer.error.is_none() && answer.would.is_none();
+            let word = if allowed { "allow" } else { "deny" };
+            let took = "thoughtgate_cedar_evaluation_duration_ms";
+            metrics.observe(took, &[word], latency_ns as f64 / 1e6);
+        }
+    }
+
+    /// Writes down and counts that people are asked.
+    pub(super) fn opened(&self, asking: &super::tasks::Asking<'_>, id: &str) {
+        self.metrics.borrow_mut().count("thoughtgate_tasks_created_total", &["approval"]);
+        // A shim has written down itself that it holds a call.
+        if asking.request.held {
+            return;
+        }
+        let event = Event {
+            server_id: asking.request.server_id.clone(),
+            method: Some(asking.decided.method.clone()),
+            tool: Some(asking.decided.name.clone()),
+            gate: Some("approval"),
+            principal: Some(asking.principal.to_owned()).filter(|name| !name.is_empty()),
+            approval_id: Some(id.to_owned()),
+            connection_id: asking.request.connection_id.clone().unwrap_or_default(),
+            request_id: Some(asking.request_id.to_owned()),
+            extra: "\"opened\":true".to_owned(),
+            ..journal::event(asking.wall_us, "warn", "approval", asking.governed.profile)
+        };
+        if let Err(why) = self.journal.write(&[event]) {
+            (self.options.notice)(super::Level::Error, &why);
+        }
+    }
+
+    fn count_line(&self, line: &Logged) {
+        let text = |key| line.str(key).unwrap_or_default();
+        let (kind, word) = (text("kind"), text("governance_decision"));
+        let held = word == "pending_approval";
+        if word.is_empty() || !(kind == "decision" || kind == "framing" || held) {
+            return;
+        }
+        let (server, gate) = (text("server_id"), text("gate"));
+        let (method, tool) = (text("method"), text("tool"));
+        let counts_itself = self.follow.borrow().counting.contains(&*text("connection_id"));
+        let mut metrics = self.metrics.borrow_mut();
+        metrics.count("thoughtgate_decisions_total", &[&gate, &word]);
+        if !counts_itself {
+            let labels = [&*server, &*word, &*text("profile")];
+            metrics.count("thoughtgate_stdio_governance_decisions_total", &labels);
+        }
+        if kind == "framing" {
+            let error_type = line.str("error_type").unwrap_or("framing".into());
+            metrics.count("thoughtgate_errors_total", &[&error_type, &method]);
+            if !counts_itself {
+                let labels = [&*server, &*error_type];
+                metrics.count("thoughtgate_stdio_framing_errors_total", &labels);
+            }
+            return;
+        }
+        metrics.count("thoughtgate_requests_total", &[&method, &tool, &word]);
+        if let Some(latency_us) = line.number("latency_us") {
+            let took = "thoughtgate_request_duration_ms";
+            metrics.observe(took, &[&method, &tool], latency_us as f64 / 1e3);
+        }
+        if line.raw("rule").is_some() {
+            metrics.count("thoughtgate_rule_matches_total", &[&word]);
+        }
+        let policies = line.raw("policies").and_then(|list| serde_json::from_slice(list).ok());
+        let policies: Vec<String> = policies.unwrap_or_default();
+        let allowed = if gate == "policy" && word != "forward" { "deny" } else { "allow" };
+        for policy in &policies {
+            metrics.count("thoughtgate_cedar_evaluations_total", &[allowed, policy]);
+        }
+    }
+}
+
+fn open(path: &Path) -> Option<File> {
+    let no_link = OFlags::NOFOLLOW.bits() as i32;
+    std::fs::OpenOptions::new().read(true).custom_flags(no_link).open(path).ok()
+}

@@ -1,0 +1,261 @@
+//! Requests for approval, opened for whoever waits and decided by whoever may.
+//!
+//! They are files that outlive the hub, and others decide about them too; so what is known here is
+//! only what was last seen of the folder.
+
+mod ask;
+mod sweep;
+
+pub(super) use ask::{Asking, Opened};
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use http::StatusCode;
+use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_policy::redact::Key;
+use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Request, Ruling};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Hub;
+use super::answer::Refusal;
+use super::journal;
+use crate::api::{
+    ApprovalItem, ApprovalsAnswer, GovernanceDecision, GovernanceEvaluateRequest,
+    GovernanceEvaluateResponse, SettleRequest, TaskAnswer, TaskStatus,
+};
+use crate::token::Token;
+
+/// The longest time for which a question for a task is kept.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The requests of a state folder.
+pub(super) struct Tasks {
+    approvals: Approvals,
+    /// Masks what people must not see. It is of this run alone: nobody needs to compare.
+    key: Key,
+    /// Requests that nobody has decided about, as far as we know.
+    open: RefCell<BTreeMap<String, Request>>,
+    /// Requests that were decided about, and counted.
+    done: RefCell<BTreeSet<String>>,
+    /// Is told when the folder has changed.
+    news: watch::Sender<()>,
+}
+
+impl Tasks {
+    pub(super) fn open(state: &Path) -> Result<Self, ApprovalError> {
+        let approvals = Approvals::open(&state.join("approvals"))?;
+        let secret = Token::fresh().map_err(|source| ApprovalError::Io {
+            path: approvals.path().to_owned(),
+            source: io::Error::other(source),
+        })?;
+        let key = Key::from_secret(secret.reveal().as_bytes());
+        let (open, done) = (RefCell::default(), RefCell::default());
+        Ok(Self { approvals, key, open, done, news: watch::Sender::new(()) })
+    }
+
+    /// How many are open.
+    pub(super) fn pending(&self) -> usize {
+        self.open.borrow().len()
+    }
+}
+
+impl Hub {
+    /// How a task stands, or how it came to stand within `wait_ms`.
+    pub(super) async fn task(&self, id: &str, wait_ms: u64) -> Result<TaskAnswer, Refusal> {
+        let until = Instant::now() + Duration::from_millis(wait_ms).min(WAIT_MAX);
+        let mut news = self.tasks.news.subscribe();
+        let mut stopping = self.stopping.subscribe();
+        loop {
+            let (request, answer) = self.look(id)?;
+            if answer.status != TaskStatus::Pending || answer.shutdown || Instant::now() >= until {
+                return Ok(answer);
+            }
+            let left_us = request.expires_us.saturating_sub(self.clock.now().wall_us).max(0);
+            let expiry = Instant::now() + Duration::from_micros(left_us as u64);
+            tokio::select! {
+                _ = news.changed() => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+                () = tokio::time::sleep_until(until.min(expiry)) => {}
+            }
+        }
+    }
+
+    /// Whether an approved call may still be sent. Its approval is used up by this.
+    pub(super) fn revalidate(
+        &self,
+        id: &str,
+        request: &GovernanceEvaluateRequest,
+    ) -> Result<GovernanceEvaluateResponse, Refusal> {
+        let (kept, answer) = self.look(id)?;
+        if answer.status != TaskStatus::Approved {
+            let words = format!("`{id}` is {}, not approved", answer.status.name());
+            return Err(conflict(&words));
+        }
+        let (mut response, call_hash) = self.reconsider(request)?;
+        if call_hash.is_none_or(|hash| hash != kept.call_hash) {
+            return Err(conflict(&format!("`{id}` was approved for another call")));
+        }
+        if response.decision == GovernanceDecision::Forward && !self.tasks.approvals.consume(id)? {
+            return Err(conflict(&format!("the approval `{id}` has been used")));
+        }
+        response.task_id = Some(id.to_owned());
+        Ok(response)
+    }
+
+    /// Takes a task back. One that has come to its end stays as it is.
+    pub(super) fn cancel(&self, id: &str) -> Result<TaskAnswer, Refusal> {
+        let (request, answer) = self.look(id)?;
+        if answer.status == TaskStatus::Pending {
+            let decided = self.decided(Ruling::Cancelled, "caller", None);
+            match self.tasks.approvals.decide(id, &decided) {
+                Ok(()) => self.log_settled(&request, &decided),
+                Err(ApprovalError::AlreadyDecided { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.sweep();
+        }
+        self.look(id).map(|(_, answer)| answer)
+    }
+
+    /// A person decides.
+    pub(super) fn settle(
+        &self,
+        id: &str,
+        approve: bool,
+        who: SettleRequest,
+    ) -> Result<TaskAnswer, Refusal> {
+        if who.by.trim().is_empty() {
+            return Err(Refusal::bad_request("`by` must say who decides"));
+        }
+        let (request, _) = self.look(id)?;
+        let ruling = if approve { Ruling::Approved } else { Ruling::Denied };
+        let decided = self.decided(ruling, &who.by, who.reason);
+        self.tasks.approvals.decide(id, &decided)?;
+        self.log_settled(&request, &decided);
+        self.sweep();
+        self.look(id).map(|(_, answer)| answer)
+    }
+
+    /// Every request that can still be decided about.
+    pub(super) fn pending_approvals(&self) -> Result<ApprovalsAnswer, Refusal> {
+        let pending = self.tasks.approvals.pending(self.clock.now().wall_us)?;
+        Ok(ApprovalsAnswer { approvals: pending.into_iter().map(item).collect() })
+    }
+
+    /// How a task stands now. One that is too late has expired, whether or not anybody has noticed.
+    fn look(&self, id: &str) -> Result<(Request, TaskAnswer), Refusal> {
+        let request = self.tasks.approvals.request(id)?;
+        let now_us = self.clock.now().wall_us;
+        let mut decided = self.tasks.approvals.decision(id)?;
+        if decided.is_none() && now_us >= request.expires_us {
+            self.expire(&request);
+            decided = self.tasks.approvals.decision(id)?;
+        }
+        let status = match decided.as_ref().map(|decided| decided.ruling) {
+            None => TaskStatus::Pending,
+            Some(Ruling::Approved) => TaskStatus::Approved,
+            Some(Ruling::Denied) => TaskStatus::Rejected,
+            Some(Ruling::Expired) => TaskStatus::Expired,
+            Some(Ruling::Cancelled) => TaskStatus::Cancelled,
+        };
+        let pending = status == TaskStatus::Pending;
+        let answer = TaskAnswer {
+            task_id: id.to_owned(),
+            status,
+            decided_by: decided.as_ref().map(|decided| decided.by.clone()),
+            decided_at: decided.as_ref().map(|decided| moment(decided.at_us)),
+            reason: decided.and_then(|decided| decided.reason),
+            expires_at: Some(moment(request.expires_us)),
+            poll_interval_ms: pending.then(|| poll_interval_ms(request.expires_us - now_us)),
+            shutdown: self.is_stopping(),
+        };
+        Ok((request, answer))
+    }
+
+    fn decided(&self, ruling: Ruling, by: &str, reason: Option<String>) -> Decided {
+        Decided { ruling, by: by.to_owned(), at_us: self.clock.now().wall_us, reason }
+    }
+
+    /// Writes down how a request came to its end by way of the hub.
+    fn log_settled(&self, request: &Request, decided: &Decided) {
+        let approved = decided.ruling == Ruling::Approved;
+        let level = if approved { "info" } else { "warn" };
+        let event = tapegate_store::activity::Event {
+            server_id: request.server_id.clone(),
+            method: Some(request.method.clone()),
+            tool: Some(request.tool.clone()),
+            governance_decision: Some(decided.ruling.word().to_owned()),
+            gate: Some("approval"),
+            policy_reason: decided.reason.clone(),
+            principal: Some(request.principal.clone()).filter(|name| !name.is_empty()),
+            approval_id: Some(request.id.clone()),
+            decided_by: Some(decided.by.clone()),
+            connection_id: request.connection_id.clone(),
+            request_id: Some(request.request_id.clone()),
+            ..journal::event(decided.at_us, level, "approval", self.governed().profile)
+        };
+        if let Err(why) = self.journal.write(&[event]) {
+            (self.options.notice)(super::Level::Error, &why);
+        }
+    }
+}
+
+impl From<ApprovalError> for Refusal {
+    fn from(error: ApprovalError) -> Self {
+        let words = error.to_string();
+        match error {
+            ApprovalError::Unknown { .. } => Self::not_found(&words),
+            ApprovalError::AlreadyDecided { .. }
+            | ApprovalError::Exists { .. }
+            | ApprovalError::Expired { .. } => conflict(&words),
+            ApprovalError::NotAnApprover { .. } | ApprovalError::OwnRequest { .. } => {
+                Self::new(StatusCode::FORBIDDEN, "forbidden", &words)
+            }
+            ApprovalError::Broken { .. } | ApprovalError::Io { .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &words)
+            }
+        }
+    }
+}
+
+fn conflict(words: &str) -> Refusal {
+    Refusal::new(StatusCode::CONFLICT, "conflict", words)
+}
+
+/// How often to ask, by how much time is left.
+fn poll_interval_ms(left_us: i64) -> u64 {
+    match left_us / 1_000_000 {
+        ..=60 => 2_000,
+        61..=300 => 5_000,
+        301..=900 => 10_000,
+        _ => 30_000,
+    }
+}
+
+fn moment(wall_us: i64) -> String {
+    let mut text = Vec::new();
+    write_rfc3339(&mut text, wall_us, SubSecond::Micros);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn item(request: Request) -> ApprovalItem {
+    ApprovalItem {
+        created_at: moment(request.created_us),
+        expires_at: moment(request.expires_us),
+        id: request.id,
+        server_id: request.server_id,
+        method: request.method,
+        tool: request.tool,
+        arguments: request.arguments,
+        principal: request.principal,
+        workflow: request.workflow,
+        reason: request.reason,
+        approvers: request.approvers,
+        request_id: request.request_id,
+    }
+}

@@ -1,0 +1,102 @@
+//! Opening a request for approval.
+
+use tapegate_policy::model::Workflow;
+use tapegate_policy::people::call_hash;
+use tapegate_policy::shown;
+use tapegate_store::approvals::{Request, new_id};
+
+use super::Tasks;
+use super::poll_interval_ms;
+use crate::api::GovernanceEvaluateRequest;
+use crate::governed::Governed;
+use crate::service::question::Decided;
+
+/// A call that people are to be asked about.
+pub(in crate::service) struct Asking<'a> {
+    pub(in crate::service) governed: &'a Governed,
+    pub(in crate::service) request: &'a GovernanceEvaluateRequest,
+    pub(in crate::service) principal: &'a str,
+    pub(in crate::service) request_id: &'a str,
+    pub(in crate::service) wall_us: i64,
+    pub(in crate::service) decided: &'a Decided,
+    /// The name of the workflow.
+    pub(in crate::service) workflow: &'a str,
+}
+
+/// What came of asking.
+pub(in crate::service) enum Opened {
+    /// People are asked.
+    Task {
+        /// The name of the request.
+        id: String,
+        /// How long an answer may take.
+        timeout_ms: u64,
+        /// Whether the call is sent on when nobody has answered.
+        forward_on_timeout: bool,
+        /// How often to ask.
+        poll_interval_ms: u64,
+    },
+    /// The same call was approved before, when nobody waited for it any more.
+    Before {
+        /// The name of that request.
+        id: String,
+        /// Who approved it.
+        by: String,
+    },
+}
+
+impl Decided {
+    /// What this call has in common with every other that asks for the same.
+    pub(in crate::service) fn call_hash(&self) -> String {
+        call_hash(&self.method, &self.name, self.arguments.as_deref())
+    }
+}
+
+impl Tasks {
+    /// Asks people, unless they have answered before.
+    pub(in crate::service) fn ask(&self, asking: &Asking<'_>) -> Result<Opened, String> {
+        let policy = asking.governed.policy.as_ref().ok_or("there is no policy")?;
+        let workflow = policy.workflows.get(asking.workflow);
+        let workflow =
+            workflow.ok_or_else(|| format!("there is no workflow `{}`", asking.workflow))?;
+        let mut request = self.request(asking, workflow)?;
+        let before = self.approvals.approved_before(&request, asking.wall_us);
+        if let Some((id, decided)) = before.map_err(|error| error.to_string())? {
+            return Ok(Opened::Before { id, by: decided.by });
+        }
+        let params = asking.request.params.as_ref().map(|params| params.get().as_bytes());
+        request.arguments = params
+            .and_then(|params| shown::arguments(&policy.redaction, workflow, &self.key, params));
+        self.approvals.ask(&request).map_err(|error| error.to_string())?;
+        let opened = Opened::Task {
+            id: request.id.clone(),
+            timeout_ms: workflow.timeout.as_millis() as u64,
+            forward_on_timeout: workflow.forward_on_timeout,
+            poll_interval_ms: poll_interval_ms(request.expires_us - asking.wall_us),
+        };
+        self.open.borrow_mut().insert(request.id.clone(), request);
+        Ok(opened)
+    }
+
+    fn request(&self, asking: &Asking<'_>, workflow: &Workflow) -> Result<Request, String> {
+        let Asking { request, decided, wall_us, .. } = asking;
+        let timeout_us = i64::try_from(workflow.timeout.as_micros()).unwrap_or(i64::MAX);
+        Ok(Request {
+            id: new_id().map_err(|error| error.to_string())?,
+            created_us: *wall_us,
+            expires_us: wall_us.saturating_add(timeout_us),
+            server_id: request.server_id.clone(),
+            method: decided.method.clone(),
+            tool: decided.name.clone(),
+            arguments: None,
+            call_hash: decided.call_hash(),
+            principal: asking.principal.to_owned(),
+            workflow: asking.workflow.to_owned(),
+            reason: decided.decision.reason.clone(),
+            approvers: workflow.approvers.clone(),
+            connection_id: request.connection_id.clone().unwrap_or_default(),
+            request_id: asking.request_id.to_owned(),
+            pid: std::process::id(),
+        })
+    }
+}

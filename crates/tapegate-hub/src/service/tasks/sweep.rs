@@ -1,0 +1,157 @@
+//! Noticing what became of requests, whoever decided.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tapegate_policy::model::Destination;
+use tapegate_store::approvals::{ApprovalError, Decided, Entry, Request, Ruling};
+use tapegate_wire::port::Port;
+use tokio::io::Interest;
+
+use crate::api::{Push, TaskStatus};
+use crate::service::{Hub, Level};
+
+/// How often the folder is looked at where nothing tells of changes, and how often at most.
+const LOOK_MOST: Duration = Duration::from_millis(20);
+/// How often it is looked at in any case.
+const LOOK_LEAST: Duration = Duration::from_secs(60);
+/// How long requests are kept after their time.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
+impl Hub {
+    /// Looks at the folder whenever it changes or a request is too late. Never ends.
+    pub(in crate::service) async fn watch_tasks(&self) {
+        let watcher = self.tasks.approvals.watch();
+        let told = watcher.handle().and_then(|handle| handle.try_clone_to_owned().ok());
+        let told = told.and_then(|handle| Port::own(handle, Interest::READABLE).ok());
+        let mut news = [0; 4096];
+        loop {
+            self.sweep();
+            let pause = match &told {
+                Some(_) => LOOK_LEAST.min(self.next_expiry()),
+                None => watcher.pause().unwrap_or(LOOK_MOST * 10),
+            };
+            let changed = async {
+                match &told {
+                    Some(told) => told.read(&mut news).await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::time::timeout(pause, changed).await.ok();
+            // Many changes at once are looked at once.
+            tokio::time::sleep(LOOK_MOST).await;
+        }
+    }
+
+    fn next_expiry(&self) -> Duration {
+        let now_us = self.clock.now().wall_us;
+        let open = self.tasks.open.borrow();
+        let first = open.values().map(|request| request.expires_us).min();
+        let left_us = first.map_or(i64::MAX, |first| first.saturating_sub(now_us).max(0));
+        Duration::from_micros(left_us as u64)
+    }
+
+    /// Counts what is new, ends what is too late, and tells whoever waits.
+    pub(in crate::service) fn sweep(&self) {
+        let now_us = self.clock.now().wall_us;
+        let listing = match self.tasks.approvals.all() {
+            Ok(listing) => listing,
+            Err(error) => {
+                return (self.options.notice)(Level::Error, &error.to_string());
+            }
+        };
+        let mut ids = BTreeSet::new();
+        for Entry { request, decided, .. } in listing.entries {
+            ids.insert(request.id.clone());
+            match decided {
+                Some(decided) => self.settled(&request, &decided),
+                None if now_us >= request.expires_us => self.expire(&request),
+                None => {
+                    let known = self.tasks.open.borrow().contains_key(&request.id);
+                    if !known {
+                        self.metrics
+                            .borrow_mut()
+                            .count("thoughtgate_tasks_created_total", &["approval"]);
+                        self.tasks.open.borrow_mut().insert(request.id.clone(), request);
+                    }
+                }
+            }
+        }
+        self.tasks.open.borrow_mut().retain(|id, _| ids.contains(id));
+        self.tasks.done.borrow_mut().retain(|id| ids.contains(id));
+        self.tasks.news.send_replace(());
+    }
+
+    /// What was decided before we came is old news. What has expired long ago is cleaned away.
+    pub(in crate::service) fn catch_up_tasks(&self) {
+        let now_us = self.clock.now().wall_us;
+        if let Err(error) = self.tasks.approvals.clean(now_us, KEPT) {
+            (self.options.notice)(Level::Warn, &error.to_string());
+        }
+        let entries = self.tasks.approvals.all().map(|all| all.entries).unwrap_or_default();
+        let decided = entries.into_iter().filter(|entry| entry.decided.is_some());
+        self.tasks.done.borrow_mut().extend(decided.map(|entry| entry.request.id));
+        self.sweep();
+    }
+
+    /// Nobody has decided in time.
+    pub(super) fn expire(&self, request: &Request) {
+        let decided = self.decided(Ruling::Expired, "tapegate", None);
+        match self.tasks.approvals.decide(&request.id, &decided) {
+            Ok(()) => {
+                // A shim tells itself how long it has waited.
+                if request.connection_id.is_empty() {
+                    self.log_settled(request, &decided);
+                }
+                self.settled(request, &decided);
+            }
+            Err(ApprovalError::AlreadyDecided { decided, .. }) => self.settled(request, &decided),
+            Err(error) => (self.options.notice)(Level::Error, &error.to_string()),
+        }
+    }
+
+    /// A request has come to its end: it is counted and told once.
+    fn settled(&self, request: &Request, decided: &Decided) {
+        if !self.tasks.done.borrow_mut().insert(request.id.clone()) {
+            return;
+        }
+        let known = self.tasks.open.borrow_mut().remove(&request.id).is_some();
+        let status = match decided.ruling {
+            Ruling::Approved => TaskStatus::Approved,
+            Ruling::Denied => TaskStatus::Rejected,
+            Ruling::Expired => TaskStatus::Expired,
+            Ruling::Cancelled => TaskStatus::Cancelled,
+        };
+        let mut metrics = self.metrics.borrow_mut();
+        if !known {
+            metrics.count("thoughtgate_tasks_created_total", &["approval"]);
+        }
+        let (server, outcome) = (request.server_id.as_str(), status.name());
+        let channel = self.channel(&request.workflow);
+        let waited = (decided.at_us - request.created_us).max(0) as f64 / 1e6;
+        metrics.count("thoughtgate_tasks_completed_total", &["approval", outcome]);
+        metrics.count("thoughtgate_approval_requests_total", &[channel, outcome]);
+        metrics.count("thoughtgate_blocking_approvals_total", &[outcome]);
+        metrics.count("thoughtgate_stdio_approval_outcomes_total", &[server, outcome]);
+        metrics.observe("thoughtgate_approval_wait_duration_s", &[channel, outcome], waited);
+        metrics.observe("thoughtgate_blocking_hold_duration_seconds", &[outcome], waited);
+        let duration = "thoughtgate_stdio_approval_duration_seconds";
+        metrics.observe(duration, &[server, outcome], waited);
+        if matches!(status, TaskStatus::Approved | TaskStatus::Rejected) {
+            metrics.observe("thoughtgate_stdio_approval_latency_seconds", &[server], waited);
+        }
+        drop(metrics);
+        self.push(Push::Task { task_id: request.id.clone(), status });
+    }
+
+    /// Where people were asked.
+    fn channel(&self, workflow: &str) -> &'static str {
+        let governed = self.governed();
+        let workflow = governed.policy.as_ref().and_then(|policy| policy.workflows.get(workflow));
+        match workflow.and_then(|workflow| workflow.destination.as_ref()) {
+            Some(Destination::Slack { .. }) => "slack",
+            Some(Destination::Webhook { .. }) => "webhook",
+            Some(Destination::Cli) | None => "cli",
+        }
+    }
+}

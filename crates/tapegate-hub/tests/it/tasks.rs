@@ -1,0 +1,175 @@
+//! Requests for approval by way of the hub.
+
+use std::time::Duration;
+
+use tapegate_hub::api::{
+    EventLine, EventsRequest, GovernanceDecision, Push, SettleRequest, TaskStatus,
+};
+use tapegate_hub::client::ClientError;
+use tapegate_hub::governed::Loading;
+use tapegate_store::approvals::{Approvals, Decided, Ruling};
+
+use crate::support::{call, policy, raw, request, with_hub};
+
+const POLICY: &str = r#"
+schema: 1
+governance:
+  defaults: { action: forward }
+  rules:
+    - { match: "pay", action: approve, approval: ops }
+    - { match: "buy", action: approve, approval: named }
+approval:
+  ops: { timeout: 10m, redact_fields: [card] }
+  named: { timeout: 10m, approvers: [ann, bob] }
+"#;
+
+fn loaded() -> Loading {
+    policy(POLICY)
+}
+
+fn by(name: &str) -> SettleRequest {
+    SettleRequest { by: name.to_owned(), reason: None }
+}
+
+#[test]
+fn a_call_waits_is_approved_and_may_be_sent_once() {
+    with_hub(loaded, |running| async move {
+        let client = &running.client;
+        let mut asked = call("pay");
+        asked.params =
+            serde_json::from_str(r#"{"name":"pay","arguments":{"card":"4111","sum":7}}"#).unwrap();
+        let answer = client.evaluate(&asked).await.unwrap();
+        assert_eq!(answer.decision, GovernanceDecision::PendingApproval);
+        assert_eq!(answer.timeout_ms, Some(600_000));
+        let id = answer.task_id.unwrap();
+        let list = raw(&running.address, request(&running, "GET", "/approvals", "")).await;
+        assert!(list.contains(&id) && list.contains(r#"\"sum\":7"#), "{list}");
+        assert!(!list.contains("4111"), "{list}");
+        let early = client.revalidate(&id, &asked).await.unwrap_err();
+        assert!(matches!(early, ClientError::Status { status: 409, .. }), "{early}");
+        let mut pushes = client.pushes("c1").await.unwrap();
+        pushes.next().await.unwrap();
+        let (settled, decided) = tokio::join!(client.settled(&id), async {
+            tokio::task::yield_now().await;
+            client.approve(&id, &by("ann")).await.unwrap()
+        });
+        let settled = settled.unwrap();
+        assert_eq!((settled.status, decided.status), (TaskStatus::Approved, TaskStatus::Approved));
+        assert_eq!(settled.decided_by.as_deref(), Some("ann"));
+        let status = TaskStatus::Approved;
+        assert_eq!(pushes.next().await.unwrap(), Push::Task { task_id: id.clone(), status });
+        let other = client.revalidate(&id, &call("pay")).await.unwrap_err();
+        assert!(other.to_string().contains("another call"), "{other}");
+        let valid = client.revalidate(&id, &asked).await.unwrap();
+        assert_eq!(valid.decision, GovernanceDecision::Forward);
+        let again = client.revalidate(&id, &asked).await.unwrap_err();
+        assert!(again.to_string().contains("has been used"), "{again}");
+        let late = client.deny(&id, &by("bob")).await.unwrap_err();
+        assert!(matches!(late, ClientError::Status { status: 409, .. }), "{late}");
+    });
+}
+
+#[test]
+fn only_those_who_are_named_may_decide() {
+    with_hub(loaded, |running| async move {
+        let client = &running.client;
+        let id = client.evaluate(&call("buy")).await.unwrap().task_id.unwrap();
+        let error = client.approve(&id, &by("eve")).await.unwrap_err();
+        assert!(matches!(error, ClientError::Status { status: 403, .. }), "{error}");
+        let error = client.approve(&id, &by(" ")).await.unwrap_err();
+        assert!(matches!(error, ClientError::Status { status: 400, .. }), "{error}");
+        let denied = client.deny(&id, &by("bob")).await.unwrap();
+        assert_eq!(denied.status, TaskStatus::Rejected);
+        assert_eq!(client.task(&id).await.unwrap().status, TaskStatus::Rejected);
+    });
+}
+
+#[test]
+fn a_decision_of_somebody_else_in_the_folder_wakes_who_waits() {
+    with_hub(loaded, |running| async move {
+        let id = running.client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
+        let approvals = Approvals::open(&running.state().join("approvals")).unwrap();
+        let at_us = approvals.request(&id).unwrap().created_us + 1;
+        let decided = Decided { ruling: Ruling::Denied, by: "cli".to_owned(), at_us, reason: None };
+        let (settled, ()) = tokio::join!(running.client.settled(&id), async {
+            tokio::task::yield_now().await;
+            approvals.decide(&id, &decided).unwrap();
+        });
+        assert_eq!(settled.unwrap().status, TaskStatus::Rejected);
+        let text = raw(&running.address, request(&running, "GET", "/metrics", "")).await;
+        for line in [
+            r#"thoughtgate_tasks_created_total{task_type="approval"} 1"#,
+            r#"thoughtgate_tasks_completed_total{task_type="approval",outcome="rejected"} 1"#,
+            r#"thoughtgate_stdio_approval_outcomes_total{server_id="fs",outcome="rejected"} 1"#,
+            r#"thoughtgate_stdio_approval_latency_seconds_count{server_id="fs"} 1"#,
+            r#"thoughtgate_tasks_pending{task_type="approval"} 0"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    });
+}
+
+#[test]
+fn a_task_can_be_taken_back_and_stays_so() {
+    with_hub(loaded, |running| async move {
+        let client = &running.client;
+        let id = client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
+        assert_eq!(client.cancel(&id).await.unwrap().status, TaskStatus::Cancelled);
+        assert_eq!(client.cancel(&id).await.unwrap().status, TaskStatus::Cancelled);
+        assert!(client.approve(&id, &by("ann")).await.is_err());
+        let unknown = client.task("ap_0000000000000000").await.unwrap_err();
+        assert!(matches!(unknown, ClientError::Status { status: 404, .. }), "{unknown}");
+    });
+}
+
+#[test]
+fn who_waits_is_told_at_once_that_the_hub_ends() {
+    with_hub(loaded, |running| async move {
+        let id = running.client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
+        let (settled, ()) = tokio::join!(running.client.settled(&id), async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            running.hub.stop();
+        });
+        let settled = settled.unwrap();
+        assert_eq!((settled.status, settled.shutdown), (TaskStatus::Pending, true));
+    });
+}
+
+#[test]
+fn an_approval_that_came_too_late_lets_the_same_call_through_once() {
+    with_hub(loaded, |running| async move {
+        let client = &running.client;
+        let id = client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
+        client.approve(&id, &by("ann")).await.unwrap();
+        let again = client.evaluate(&call("pay")).await.unwrap();
+        assert_eq!(again.decision, GovernanceDecision::Forward);
+        let third = client.evaluate(&call("pay")).await.unwrap();
+        assert_eq!(third.decision, GovernanceDecision::PendingApproval);
+    });
+}
+
+#[test]
+fn events_of_a_shim_are_written_down_all_or_none() {
+    with_hub(loaded, |running| async move {
+        let event = tapegate_store::activity::Event {
+            wall_us: 1_700_000_000_000_000,
+            level: "warn",
+            kind: "decision",
+            component: "shim",
+            server_id: "far".to_owned(),
+            governance_decision: Some("deny".to_owned()),
+            profile: "production",
+            ..Default::default()
+        };
+        let good = EventLine::of(&event);
+        let bad = EventLine { level: "loud".to_owned(), ..good.clone() };
+        let sent = EventsRequest { events: vec![good.clone(), bad] };
+        let error = running.client.events(&sent).await.unwrap_err();
+        assert!(error.to_string().contains("events[1]: `level`"), "{error}");
+        let log = || std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
+        assert!(!log().contains("far"));
+        let sent = EventsRequest { events: vec![good.clone(), good] };
+        assert_eq!(running.client.events(&sent).await.unwrap().written, 2);
+        assert_eq!(log().matches(r#""server_id":"far""#).count(), 2);
+    });
+}

@@ -1,0 +1,402 @@
+//! What came of a trial, counted: what is alike is one group, with the first places where it is.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::{FixedState, RandomState};
+
+use super::Heard;
+use crate::cases::Fate;
+use crate::decide::GateName;
+use crate::gated::Offer;
+use crate::note::{Note, NoteKind};
+
+/// How many places of a group are kept.
+const PLACES_MAX: usize = 5;
+/// How many groups are told apart. What comes beyond is counted under no name.
+const GROUPS_MAX: usize = 100_000;
+
+/// How many names of a list are told where it has changed.
+const HIDDEN_MAX: usize = 3;
+
+/// Where something stands on a tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Which of the tapes.
+    pub tape: usize,
+    /// The line, from 1.
+    pub line: u64,
+    /// Its `seq`, if it has one.
+    pub seq: Option<u64>,
+}
+
+/// What sort of thing was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sort {
+    /// A call that goes nowhere.
+    Deny,
+    /// A call that waits for people.
+    Hold,
+    /// A message that is not written as it must be.
+    Reject,
+    /// A definition that is not what was accepted.
+    Drift,
+    /// Something that a list no longer shows.
+    Filter,
+    /// Secrets that are masked.
+    Redact,
+    /// What is sent on, and noted.
+    Forward,
+    /// What nobody looks at.
+    Pass,
+}
+
+/// Something that was found, without how often and where.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Told {
+    /// Its sort.
+    pub sort: Sort,
+    /// What logs call it.
+    pub word: &'static str,
+    /// The method.
+    pub method: String,
+    /// The name of the tool or prompt, or the URI.
+    pub name: String,
+    /// The gate that decided.
+    pub gate: Option<GateName>,
+    /// The rule that matched.
+    pub rule: Option<String>,
+    /// What else there is to say: the workflow, what is wrong, what differs.
+    pub detail: String,
+}
+
+/// What is alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// What it is.
+    pub told: Told,
+    /// How often it was found.
+    pub count: u64,
+    /// The first places.
+    pub places: Vec<Place>,
+}
+
+/// What one policy makes of a message.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stand {
+    /// What becomes of it: `forward`, `deny`, `hold`, `filter`.
+    pub word: &'static str,
+    /// The gate that decided.
+    pub gate: Option<GateName>,
+    /// The rule that matched.
+    pub rule: Option<String>,
+}
+
+/// Messages that two policies make something else of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The method.
+    pub method: String,
+    /// The name of the tool or prompt, or the URI.
+    pub name: String,
+    /// What the one policy does.
+    pub before: Stand,
+    /// What the other does.
+    pub after: Stand,
+    /// How often.
+    pub count: u64,
+    /// The first places.
+    pub places: Vec<Place>,
+}
+
+/// Something that is listed by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where it stands.
+    pub place: Place,
+    /// What it is.
+    pub what: What,
+}
+
+/// What is listed by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Something that the policy does.
+    Told(Told),
+    /// Something that two policies do otherwise.
+    Changed(Change),
+}
+
+/// What came of a trial.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// How many messages were judged.
+    pub frames: u64,
+    /// How many of them would not have been sent on.
+    pub stopped: u64,
+    groups: HashMap<u64, Group, RandomState>,
+    changes: HashMap<u64, Change, RandomState>,
+}
+
+/// What was found, before it is owned.
+#[derive(Hash)]
+struct View<'n> {
+    sort: Sort,
+    word: &'static str,
+    method: &'n str,
+    name: &'n str,
+    gate: Option<GateName>,
+    rule: Option<&'n str>,
+    detail: &'n str,
+}
+
+impl Tally {
+    /// Counts a message.
+    pub fn hear(&mut self, heard: &Heard, place: Place) {
+        self.frames += 1;
+        self.stopped += u64::from(heard.fate != Fate::Forward);
+        if let Some(method) = &heard.passed {
+            let passed = View { sort: Sort::Pass, method, ..View::NONE };
+            self.count(&passed, place);
+        }
+        views(&heard.notes, &mut |view| self.count(view, place));
+    }
+
+    /// Counts a message that two policies make something else of.
+    pub fn change(&mut self, change: &Change, place: Place) {
+        let Change { method, name, before, after, .. } = change;
+        let key = FixedState::default().hash_one((
+            (method, name),
+            (before.word, before.gate, &before.rule),
+            (after.word, after.gate, &after.rule),
+        ));
+        if !self.changes.contains_key(&key) && self.changes.len() >= GROUPS_MAX {
+            return;
+        }
+        let known = self.changes.entry(key).or_insert_with(|| change.clone());
+        known.count += 1;
+        keep(&mut known.places, place);
+    }
+
+    /// Adds what came of a later part of a tape, before which there are `lines` lines.
+    pub fn add(&mut self, part: Self, tape: usize, lines: u64) {
+        self.frames += part.frames;
+        self.stopped += part.stopped;
+        let moved = |place: &Place| Place { tape, line: place.line + lines, ..*place };
+        for (key, group) in part.groups {
+            let known = self.groups.entry(key).or_insert_with(|| Group {
+                told: group.told,
+                count: 0,
+                places: Vec::new(),
+            });
+            known.count += group.count;
+            group.places.iter().for_each(|place| keep(&mut known.places, moved(place)));
+        }
+        for (key, change) in part.changes {
+            let places = change.places.iter().map(moved).collect::<Vec<_>>();
+            let count = change.count;
+            let empty = Change { count: 0, places: Vec::new(), ..change };
+            let known = self.changes.entry(key).or_insert(empty);
+            known.count += count;
+            places.into_iter().for_each(|place| keep(&mut known.places, place));
+        }
+    }
+
+    /// What was found: by sort, what was found most often first.
+    pub fn groups(&self) -> Vec<&Group> {
+        let mut all: Vec<&Group> = self.groups.values().collect();
+        all.sort_by(|one, two| {
+            let place = |group: &Group| (group.told.sort, std::cmp::Reverse(group.count));
+            place(one).cmp(&place(two)).then_with(|| one.told.cmp(&two.told))
+        });
+        all
+    }
+
+    /// What two policies make something else of, what changes most often first.
+    pub fn changes(&self) -> Vec<&Change> {
+        let mut all: Vec<&Change> = self.changes.values().collect();
+        let key = |change: &Change| {
+            let Change { method, name, before, after, .. } = change.clone();
+            (method, name, before, after)
+        };
+        all.sort_by(|one, two| two.count.cmp(&one.count).then_with(|| key(one).cmp(&key(two))));
+        all
+    }
+
+    /// How many there are of a sort.
+    pub fn count_of(&self, sort: Sort) -> u64 {
+        let of_sort = self.groups.values().filter(|group| group.told.sort == sort);
+        of_sort.map(|group| group.count).sum()
+    }
+
+    fn count(&mut self, view: &View<'_>, place: Place) {
+        let key = FixedState::default().hash_one(view);
+        let key = match self.groups.contains_key(&key) || self.groups.len() < GROUPS_MAX {
+            true => key,
+            false => FixedState::default().hash_one(&view.nameless()),
+        };
+        let group = self.groups.entry(key).or_insert_with(|| Group {
+            told: view.owned(),
+            count: 0,
+            places: Vec::new(),
+        });
+        group.count += 1;
+        keep(&mut group.places, place);
+    }
+}
+
+/// What two policies make of a message, if it is not the same. It is not counted yet.
+pub fn differ(before: &Heard, after: &Heard) -> Option<Change> {
+    let word = |heard| lead(heard).map(|note: &Note| note.word);
+    let alike = before.fate == after.fate && before.rewritten == after.rewritten;
+    if alike && word(before) == word(after) {
+        return None;
+    }
+    let (method, name) = lead(before).or(lead(after)).map(subject).unwrap_or_default();
+    Some(Change {
+        method,
+        name,
+        before: Stand::of(before),
+        after: Stand::of(after),
+        count: 0,
+        places: Vec::new(),
+    })
+}
+
+/// What was found in a message, each by itself.
+pub fn told(heard: &Heard) -> Vec<Told> {
+    let mut all = Vec::new();
+    views(&heard.notes, &mut |view| all.push(view.owned()));
+    all
+}
+
+impl Stand {
+    fn of(heard: &Heard) -> Self {
+        let note = lead(heard);
+        let word = match (heard.fate, &heard.rewritten, note.map(|note| note.word)) {
+            // Under development nothing is stopped, and what would be is said.
+            (Fate::Forward, None, Some(word)) => word,
+            (Fate::Forward, Some(_), _) => "filter",
+            (Fate::Forward, None, None) => "forward",
+            (Fate::Deny, ..) => "deny",
+            (Fate::Approve, ..) => "hold",
+        };
+        let (gate, rule) = match note {
+            Some(note) => (note.gate, note.rule.clone()),
+            None => (None, None),
+        };
+        Self { word, gate, rule }
+    }
+}
+
+impl View<'_> {
+    const NONE: View<'static> = View {
+        sort: Sort::Pass,
+        word: "pass",
+        method: "",
+        name: "",
+        gate: None,
+        rule: None,
+        detail: "",
+    };
+
+    fn owned(&self) -> Told {
+        Told {
+            sort: self.sort,
+            word: self.word,
+            method: self.method.to_owned(),
+            name: self.name.to_owned(),
+            gate: self.gate,
+            rule: self.rule.map(str::to_owned),
+            detail: self.detail.to_owned(),
+        }
+    }
+
+    /// The same, of a name that is not told.
+    fn nameless(&self) -> Self {
+        Self { name: "…", detail: "", rule: None, method: "", ..*self }
+    }
+}
+
+/// The note that says what became of a message: the first that says it was stopped, or the first.
+fn lead(heard: &Heard) -> Option<&Note> {
+    let stopped = |note: &&Note| note.forwarded == Some(false);
+    heard.notes.iter().find(stopped).or_else(|| heard.notes.first())
+}
+
+/// What a note is about: the method, and a name.
+fn subject(note: &Note) -> (String, String) {
+    match &note.kind {
+        NoteKind::Filter { offer, hidden, .. } => {
+            let more = if hidden.len() > HIDDEN_MAX { ", …" } else { "" };
+            let named = hidden[..hidden.len().min(HIDDEN_MAX)].join(", ");
+            (method_of(*offer).to_owned(), format!("{named}{more}"))
+        }
+        _ => {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            (text(&note.method), text(&note.name))
+        }
+    }
+}
+
+/// Hands out what notes say.
+fn views(notes: &[Note], each: &mut dyn FnMut(&View<'_>)) {
+    for note in notes {
+        let view = View {
+            sort: sort(note),
+            word: note.word,
+            method: note.method.as_deref().unwrap_or_default(),
+            name: note.name.as_deref().unwrap_or_default(),
+            gate: note.gate,
+            rule: note.rule.as_deref(),
+            detail: "",
+        };
+        match &note.kind {
+            NoteKind::Filter { offer, hidden, .. } => {
+                for name in hidden {
+                    each(&View { method: method_of(*offer), name, ..view });
+                }
+            }
+            NoteKind::Drift { offer } => {
+                let detail = note.reason.as_deref().unwrap_or_default();
+                each(&View { method: method_of(*offer), detail, ..view });
+            }
+            NoteKind::Framing { faults } => {
+                let labels: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
+                each(&View { detail: &labels.join("; "), ..view });
+            }
+            NoteKind::HoldOpened { workflow, .. } => each(&View { detail: workflow, ..view }),
+            _ if view.sort == Sort::Deny => {
+                each(&View { detail: note.reason.as_deref().unwrap_or_default(), ..view });
+            }
+            _ => each(&view),
+        }
+    }
+}
+
+fn sort(note: &Note) -> Sort {
+    match (&note.kind, note.word) {
+        (NoteKind::Framing { .. } | NoteKind::Oversized { .. }, _) => Sort::Reject,
+        (NoteKind::Drift { .. }, _) => Sort::Drift,
+        (NoteKind::Filter { .. }, _) => Sort::Filter,
+        (NoteKind::Redaction { .. }, _) => Sort::Redact,
+        (NoteKind::HoldOpened { .. }, _) | (_, "WOULD_REQUIRE_APPROVAL") => Sort::Hold,
+        (_, "deny" | "WOULD_BLOCK") => Sort::Deny,
+        _ => Sort::Forward,
+    }
+}
+
+fn method_of(offer: Offer) -> &'static str {
+    match offer {
+        Offer::Tool => "tools/list",
+        Offer::Prompt => "prompts/list",
+        Offer::Resource => "resources/list",
+        Offer::Template => "resources/templates/list",
+    }
+}
+
+fn keep(places: &mut Vec<Place>, place: Place) {
+    if places.len() < PLACES_MAX {
+        places.push(place);
+    }
+}

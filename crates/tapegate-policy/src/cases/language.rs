@@ -1,0 +1,87 @@
+//! The tables of the language of cases: which keys there are, and what they take.
+
+use tapegate_core::time::read_rfc3339;
+use tapegate_yaml::shape::Shape::{Any, Choice, List, Name, Text};
+use tapegate_yaml::shape::{Entry, Rest, Shape, Table, Word};
+
+/// What may be expected.
+pub const FATES: &[&str] = &["forward", "deny", "approve"];
+/// The gates, in the order in which they are asked.
+pub const GATES: &[&str] = &["framing", "visibility", "governance", "policy", "approval"];
+
+/// A moment.
+static MOMENT: Word = Word {
+    name: "a time, such as `2026-03-20T14:22:11Z`",
+    numbers: false,
+    check: |text| match read_rfc3339(text) {
+        Some(_) => Ok(()),
+        None => Err(format!("`{text}` is no time such as `2026-03-20T14:22:11Z`")),
+    },
+    pattern: || {
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
+            .to_owned()
+    },
+};
+
+/// Who calls: a name, or all about it.
+const WHO: Shape = Shape::Either(&[Name, Shape::Table(&PRINCIPAL)]);
+
+/// What may stand at the top for all cases, and in a case for itself.
+const AROUND: &[Entry] = &[
+    Entry::new("server", Name, "The server that is called; `*`, unless given."),
+    Entry::new("profile", Choice(&["production", "development"]), "Production, unless given."),
+    Entry::new("principal", WHO, "Who calls."),
+    Entry::new("at", Shape::Word(&MOMENT), "When; now, unless given."),
+];
+
+/// A file of cases.
+pub static SUITE: Table = Table {
+    name: "suite",
+    about: "Tests of a policy.",
+    rest: Rest::Refuse,
+    groups: &[
+        &[Entry::new("config", Name, "The policy, from the folder of this file.")],
+        AROUND,
+        &[Entry::new("cases", List(&Shape::Table(&CASE)), "The tests.").required()],
+    ],
+};
+
+/// A case.
+pub static CASE: Table = Table {
+    name: "case",
+    about: "A call, and what is expected to become of it.",
+    rest: Rest::Refuse,
+    groups: &[
+        &[
+            Entry::new("name", Name, "What it goes by; what is called, unless given."),
+            Entry::new("call", Name, "The tool that is called: `tools/call`."),
+            Entry::new("method", Name, "Another method, such as `resources/read`."),
+            Entry::new("prompt", Name, "The prompt, for `prompts/get` and completions."),
+            Entry::new("uri", Name, "The URI, for `resources/read` and the like."),
+            Entry::new("arguments", Any, "The arguments of the call."),
+            Entry::new("message", Text, "A whole JSON-RPC message, to the letter."),
+        ],
+        AROUND,
+        &[
+            Entry::new("expect", Choice(FATES), "What becomes of it.").required(),
+            Entry::new("gate", Choice(GATES), "The gate that decides."),
+            Entry::new("rule", Name, "The rule that matches, by its name."),
+            Entry::new("workflow", Name, "The workflow by which people are asked."),
+            Entry::new("policy", Name, "A Cedar policy that decides, by its `@id`."),
+        ],
+    ],
+};
+
+/// Who calls.
+pub static PRINCIPAL: Table = Table {
+    name: "principal",
+    about: "Who calls.",
+    rest: Rest::Refuse,
+    groups: &[&[
+        Entry::new("name", Name, "The application or user."),
+        Entry::new("namespace", Name, "Where it runs."),
+        Entry::new("service_account", Name, "What it runs as."),
+        Entry::new("roles", List(&Name), "What it may act as."),
+        Entry::new("client", Name, "The agent, as it calls itself."),
+    ]],
+};

@@ -1,0 +1,185 @@
+//! From a tree that the tables have checked to cases. What they have told is passed over in silence.
+
+use tapegate_core::time::read_rfc3339;
+use tapegate_yaml::field::Fields;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::Node;
+
+use super::{Case, Expect, Fate, Suite, What};
+use crate::decide::{GateName, Principal};
+use crate::model::Profile;
+
+/// What holds for a case unless it says otherwise.
+#[derive(Clone)]
+struct Around {
+    server: String,
+    profile: Profile,
+    principal: Principal,
+    wall_us: Option<i64>,
+}
+
+/// Reads a file of cases.
+pub(super) fn suite(node: &Node, findings: &mut Findings) -> Option<Suite> {
+    let fields = Fields::of(node);
+    let config = fields.get("config").and_then(Node::as_text).map(str::to_owned);
+    let default = Around {
+        server: "*".to_owned(),
+        profile: Profile::Production,
+        principal: Principal::default(),
+        wall_us: None,
+    };
+    let around = default.within(&fields);
+    let list = fields.get("cases")?.as_list()?;
+    if list.is_empty() {
+        findings.error(node.spot, "there are no cases");
+    }
+    let mut cases: Vec<Case> = Vec::new();
+    for (index, node) in list.iter().enumerate() {
+        let step = format!("cases[{index}]");
+        let case = findings.within(&step, |findings| case(node, &around, findings));
+        let Some(case) = case else { continue };
+        let named = node.get("name").is_some();
+        if let Some(twin) = cases.iter().find(|known| named && known.name == case.name) {
+            let line = twin.spot.line;
+            let words = format!("there is another case `{}` in line {line}", case.name);
+            findings.within(&step, |findings| findings.warning(case.spot, words));
+        }
+        cases.push(case);
+    }
+    Some(Suite { config, cases })
+}
+
+fn case(node: &Node, around: &Around, findings: &mut Findings) -> Option<Case> {
+    let fields = Fields::of(node);
+    let text = |name: &str| fields.get(name).and_then(Node::as_text).map(str::to_owned);
+    let what = what(node, findings);
+    let fate = match text("expect").as_deref() {
+        Some("forward") => Fate::Forward,
+        Some("deny") => Fate::Deny,
+        Some("approve") => Fate::Approve,
+        // Told by the tables.
+        _ => return None,
+    };
+    if let (Some(_), Some(node), Fate::Forward | Fate::Deny) =
+        (text("workflow"), fields.get("workflow"), fate)
+    {
+        let words = "a workflow is only asked where `expect` is `approve`";
+        findings.within("workflow", |findings| findings.error(node.spot, words));
+    }
+    let gate = text("gate").and_then(|word| gate(&word));
+    let Around { server, profile, principal, wall_us } = around.clone().within(&fields);
+    let what = what?;
+    let name = text("name").unwrap_or_else(|| made_up_name(&server, &what));
+    let (rule, workflow, policy) = (text("rule"), text("workflow"), text("policy"));
+    let expect = Expect { fate, gate, rule, workflow, policy };
+    Some(Case { name, spot: node.spot, server, what, principal, wall_us, profile, expect })
+}
+
+/// What is said: one of `call`, `method` and `message`.
+fn what(node: &Node, findings: &mut Findings) -> Option<What> {
+    let fields = Fields::of(node);
+    let text = |name: &str| fields.get(name).and_then(Node::as_text).map(str::to_owned);
+    let named: Vec<&str> = ["call", "method", "message"]
+        .into_iter()
+        .filter(|name| fields.get(name).is_some())
+        .collect();
+    match named[..] {
+        [_] => {}
+        [] => {
+            let words =
+                "what is called is missing: `call: TOOL`, or `method` and `uri` or `prompt`";
+            findings.error(node.spot, words);
+            return None;
+        }
+        [one, two, ..] => {
+            let words = format!("`{one}` and `{two}` exclude each other");
+            findings.error(node.spot, words);
+            return None;
+        }
+    }
+    let arguments = fields.get("arguments").map(Node::to_json);
+    let (prompt, uri) = (text("prompt"), text("uri"));
+    if let Some(message) = text("message") {
+        for (name, there) in [
+            ("arguments", arguments.is_some()),
+            ("prompt", prompt.is_some()),
+            ("uri", uri.is_some()),
+        ] {
+            if there {
+                findings.error(node.spot, format!("`{name}` stands in the message itself"));
+            }
+        }
+        return Some(What::Message(message.into_bytes()));
+    }
+    if let Some(name) = text("call") {
+        if prompt.is_some() || uri.is_some() {
+            findings.error(node.spot, "`call` is for tools, which have neither `prompt` nor `uri`");
+        }
+        return Some(What::Call { method: "tools/call".to_owned(), name, arguments });
+    }
+    let name = match (prompt, uri) {
+        (Some(_), Some(_)) => {
+            findings.error(node.spot, "`prompt` and `uri` exclude each other");
+            return None;
+        }
+        (prompt, uri) => prompt.or(uri).unwrap_or_default(),
+    };
+    Some(What::Call { method: text("method")?, name, arguments })
+}
+
+fn made_up_name(server: &str, what: &What) -> String {
+    let on = if server == "*" { String::new() } else { format!("{server}: ") };
+    match what {
+        What::Call { method, name, .. } => format!("{on}{method} {name}").trim_end().to_owned(),
+        What::Message(text) => format!("{on}{}", String::from_utf8_lossy(text)),
+    }
+}
+
+fn gate(word: &str) -> Option<GateName> {
+    Some(match word {
+        "framing" => GateName::Framing,
+        "visibility" => GateName::Visibility,
+        "governance" => GateName::Governance,
+        "policy" => GateName::Policy,
+        "approval" => GateName::Approval,
+        _ => return None,
+    })
+}
+
+impl Around {
+    /// What holds where these fields say more.
+    fn within(mut self, fields: &Fields<'_>) -> Self {
+        let text = |name: &str| fields.get(name).and_then(Node::as_text);
+        if let Some(server) = text("server") {
+            self.server = server.to_owned();
+        }
+        match text("profile") {
+            Some("production") => self.profile = Profile::Production,
+            Some("development") => self.profile = Profile::Development,
+            _ => {}
+        }
+        if let Some(at) = text("at").and_then(read_rfc3339) {
+            self.wall_us = Some(at);
+        }
+        if let Some(who) = fields.get("principal") {
+            self.principal = principal(who);
+        }
+        self
+    }
+}
+
+fn principal(node: &Node) -> Principal {
+    if let Some(name) = node.as_text() {
+        return Principal { name: name.to_owned(), ..Principal::default() };
+    }
+    let fields = Fields::of(node);
+    let text = |name: &str| fields.get(name).and_then(Node::as_text).map(str::to_owned);
+    let roles = fields.get("roles").and_then(Node::as_list).unwrap_or_default();
+    Principal {
+        name: text("name").unwrap_or_default(),
+        namespace: text("namespace").unwrap_or_default(),
+        service_account: text("service_account").unwrap_or_default(),
+        roles: roles.iter().filter_map(Node::as_text).map(str::to_owned).collect(),
+        client: text("client"),
+    }
+}

@@ -1,0 +1,101 @@
+//! Runs a case, and tells what is not as it is expected.
+
+use tapegate_core::frame::Frame;
+use tapegate_core::side::Side;
+
+use super::{Case, Fate, What};
+use crate::decide::{Facts, Outcome, Principal};
+use crate::inspect::Carrier;
+use crate::judgement::{Judge, Judged, Judgement};
+use crate::model::{Policy, Profile};
+
+/// What came of a case.
+#[derive(Debug)]
+pub struct Came {
+    /// What becomes of the call.
+    pub fate: Fate,
+    /// All that was decided, with every step.
+    pub judgement: Judgement,
+    /// What is not as it is expected; nothing if the case holds.
+    pub misses: Vec<Miss>,
+}
+
+/// Something that is not as it is expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Miss {
+    /// The key of the case.
+    pub key: &'static str,
+    /// What it says.
+    pub expected: String,
+    /// What is so instead; nothing if there is none.
+    pub found: String,
+}
+
+/// Runs a case. It is decided at `now_us` unless it says when.
+pub fn run(case: &Case, policy: &Policy, now_us: i64) -> Came {
+    // A case that names no server is about the only one there is.
+    let source = match (case.server.as_str(), policy.sources.as_slice()) {
+        ("*", [only]) => only.id.as_str(),
+        (named, _) => named,
+    };
+    let profile = case.profile;
+    let judge = Judge { policy, profile, source, carrier: Carrier::Lines, telling: true };
+    let wall_us = case.wall_us.unwrap_or(now_us);
+    let principal = caller(&policy.principal, &case.principal);
+    let facts = Facts { wall_us, principal: Some(&principal), drift: None };
+    let judgement = match &case.what {
+        What::Message(text) => judge.judge(&Frame::read(text), Side::Client, &facts),
+        What::Call { method, name, arguments } => {
+            let decision = judge.call(method, name, arguments.as_deref(), &facts);
+            let (method, name) = (method.clone(), name.clone());
+            Judgement { calls: vec![Judged { method, name, decision }], ..Judgement::default() }
+        }
+    };
+    let outcome = match profile {
+        Profile::Production => judgement.strict(),
+        Profile::Development => Outcome::Forward,
+    };
+    let fate = match outcome {
+        Outcome::Forward => Fate::Forward,
+        Outcome::Deny => Fate::Deny,
+        Outcome::Hold { .. } => Fate::Approve,
+    };
+    let misses = misses(case, fate, &outcome, &judgement);
+    Came { fate, judgement, misses }
+}
+
+/// Who calls: what is said of it, and of the rest what the policy says.
+fn caller(ours: &Principal, said: &Principal) -> Principal {
+    let text = |said: &String, ours: &String| if said.is_empty() { ours } else { said }.clone();
+    Principal {
+        name: text(&said.name, &ours.name),
+        namespace: text(&said.namespace, &ours.namespace),
+        service_account: text(&said.service_account, &ours.service_account),
+        roles: if said.roles.is_empty() { &ours.roles } else { &said.roles }.clone(),
+        client: said.client.clone().or_else(|| ours.client.clone()),
+    }
+}
+
+fn misses(case: &Case, fate: Fate, outcome: &Outcome, judgement: &Judgement) -> Vec<Miss> {
+    let expect = &case.expect;
+    let mut misses = Vec::new();
+    let mut want = |key: &'static str, expected: Option<&str>, found: Vec<&str>| {
+        let Some(expected) = expected.filter(|expected| !found.contains(expected)) else { return };
+        let (expected, found) = (expected.to_owned(), found.join(", "));
+        misses.push(Miss { key, expected, found });
+    };
+    want("expect", Some(expect.fate.word()), vec![fate.word()]);
+    let gate = judgement.gate().map(|gate| gate.name());
+    want("gate", expect.gate.map(|gate| gate.name()), gate.into_iter().collect());
+    let decision = judgement.leading().map(|call| &call.decision);
+    let rule = decision.and_then(|decision| decision.rule.as_deref());
+    want("rule", expect.rule.as_deref(), rule.into_iter().collect());
+    let workflow = match outcome {
+        Outcome::Hold { workflow } => vec![workflow.as_str()],
+        _ => Vec::new(),
+    };
+    want("workflow", expect.workflow.as_deref(), workflow);
+    let policies = decision.map(|decision| decision.policies.as_slice()).unwrap_or_default();
+    want("policy", expect.policy.as_deref(), policies.iter().map(String::as_str).collect());
+    misses
+}

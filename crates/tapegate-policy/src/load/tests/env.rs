@@ -1,0 +1,100 @@
+//! Variables stay in their values.
+
+use super::*;
+use crate::model::Act;
+
+fn with(variables: &[(&str, &str)], text: &str) -> Loaded {
+    let files = Held::default().with("tapegate.yaml", text);
+    let files =
+        variables.iter().fold(files, |files, (name, value)| files.with_variable(name, value));
+    load("tapegate.yaml", &files)
+}
+
+#[test]
+fn variables_are_put_into_values_and_defaults_where_there_are_none() {
+    let loaded = with(
+        &[("TOOL", "read_*"), ("EMPTY", "")],
+        "schema: 1
+governance:
+  defaults: {action: '${ACTION:-deny}'}
+  rules:
+    - {match: \"${TOOL}\", action: forward, description: 'a ${EMPTY:-x} b ${NONE:-} $${NOT}'}
+",
+    );
+    assert_eq!(told(&loaded), [""; 0]);
+    let policy = loaded.policy.unwrap();
+    assert_eq!(policy.default, Act::Deny);
+    assert!(policy.rules[0].matches[0].matches("read_file"));
+    // A variable that is set to nothing is set.
+    assert_eq!(policy.rules[0].description.as_deref(), Some("a  b  ${NOT}"));
+}
+
+#[test]
+fn a_value_is_a_number_or_a_yes_or_no_only_where_one_is_wanted() {
+    let loaded = with(
+        &[("N", "42"), ("YES", "true")],
+        &format!(
+            "{HEAD}sources: [{{id: '${{N}}', enabled: '${{YES}}', description: '${{YES}}'}}]
+wrapper: {{governance_port: '${{N}}'}}
+telemetry: {{resource: {{n: '${{N}}'}}}}
+"
+        ),
+    );
+    assert_eq!(told(&loaded), [""; 0]);
+    let policy = loaded.policy.unwrap();
+    assert_eq!(policy.sources[0].id, "42");
+    assert_eq!(policy.wrapper.governance_port, 42);
+    assert_eq!(policy.telemetry.resource, [("n".to_owned(), "42".to_owned())]);
+    let loaded = with(&[("N", "many")], &format!("{HEAD}wrapper: {{governance_port: '${{N}}'}}\n"));
+    assert_eq!(
+        told(&loaded),
+        ["3:28 error: wrapper.governance_port: this must be a whole number, but it is text"]
+    );
+}
+
+#[test]
+fn every_variable_that_is_missing_is_told_and_comments_are_left_alone() {
+    finds(
+        "# ${COMMENT}
+schema: 1
+governance:
+  defaults: {action: '${A}'} # ${B}
+  rules:
+    - {match: '${C} ${D}', action: deny}
+wrapper: {governance_port: '${E}'}
+",
+        &[
+            "4:22 error: governance.defaults.action: the variable `A` is not set; give it a value, or a default: `${A:-…}`",
+            "6:15 error: governance.rules[0].match: the variable `C` is not set; give it a value, or a default: `${C:-…}`",
+            "6:15 error: governance.rules[0].match: the variable `D` is not set; give it a value, or a default: `${D:-…}`",
+            "7:28 error: wrapper.governance_port: the variable `E` is not set; give it a value, or a default: `${E:-…}`",
+        ],
+    );
+}
+
+#[test]
+fn keys_are_no_values() {
+    let text = format!("{HEAD}telemetry: {{resource: {{'${{K}}': v}}}}\n");
+    let loaded = with(&[("K", "key")], &text);
+    assert_eq!(loaded.policy.unwrap().telemetry.resource[0].0, "${K}");
+}
+
+#[test]
+fn what_is_no_variable_is_told() {
+    finds_in(
+        "principal: {name: '${', namespace: '${1A}', service_account: '${A:-${B}}'}\n",
+        &[
+            "3:19 error: principal.name: a `${` has no `}`; write `$${` for the two characters",
+            "3:36 error: principal.namespace: `${1A}` names no variable; write `$${` for the two characters",
+            "3:62 error: principal.service_account: the default of `A` has a variable in it; there can be only one",
+        ],
+    );
+}
+
+#[test]
+fn a_variable_without_quotes_in_brackets_gets_a_hint() {
+    let loaded = with(&[("T", "x")], &format!("{HEAD}sources: [{{id: ${{T}}}}]\n"));
+    let told = told(&loaded);
+    assert!(told[0].contains("a variable must stand in quotes"), "{told:?}");
+    assert!(told[1].contains("this is no YAML"), "{told:?}");
+}

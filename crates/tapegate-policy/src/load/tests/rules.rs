@@ -1,0 +1,479 @@
+//! What is wrong with a policy is told where it stands, all at once.
+
+use super::*;
+use crate::model::{Act, Expose, OnDrift, Profile};
+
+#[test]
+fn v_001_a_name_of_a_server_comes_once() {
+    finds_in(
+        "sources:\n- {id: a}\n- {id: b}\n- {id: a}\n",
+        &["6:8 error: sources[2].id: the name `a` also stands in line 4"],
+    );
+}
+
+#[test]
+fn v_002_and_v_016_a_name_of_a_server_is_a_plain_word() {
+    finds_in(
+        "sources: [{id: _a}, {id: 'a b'}, {id: ''}, {id: 5}, {id: a.b-c_1}, {id: '*'}]\n",
+        &[
+            "3:16 error: sources[0].id: `_a` begins with `_`; such names are not for servers",
+            "3:26 error: sources[1].id: `a b` is no name of a server: letters, digits, `.`, `_` and `-`, or `*`",
+            "3:39 error: sources[2].id: the name of a server must not be empty",
+            "3:49 error: sources[3].id: this must be the name of a server, but it is a number; put it in quotes",
+        ],
+    );
+}
+
+#[test]
+fn v_003_a_prefix_comes_once_and_does_nothing() {
+    finds_in(
+        "sources: [{id: a, prefix: p}, {id: b, prefix: p}]\n",
+        &[
+            "3:27 warning: sources[0].prefix: `prefix` does nothing here: names stay as the server has them",
+            "3:47 warning: sources[1].prefix: `prefix` does nothing here: names stay as the server has them",
+            "3:47 error: sources[1].prefix: the prefix `p` also stands in line 3",
+        ],
+    );
+}
+
+/// A policy with these rules.
+fn rules(rules: &str) -> String {
+    format!("schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules:\n{rules}")
+}
+
+#[test]
+fn v_004_and_v_005_policy_ids_go_with_cedar() {
+    finds(
+        &rules("  - {match: a, action: deny, policy_id: x}\n"),
+        &[
+            "5:41 warning: governance.rules[0].policy_id: `policy_id` does nothing with `action: deny`, only with `policy`",
+        ],
+    );
+    finds(
+        &rules(
+            "  - {match: a, action: policy}\ncedar: {inline: 'permit(principal, action, resource);'}\n",
+        ),
+        &["5:5 error: governance.rules[0]: `policy_id` is missing, which `action: policy` needs"],
+    );
+}
+
+#[test]
+fn v_006_a_workflow_that_is_named_is_there() {
+    finds(
+        &rules("  - {match: a, action: approve, approval: opps}\napproval: {ops: {}, dev: {}}\n"),
+        &[
+            "5:43 error: governance.rules[0].approval: there is no workflow `opps` in `approval`; did you mean `ops`?",
+        ],
+    );
+}
+
+#[test]
+fn v_006b_of_several_workflows_one_must_be_named() {
+    finds(
+        &rules("  - {match: a, action: approve}\napproval: {ops: {}, dev: {}}\n"),
+        &[
+            "5:5 error: governance.rules[0]: `approval` is missing: there is more than one workflow, `dev`, `ops`",
+        ],
+    );
+}
+
+#[test]
+fn v_007_a_rule_is_about_servers_that_there_are() {
+    finds(
+        &rules(
+            "  - {source: [web, flies, 'w*'], action: deny}\nsources: [{id: files}, {id: web}]\n",
+        ),
+        &[
+            "5:20 error: governance.rules[0].source: there is no server `flies` in `sources`; did you mean `files`?",
+        ],
+    );
+    good(&rules("  - {source: anything, action: deny}\nsources: [{id: files}, {id: '*'}]\n"));
+}
+
+#[test]
+fn v_008_a_url_is_one() {
+    finds_in(
+        "sources: [{id: a, url: 'localhost:80'}]\n",
+        &[
+            "3:24 error: sources[0].url: `localhost:80` is no URL: it must begin with `http://` or `https://`",
+        ],
+    );
+}
+
+#[test]
+fn v_009_and_v_014_globs_are_globs() {
+    finds(
+        &rules(
+            "  - {match: '[a', action: deny}\n  - {match: [b, '[z-a]'], action: deny}\nsources:\n- {id: a, expose: {mode: blocklist, tools: ['x[']}}\n",
+        ),
+        &[
+            "5:13 error: governance.rules[0].match: a `[` has no `]`; a bracket itself is written as `[[]`",
+            "6:17 error: governance.rules[1].match[1]: the range `z-a` is the wrong way round",
+            "8:45 error: sources[0].expose.tools[0]: a `[` has no `]`; a bracket itself is written as `[[]`",
+        ],
+    );
+    finds(
+        &rules("  - {match: 'x_{a,b}', action: deny}\n"),
+        &[
+            "5:13 warning: governance.rules[0].match: braces mean nothing in the glob `x_{a,b}`; write a list of globs",
+        ],
+    );
+}
+
+#[test]
+fn v_010_a_list_of_no_servers_is_a_mistake() {
+    finds_in(
+        "sources: []\n",
+        &[
+            "3:10 error: sources: a list without a server lets nothing through; leave `sources` out for all servers",
+        ],
+    );
+}
+
+#[test]
+fn v_012_a_server_speaks_mcp() {
+    finds_in(
+        "sources: [{id: a, kind: a2a}]\n",
+        &["3:25 error: sources[0].kind: this must be `mcp`, not `a2a`"],
+    );
+}
+
+#[test]
+fn v_013_a_file_that_is_named_is_there() {
+    let text = rules(
+        "  - {match: a, action: policy, policy_id: p}\ncedar: {policies: [a.cedar, b.cedar], schema: c.json}\n",
+    );
+    let files = Held::default()
+        .with("conf/tapegate.yaml", text)
+        .with("conf/a.cedar", "permit(principal, action, resource);");
+    let loaded = load("conf/tapegate.yaml", &files);
+    assert_eq!(
+        told(&loaded),
+        [
+            "6:29 error: cedar.policies[1]: there is no file `b.cedar`, seen from the folder of this one",
+            "6:47 error: cedar.schema: there is no file `c.json`, seen from the folder of this one",
+        ]
+    );
+    assert_eq!(loaded.sources, ["conf/tapegate.yaml", "conf/a.cedar"]);
+}
+
+#[test]
+fn v_015_people_get_five_seconds_at_least() {
+    finds_in(
+        "approval: {a: {timeout: 4999ms, blocking_timeout: 1s}, b: {timeout: PT5S}}\n",
+        &[
+            "3:25 error: approval.a.timeout: `timeout` must be at least 5s; nobody answers that fast",
+            "3:51 error: approval.a.blocking_timeout: `blocking_timeout` must be at least 5s; nobody answers that fast",
+        ],
+    );
+}
+
+#[test]
+fn v_tel_what_telemetry_cannot_be_is_told_and_what_it_does_not_do_too() {
+    finds_in(
+        "telemetry:
+  enabled: true
+  otlp: {endpoint: nowhere, protocol: grpc, tls: {}}
+  sampling: {strategy: tail, success_sample_rate: 1.5, overrides: []}
+  batch: {max_queue_size: 0, max_export_batch_size: 513, scheduled_delay_ms: 99, export_timeout_ms: 5}
+  prometheus: {}
+",
+        &[
+            "5:20 error: telemetry.otlp.endpoint: `nowhere` is no URL: it must begin with `http://` or `https://`",
+            "5:39 warning: telemetry.otlp: `grpc` is not spoken; http/protobuf is used",
+            "5:50 warning: telemetry.otlp.tls: `tls` does nothing here",
+            "6:24 warning: telemetry.sampling: `tail` is not done; it is chosen at the head",
+            "6:51 error: telemetry.sampling.success_sample_rate: `1.5` is no share: it must be from 0 to 1",
+            "6:67 warning: telemetry.sampling.overrides: `overrides` does nothing here",
+            "7:27 error: telemetry.batch.max_queue_size: this must be a whole number from 1 to 1048576, not 0",
+            "7:53 error: telemetry.batch: more go at once, 513, than may wait, 0",
+            "7:78 error: telemetry.batch.scheduled_delay_ms: this must be a whole number from 100 to 3600000, not 99",
+            "7:101 error: telemetry.batch.export_timeout_ms: this must be a whole number from 100 to 3600000, not 5",
+            "8:15 warning: telemetry.prometheus: `prometheus` does nothing here",
+        ],
+    );
+}
+
+#[test]
+fn a_file_of_another_schema_or_of_nothing_is_refused() {
+    finds(
+        "schema: 2\ngovernance: {defaults: {action: deny}}\n",
+        &["1:9 error: schema: this must be 1, not 2"],
+    );
+    finds("# nothing\n", &["1:1 error: there is nothing in this file"]);
+    finds("[]", &["1:1 error: this must be a map, but it is a list"]);
+    finds("{}", &["1:1 error: `schema` is missing", "1:1 error: `governance` is missing"]);
+    let loaded = load("none.yaml", &Held::default());
+    assert_eq!(told(&loaded), ["0:0 error: the file cannot be read: there is no such file"]);
+}
+
+#[test]
+fn arguments_are_tested_by_path() {
+    let policy = good(&rules(
+        "  - match: write_file
+    action: forward
+    arguments:
+      path: /work/*
+      mode: {in: [text, 5, null]}
+      size: {min: 0, max: 1e6}
+      $.opts['a.b']: {exists: false}
+      tags[*]: {not: {regex: '^secret'}}
+      count: 3
+      force: false
+",
+    ));
+    let holds = |arguments: &str| {
+        policy.rules[0].arguments.iter().all(|one| one.holds(arguments.as_bytes()))
+    };
+    let call = |change: &str| {
+        format!(
+            r#"{{"path":"/work/a","mode":"text","size":10,"tags":["x"],"count":3.0,"force":false{change}}}"#
+        )
+    };
+    assert_eq!(policy.rules[0].arguments.len(), 7);
+    assert!(holds(&call("")));
+    for change in [
+        r#","path":"/etc/a""#,
+        r#","mode":"binary""#,
+        r#","size":1000001"#,
+        r#","opts":{"a.b":1}"#,
+        r#","tags":["y","secret1"]"#,
+        r#","count":4"#,
+        r#","force":true"#,
+    ] {
+        assert!(!holds(&call(change)), "{change}");
+    }
+    assert!(!holds("{}"));
+}
+
+#[test]
+fn tests_that_mean_nothing_are_told() {
+    finds(
+        &rules(
+            "  - action: deny
+    arguments:
+      a[: x
+      b: {}
+      c: {globb: x}
+      d: {not: {glob: x, min: 5}}
+      e: {not: {not: x}}
+      f: {equals: [1]}
+      g: {in: []}
+      h: {min: 5, max: 4}
+      i: {regex: '('}
+      j: [x]
+",
+        ),
+        &[
+            "7:7 error: governance.rules[0].arguments.a[: this is no path: `*`, a number or a quoted key is missing at character 3",
+            "8:10 error: governance.rules[0].arguments.b: there is no test here; write `exists: true` for anything",
+            "9:11 error: governance.rules[0].arguments.c: there is no key `globb` here; did you mean `glob`?",
+            "10:16 error: governance.rules[0].arguments.d.not: `not` takes one test; write a rule for each",
+            "11:22 error: governance.rules[0].arguments.e.not.not: `not` stands in `not`",
+            "12:19 error: governance.rules[0].arguments.f.equals: expected a text, a number, true, false or null, found a list",
+            "13:10 error: governance.rules[0].arguments.g: `in` is an empty list, which nothing is in",
+            "14:10 error: governance.rules[0].arguments.h: nothing is from 5 to 4",
+            "15:18 error: governance.rules[0].arguments.i.regex: this is no regular expression: unclosed group",
+            "16:10 error: governance.rules[0].arguments.j: this must be a glob, such as `read_*` or a number or true or false or a map, but it is a list",
+        ],
+    );
+}
+
+#[test]
+fn a_rule_that_is_never_reached_is_told() {
+    finds(
+        &rules(
+            "  - {match: read_*, action: forward, arguments: {a: b}}
+  - {id: reads, match: read_*, action: forward}
+  - {match: read_file, action: deny}
+  - {match: [write, read_x], action: deny}
+  - {action: deny, source: a}
+  - {match: x, source: a, action: forward}
+  - {match: x, method: logging/*, source: a, action: forward}
+",
+        ),
+        &[
+            "7:5 warning: governance.rules[2]: this rule is never reached: `reads` in line 6 comes first and matches all that it would",
+            "10:5 warning: governance.rules[5]: this rule is never reached: `rules[4]` in line 9 comes first and matches all that it would",
+        ],
+    );
+}
+
+#[test]
+fn a_rule_about_what_nobody_exposes_is_told() {
+    let sources =
+        "sources: [{id: a, expose: {mode: allowlist, tools: [x]}}, {id: b, enabled: false}]\n";
+    finds(
+        &rules(&format!(
+            "  - {{match: [x, z], action: deny}}\n  - {{match: y, action: deny}}\n{sources}"
+        )),
+        &["6:5 warning: governance.rules[1]: this rule matches nothing: no server exposes `y`"],
+    );
+}
+
+#[test]
+fn rules_have_names_that_differ() {
+    finds(
+        &rules("  - {id: a, match: x, action: deny}\n  - {id: a, match: y, action: deny}\n"),
+        &["6:10 error: governance.rules[1].id: the rule `a` also stands in line 5"],
+    );
+}
+
+#[test]
+fn a_list_of_nothing_to_match_is_a_mistake() {
+    finds(
+        &rules("  - {match: [], method: [], source: [], action: deny}\n"),
+        &[
+            "5:13 error: governance.rules[0].match: a list without a glob matches nothing; leave `match` out for all",
+            "5:25 error: governance.rules[0].method: a list without a glob matches nothing; leave `method` out for all",
+            "5:37 error: governance.rules[0].source: a list without a glob matches nothing; leave `source` out for all",
+        ],
+    );
+}
+
+#[test]
+fn a_list_of_tools_alone_is_about_all_kinds_and_with_others_each_has_its_own() {
+    let text = |expose: &str| format!("{HEAD}sources: [{{id: a, expose: {expose}}}]\n");
+    let shows = |expose: &str, name: &str| {
+        let policy = good(&text(expose));
+        let source = policy.source("a").unwrap();
+        [&source.tools, &source.prompts, &source.resources].map(|kind: &Expose| kind.shows(name))
+    };
+    assert_eq!(shows("{mode: allowlist, tools: [x]}", "x"), [true, true, true]);
+    assert_eq!(shows("{mode: allowlist, tools: []}", "x"), [false, false, false]);
+    assert_eq!(shows("{mode: allowlist, tools: [x], prompts: [y]}", "x"), [true, false, false]);
+    assert_eq!(shows("{mode: blocklist, resources: [x]}", "x"), [true, true, false]);
+    assert_eq!(shows("all", "x"), [true, true, true]);
+    finds(
+        &text("{mode: allowlist}"),
+        &["3:27 error: sources[0].expose: `tools` is missing: `mode: allowlist` needs a list"],
+    );
+    finds(
+        &text("{mode: all, tools: [x]}"),
+        &[
+            "3:46 warning: sources[0].expose: `tools` has no meaning for `mode: all`: everything is exposed",
+        ],
+    );
+}
+
+#[test]
+fn destinations_need_what_they_are_made_of() {
+    finds_in(
+        "approval:
+  a: {destination: {type: slack}}
+  b: {destination: {type: webhook, channel: x}}
+  c: {destination: cli}
+  d: {destination: {type: cli}, redact_fields: ['a..', b.c, '..d']}
+",
+        &[
+            "4:20 error: approval.a.destination: `channel` is missing",
+            "5:20 error: approval.b.destination: `url` is missing",
+            "5:36 warning: approval.b.destination: `channel` has no meaning for `webhook`, only for `slack`",
+            "7:49 error: approval.d.redact_fields: this is no path: the path ends where a key must follow at character 4",
+        ],
+    );
+}
+
+#[test]
+fn redaction_takes_names_and_paths_and_tells_what_it_does_not_know() {
+    let policy = good(&format!(
+        "{HEAD}redaction: {{patterns: [aws], fields: [password, params.arguments.key], on_wire: true}}\n"
+    ));
+    let texts = policy.redaction.rules.unwrap().texts().to_vec();
+    assert_eq!(texts, ["aws", "..password", "params.arguments.key"]);
+    assert!(policy.redaction.on_wire);
+    let policy = good(&format!("{HEAD}redaction: {{enabled: true}}\n"));
+    assert_eq!(policy.redaction.rules.unwrap().texts(), ["secrets"]);
+    assert!(good(HEAD).redaction.rules.is_none());
+    finds_in(
+        "redaction: {rules: [awz], fields: ['a[']}\n",
+        &[
+            "3:21 error: redaction.rules: redaction rule `awz`: no built-in pattern has this name (to mask every key `awz` write `..awz`) at character 1",
+            "3:36 error: redaction.fields: redaction rule `a[`: `*`, a number or a quoted key is missing at character 3",
+        ],
+    );
+}
+
+#[test]
+fn what_a_profile_says_holds_once_it_is_chosen() {
+    let mut policy = good(&format!(
+        "{HEAD}profile: development
+approval: {{a: {{timeout: 1h}}}}
+profiles:
+  development:
+    approval: {{timeout: 30s, on_timeout: approve}}
+    pins: {{on_drift: warn}}
+    recording: {{enabled: false}}
+  production: {{telemetry: {{enabled: true}}}}
+"
+    ));
+    assert_eq!(policy.profile, Some(Profile::Development));
+    assert_eq!(policy.pins.on_drift, OnDrift::Deny);
+    policy.settle(Profile::Development);
+    let workflow = &policy.workflows["a"];
+    assert_eq!((workflow.timeout.as_secs(), workflow.blocking_timeout.as_secs()), (30, 3600));
+    assert!(workflow.forward_on_timeout && !policy.recording.enabled && !policy.telemetry.enabled);
+    assert_eq!(policy.pins.on_drift, OnDrift::Warn);
+}
+
+#[test]
+fn the_rest_of_a_policy_is_read() {
+    let text = format!(
+        "{HEAD}pins: {{on_drift: approve, lock: my.lock}}
+recording: {{folder: tapes, retention: 30d}}
+activity: {{rotate_bytes: 1mb, retention: 2w}}
+principal: {{name: me, namespace: ns, service_account: sa, roles: [admin]}}
+wrapper: {{agent_type: cursor, exclude: ['x*'], governance_port: 19090}}
+"
+    );
+    let policy = read(&text).policy.unwrap();
+    assert_eq!(
+        (policy.pins.on_drift, policy.pins.lock_file.as_str()),
+        (OnDrift::Approve, "my.lock")
+    );
+    assert_eq!(policy.pins.workflow.as_deref(), Some("default"));
+    assert_eq!(policy.recording.retention.unwrap().as_secs(), 30 * 86_400);
+    assert_eq!(policy.activity.rotate_bytes, 1 << 20);
+    assert_eq!(policy.principal.roles, ["admin"]);
+    assert_eq!(policy.wrapper.governance_port, 19_090);
+    finds_in(
+        "activity: {rotate_bytes: 1kb}\npins: {on_drift: approve, approval: x}\n",
+        &[
+            "3:26 error: activity: `rotate_bytes` must be at least 64kb",
+            "4:7 warning: there is no `tapegate.lock` yet, so nothing is pinned; `tapegate policy pin` writes it",
+            "4:37 error: pins.approval: there is no workflow `x` in `approval`; there is `default`",
+        ],
+    );
+}
+
+#[test]
+fn the_version_is_of_everything_a_policy_is_made_from() {
+    let text = rules(
+        "  - {match: '${X:-a}', action: policy, policy_id: p}\ncedar: {policies: [a.cedar]}\n",
+    );
+    let version = |cedar: &str, variable: Option<&str>| {
+        let mut files = Held::default().with("p.yaml", text.as_str()).with("a.cedar", cedar);
+        if let Some(value) = variable {
+            files = files.with_variable("X", value);
+        }
+        let loaded = load("p.yaml", &files);
+        assert_eq!(told(&loaded), [""; 0]);
+        loaded.policy.unwrap().version
+    };
+    let (one, two) =
+        ("permit(principal, action, resource);", "forbid(principal, action, resource);");
+    assert_eq!(version(one, None), version(one, None));
+    let all =
+        [version(one, None), version(two, None), version(one, Some("a")), version(one, Some("b"))];
+    for (at, version) in all.iter().enumerate() {
+        assert!(!all[..at].contains(version), "{all:?}");
+    }
+}
+
+#[test]
+fn a_default_may_name_its_workflow_and_policy() {
+    let policy = good(
+        "schema: 1\ngovernance: {defaults: {action: approve, approval: b}}\napproval: {a: {}, b: {}}\n",
+    );
+    assert_eq!(policy.default, Act::Approve { workflow: Some("b".to_owned()) });
+}

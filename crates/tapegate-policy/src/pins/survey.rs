@@ -1,0 +1,194 @@
+//! What a server offers by now, beside what was accepted of it, to be accepted in turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tapegate_core::json;
+
+use super::lock::{Lock, Pin};
+use crate::filter::lists;
+use crate::gated::Offer;
+
+/// What a server offers, gathered page by page.
+#[derive(Debug, Default)]
+pub struct Survey {
+    offers: BTreeMap<Offer, BTreeMap<String, Pin>>,
+    /// The kinds that were listed to the end.
+    whole: BTreeSet<Offer>,
+    /// What was defined in several ways; the last one counts.
+    fickle: BTreeSet<(Offer, String)>,
+    /// How many items have no name.
+    nameless: usize,
+}
+
+/// Something that is offered otherwise than it was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is.
+    pub offer: Offer,
+    /// Its name.
+    pub name: String,
+    /// What was accepted, unless it is new.
+    pub accepted: Option<Pin>,
+    /// What is offered, unless it is gone.
+    pub offered: Option<Pin>,
+}
+
+impl Survey {
+    /// Adds the result of a list request.
+    pub fn page(&mut self, result: &[u8]) {
+        let last = json::member(result, "nextCursor").is_none_or(|next| next == b"null");
+        for list in lists(result) {
+            let Some(items) = list.items else { continue };
+            let kind = self.offers.entry(list.offer).or_default();
+            for item in items {
+                let Some(name) = item.names.first().filter(|_| item.named) else {
+                    self.nameless += 1;
+                    continue;
+                };
+                let pin = Pin::of(list.offer, item.text);
+                let known = kind.insert(name.to_string(), pin.clone());
+                if known.is_some_and(|known| known != pin) {
+                    self.fickle.insert((list.offer, name.to_string()));
+                }
+            }
+            if last {
+                self.whole.insert(list.offer);
+            }
+        }
+    }
+
+    /// Whether nothing was listed.
+    pub fn is_empty(&self) -> bool {
+        self.offers.is_empty()
+    }
+
+    /// How many things are offered.
+    pub fn len(&self) -> usize {
+        self.offers.values().map(BTreeMap::len).sum()
+    }
+
+    /// What was defined in several ways.
+    pub fn fickle(&self) -> impl Iterator<Item = (Offer, &str)> {
+        self.fickle.iter().map(|(offer, name)| (*offer, name.as_str()))
+    }
+
+    /// How many items have no name, and so cannot be accepted.
+    pub fn nameless(&self) -> usize {
+        self.nameless
+    }
+
+    /// What is offered otherwise than it was accepted. What was not listed to its end is not missed.
+    pub fn differences(&self, lock: &Lock, server: &str) -> Vec<Difference> {
+        let accepted = |offer: Offer| lock.servers.get(server)?.offers.get(&offer);
+        let mut found = Vec::new();
+        for (&offer, offered) in &self.offers {
+            for (name, pin) in offered {
+                let was = accepted(offer).and_then(|pins| pins.get(name));
+                if was != Some(pin) {
+                    let (accepted, offered) = (was.cloned(), Some(pin.clone()));
+                    found.push(Difference { offer, name: name.clone(), accepted, offered });
+                }
+            }
+            let whole = self.whole.contains(&offer);
+            for (name, pin) in accepted(offer).into_iter().flatten().filter(|_| whole) {
+                if !offered.contains_key(name) {
+                    let accepted = Some(pin.clone());
+                    found.push(Difference { offer, name: name.clone(), accepted, offered: None });
+                }
+            }
+        }
+        found
+    }
+
+    /// Accepts all that is offered of a server, and nothing else of the kinds that were listed.
+    pub fn accept_all(&self, lock: &mut Lock, server: &str) {
+        for difference in self.differences(lock, server) {
+            difference.accept(lock, server);
+        }
+        // A kind of which there is nothing is pinned too: what comes later was not accepted.
+        let pinned = lock.servers.entry(server.to_owned()).or_default();
+        for offer in self.offers.keys() {
+            pinned.offers.entry(*offer).or_default();
+        }
+    }
+}
+
+impl Difference {
+    /// Has this from now on be what is accepted.
+    pub fn accept(&self, lock: &mut Lock, server: &str) {
+        let kind = lock.servers.entry(server.to_owned()).or_default();
+        let kind = kind.offers.entry(self.offer).or_default();
+        match &self.offered {
+            Some(pin) => drop(kind.insert(self.name.clone(), pin.clone())),
+            None => drop(kind.remove(&self.name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survey(pages: &[&str]) -> Survey {
+        let mut survey = Survey::default();
+        pages.iter().for_each(|page| survey.page(page.as_bytes()));
+        survey
+    }
+
+    fn shown(survey: &Survey, lock: &Lock) -> Vec<String> {
+        let all = survey.differences(lock, "s").into_iter();
+        all.map(|one| match (one.accepted, one.offered) {
+            (None, Some(_)) => format!("+{}", one.name),
+            (Some(_), None) => format!("-{}", one.name),
+            _ => format!("~{}", one.name),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn what_is_new_gone_or_other_is_told_until_it_is_accepted() {
+        let mut lock = Lock::default();
+        let first = survey(&[
+            r#"{"tools":[{"name":"a"},{"name":"b","description":"x"}],"nextCursor":"2"}"#,
+            r#"{"tools":[{"name":"c"}]}"#,
+        ]);
+        assert_eq!(shown(&first, &lock), ["+a", "+b", "+c"]);
+        first.accept_all(&mut lock, "s");
+        assert!(shown(&first, &lock).is_empty());
+        let later =
+            survey(&[r#"{"tools":[{"name":"b","description":"y"},{"name":"d"},{"name":"c"}]}"#]);
+        assert_eq!(shown(&later, &lock), ["~b", "+d", "-a"]);
+        let differences = later.differences(&lock, "s");
+        differences[0].accept(&mut lock, "s");
+        assert_eq!(shown(&later, &lock), ["+d", "-a"]);
+        differences[2].accept(&mut lock, "s");
+        assert_eq!(shown(&later, &lock), ["+d"]);
+        assert_eq!(Lock::parse(&lock.write()), Ok(lock));
+    }
+
+    #[test]
+    fn what_was_not_listed_to_the_end_is_not_missed() {
+        let mut lock = Lock::default();
+        let whole = survey(&[r#"{"tools":[{"name":"a"},{"name":"b"}]}"#]);
+        whole.accept_all(&mut lock, "s");
+        let half = survey(&[r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#]);
+        assert!(shown(&half, &lock).is_empty());
+        half.accept_all(&mut lock, "s");
+        assert!(lock.pin_of("s", Offer::Tool, "b").is_some());
+        // Another kind is not touched, and one of which there is nothing is pinned.
+        let prompts = survey(&[r#"{"prompts":[]}"#]);
+        prompts.accept_all(&mut lock, "s");
+        assert!(lock.servers["s"].offers[&Offer::Prompt].is_empty());
+        assert!(lock.pin_of("s", Offer::Tool, "a").is_some());
+    }
+
+    #[test]
+    fn what_is_defined_in_two_ways_or_has_no_name_is_told() {
+        let odd = survey(&[
+            r#"{"tools":[{"name":"a","description":"1"},{"title":"nameless"}]}"#,
+            r#"{"tools":[{"name":"a","description":"2"},{"name":"b"}]}"#,
+        ]);
+        assert_eq!(odd.fickle().collect::<Vec<_>>(), [(Offer::Tool, "a")]);
+        assert_eq!((odd.nameless(), odd.len()), (1, 2));
+    }
+}

@@ -1,0 +1,119 @@
+//! What is published about policies is what the tables say, and every sample in it loads.
+
+use std::path::{Path, PathBuf};
+
+use tapegate_policy::decide::{Call, Facts, GateName, Outcome, decide};
+use tapegate_policy::load;
+use tapegate_policy::model::{Policy, Profile};
+use tapegate_yaml::files::Held;
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// Holds a file of the repository against `text`; `UPDATE_GOLDEN=1` writes it anew.
+#[expect(clippy::disallowed_methods, reason = "a golden is a file")]
+fn golden(path: &str, text: &str) {
+    let path = repository(path);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(there == text, "{} is old; write it anew by UPDATE_GOLDEN=1", path.display());
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_tables() {
+    golden("docs/schema/policy.schema.json", &load::schema());
+}
+
+#[test]
+fn the_published_reference_is_that_of_the_tables() {
+    golden("docs/policy-reference.md", &load::reference());
+}
+
+/// A piece of a page between fences: what it is, and what is in it.
+struct Piece<'t> {
+    line: usize,
+    info: &'t str,
+    text: String,
+}
+
+fn pieces(page: &str) -> Vec<Piece<'_>> {
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    let mut open = false;
+    for (at, line) in page.lines().enumerate() {
+        match (line.strip_prefix("```"), open) {
+            (Some(info), false) => {
+                pieces.push(Piece { line: at + 1, info, text: String::new() });
+                open = true;
+            }
+            (Some(_), true) => open = false,
+            (None, true) => {
+                let piece = pieces.last_mut().unwrap();
+                piece.text.push_str(line);
+                piece.text.push('\n');
+            }
+            (None, false) => {}
+        }
+    }
+    pieces
+}
+
+/// What comes of a call in words: `files tools/call read {…} -> forward`.
+fn decided(policy: &Policy, call: &str) -> String {
+    let (source, call) = match call.split_once(' ') {
+        Some((source, rest)) if !source.contains('/') => (source, rest),
+        _ => ("any", call),
+    };
+    let mut parts = call.splitn(3, ' ');
+    let (method, name) = (parts.next().unwrap(), parts.next().unwrap());
+    let arguments = parts.next().map(str::as_bytes);
+    let call = Call { source, method, name, arguments };
+    // A Wednesday at noon.
+    let wall_us = 1_790_769_600_000_000;
+    let facts = Facts { wall_us, principal: Some(&policy.principal), drift: None };
+    let decision = decide(policy, Profile::Production, &call, &facts);
+    match (decision.outcome, decision.gate) {
+        (Outcome::Forward, _) => "forward".to_owned(),
+        (Outcome::Hold { workflow }, _) => format!("hold {workflow}"),
+        (Outcome::Deny, GateName::Visibility) => "deny (visibility)".to_owned(),
+        (Outcome::Deny, GateName::Governance) => "deny (rules)".to_owned(),
+        (Outcome::Deny, GateName::Policy) => "deny (cedar)".to_owned(),
+        (Outcome::Deny, gate) => format!("deny ({gate:?})"),
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a page is a file")]
+fn every_sample_of_the_page_loads_and_decides_as_the_page_says() {
+    let page = std::fs::read_to_string(repository("docs/policy.md")).unwrap();
+    let pieces = pieces(&page);
+    let mut files = Held::default().with("tapegate.lock", r#"{"schema": 1, "servers": {}}"#);
+    for piece in &pieces {
+        if let Some(path) = piece.info.strip_prefix("cedar ") {
+            files = files.with(path, piece.text.as_str());
+        }
+    }
+    let (mut policy, mut samples, mut calls) = (None, 0, 0);
+    for Piece { line, info, text } in &pieces {
+        match *info {
+            "yaml policy" => {
+                let loaded = load::load("p.yaml", &files.clone().with("p.yaml", text.as_str()));
+                assert!(loaded.findings.is_empty(), "line {line}: {:?}", loaded.findings);
+                policy = loaded.policy;
+                samples += 1;
+            }
+            "decides" => {
+                let policy = policy.as_ref().expect("a policy stands before what it decides");
+                for said in text.lines() {
+                    let (call, wanted) = said.split_once(" -> ").unwrap();
+                    assert_eq!(decided(policy, call), wanted, "below line {line}: {call}");
+                    calls += 1;
+                }
+            }
+            info => assert!(!info.starts_with("yaml"), "line {line}: `{info}` is not tested"),
+        }
+    }
+    assert!(samples >= 9 && calls >= 30, "{samples} {calls}");
+}

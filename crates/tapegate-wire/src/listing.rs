@@ -1,0 +1,127 @@
+//! A lister and the live server that it asks.
+//!
+//! The server is started or connected to, asked for its lists, and ended. A server that does not
+//! answer in time is left; what it has said until then counts.
+
+use std::time::Duration;
+
+use tapegate_core::lines::{Cut, Lines};
+use tapegate_core::lister::{Listed, Lister};
+use tokio::time::{Instant, timeout_at};
+
+use crate::child::Pipes;
+use crate::link::{Link, LinkError, LinkOptions, Upstream};
+use crate::port::Port;
+use crate::signals::Signals;
+
+/// How a listing has ended.
+#[derive(Debug)]
+pub enum End {
+    /// This is what the server has.
+    Listed(Listed),
+    /// It is no MCP server, or cannot be reached, for this reason.
+    Unheard(String),
+    /// A signal asked us to end.
+    Signal(i32),
+}
+
+/// Asks a server what it has. Each answer may take as long as `timeout`. It needs a `LocalSet`.
+pub async fn run(
+    upstream: &Upstream,
+    options: &LinkOptions,
+    timeout: Duration,
+    signals: &mut Signals,
+) -> Result<End, LinkError> {
+    let (mut link, pipes) = Link::open(upstream, options)?;
+    let mut lister = Lister::default();
+    let asked = tokio::select! {
+        signal = signals.next() => Err(signal),
+        why = ask(&mut lister, pipes, options.message_bytes_max, timeout) => Ok(why),
+    };
+    let patience = options.patience;
+    let grace = if asked.is_ok() { patience.grace } else { patience.grace_on_signal };
+    let farewell = match &asked {
+        Ok(Some(Silence::Gone)) => Some(link.farewell().await),
+        _ => None,
+    };
+    let ended = link.end(grace).await;
+    let silence = match asked {
+        Err(signal) => return Ok(End::Signal(signal)),
+        Ok(silence) => silence,
+    };
+    Ok(match (lister.finish(), ended.unreachable) {
+        (_, Some(why)) => End::Unheard(why),
+        (Ok(listed), None) => End::Listed(listed),
+        (Err(why), None) => {
+            let late = || format!("the MCP server did not answer within {} s", timeout.as_secs());
+            let refused = || format!("the MCP server refuses: {why}");
+            End::Unheard(match silence {
+                Some(Silence::Gone) => farewell.unwrap_or_else(refused),
+                Some(Silence::Late) => late(),
+                None => refused(),
+            })
+        }
+    })
+}
+
+/// Why a server says no more.
+enum Silence {
+    /// It has closed its output.
+    Gone,
+    /// It takes too long.
+    Late,
+}
+
+/// Asks until there is nothing more to ask, or nobody answers.
+async fn ask(
+    lister: &mut Lister,
+    Pipes { input, output }: Pipes,
+    message_bytes_max: usize,
+    timeout: Duration,
+) -> Option<Silence> {
+    let mut lines = Lines::new(message_bytes_max);
+    let mut unwritten = lister.start();
+    unwritten.push(b'\n');
+    let mut until = Instant::now() + timeout;
+    while !lister.is_over() {
+        let turn = turn(&input, &output, &mut lines, &mut unwritten);
+        match timeout_at(until, turn).await {
+            Err(_) => return Some(Silence::Late),
+            Ok(false) => return Some(Silence::Gone),
+            Ok(true) => {}
+        }
+        while let Some(cut) = lines.cut() {
+            // What is too long to be kept is no list that anybody could use.
+            let Cut::Line(range) = cut else { continue };
+            for said in lister.hear(lines.bytes(range)) {
+                unwritten.extend_from_slice(&said);
+                unwritten.push(b'\n');
+                until = Instant::now() + timeout;
+            }
+        }
+        lines.release();
+    }
+    None
+}
+
+/// Reads or writes once; false if the server says no more.
+async fn turn(input: &Port, output: &Port, lines: &mut Lines, unwritten: &mut Vec<u8>) -> bool {
+    tokio::select! {
+        biased;
+        count = output.read(lines.room()) => match count {
+            Ok(count) if count > 0 => {
+                lines.filled(count);
+                true
+            }
+            _ => false,
+        },
+        written = input.write(unwritten), if !unwritten.is_empty() => {
+            match written {
+                Ok(count) => drop(unwritten.drain(..count)),
+                // That it reads no more is told by the end of what it says.
+                Err(_) => unwritten.clear(),
+            }
+            true
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A gate that goes by words, and whoever decides about what it holds.
+//!
+//! Of a client: `deny` is refused, `hold` is held for a minute, `short` for no time at all. Of a
+//! server: `cut` is taken out, `spoil` is refused. A word is a JSON string of its own, or the first
+//! part of one that goes on with `-`.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tapegate_core::gate::{
+    Approval, Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Verdict,
+};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::{Entry, RecordError, Recorder};
+use tapegate_core::time::At;
+use tapegate_wire::clock::Clock;
+use tapegate_wire::deck::{Deck, OnTapeError};
+
+/// How long something that must happen may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the gate has done.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// Every text of a client that was let through, when it came or when it was approved.
+    pub(crate) permitted: Vec<String>,
+    pub(crate) ended: Vec<HoldEnd>,
+    /// Whether nothing can be noted.
+    pub(crate) broken: bool,
+    /// How often it was asked about messages of the client.
+    pub(crate) judged: usize,
+    /// What is on the tape.
+    pub(crate) tape: Vec<String>,
+}
+
+/// The gate's other end.
+pub(crate) struct Desk {
+    pub(crate) done: Arc<Mutex<Done>>,
+    holds: Receiver<(Ticket, String)>,
+    settle: tokio::sync::mpsc::Sender<(Ticket, Settlement)>,
+}
+
+#[derive(Debug)]
+struct Guard {
+    done: Arc<Mutex<Done>>,
+    holds: Sender<(Ticket, String)>,
+    tickets: u64,
+}
+
+struct Tape(Arc<Mutex<Done>>);
+
+/// A gate for a deck that is made on another thread.
+pub(crate) fn guarded() -> (Desk, impl FnOnce(Clock) -> Deck + Send + 'static) {
+    let done = Arc::<Mutex<Done>>::default();
+    let (holds_in, holds) = channel();
+    let (settle, settlements) = tokio::sync::mpsc::channel(64);
+    let guard = Guard { done: Arc::clone(&done), holds: holds_in, tickets: 0 };
+    let tape = Tape(Arc::clone(&done));
+    let deck = |clock| {
+        Deck::governed(Box::new(tape), Box::new(guard), settlements, clock, OnTapeError::Stop)
+    };
+    (Desk { done, holds, settle }, deck)
+}
+
+impl Desk {
+    /// The next call that is held.
+    pub(crate) fn held(&self) -> (Ticket, String) {
+        self.holds.recv_timeout(PATIENCE).expect("a call is held")
+    }
+
+    /// Whether another call is held already.
+    pub(crate) fn try_held(&self) -> Option<(Ticket, String)> {
+        self.holds.try_recv().ok()
+    }
+
+    pub(crate) fn approve(&self, ticket: Ticket) {
+        let approval = Approval { ticket, by: "me".to_owned() };
+        self.settle.blocking_send((ticket, Settlement::Approved(approval))).unwrap();
+    }
+
+    pub(crate) fn deny(&self, ticket: Ticket) {
+        self.settle.blocking_send((ticket, Settlement::Refused(refusal("rejected")))).unwrap();
+    }
+
+    pub(crate) fn permitted(&self, text: &str) -> bool {
+        self.done.lock().unwrap().permitted.iter().any(|one| one == text)
+    }
+}
+
+fn refusal(message: &str) -> Refusal {
+    let (code, data) = (-32099, "{\"gate\":\"guard\"}".to_owned());
+    Refusal { code, message: message.to_owned(), data, why: format!("guard: {message}") }
+}
+
+fn has(text: &str, word: &str) -> bool {
+    text.contains(&format!("\"{word}\"")) || text.contains(&format!("\"{word}-"))
+}
+
+impl Gate for Guard {
+    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+        let text = String::from_utf8_lossy(case.frame.bytes()).into_owned();
+        let mut done = self.done.lock().unwrap();
+        if case.from == Side::Server {
+            return match () {
+                () if has(&text, "spoil") => Verdict::Refuse(Box::new(refusal("spoilt"))),
+                () if has(&text, "cut") => {
+                    Verdict::Rewrite(text.replace("\"cut\"", "\"-\"").into_bytes())
+                }
+                () => Verdict::Forward,
+            };
+        }
+        done.judged += 1;
+        let holds = has(&text, "hold") || has(&text, "short");
+        if holds && case.approved.is_none() {
+            self.tickets += 1;
+            let ticket = Ticket(self.tickets);
+            let timeout_ms = if has(&text, "short") { 0 } else { 60_000 };
+            self.holds.send((ticket, text)).ok();
+            let on_timeout = Some(refusal("timed out"));
+            return Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }));
+        }
+        if has(&text, "deny") {
+            return Verdict::Refuse(Box::new(refusal("denied")));
+        }
+        done.permitted.push(text);
+        Verdict::Forward
+    }
+
+    fn ended(&mut self, _: At, _: Ticket, how: HoldEnd) {
+        self.done.lock().unwrap().ended.push(how);
+    }
+
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        match self.done.lock().unwrap().broken {
+            true => Err("the log is full".into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Recorder for Tape {
+    fn append(&mut self, entry: &Entry<'_>) {
+        let text = String::from_utf8_lossy(&entry.bytes).into_owned();
+        let line = format!("{:?} {:?} {:?} {text}", entry.from, entry.what, entry.fate);
+        self.0.lock().unwrap().tape.push(line);
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: At) -> Result<(), RecordError> {
+        Ok(())
+    }
+}

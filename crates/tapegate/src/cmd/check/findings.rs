@@ -1,0 +1,66 @@
+//! What is found in YAML, for people and for machines.
+
+use std::io::Write;
+
+use tapegate_yaml::finding::{Finding, Severity};
+use tapegate_yaml::node::Spot;
+
+use super::quoted;
+use crate::views::visible;
+
+/// What was found in a file and in those that it names.
+pub(super) struct Found<'a> {
+    /// What the file is called in JSON: `scenario`, `policy`.
+    pub(super) kind: &'static str,
+    pub(super) main: &'a str,
+    pub(super) list: &'a [Finding],
+    pub(super) sources: &'a [String],
+}
+
+impl Found<'_> {
+    /// Prints the findings, one a line.
+    pub(super) fn print_text(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        for finding in self.list {
+            let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
+            let file = self.file(finding);
+            let place = if *line == 0 { String::new() } else { format!(":{line}:{column}") };
+            let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+            let words = visible::inline(&format!("{path}{words}"), usize::MAX);
+            writeln!(out, "{file}{place}: {}: {words}", word(*severity))?;
+        }
+        Ok(())
+    }
+
+    /// Prints the findings and the beginning of the object that sums them up, which the caller ends.
+    pub(super) fn print_json(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let (kind, main) = (self.kind, quoted(self.main));
+        for finding in self.list {
+            let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
+            let (file, path, words) = (quoted(self.file(finding)), quoted(path), quoted(words));
+            writeln!(
+                out,
+                "{{\"{kind}\":{main},\"file\":{file},\"line\":{line},\"column\":{column},\
+                 \"severity\":\"{}\",\"path\":{path},\"finding\":{words}}}",
+                word(*severity)
+            )?;
+        }
+        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
+        write!(out, "{{\"{kind}\":{main},\"errors\":{errors},\"warnings\":{warnings}")
+    }
+
+    /// How many findings are that bad.
+    pub(super) fn count(&self, severity: Severity) -> usize {
+        self.list.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    fn file(&self, finding: &Finding) -> &str {
+        self.sources.get(usize::from(finding.spot.file)).map_or("", String::as_str)
+    }
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}

@@ -1,0 +1,85 @@
+//! Looking over a policy.
+
+use std::io::Write;
+use std::path::Path;
+
+use tapegate_policy::load::{Loaded, load};
+use tapegate_policy::model::Policy;
+use tapegate_yaml::finding::Severity;
+
+use super::findings::Found;
+use super::{Args, Format, counted, verdict};
+use crate::disk::Disk;
+
+/// The names that policies go by.
+const NAMES: [&str; 4] = ["tapegate.yaml", "tapegate.yml", "thoughtgate.yaml", "thoughtgate.yml"];
+
+/// Whether a file of this name is a policy, whatever is in it.
+pub(super) fn is_named(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
+}
+
+/// Prints what is found in a policy; true if it is bad.
+pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
+    let main = path.to_string_lossy();
+    let Loaded { policy, findings, sources, .. } = load(&main, &Disk::default());
+    let found = Found { kind: "policy", main: &main, list: &findings, sources: &sources };
+    match args.format {
+        Format::Text => print_text(&found, policy.as_ref(), out)?,
+        Format::Json => print_json(&found, policy.as_ref(), out)?,
+    }
+    Ok(found.count(Severity::Error) > 0 || args.strict && !findings.is_empty())
+}
+
+fn print_text(
+    found: &Found<'_>,
+    policy: Option<&Policy>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    found.print_text(out)?;
+    let main = found.main;
+    let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
+    match policy {
+        Some(policy) => writeln!(out, "{main}: {verdict}, {}", holds(policy)),
+        None => writeln!(out, "{main}: {verdict}"),
+    }
+}
+
+fn print_json(
+    found: &Found<'_>,
+    policy: Option<&Policy>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    found.print_json(out)?;
+    if let Some(policy) = policy {
+        let (sources, rules) = (policy.sources.len(), policy.rules.len());
+        let (workflows, cedar) = (policy.workflows.len(), cedar_policies(policy));
+        let version = &policy.version;
+        write!(
+            out,
+            ",\"sources\":{sources},\"rules\":{rules},\"workflows\":{workflows},\
+             \"cedar_policies\":{cedar},\"version\":\"{version}\""
+        )?;
+    }
+    writeln!(out, "}}")
+}
+
+/// What a policy has, in a few words.
+fn holds(policy: &Policy) -> String {
+    let mut there = vec![
+        counted(policy.sources.len(), "source"),
+        counted(policy.rules.len(), "rule"),
+        counted(policy.workflows.len(), "workflow"),
+    ];
+    if policy.cedar.is_some() {
+        there.push(match cedar_policies(policy) {
+            1 => "1 Cedar policy".to_owned(),
+            count => format!("{count} Cedar policies"),
+        });
+    }
+    format!("{}; version {}", there.join(", "), policy.version)
+}
+
+fn cedar_policies(policy: &Policy) -> usize {
+    policy.cedar.as_ref().map_or(0, |cedar| cedar.len())
+}

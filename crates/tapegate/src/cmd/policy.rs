@@ -1,0 +1,47 @@
+//! `tapegate policy`: what a policy does, before it does it.
+
+mod backtest;
+mod explain;
+mod pin;
+mod test;
+
+/// Finding and loading the policy that a command is about.
+mod loading;
+
+use std::io::Write;
+
+use crate::exit::Exit;
+
+/// Explain, test and try policies, and pin what servers offer
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  tapegate policy explain delete_file --arguments '{\"path\":\"/etc/passwd\"}'
+  tapegate policy test
+  tapegate policy backtest tapes/ --against strict.yaml
+  tapegate policy pin --check -- node server.js"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Explain(explain::Args),
+    Test(test::Args),
+    Backtest(backtest::Args),
+    Pin(pin::Args),
+}
+
+pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    match args.command {
+        Command::Explain(args) => explain::run(&args, out),
+        Command::Test(args) => test::run(&args, out),
+        Command::Backtest(args) => backtest::run(&args, out),
+        Command::Pin(args) => pin::run(&args, out),
+    }
+}

@@ -1,0 +1,185 @@
+//! `tapegate policy backtest`: what a policy would have done to old tapes.
+
+pub(super) mod shelf;
+mod walk;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tapegate_policy::backtest::{Finding, Sort, Tally, Terms};
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::warden::{Regime, Settings};
+
+use super::explain::Format;
+use super::loading::{self, Found};
+use crate::exit::Exit;
+use crate::settings::{ProfileWord, ProjectArgs};
+use crate::talk;
+use crate::views::backtested::{self, Outline};
+use shelf::Tape;
+use walk::Walk;
+
+/// Say what a policy would have done to the messages of old tapes
+///
+/// Every message is put to the gate that a shim has, in its order, with the time it was recorded at.
+/// Nothing is sent and nobody is asked. With --against, what another policy would have done is
+/// compared with it, message by message.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate policy backtest session.jsonl
+  tapegate policy backtest .tapegate/tapes/ --show deny,hold
+  tapegate policy backtest tapes/ --config strict.yaml --against tapegate.yaml --show changed
+  tapegate policy backtest --format json tapes/*.jsonl.gz | jq -c 'select(.sort == \"deny\")'
+  tapegate policy backtest tapes/ --exit-code || echo something would be stopped
+
+Exit codes: 0 whatever is found; with --exit-code 1 if anything is that --show names (unless given:
+deny, hold, reject, drift and changed); 2 a policy or a tape is invalid, 3 a file could not be read,
+64 wrong usage.")]
+pub(crate) struct Args {
+    /// Tapes, plain or gzip, of any dialect; of a folder, all that are in it
+    #[arg(required = true, value_name = "TAPE")]
+    tapes: Vec<PathBuf>,
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The server, by its name in the policy [default: as the tape says, or `*`]
+    #[arg(long, value_name = "NAME")]
+    server_id: Option<String>,
+    /// Another policy; what it does otherwise is shown as what was before
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// How the messages travelled; by HTTP several may come at once
+    #[arg(long, value_enum, default_value = "stdio")]
+    transport: Transport,
+    /// List each of these with its tape and line; repeatable, or separated by commas
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    show: Vec<Show>,
+    /// How it is printed; json is one object a line
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Exit with 1 if anything is found
+    #[arg(long)]
+    exit_code: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Transport {
+    Stdio,
+    Http,
+}
+
+/// What can be listed one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Show {
+    /// Calls that go nowhere
+    Deny,
+    /// Calls that wait for people
+    Hold,
+    /// Messages that are not written as they must be
+    Reject,
+    /// Definitions that are not what was accepted
+    Drift,
+    /// What lists no longer show
+    Filter,
+    /// Results in which secrets are masked
+    Redact,
+    /// What is sent on
+    Forward,
+    /// What --against does otherwise
+    Changed,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let found = loading::nearest(args.project.config.as_deref())?;
+    let profile = args.project.profile;
+    let other = args.against.clone().map(loading::read).transpose()?;
+    let regime = regime(found, profile)?;
+    let before = other.map(|found| self::regime(found, profile)).transpose()?;
+    let tapes = shelf::find(&args.tapes)?;
+    let mut tally = Tally::default();
+    let mut outline = Outline::default();
+    for (number, tape) in tapes.iter().enumerate() {
+        let terms = args.terms(&regime, tape);
+        let before = before.as_ref().map(|regime| args.terms(regime, tape));
+        outline.server(&terms.settings.source);
+        let walk =
+            Walk { tape, number, terms: &terms, before: before.as_ref(), show: &args.sorts() };
+        let mut print = |finding: &Finding| args.print(&tape.path, finding, out);
+        walk.run(&mut tally, &mut outline, &mut print)?;
+    }
+    let paths: Vec<&Path> = tapes.iter().map(|tape| tape.path.as_path()).collect();
+    outline.profile = regime.profile;
+    outline.compared = before.is_some();
+    match args.format {
+        Format::Text => {
+            let palette = talk::palette_of_output();
+            let blank = if args.show.is_empty() || outline.shown == 0 { "" } else { "\n" };
+            write!(out, "{blank}{}", backtested::text(&tally, &outline, &paths, palette))?;
+        }
+        Format::Json => out.write_all(&backtested::json(&tally, &outline, &paths))?,
+    }
+    out.flush()?;
+    Ok(if args.exit_code && args.has_found(&tally) { Exit::Findings } else { Exit::Ok })
+}
+
+/// What holds: a policy, its profile, and what was accepted.
+fn regime(found: Found, profile: Option<ProfileWord>) -> anyhow::Result<Regime> {
+    let profile = loading::profile(profile, &found.policy)?;
+    let redactor = loading::redactor(&found.policy).map(Arc::new);
+    Ok(Regime { policy: Some(Arc::new(found.policy)), profile, redactor })
+}
+
+impl Args {
+    fn terms(&self, regime: &Regime, tape: &Tape) -> Terms {
+        let policy = regime.policy.as_deref();
+        let source = match (&self.server_id, policy) {
+            (Some(named), _) => named.clone(),
+            (None, Some(policy)) => tape.server(policy),
+            (None, None) => "*".to_owned(),
+        };
+        let carrier = match self.transport {
+            Transport::Stdio => Carrier::Lines,
+            Transport::Http => Carrier::Http,
+        };
+        let principal = policy.map(|policy| policy.principal.clone()).unwrap_or_default();
+        let settings = Settings { source, principal, client: carrier, server: carrier };
+        Terms { regime: regime.clone(), settings }
+    }
+
+    /// The sorts that are listed; `None` stands for changes.
+    fn sorts(&self) -> Vec<Option<Sort>> {
+        self.show.iter().map(|show| show.sort()).collect()
+    }
+
+    fn print(&self, tape: &Path, finding: &Finding, out: &mut dyn Write) -> std::io::Result<()> {
+        match self.format {
+            Format::Text => writeln!(out, "{}", backtested::line(tape, finding)),
+            Format::Json => out.write_all(&backtested::line_json(tape, finding)),
+        }
+    }
+
+    fn has_found(&self, tally: &Tally) -> bool {
+        let usual = [Show::Deny, Show::Hold, Show::Reject, Show::Drift, Show::Changed];
+        let wanted = if self.show.is_empty() { &usual[..] } else { &self.show };
+        wanted.iter().any(|show| match show.sort() {
+            Some(sort) => tally.count_of(sort) > 0,
+            None => !tally.changes().is_empty(),
+        })
+    }
+}
+
+impl Show {
+    fn sort(self) -> Option<Sort> {
+        Some(match self {
+            Self::Deny => Sort::Deny,
+            Self::Hold => Sort::Hold,
+            Self::Reject => Sort::Reject,
+            Self::Drift => Sort::Drift,
+            Self::Filter => Sort::Filter,
+            Self::Redact => Sort::Redact,
+            Self::Forward => Sort::Forward,
+            Self::Changed => return None,
+        })
+    }
+}

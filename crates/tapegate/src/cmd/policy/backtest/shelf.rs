@@ -1,0 +1,149 @@
+//! Which tapes are meant, and whose they are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tapegate_core::json;
+use tapegate_core::tape::{Header, Line};
+use tapegate_policy::model::Policy;
+use tapegate_store::source::Source;
+
+use crate::exit::{Exit, Failure};
+use crate::settings::server_id;
+use crate::upstream::Upstream;
+
+/// How deep folders are looked through.
+const DEPTH_MAX: usize = 16;
+/// What the names of tapes end in.
+const ENDINGS: [&str; 4] = [".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"];
+/// What lies beside a tape and belongs to it.
+const BESIDE: &str = ".anomalies.jsonl";
+
+/// A tape.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    pub(crate) path: PathBuf,
+    /// Whether it was found in a folder, so that it may be something else.
+    pub(crate) by_chance: bool,
+    /// What the server of the tape may be called, what is surest first.
+    names: Vec<String>,
+    /// How many of these are surely names.
+    sure: usize,
+}
+
+/// The tapes that were named, and those in folders that were, in the order of their names.
+pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Tape>, Failure> {
+    let mut found = Vec::new();
+    for path in named {
+        if path.is_dir() {
+            let before = found.len();
+            inside(path, 0, &mut found)?;
+            if found.len() == before {
+                let words = format!("there is no tape in `{}`", path.display());
+                let hint = format!("the names of tapes end in {}", ENDINGS.join(", "));
+                return Err(Failure::new(Exit::Invalid, words).hint(hint));
+            }
+        } else {
+            found.push(Tape::at(path.clone(), false)?);
+        }
+    }
+    Ok(found)
+}
+
+fn inside(folder: &Path, depth: usize, found: &mut Vec<Tape>) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(Exit::Io, format!("cannot read `{}`: {error}", folder.display()))
+    };
+    let entries: Result<Vec<_>, _> = fs::read_dir(folder).map_err(cannot)?.collect();
+    let mut paths: Vec<PathBuf> =
+        entries.map_err(cannot)?.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // A link may lead back up.
+        let is_link = path.symlink_metadata().is_ok_and(|there| there.is_symlink());
+        if path.is_dir() && !is_link && depth < DEPTH_MAX {
+            inside(&path, depth + 1, found)?;
+        } else if path.is_file() && is_tape(&name) {
+            found.push(Tape::at(path, true)?);
+        }
+    }
+    Ok(())
+}
+
+fn is_tape(name: &str) -> bool {
+    ENDINGS.iter().any(|ending| name.ends_with(ending)) && !name.ends_with(BESIDE)
+}
+
+impl Tape {
+    fn at(path: PathBuf, by_chance: bool) -> Result<Self, Failure> {
+        let header = header(&path).map_err(|error| {
+            Failure::new(Exit::Io, format!("cannot read `{}`: {error}", path.display()))
+        })?;
+        let mut names = Vec::new();
+        if let Some(header) = &header {
+            let extra = [b"{", header.extra.strip_prefix(b",").unwrap_or_default(), b"}"].concat();
+            names
+                .extend(json::member(&extra, "server_id").and_then(json::string).map(String::from));
+        }
+        // A shim keeps the tapes of a server in a folder of its name.
+        let folder = path.parent().filter(|folder| {
+            folder.parent().and_then(Path::file_name).is_some_and(|above| above == "tapes")
+        });
+        let folder = folder.and_then(Path::file_name).map(|name| name.to_string_lossy());
+        names.extend(folder.map(String::from));
+        let sure = names.len();
+        if let Some(header) = header {
+            names.extend(header.name.map(String::from));
+            names.extend(upstream(&header.upstream).map(|upstream| server_id(&upstream)));
+        }
+        Ok(Self { path, by_chance, names, sure })
+    }
+
+    /// What the server of the tape goes by, if that can be told.
+    pub(crate) fn own_name(&self, policy: Option<&Policy>) -> Option<String> {
+        let only = policy.map(|policy| policy.sources.as_slice());
+        let known = |name: &&String| policy.is_some_and(|policy| is_known(policy, name));
+        match (self.names.iter().find(known).or(self.names.first()), only) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Some([only])) if only.id != "*" => Some(only.id.clone()),
+            (None, _) => None,
+        }
+    }
+
+    /// What the server of the tape goes by in a policy: a name that the policy knows, one that is
+    /// surely its name, or that of the only server there is.
+    pub(crate) fn server(&self, policy: &Policy) -> String {
+        let known = |name: &&String| is_known(policy, name);
+        let sure = || self.names[..self.sure].first();
+        match (self.names.iter().find(known).or_else(sure), policy.sources.as_slice()) {
+            (Some(name), _) => name.clone(),
+            (None, [only]) => only.id.clone(),
+            (None, _) => "*".to_owned(),
+        }
+    }
+}
+
+fn is_known(policy: &Policy, name: &str) -> bool {
+    policy.sources.iter().any(|source| source.id == name)
+}
+
+fn upstream(words: &str) -> Option<Upstream> {
+    if words.starts_with("http://") || words.starts_with("https://") {
+        return Some(Upstream::Http(words.to_owned()));
+    }
+    shlex::split(words).filter(|argv| !argv.is_empty()).map(Upstream::Command)
+}
+
+/// What a tape begins with, if that is a header. A pipe can be read only once.
+fn header(path: &Path) -> std::io::Result<Option<Header<'static>>> {
+    if fs::metadata(path)?.is_file() {
+        let mut source = Source::open(path, Box::new(|_, _| ()))?;
+        if let Some(Ok(first)) = source.reader.next()
+            && let Line::Header(header) = &first.entry
+        {
+            return Ok(Some(header.to_static()));
+        }
+    }
+    Ok(None)
+}

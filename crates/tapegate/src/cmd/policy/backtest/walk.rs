@@ -1,0 +1,250 @@
+//! Putting the messages of a tape to the gate, one after the other or in sections side by side.
+
+use std::io;
+use std::path::Path;
+
+use tapegate_core::tape::{
+    Bad, Line, Message, Numbered, Problem, Severity, Stamp, TOO_LARGE, TORN_TAIL, UNTERMINATED,
+    read_section,
+};
+use tapegate_core::time::read_rfc3339;
+use tapegate_policy::backtest::{
+    Finding, Place, Said, Sort, Tally, Terms, Trial, What, differ, told,
+};
+use tapegate_policy::inspect::Carrier;
+use tapegate_store::sections::{self, Section};
+use tapegate_store::writer;
+
+use super::shelf::Tape;
+use crate::exit::{Exit, Failure};
+use crate::talk;
+use crate::views::backtested::Outline;
+
+/// The `parse_error` of a batch beside a tape that has its elements.
+const BATCH: &str = "batch";
+
+/// A tape that is to be judged.
+pub(super) struct Walk<'a> {
+    pub(super) tape: &'a Tape,
+    /// Its place among the tapes.
+    pub(super) number: usize,
+    pub(super) terms: &'a Terms,
+    /// Another policy, whose judgement was before.
+    pub(super) before: Option<&'a Terms>,
+    /// What is listed; `None` stands for changes.
+    pub(super) show: &'a [Option<Sort>],
+}
+
+/// What came of a section.
+#[derive(Default)]
+struct Sheet {
+    tally: Tally,
+    shown: Vec<Finding>,
+    lines: u64,
+    entries: u64,
+    /// Messages that were too long to be kept.
+    oversize: u64,
+    /// The first line that is no entry, and how many there are.
+    broken: Option<String>,
+    broken_lines: u64,
+}
+
+/// The policies that messages are put to.
+struct Bench {
+    trial: Trial,
+    before: Option<Trial>,
+}
+
+/// Takes what is listed.
+type Print<'p> = dyn FnMut(&Finding) -> io::Result<()> + 'p;
+
+impl Walk<'_> {
+    /// Judges the tape and what lies beside it.
+    pub(super) fn run(
+        &self,
+        tally: &mut Tally,
+        outline: &mut Outline,
+        print: &mut Print<'_>,
+    ) -> anyhow::Result<()> {
+        let path = &self.tape.path;
+        let entries = self.file(path, tally, outline, print)?;
+        if entries == 0 && self.tape.by_chance {
+            talk::warn(&format!("`{}` is no tape, and left out", path.display()));
+            return Ok(());
+        }
+        if entries == 0 {
+            let words = format!("`{}` is no tape: nothing in it is an entry", path.display());
+            return Err(Failure::new(Exit::Invalid, words).into());
+        }
+        outline.tapes += 1;
+        let beside = writer::beside(path);
+        if beside.is_file() {
+            self.file(&beside, tally, outline, print)?;
+        }
+        Ok(())
+    }
+
+    fn file(
+        &self,
+        path: &Path,
+        tally: &mut Tally,
+        outline: &mut Outline,
+        print: &mut Print<'_>,
+    ) -> anyhow::Result<u64> {
+        let side_by_side = self.terms.is_stateless() && self.before.is_none_or(Terms::is_stateless);
+        let mut bench = self.bench();
+        let (mut lines, mut entries, mut broken) = (0, 0, None);
+        let take = |work: Work| -> anyhow::Result<()> {
+            let sheet = match work {
+                Work::Done(sheet) => *sheet,
+                Work::Left(section) => self.judge(&section, &mut bench),
+            };
+            for mut finding in sheet.shown {
+                finding.place.line += lines;
+                print(&finding)?;
+                outline.shown += 1;
+            }
+            tally.add(sheet.tally, self.number, lines);
+            outline.oversize += sheet.oversize;
+            outline.broken_lines += sheet.broken_lines;
+            broken = broken.take().or(sheet.broken.map(|words| (words, lines)));
+            (lines, entries) = (lines + sheet.lines, entries + sheet.entries);
+            Ok(())
+        };
+        let work = |section: Section| match side_by_side {
+            true => Work::Done(Box::new(self.judge(&section, &mut self.bench()))),
+            false => Work::Left(section),
+        };
+        let name = path.display();
+        let read = sections::read(path, talk::progress(path), work, take);
+        let findings = read.map_err(|error| match error.downcast::<io::Error>() {
+            Ok(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Failure::new(Exit::Io, format!("cannot read `{name}`: {error}")).into()
+            }
+            Ok(error) => error.into(),
+            Err(error) => error,
+        })?;
+        for finding in findings.iter().filter(|finding| finding.severity != Severity::Note) {
+            talk::warn(&format!("{name}: {}", finding.words));
+        }
+        if let Some((words, _)) = broken.filter(|_| entries > 0) {
+            talk::warn(&format!("{name}: {words}; such lines are left out"));
+        }
+        Ok(entries)
+    }
+
+    fn bench(&self) -> Bench {
+        Bench { trial: self.terms.trial(), before: self.before.map(Terms::trial) }
+    }
+
+    /// Judges the messages of a section.
+    fn judge(&self, section: &Section, bench: &mut Bench) -> Sheet {
+        let mut sheet = Sheet::default();
+        let lines = read_section(&section.text, section.last, &mut |next| match next {
+            Ok(numbered) => self.entry(&numbered, bench, &mut sheet),
+            // A crash leaves half a line behind, which is no message.
+            Err(Problem::Torn { .. }) => {}
+            Err(problem) => {
+                sheet.broken_lines += 1;
+                sheet.broken.get_or_insert_with(|| match problem {
+                    Problem::Line { fault, .. } => format!("a line is no entry: {fault}"),
+                    other => other.to_string(),
+                });
+            }
+        });
+        sheet.lines = lines;
+        sheet
+    }
+
+    fn entry(&self, numbered: &Numbered<'_>, bench: &mut Bench, sheet: &mut Sheet) {
+        sheet.entries += 1;
+        let line = numbered.line;
+        match &numbered.entry {
+            Line::Message(message) if !message.ours => {
+                let place = Place { tape: self.number, line, seq: message.seq };
+                self.message(message, place, bench, sheet);
+            }
+            Line::Bad(bad) => {
+                let place = Place { tape: self.number, line, seq: None };
+                self.bad(bad, place, bench, sheet);
+            }
+            // Another recording: nobody has said anything yet.
+            Line::Header(_) => *bench = self.bench(),
+            Line::Message(_) | Line::Footer(_) | Line::Unknown(_) => {}
+        }
+    }
+
+    fn message(&self, message: &Message<'_>, place: Place, bench: &mut Bench, sheet: &mut Sheet) {
+        let lines = self.terms.settings.client == Carrier::Lines;
+        // A batch is one message on the wire, and several on a tape.
+        let batch = message.batch.is_some() && lines && !message.msg.starts_with(b"[");
+        let whole;
+        let bytes = match &message.raw {
+            Some(raw) => raw.as_bytes(),
+            None if batch => {
+                whole = [b"[", &*message.msg, b"]"].concat();
+                &whole
+            }
+            None => &message.msg,
+        };
+        let said = Said {
+            wall_us: moment(message.ts),
+            from: message.from,
+            session: message.session.as_deref(),
+            bytes,
+            terminated: !message.unterminated,
+        };
+        self.said(&said, place, bench, sheet);
+    }
+
+    fn bad(&self, bad: &Bad<'_>, place: Place, bench: &mut Bench, sheet: &mut Sheet) {
+        match &*bad.reason {
+            TOO_LARGE => sheet.oversize += 1,
+            UNTERMINATED | TORN_TAIL | BATCH => {}
+            _ => {
+                let said = Said {
+                    wall_us: moment(bad.ts),
+                    from: bad.from,
+                    session: bad.session.as_deref(),
+                    bytes: &bad.raw,
+                    terminated: true,
+                };
+                self.said(&said, place, bench, sheet);
+            }
+        }
+    }
+
+    fn said(&self, said: &Said<'_>, place: Place, bench: &mut Bench, sheet: &mut Sheet) {
+        let heard = bench.trial.hear(said);
+        sheet.tally.hear(&heard, place);
+        if let Some(trial) = &mut bench.before {
+            let before = trial.hear(said);
+            if let Some(change) = differ(&before, &heard) {
+                sheet.tally.change(&change, place);
+                if self.show.contains(&None) {
+                    sheet.shown.push(Finding { place, what: What::Changed(change) });
+                }
+            }
+            trial.done(before);
+        }
+        if self.show.iter().any(Option::is_some) {
+            let all = told(&heard).into_iter();
+            let wanted = all.filter(|told| self.show.contains(&Some(told.sort)));
+            sheet.shown.extend(wanted.map(|told| Finding { place, what: What::Told(told) }));
+        }
+        bench.trial.done(heard);
+    }
+}
+
+/// A section that was judged, or is to be judged in its turn.
+enum Work {
+    Done(Box<Sheet>),
+    Left(Section),
+}
+
+fn moment(ts: Stamp<'_>) -> i64 {
+    match ts {
+        Stamp::At(wall_us) => wall_us,
+        Stamp::Text(text) => read_rfc3339(text).unwrap_or_default(),
+    }
+}

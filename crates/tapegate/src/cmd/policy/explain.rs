@@ -1,0 +1,218 @@
+//! `tapegate policy explain`: why a call is decided as it is.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use tapegate_core::frame::Frame;
+use tapegate_core::json;
+use tapegate_core::side::Side;
+use tapegate_core::time::read_rfc3339;
+use tapegate_policy::decide::{Facts, Outcome, Principal};
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::judgement::{Judge, Judged, Judgement};
+use tapegate_policy::model::{Policy, Profile};
+use tapegate_wire::clock::Clock;
+
+use super::loading;
+use crate::exit::{Exit, Failure};
+use crate::settings::ProjectArgs;
+use crate::talk;
+use crate::views::explained::{self, Explained};
+
+/// Say why a call is decided as it is
+///
+/// The call is decided as the shim would decide it, and every step on the way is told: what shows or
+/// hides it, which rules match and which do not and why, what Cedar says, who is asked.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate policy explain read_file
+  tapegate policy explain delete_file --server-id files --arguments '{\"path\":\"/etc/passwd\"}'
+  tapegate policy explain --method resources/read file:///etc/passwd
+  tapegate policy explain deploy --principal ci --role release --at 2026-12-24T23:00:00Z
+  tapegate policy explain --frame '{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{}}'
+  tapegate policy explain read_file --exit-code && echo it passes
+
+Exit codes: 0 whatever is decided; with --exit-code 0 if it is sent on, 1 if it is denied, 7 if it is
+held for approval; 2 the policy is invalid, 3 a file could not be read, 64 wrong usage.")]
+pub(crate) struct Args {
+    /// What is called: the name of a tool or prompt, or a URI
+    #[arg(value_name = "TOOL", required_unless_present = "frame", conflicts_with = "frame")]
+    name: Option<String>,
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The server, by its name in the policy [default: the only one, or `*`]
+    #[arg(long, value_name = "NAME")]
+    server_id: Option<String>,
+    /// The method
+    #[arg(long, value_name = "METHOD", default_value = "tools/call", conflicts_with = "frame")]
+    method: String,
+    /// The arguments of the call, as JSON
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["arguments_file", "frame"])]
+    arguments: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "frame")]
+    arguments_file: Option<PathBuf>,
+    /// A whole JSON-RPC message, whose form is judged too; `-` for standard input
+    #[arg(long, value_name = "JSON")]
+    frame: Option<String>,
+    /// Who sends the message
+    #[arg(long, value_enum, default_value = "client", requires = "frame")]
+    from: From,
+    #[command(flatten)]
+    who: WhoArgs,
+    /// When, such as 2026-03-20T14:22:11Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    at: Option<i64>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Exit with 1 if it is denied and with 7 if it is held
+    #[arg(long)]
+    exit_code: bool,
+}
+
+/// Who calls, as a command line says it. What is not said is as the policy says.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct WhoArgs {
+    /// Who calls
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+    /// Where it runs
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// What it runs as
+    #[arg(long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// What it may act as; repeatable
+    #[arg(long, value_name = "NAME")]
+    role: Vec<String>,
+    /// The agent, as it calls itself
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum From {
+    /// The agent
+    Client,
+    /// The MCP server
+    Server,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+/// The code for a call that waits for people.
+const HELD: Exit = Exit::Code(7);
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let found = loading::nearest(args.project.config.as_deref())?;
+    let policy = &found.policy;
+    let profile = loading::profile(args.project.profile, policy)?;
+    let server = loading::server(args.server_id.as_deref(), policy);
+    let principal = args.who.principal(policy);
+    let wall_us = args.at.unwrap_or_else(|| Clock::start().now().wall_us);
+    let facts = Facts { wall_us, principal: Some(&principal), drift: None };
+    let explained = match &args.frame {
+        Some(text) => by_frame(args, text, policy, (server, profile), &facts)?,
+        None => by_name(args, policy, (server, profile), &facts)?,
+    };
+    match args.format {
+        Format::Text => {
+            let palette = talk::palette_of_output();
+            out.write_all(explained::text(&explained, profile, palette).as_bytes())?;
+        }
+        Format::Json => out.write_all(&explained::json(&explained, profile))?,
+    }
+    Ok(if args.exit_code { exit_of(&explained, profile) } else { Exit::Ok })
+}
+
+/// Explains a call that is named.
+fn by_name(
+    args: &Args,
+    policy: &Policy,
+    (server, profile): (&str, Profile),
+    facts: &Facts<'_>,
+) -> anyhow::Result<Explained> {
+    let arguments = match (&args.arguments, &args.arguments_file) {
+        (Some(text), _) => Some(text.clone().into_bytes()),
+        (None, Some(path)) => {
+            let name = path.display();
+            Some(fs::read(path).with_context(|| format!("cannot read `{name}`"))?)
+        }
+        (None, None) => None,
+    };
+    if let Some(text) = &arguments
+        && let Err(fault) = json::check(text)
+    {
+        let words = format!("the arguments are no JSON: {fault}");
+        return Err(Failure::new(Exit::Usage, words).hint("such as '{\"path\":\"/tmp\"}'").into());
+    }
+    let name = args.name.as_deref().unwrap_or_default();
+    let judge = judge(policy, server, profile);
+    let decision = judge.call(&args.method, name, arguments.as_deref(), facts);
+    let (method, name) = (args.method.clone(), name.to_owned());
+    let calls = vec![Judged { method, name, decision }];
+    let judgement = Judgement { calls, ..Judgement::default() };
+    Ok(Explained { server: server.to_owned(), judgement })
+}
+
+/// Explains a whole message.
+fn by_frame(
+    args: &Args,
+    text: &str,
+    policy: &Policy,
+    (server, profile): (&str, Profile),
+    facts: &Facts<'_>,
+) -> anyhow::Result<Explained> {
+    let mut bytes = text.as_bytes().to_vec();
+    if text == "-" {
+        bytes.clear();
+        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        // The end of its line is not part of a message.
+        bytes.truncate(bytes.strip_suffix(b"\n").unwrap_or(&bytes).len());
+    }
+    let from = match args.from {
+        From::Client => Side::Client,
+        From::Server => Side::Server,
+    };
+    let judgement = judge(policy, server, profile).judge(&Frame::read(&bytes), from, facts);
+    Ok(Explained { server: server.to_owned(), judgement })
+}
+
+fn judge<'p>(policy: &'p Policy, source: &'p str, profile: Profile) -> Judge<'p> {
+    Judge { policy, profile, source, carrier: Carrier::Lines, telling: true }
+}
+
+fn exit_of(explained: &Explained, profile: Profile) -> Exit {
+    match (profile, explained.judgement.strict()) {
+        (Profile::Development, _) | (_, Outcome::Forward) => Exit::Ok,
+        (_, Outcome::Deny) => Exit::Findings,
+        (_, Outcome::Hold { .. }) => HELD,
+    }
+}
+
+impl WhoArgs {
+    /// Who calls.
+    fn principal(&self, policy: &Policy) -> Principal {
+        let ours = &policy.principal;
+        let text = |said: &Option<String>, ours: &String| said.as_ref().unwrap_or(ours).clone();
+        Principal {
+            name: text(&self.principal, &ours.name),
+            namespace: text(&self.namespace, &ours.namespace),
+            service_account: text(&self.service_account, &ours.service_account),
+            roles: if self.role.is_empty() { ours.roles.clone() } else { self.role.clone() },
+            client: self.client.clone().or_else(|| ours.client.clone()),
+        }
+    }
+}
+
+fn moment(text: &str) -> Result<i64, String> {
+    read_rfc3339(text).ok_or_else(|| "no time such as 2026-03-20T14:22:11Z".to_owned())
+}

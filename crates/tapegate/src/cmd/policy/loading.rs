@@ -1,0 +1,124 @@
+//! Finding and loading the policy that a command is about.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use tapegate_policy::load;
+use tapegate_policy::model::{Policy, Profile};
+use tapegate_policy::pins::Lock;
+use tapegate_policy::redact::{Key, Redactor};
+use tapegate_yaml::finding::{Finding, Severity};
+
+use crate::disk::Disk;
+use crate::exit::{Exit, Failure};
+use crate::settings::{ProfileWord, Surroundings};
+use crate::talk;
+use crate::views::visible;
+
+/// A policy, and what it was made from.
+pub(super) struct Found {
+    /// Its file, as it is told to people.
+    pub(super) path: PathBuf,
+    pub(super) policy: Policy,
+}
+
+/// The policy that was named, or else the nearest.
+pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
+    Ok(read(nearest_path(named)?)?)
+}
+
+/// Where the policy is that was named, or else the nearest; it is an error if there is none.
+pub(super) fn nearest_path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let none = || {
+        Failure::new(Exit::Invalid, "there is no tapegate.yaml here or in a folder above")
+            .hint("name one by --config FILE, or write one by `tapegate init`")
+    };
+    Ok(path(named)?.ok_or_else(none)?)
+}
+
+/// Where the policy is that was named, or else the nearest.
+pub(super) fn path(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+    let around = Surroundings::ours()?;
+    let path = around.config(named)?;
+    // A path without the folder that we are in is easier to read.
+    Ok(path.map(|path| path.strip_prefix(&around.folder).map(Path::to_owned).unwrap_or(path)))
+}
+
+/// The policy in a file. Everything that is wrong with it is told.
+pub(super) fn read(path: PathBuf) -> Result<Found, Failure> {
+    let main = path.to_string_lossy();
+    let loaded = load::load(&main, &Disk::default());
+    let file = |finding: &Finding| {
+        loaded.sources.get(usize::from(finding.spot.file)).map_or(&*main, String::as_str)
+    };
+    for finding in &loaded.findings {
+        let line = told(file(finding), finding);
+        match finding.severity {
+            Severity::Error => talk::error(&line, None),
+            Severity::Warning => talk::warn(&line),
+        }
+    }
+    match loaded.policy {
+        Some(policy) => Ok(Found { policy, path: path.clone() }),
+        None => {
+            let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+            let words = match loaded.findings.iter().filter(is_error).count() {
+                1 => "1 error".to_owned(),
+                errors => format!("{errors} errors"),
+            };
+            Err(Failure::new(Exit::Invalid, format!("`{main}` cannot be used: {words}")))
+        }
+    }
+}
+
+/// A finding with its place, on one line.
+pub(super) fn told(file: &str, Finding { spot, path, words, .. }: &Finding) -> String {
+    let place =
+        if spot.line == 0 { String::new() } else { format!(":{}:{}", spot.line, spot.column) };
+    let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    format!("{file}{place}: {}", visible::inline(&format!("{path}{words}"), usize::MAX))
+}
+
+/// The profile that holds: the one that was named, the one of the environment, or the policy's own.
+pub(super) fn profile(named: Option<ProfileWord>, policy: &Policy) -> anyhow::Result<Profile> {
+    let named = Surroundings::ours()?.profile(named)?;
+    Ok(named.or(policy.profile).unwrap_or_default())
+}
+
+/// The server that is meant: the one that was named, the only one there is, or any.
+pub(super) fn server<'s>(named: Option<&'s str>, policy: &'s Policy) -> &'s str {
+    named.unwrap_or_else(|| match policy.sources.as_slice() {
+        [only] => &only.id,
+        _ => "*",
+    })
+}
+
+/// The definitions in a lock file, if it is there.
+pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let words = format!("cannot read `{}`: {error}", path.display());
+            return Err(Failure::new(Exit::Io, words));
+        }
+    };
+    let lock = Lock::parse(&text).map_err(|error| {
+        Failure::new(Exit::Invalid, format!("`{}` cannot be used: {error}", path.display()))
+            .hint("`tapegate policy pin --all` writes it anew")
+    })?;
+    Ok(Some(lock))
+}
+
+/// Where the definitions that were accepted are kept.
+pub(super) fn lock_path(found: &Found) -> PathBuf {
+    let folder = found.path.parent().unwrap_or(Path::new(""));
+    folder.join(&found.policy.pins.lock_file)
+}
+
+/// What masks results on the wire, if the policy has them masked.
+pub(super) fn redactor(policy: &Policy) -> Option<Redactor> {
+    let rules = policy.redaction.rules.clone().filter(|_| policy.redaction.on_wire);
+    // Placeholders are not shown, so any key will do.
+    rules.map(|rules| Redactor::new(rules, Key::on_tape([0; 32])))
+}

@@ -1,0 +1,157 @@
+//! `tapegate policy pin`: what servers offer, held to what a person has accepted.
+
+mod learning;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tapegate_policy::pins::{Difference, Lock, Survey, shadows};
+use tapegate_store::document;
+
+use super::explain::Format;
+use super::loading;
+use crate::exit::{Exit, Failure};
+use crate::talk;
+use crate::upstream::UpstreamArgs;
+use crate::views::pinned::{self, Pinned};
+
+/// The lock file of a project without a policy.
+const LOCK: &str = "tapegate.lock";
+
+/// Show and accept what servers offer: tools, prompts, resources and templates
+///
+/// What a server offers is learnt from tapes, or by asking the server itself, and compared with what
+/// the lock file says was accepted, field by field. Nothing is accepted unless --all or --accept says
+/// so. Tools of several servers that one could take for each other are named.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate policy pin --server-id files -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  tapegate policy pin --server-id files --all -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  tapegate policy pin .tapegate/tapes/files/ --accept read_file --accept write_file
+  tapegate policy pin --check --server-id web --upstream-http https://mcp.example.com/mcp
+
+Exit codes: 0; with --check 1 if anything is not as it was accepted; 2 the policy, the lock or a tape
+is invalid, 3 a file could not be read or written, 4 the server could not be started or reached, 64
+wrong usage, 130 and 143 ended by a signal.")]
+pub(crate) struct Args {
+    /// Tapes to learn from, plain or gzip, of any dialect; of a folder, all that are in it
+    #[arg(value_name = "TAPE", conflicts_with_all = ["upstream", "upstream_http"])]
+    tapes: Vec<PathBuf>,
+    /// The policy, which names the lock file [default: the nearest tapegate.yaml, if there is one]
+    #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
+    config: Option<PathBuf>,
+    /// The server, by its name in the policy [default: as the tape or the command line says]
+    #[arg(long, value_name = "NAME")]
+    server_id: Option<String>,
+    #[command(flatten)]
+    upstream: UpstreamArgs,
+    /// Exit with 1 if anything is not as it was accepted, and write nothing
+    #[arg(long, conflicts_with_all = ["accept", "all"])]
+    check: bool,
+    /// Accept what goes by this name; repeatable
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    accept: Vec<String>,
+    /// Accept everything
+    #[arg(long)]
+    all: bool,
+    /// How long an answer of the server may take
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
+    timeout: Duration,
+    /// How it is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let found = match loading::path(args.config.as_deref())? {
+        Some(path) => Some(loading::read(path)?),
+        None => None,
+    };
+    let path = found.as_ref().map_or_else(|| PathBuf::from(LOCK), loading::lock_path);
+    let old = loading::lock_at(&path)?.unwrap_or_default();
+    let learnt = match learning::learn(args, found.as_ref().map(|found| &found.policy))? {
+        Ok(learnt) => learnt,
+        Err(signal) => return Ok(Exit::of_signal(signal)),
+    };
+    let mut lock = old.clone();
+    let accepted = accept(args, &learnt, &old, &mut lock)?;
+    let differences = |lock: &Lock| -> BTreeMap<String, Vec<Difference>> {
+        let each = |(server, survey): (&String, &Survey)| {
+            (server.clone(), survey.differences(lock, server))
+        };
+        learnt.iter().map(each).collect()
+    };
+    let pinned = Pinned {
+        lock: &path,
+        offered: learnt.iter().map(|(server, survey)| (server.clone(), survey.len())).collect(),
+        differences: differences(&old),
+        accepted,
+        shadows: shadows(&everything(&learnt, &old)),
+    };
+    let text = lock.write();
+    let written = lock != old && fs::read_to_string(&path).ok().as_deref() != Some(&text);
+    if written {
+        write(&path, text.as_bytes())?;
+    }
+    match args.format {
+        Format::Text => {
+            let palette = talk::palette_of_output();
+            out.write_all(pinned::text(&pinned, written, palette).as_bytes())?;
+        }
+        Format::Json => out.write_all(&pinned::json(&pinned, written))?,
+    }
+    let left: usize = differences(&lock).values().map(Vec::len).sum();
+    if left > 0 && !args.check && args.format == Format::Text {
+        talk::hint("accept everything by --all, or some of it by --accept NAME");
+    }
+    Ok(if args.check && left > 0 { Exit::Findings } else { Exit::Ok })
+}
+
+/// Accepts what was said to be accepted; how much that was.
+fn accept(
+    args: &Args,
+    learnt: &BTreeMap<String, Survey>,
+    old: &Lock,
+    lock: &mut Lock,
+) -> Result<usize, Failure> {
+    let mut accepted = 0;
+    let mut unknown: Vec<&String> = args.accept.iter().collect();
+    for (server, survey) in learnt {
+        let differences = survey.differences(old, server);
+        if args.all {
+            accepted += differences.len();
+            survey.accept_all(lock, server);
+            continue;
+        }
+        for difference in differences.iter().filter(|one| args.accept.contains(&one.name)) {
+            accepted += 1;
+            unknown.retain(|name| **name != difference.name);
+            difference.accept(lock, server);
+        }
+    }
+    match unknown.first() {
+        None => Ok(accepted),
+        Some(name) => {
+            let words = format!("there is nothing to accept by the name `{name}`");
+            let hint = "without --accept it is shown what there is";
+            Err(Failure::new(Exit::Usage, words).hint(hint))
+        }
+    }
+}
+
+/// What all servers offer, those that were not asked as they were accepted.
+fn everything(learnt: &BTreeMap<String, Survey>, old: &Lock) -> Lock {
+    let mut all = old.clone();
+    learnt.iter().for_each(|(server, survey)| survey.accept_all(&mut all, server));
+    all
+}
+
+fn write(path: &std::path::Path, text: &[u8]) -> Result<(), Failure> {
+    document::write(path, text).map_err(|error: io::Error| {
+        Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
+    })
+}

@@ -1,0 +1,203 @@
+//! `tapegate policy test`: whether a policy does what its people expect.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tapegate_policy::cases::{self, Case, Suite};
+use tapegate_policy::model::Policy;
+use tapegate_wire::clock::Clock;
+use tapegate_yaml::finding::Severity;
+
+use super::loading::{self, Found};
+use crate::disk::Disk;
+use crate::exit::{Exit, Failure};
+use crate::views::report::Report;
+use crate::views::report::cases as report;
+use crate::views::tested::{self, Ran};
+use crate::views::{json, junit};
+use crate::{reporting, talk};
+
+/// The file that is looked for.
+const FILE: &str = "tapegate.test.yaml";
+
+/// Run the tests of a policy: calls, and what is expected to become of them
+///
+/// A test file is YAML: a list of `cases`, each with a call and what is expected. Every key is in
+/// docs/policy-commands.md.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate policy test
+  tapegate policy test tests/*.test.yaml --coverage
+  tapegate policy test --config strict.yaml tapegate.test.yaml
+  tapegate policy test --format junit > policy.xml
+
+A test file:
+  config: tapegate.yaml
+  server: files
+  cases:
+    - {name: reading is fine, call: read_file, arguments: {path: /tmp/a}, expect: forward}
+    - {call: delete_file, expect: deny, gate: governance, rule: no-deletes}
+    - {method: resources/read, uri: 'file:///etc/passwd', expect: approve, workflow: people}
+
+Exit codes: 0 all is as expected, 1 something is not, 2 a test file or a policy is invalid, 3 a file
+could not be read, 64 wrong usage.")]
+pub(crate) struct Args {
+    /// Files of tests [default: tapegate.test.yaml here, or beside the policy]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The policy, whatever the files say [default: what they say, or the nearest tapegate.yaml]
+    #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
+    config: Option<PathBuf>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Write the result to a file: JUnit XML if it ends in .xml, else JSON; repeatable
+    #[arg(long, value_name = "FILE")]
+    report: Vec<PathBuf>,
+    /// Name the rules that no test has reached
+    #[arg(long)]
+    coverage: bool,
+    /// Print the JSON Schema of test files, which editors complete and check by
+    #[arg(long, exclusive = true)]
+    schema: bool,
+    /// Print nothing but what is not as expected
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Junit,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.schema {
+        out.write_all(cases::schema().as_bytes())?;
+        return Ok(Exit::Ok);
+    }
+    let clock = Clock::start();
+    let files = args.files()?;
+    let suites = files.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut policies: Vec<Found> = Vec::new();
+    let mut ran = Vec::new();
+    for (path, suite) in files.iter().zip(suites) {
+        let place = args.policy(path, &suite, &mut policies)?;
+        let now_us = clock.now().wall_us;
+        let policy = &policies[place].policy;
+        let done = |case: Case| (cases::run(&case, policy, now_us), case);
+        ran.push(Ran {
+            path: path.clone(),
+            policy: place,
+            cases: suite.cases.into_iter().map(done).collect(),
+        });
+    }
+    let unreached = if args.coverage { unreached(&policies, &ran) } else { Vec::new() };
+    let mut report = Report::new("policy test", &files[0], clock.now());
+    report = report::fill(&ran, &unreached, report);
+    reporting::write_all(&report, &args.report)?;
+    match args.format {
+        Format::Text => {
+            let palette = talk::palette_of_output();
+            out.write_all(tested::text(&ran, &unreached, args.quiet, palette).as_bytes())?;
+        }
+        Format::Json => out.write_all(&json::write(&report))?,
+        Format::Junit => out.write_all(&junit::write(&report))?,
+    }
+    out.flush()?;
+    Ok(if report.is_ok() { Exit::Ok } else { Exit::Findings })
+}
+
+impl Args {
+    /// The files that were named, or else the one that is there.
+    fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
+        if !self.files.is_empty() {
+            return Ok(self.files.clone());
+        }
+        if Path::new(FILE).is_file() {
+            return Ok(vec![FILE.into()]);
+        }
+        let none = || {
+            Failure::new(Exit::Invalid, format!("there is no {FILE} here"))
+                .hint("name one: `tapegate policy test FILE`; --help shows what is in it")
+        };
+        let config = loading::path(self.config.as_deref())?.ok_or_else(none)?;
+        let beside = config.with_file_name(FILE);
+        if beside.is_file() { Ok(vec![beside]) } else { Err(none().into()) }
+    }
+
+    /// The policy that a file of tests is about, by its place among those that were loaded.
+    fn policy(&self, file: &Path, suite: &Suite, known: &mut Vec<Found>) -> anyhow::Result<usize> {
+        let beside = file.with_file_name("tapegate.yaml");
+        let path = match (&self.config, &suite.config) {
+            (Some(path), _) => path.clone(),
+            (None, Some(path)) => file.parent().unwrap_or(Path::new("")).join(path),
+            (None, None) if beside.is_file() => beside,
+            (None, None) => loading::nearest_path(None)?,
+        };
+        if let Some(place) = known.iter().position(|found| found.path == path) {
+            return Ok(place);
+        }
+        known.push(loading::read(path)?);
+        Ok(known.len() - 1)
+    }
+}
+
+/// Loads a file of tests. Everything that is wrong with it is told.
+fn load(path: &Path) -> anyhow::Result<Suite> {
+    let name = path.to_string_lossy();
+    let loaded = cases::load(&name, &Disk::default())
+        .map_err(|error| Failure::new(Exit::Io, format!("cannot read `{name}`: {error}")))?;
+    for finding in &loaded.findings {
+        let line = loading::told(&name, finding);
+        match finding.severity {
+            Severity::Error => talk::error(&line, None),
+            Severity::Warning => talk::warn(&line),
+        }
+    }
+    let words = || Failure::new(Exit::Invalid, format!("`{name}` cannot be used"));
+    loaded.suite.ok_or_else(|| words().into())
+}
+
+/// The rules that no case has reached, with the files and lines where they stand.
+fn unreached(policies: &[Found], ran: &[Ran]) -> Vec<String> {
+    let mut unreached = Vec::new();
+    for (place, Found { path, policy }) in policies.iter().enumerate() {
+        let reached = reached(ran.iter().filter(|ran| ran.policy == place));
+        let missed = policy.rules.iter().filter(|rule| !reached.contains(rule.name.as_str()));
+        let told = |rule: &tapegate_policy::model::Rule| {
+            format!("{}:{}: no test reaches rule `{}`", path.display(), rule.line, rule.name)
+        };
+        unreached.extend(missed.map(told));
+        if !reached.contains(DEFAULT) && reaches_default(policy) {
+            unreached.push(format!("{}: no test reaches the default", path.display()));
+        }
+    }
+    unreached
+}
+
+/// What stands for the default among rules that were reached; no rule is called so.
+const DEFAULT: &str = "";
+
+fn reached<'r>(ran: impl Iterator<Item = &'r Ran>) -> BTreeSet<&'r str> {
+    use tapegate_policy::decide::GateName;
+    let cases = ran.flat_map(|ran| &ran.cases);
+    let calls = cases.flat_map(|(came, _)| &came.judgement.calls);
+    let past = calls.filter(|call| call.decision.gate != GateName::Visibility);
+    past.map(|call| call.decision.rule.as_deref().unwrap_or(DEFAULT)).collect()
+}
+
+/// Whether there are calls that no rule matches, as far as that can be told.
+fn reaches_default(policy: &Policy) -> bool {
+    !policy.rules.iter().any(|rule| {
+        let any =
+            |globs: &[tapegate_policy::glob::Glob]| globs.iter().any(|glob| glob.text() == "*");
+        any(&rule.matches)
+            && rule.methods.is_empty()
+            && rule.sources.is_empty()
+            && rule.arguments.is_empty()
+    })
+}

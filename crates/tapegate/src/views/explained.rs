@@ -1,0 +1,152 @@
+//! Why a call is decided as it is, in words and as JSON.
+
+use std::fmt::Write;
+
+use tapegate_policy::decide::{Decision, Outcome};
+use tapegate_policy::judgement::{Judged, Judgement};
+use tapegate_policy::model::Profile;
+
+use super::json::Writer;
+use super::palette::Palette;
+use super::visible;
+
+/// How much is shown of a name, and of a step.
+const NAME_CHARS_MAX: usize = 200;
+const STEP_CHARS_MAX: usize = 1000;
+
+/// What is explained.
+#[derive(Debug)]
+pub(crate) struct Explained {
+    /// The server, by its name in the policy.
+    pub(crate) server: String,
+    /// What was decided, with every step.
+    pub(crate) judgement: Judgement,
+}
+
+/// The explanation for people.
+pub(crate) fn text(explained: &Explained, profile: Profile, palette: Palette) -> String {
+    let Explained { server, judgement } = explained;
+    let mut out = String::new();
+    let server = visible::inline(server, NAME_CHARS_MAX);
+    for call in &judgement.calls {
+        let title = format!("{} on server {server}", call_name(call));
+        // Writing to a string cannot fail.
+        writeln!(out, "{}", palette.bold(&title)).ok();
+        out.push_str(&fates(judgement, Some(&call.decision), profile, palette));
+        for (number, step) in call.decision.steps.iter().enumerate() {
+            writeln!(out, "  {}. {}", number + 1, visible::inline(step, STEP_CHARS_MAX)).ok();
+        }
+    }
+    if judgement.calls.is_empty() {
+        let title = format!("a message to server {server}");
+        writeln!(out, "{}", palette.bold(&title)).ok();
+        out.push_str(&fates(judgement, None, profile, palette));
+    }
+    for fault in &judgement.faults {
+        writeln!(out, "  framing: {} ({}, {})", fault.words(), fault.label(), fault.code()).ok();
+    }
+    for list in &judgement.lists {
+        let word = list.offer.list();
+        writeln!(out, "  visibility: of {word} {} stay", list.kept).ok();
+        for name in &list.hidden {
+            let name = visible::inline(name, NAME_CHARS_MAX);
+            writeln!(out, "  {}", palette.red(&format!("- {name}"))).ok();
+        }
+    }
+    if judgement.calls.is_empty() && judgement.faults.is_empty() && judgement.lists.is_empty() {
+        out.push_str("  nothing in it is gated\n");
+    }
+    out
+}
+
+/// What each profile does.
+fn fates(
+    judgement: &Judgement,
+    decision: Option<&Decision>,
+    profile: Profile,
+    palette: Palette,
+) -> String {
+    let strict = decision.map_or_else(|| judgement.strict(), |decision| decision.strict.clone());
+    let painted = match &strict {
+        Outcome::Forward => palette.green("forward"),
+        Outcome::Deny => palette.red("deny"),
+        Outcome::Hold { workflow } => palette.bold(&format!("hold for approval by `{workflow}`")),
+    };
+    let mut by = Vec::new();
+    match decision {
+        Some(decision) => {
+            by.push(decision.gate.name().to_owned());
+            by.extend(decision.rule.iter().map(|rule| format!("rule `{rule}`")));
+            by.extend(decision.policies.iter().map(|policy| format!("Cedar policy `{policy}`")));
+        }
+        None if !judgement.faults.is_empty() => by.push("framing".to_owned()),
+        None => {}
+    }
+    let by = by.join(", ");
+    let by =
+        if by.is_empty() { by } else { format!(" ({})", visible::inline(&by, NAME_CHARS_MAX)) };
+    let would = match (&strict, judgement.faults.first()) {
+        (_, Some(fault)) => format!(", logged as {}", fault.would()),
+        (Outcome::Forward, None) => String::new(),
+        (Outcome::Deny, None) => ", logged as WOULD_BLOCK".to_owned(),
+        (Outcome::Hold { .. }, None) => ", logged as WOULD_REQUIRE_APPROVAL".to_owned(),
+    };
+    let mark = |of: Profile| if of == profile { " *" } else { "" };
+    let (one, two) = (mark(Profile::Production), mark(Profile::Development));
+    format!("  production{one}: {painted}{by}\n  development{two}: forward{would}\n")
+}
+
+/// The explanation for machines: one object.
+pub(crate) fn json(explained: &Explained, profile: Profile) -> Vec<u8> {
+    let Explained { server, judgement } = explained;
+    let mut out = Writer::object(|json| {
+        json.text("server", server);
+        json.text("profile", profile.name());
+        let strict = judgement.strict();
+        json.text("production", word(&strict));
+        json.text("development", "forward");
+        let done = if profile == Profile::Production { word(&strict) } else { "forward" };
+        json.text("outcome", done);
+        judgement.gate().into_iter().for_each(|gate| json.text("gate", gate.name()));
+        json.list("calls", &judgement.calls, |json, call| {
+            json.text("method", &call.method);
+            json.text("name", &call.name);
+            let decision = &call.decision;
+            json.text("production", word(&decision.strict));
+            json.text("gate", decision.gate.name());
+            decision.rule.iter().for_each(|rule| json.text("rule", rule));
+            json.texts("policies", &decision.policies);
+            if let Outcome::Hold { workflow } = &decision.strict {
+                json.text("workflow", workflow);
+            }
+            json.text("reason", &decision.reason);
+            json.texts("steps", &decision.steps);
+        });
+        json.list("faults", &judgement.faults, |json, fault| {
+            json.text("fault", fault.label());
+            json.raw("code", fault.code().to_string().as_bytes());
+            json.text("words", fault.words());
+        });
+        json.list("lists", &judgement.lists, |json, list| {
+            json.text("list", list.offer.list());
+            json.number("kept", list.kept as u64);
+            json.texts("hidden", &list.hidden);
+        });
+    });
+    out.push(b'\n');
+    out
+}
+
+/// What becomes of a call, in a word.
+pub(crate) fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Forward => "forward",
+        Outcome::Deny => "deny",
+        Outcome::Hold { .. } => "approve",
+    }
+}
+
+fn call_name(call: &Judged) -> String {
+    let name = format!("{} {}", call.method, call.name);
+    visible::inline(name.trim_end(), NAME_CHARS_MAX)
+}

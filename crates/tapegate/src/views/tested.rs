@@ -1,0 +1,90 @@
+//! What came of the tests of a policy, in words.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use tapegate_policy::cases::{Came, Case};
+
+use super::palette::Palette;
+use super::visible;
+
+/// How much is shown of a name, and of a step.
+const NAME_CHARS_MAX: usize = 200;
+const STEP_CHARS_MAX: usize = 1000;
+
+/// A file of tests that were run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// The policy, by its place among those that were loaded.
+    pub(crate) policy: usize,
+    /// The cases, and what came of them.
+    pub(crate) cases: Vec<(Came, Case)>,
+}
+
+/// The result for people: a line a case, and below it what is not as expected.
+pub(crate) fn text(ran: &[Ran], unreached: &[String], quiet: bool, palette: Palette) -> String {
+    let mut out = String::new();
+    let (mut held, mut failed) = (0usize, 0usize);
+    for Ran { path, cases, .. } in ran {
+        for (came, case) in cases {
+            let name = visible::inline(&case.name, NAME_CHARS_MAX);
+            if came.misses.is_empty() {
+                held += 1;
+                if !quiet {
+                    // Writing to a string cannot fail.
+                    writeln!(out, "{}    {name}", palette.green("ok")).ok();
+                }
+                continue;
+            }
+            failed += 1;
+            let place = format!("{}:{}", path.display(), case.spot.line);
+            writeln!(out, "{}  {name} ({place})", palette.red("FAIL")).ok();
+            for line in details(came, palette).lines() {
+                writeln!(out, "      {line}").ok();
+            }
+        }
+    }
+    for line in unreached {
+        writeln!(out, "warning: {}", visible::inline(line, STEP_CHARS_MAX)).ok();
+    }
+    if !quiet || failed > 0 {
+        let cases = if held + failed == 1 { "case" } else { "cases" };
+        writeln!(out, "{} {cases}: {held} as expected, {failed} not", held + failed).ok();
+    }
+    out
+}
+
+/// What is not as expected, and how it was decided; each line with its end.
+pub(crate) fn details(came: &Came, palette: Palette) -> String {
+    let mut out = String::new();
+    for miss in &came.misses {
+        let expected = visible::inline(&miss.expected, NAME_CHARS_MAX);
+        let found = match miss.found.as_str() {
+            "" => "none".to_owned(),
+            found => visible::inline(found, NAME_CHARS_MAX),
+        };
+        writeln!(out, "{}", palette.red(&format!("- {}: {expected}", miss.key))).ok();
+        writeln!(out, "{}", palette.green(&format!("+ {}: {found}", miss.key))).ok();
+    }
+    for fault in &came.judgement.faults {
+        writeln!(out, "framing: {}", fault.words()).ok();
+    }
+    for call in &came.judgement.calls {
+        for step in &call.decision.steps {
+            writeln!(out, "{}", visible::inline(step, STEP_CHARS_MAX)).ok();
+        }
+    }
+    out
+}
+
+/// What is not as expected, on a line.
+pub(crate) fn message(came: &Came) -> String {
+    let told = came.misses.iter().map(|miss| match miss.found.as_str() {
+        "" => format!("{} is not {}: there is none", miss.key, miss.expected),
+        found => format!("{} is {found}, not {}", miss.key, miss.expected),
+    });
+    let told: Vec<String> = told.collect();
+    visible::inline(&told.join("; "), STEP_CHARS_MAX)
+}

@@ -1,0 +1,105 @@
+//! `tapegate check` with policies: on the real file system, in words and as JSON.
+
+use std::fs;
+use std::path::Path;
+
+use super::scenario::check;
+
+const GOOD: &str = "\
+schema: 1
+governance:
+  defaults: {action: deny}
+  rules:
+    - {match: 'get_*', action: policy, policy_id: reads}
+cedar: {policies: [conf/reads.cedar]}
+principal: {name: '${TAPEGATE_TEST_NAME:-nobody}'}
+";
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_good_policy_is_ok_and_counted() {
+    let folder = folder(&[
+        ("tapegate.yaml", GOOD),
+        ("conf/reads.cedar", "@id(\"reads\")\npermit(principal, action, resource);\n"),
+    ]);
+    let (said, code) = check(folder.path(), &["tapegate.yaml"]);
+    let (start, version) = said.trim_end().split_at(said.len() - 17);
+    let words = "tapegate.yaml: ok, 1 source, 1 rule, 1 workflow, 1 Cedar policy; version ";
+    assert_eq!((start, version.len(), code), (words, 16, 0));
+    let (said, code) = check(folder.path(), &["--format", "json", "tapegate.yaml"]);
+    let json = format!(
+        "{{\"policy\":\"tapegate.yaml\",\"errors\":0,\"warnings\":0,\"sources\":1,\"rules\":1,\
+         \"workflows\":1,\"cedar_policies\":1,\"version\":\"{version}\"}}\n"
+    );
+    assert_eq!((said, code), (json, 0));
+}
+
+#[test]
+fn every_fault_has_its_file_and_its_place() {
+    let folder = folder(&[
+        ("tapegate.yaml", &GOOD.replace("match:", "mtach:").replace("schema: 1", "schema: 2")),
+        ("conf/reads.cedar", "permit(principal, action, resource);\npermit(principal;\n"),
+    ]);
+    let (said, code) = check(folder.path(), &["tapegate.yaml"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 4, "{said}");
+    assert_eq!(lines[0], "tapegate.yaml:1:9: error: schema: this must be 1, not 2");
+    let words = "tapegate.yaml:5:8: error: governance.rules[0]: there is no key `mtach` here; did you mean `match`?";
+    assert_eq!(lines[1], words);
+    assert!(lines[2].starts_with("conf/reads.cedar:2:17: error: cedar: "), "{said}");
+    assert_eq!((lines[3], code), ("tapegate.yaml: 3 errors", 1));
+    let (said, _) = check(folder.path(), &["--format", "json", "tapegate.yaml"]);
+    for line in said.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["policy"], "tapegate.yaml");
+    }
+    assert!(
+        said.ends_with("{\"policy\":\"tapegate.yaml\",\"errors\":3,\"warnings\":0}\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_policy_is_known_by_its_name_or_by_what_is_in_it() {
+    let nothing = "# nothing yet\n";
+    let policy = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
+    let folder = folder(&[
+        ("tapegate.yaml", nothing),
+        ("a/thoughtgate.yaml", nothing),
+        ("other.yaml", policy),
+        ("conf", policy),
+        ("scenario.yaml", "server: {name: s}\n"),
+    ]);
+    let said = |file: &str| check(folder.path(), &["--format", "json", file]).0;
+    for file in ["tapegate.yaml", "a/thoughtgate.yaml", "other.yaml", "conf"] {
+        assert!(said(file).starts_with("{\"policy\":"), "{file}: {}", said(file));
+    }
+    assert!(said("scenario.yaml").starts_with("{\"scenario\":"));
+}
+
+#[test]
+fn warnings_count_when_it_is_strict() {
+    let text = "schema: 1\ngovernance: {defaults: {action: deny}}\nsources: [{id: a, prefix: p}]\n";
+    let folder = folder(&[("tapegate.yaml", text)]);
+    let run = |args: &[&str]| check(Path::new(folder.path()), args).1;
+    assert_eq!(run(&["tapegate.yaml"]), 0);
+    assert_eq!(run(&["--strict", "tapegate.yaml"]), 1);
+}
+
+#[test]
+fn the_schema_of_policies_is_the_one_that_is_published() {
+    let folder = folder(&[]);
+    let (said, code) = check(folder.path(), &["--schema=policy"]);
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/policy.schema.json");
+    assert_eq!((said, code), (fs::read_to_string(published).unwrap(), 0));
+    assert_ne!(check(folder.path(), &["--schema"]).0, check(folder.path(), &["--schema=policy"]).0);
+}
