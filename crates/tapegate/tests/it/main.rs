@@ -11,6 +11,7 @@ mod conformance;
 mod convert;
 mod demo;
 mod help;
+mod hub;
 mod kills;
 mod limits;
 mod lockstep;
