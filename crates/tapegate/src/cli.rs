@@ -10,7 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    check, completions, convert, demo, man, policy, record, redact, replay, serve, shim, verify,
+    approvals, check, completions, convert, demo, hub, init, log, man, policy, record, redact,
+    replay, serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -43,9 +44,11 @@ up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record and tape ha
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Init(init::Args),
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Shim(shim::Args),
+    Hub(hub::Args),
     Replay(replay::Args),
     Serve(serve::Args),
     Verify(verify::Args),
@@ -53,6 +56,8 @@ enum Command {
     Convert(convert::Args),
     Policy(policy::Args),
     Redact(redact::Args),
+    Approvals(approvals::Args),
+    Log(log::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -77,9 +82,11 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     let out = &mut std::io::stdout().lock();
     match command {
         Command::Demo(args) => demo::run(&args, out),
+        Command::Init(args) => init::run(&args, out),
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Shim(args) => shim::run(args),
+        Command::Hub(args) => hub::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),
@@ -87,6 +94,8 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Convert(args) => convert::run(&args, out),
         Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),
+        Command::Approvals(args) => approvals::run(&args, out),
+        Command::Log(args) => log::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
     }

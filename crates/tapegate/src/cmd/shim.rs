@@ -4,10 +4,11 @@ mod absent;
 mod args;
 mod desk;
 mod guard;
+mod joined;
 mod journal;
 mod plan;
 mod reload;
-mod rulebook;
+pub(crate) mod rulebook;
 mod session;
 mod tally;
 mod tapes;
@@ -19,5 +20,5 @@ use plan::Plan;
 
 /// Runs `tapegate shim`.
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
-    session::run(&Plan::new(args)?)
+    session::run(Plan::new(args)?)
 }

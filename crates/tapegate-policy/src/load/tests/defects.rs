@@ -125,6 +125,20 @@ fn what_slack_is_told_was_ignored() {
 }
 
 #[test]
+fn fields_to_redact_could_not_reach_into_lists() {
+    let policy =
+        good(&format!("{HEAD}approval: {{a: {{redact_fields: ['cards[*].number', ..pin]}}}}\n"));
+    assert_eq!(policy.workflows["a"].redact_fields, ["cards[*].number", "..pin"]);
+}
+
+#[test]
+fn whether_a_server_is_told_its_trace_was_not_read() {
+    let policy = good(&format!("{HEAD}telemetry: {{stdio: {{propagate_upstream: true}}}}\n"));
+    assert!(policy.telemetry.propagate_upstream);
+    assert!(!good(HEAD).telemetry.propagate_upstream);
+}
+
+#[test]
 fn a_variable_could_write_yaml() {
     let text = format!("{HEAD}principal: {{name: '${{WHO}}'}}\n");
     let evil = "x'}\ngovernance: {defaults: {action: forward}}\nprincipal: {name: 'y";

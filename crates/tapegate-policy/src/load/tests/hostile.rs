@@ -138,17 +138,93 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Asserts that there is a policy or an error, and that every place is one.
+fn check(text: &str) {
+    let loaded = read(text);
+    let bad = loaded.findings.iter().any(|finding| finding.severity == Severity::Error);
+    assert_eq!(loaded.policy.is_none(), bad, "{text}");
+    for finding in &loaded.findings {
+        assert!(usize::from(finding.spot.file) < loaded.sources.len());
+    }
+}
+
+/// A policy that has nearly everything, for others to be made from.
+const WHOLE: &str = r#"schema: 1
+profile: development
+sources:
+  - {id: files, url: 'http://h:1/mcp', expose: {mode: allowlist, tools: ['read_*'], prompts: [x], resources: ['file:///*']}}
+  - {id: '*', enabled: '${ON:-true}', expose: {mode: blocklist, tools: ['[a-c]*']}}
+governance:
+  defaults: {action: approve, approval: ops}
+  rules:
+    - {id: one, match: ['a*', b?], source: 'f*', method: ['tools/*'], action: forward, description: d}
+    - {match: c, action: policy, policy_id: p, approval: ops}
+    - match: pay
+      action: deny
+      arguments:
+        a.b[0]: 'x*'
+        ..c: {not: {regex: '^a(b|c)+$'}}
+        d: {min: 1, max: 2.5e3}
+        e: {in: [1, x, null, true], exists: true}
+        f: {equals: 5}
+approval:
+  ops: {destination: {type: slack, channel: c, mention: [m]}, timeout: 1h 30m, redact_fields: [a.b, '..c'], on_timeout: approve}
+  web: {destination: {type: webhook, url: 'https://h/x'}, blocking_timeout: PT1M}
+cedar:
+  inline: |
+    @id("a") @approval("web")
+    permit(principal, action, resource) when { context.policy_id == "p" };
+redaction: {patterns: [aws], fields: [password, 'a[*].b'], on_wire: true}
+pins: {on_drift: approve, approval: web, lock: l.lock}
+recording: {folder: x, retention: 5d}
+activity: {rotate_bytes: 1mb, retention: P2W}
+principal: {name: '${USER:-n}', roles: [r]}
+profiles: {production: {approval: {timeout: 10s}, telemetry: {enabled: true}}}
+wrapper: {exclude: [x], governance_port: 5}
+telemetry:
+  enabled: true
+  otlp: {endpoint: 'http://h', headers: {a: b}, protocol: grpc}
+  sampling: {success_sample_rate: 0.5}
+  batch: {max_queue_size: 10, max_export_batch_size: 5}
+  resource: {a: b}
+"#;
+
+/// The text with lines and words of it in other places.
+fn shuffled(text: &str, edits: &[(usize, usize, u8)]) -> String {
+    let mut words: Vec<&str> = text.split_inclusive([' ', '\n', ',', ':', '{', '[']).collect();
+    for (one, two, how) in edits {
+        let (one, two) = (one % words.len(), two % words.len());
+        match how % 4 {
+            0 => words.swap(one, two),
+            1 => words[one] = words[two],
+            2 => words.insert(one, words[two]),
+            _ => drop(words.remove(one)),
+        }
+        if words.is_empty() {
+            break;
+        }
+    }
+    words.concat()
+}
+
+#[test]
+fn the_policy_that_others_are_made_from_loads() {
+    let loaded = read(WHOLE);
+    assert!(loaded.policy.is_some(), "{:#?}", told(&loaded));
+}
+
 proptest! {
     #[test]
     fn any_text_loads_or_is_refused_with_a_reason(
         pieces in proptest::collection::vec(piece(), 0..40),
     ) {
-        let text = pieces.concat();
-        let loaded = read(&text);
-        let bad = loaded.findings.iter().any(|finding| finding.severity == Severity::Error);
-        prop_assert_eq!(loaded.policy.is_none(), bad, "{}", text);
-        for finding in &loaded.findings {
-            prop_assert!(usize::from(finding.spot.file) < loaded.sources.len());
-        }
+        check(&pieces.concat());
+    }
+
+    #[test]
+    fn any_text_that_is_nearly_a_policy_loads_or_is_refused_with_a_reason(
+        edits in proptest::collection::vec(any::<(usize, usize, u8)>(), 0..6),
+    ) {
+        check(&shuffled(WHOLE, &edits));
     }
 }

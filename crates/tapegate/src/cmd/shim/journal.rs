@@ -14,10 +14,13 @@ use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::tape::RecordError;
+use tapegate_hub::api::EventLine;
+use tapegate_policy::gated::Offer;
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind, Notes};
 use tapegate_policy::redact::Redactor;
 use tapegate_store::activity::{ActivityLog, Event};
+use tokio::sync::mpsc;
 
 use super::tally::Tally;
 use crate::logs::{Level, Log};
@@ -35,7 +38,7 @@ pub(super) struct Pen {
 
 struct Inner {
     log: Log,
-    activity: Result<ActivityLog, String>,
+    sink: Sink,
     server_id: String,
     connection_id: String,
     tape_session_id: Option<String>,
@@ -46,21 +49,37 @@ struct Inner {
     tally: Tally,
 }
 
+/// Where events go.
+pub(super) enum Sink {
+    /// To the activity log, before what they tell of is sent.
+    File(ActivityLog),
+    /// To the hub, which writes them down.
+    Hub(Posted),
+    /// Nowhere, for this reason.
+    Nowhere(String),
+}
+
+/// Events on their way to the hub.
+pub(super) struct Posted {
+    pub(super) events: mpsc::UnboundedSender<EventLine>,
+    /// Why the hub did not take the last ones.
+    pub(super) trouble: Arc<Mutex<Option<String>>>,
+}
+
 /// What a journal begins with.
 pub(super) struct Begin {
     pub(super) log: Log,
-    /// Where events go, or why they cannot.
-    pub(super) activity: Result<ActivityLog, String>,
+    pub(super) sink: Sink,
     pub(super) server_id: String,
     pub(super) connection_id: String,
 }
 
 impl Journal {
     pub(super) fn new(begin: Begin) -> Self {
-        let Begin { log, activity, server_id, connection_id } = begin;
+        let Begin { log, sink, server_id, connection_id } = begin;
         Self(Arc::new(Mutex::new(Inner {
             log,
-            activity,
+            sink,
             server_id,
             connection_id,
             tape_session_id: None,
@@ -73,7 +92,7 @@ impl Journal {
 
     /// The journal for the gate.
     pub(super) fn pen(&self) -> Pen {
-        let trouble = self.inner().activity.as_ref().err().cloned();
+        let trouble = self.inner().sink.trouble();
         Pen { journal: self.clone(), trouble }
     }
 
@@ -143,7 +162,10 @@ impl Notes for Pen {
     fn commit(&mut self) -> Result<(), RecordError> {
         let mut inner = self.journal.inner();
         match inner.commit() {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.trouble = inner.sink.trouble();
+                Ok(())
+            }
             Err(words) if inner.profile == Profile::Development => {
                 if self.trouble.as_ref() != Some(&words) {
                     inner.log.say(Level::Error, &format!("{words}; the session goes on unlogged"));
@@ -152,6 +174,19 @@ impl Notes for Pen {
                 Ok(())
             }
             Err(words) => Err(words.into()),
+        }
+    }
+}
+
+impl Sink {
+    /// Why nothing is kept, if so it is.
+    fn trouble(&self) -> Option<String> {
+        match self {
+            Self::File(_) => None,
+            Self::Hub(posted) => {
+                posted.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            }
+            Self::Nowhere(words) => Some(words.clone()),
         }
     }
 }
@@ -175,14 +210,17 @@ impl Inner {
             ..event
         };
         telling::tell(&self.log, &event);
-        if let Ok(activity) = &mut self.activity {
-            activity.append(&event);
+        match &mut self.sink {
+            Sink::File(log) => log.append(&event),
+            // If nobody takes events any more, the session is over.
+            Sink::Hub(posted) => drop(posted.events.send(EventLine::of(&event))),
+            Sink::Nowhere(_) => {}
         }
     }
 
     fn commit(&mut self) -> Result<(), String> {
-        let Ok(activity) = &mut self.activity else { return Ok(()) };
-        activity.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
+        let Sink::File(log) = &mut self.sink else { return Ok(()) };
+        log.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
     }
 
     fn masked(&self, text: &str) -> String {
@@ -199,6 +237,10 @@ impl Inner {
             NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
             _ => self.approvals.remove(&ticket),
         });
+        let listed = match &note.kind {
+            NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
+            _ => None,
+        };
         let mask = |text: Option<String>| text.map(|text| self.masked(&text));
         let session = note.lane.session;
         let connection_id = match session {
@@ -213,7 +255,7 @@ impl Inner {
                 Side::Client => "agent_to_server",
                 Side::Server => "server_to_agent",
             }),
-            method: mask(note.method),
+            method: mask(note.method).or(listed.map(str::to_owned)),
             tool: mask(note.name),
             message_id: mask(note.id.map(|id| plain(&id))),
             governance_decision: Some(note.word.to_owned()),
@@ -235,6 +277,16 @@ impl Inner {
             extra: self.masked(&extra),
             ..Event::default()
         }
+    }
+}
+
+/// The request whose answer lists what a server offers.
+fn list_of(offer: Offer) -> &'static str {
+    match offer {
+        Offer::Tool => "tools/list",
+        Offer::Prompt => "prompts/list",
+        Offer::Resource => "resources/list",
+        Offer::Template => "resources/templates/list",
     }
 }
 
