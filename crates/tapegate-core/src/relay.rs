@@ -16,7 +16,7 @@ mod refusals;
 use std::borrow::Cow;
 
 use crate::frame::{self, Body, Envelope, Frame, Kind};
-use crate::gate::{Gate, Topic};
+use crate::gate::{Gate, Ticket, Topic};
 use crate::pending::Pending;
 use crate::side::{Lane, Side};
 use crate::tape::{Element, Entry, Fate, Reply, UNDELIVERED, What};
@@ -97,6 +97,7 @@ impl Relay {
             Event::Settled { ticket, settlement } => {
                 self.settle(at, ticket, &settlement, gate, emit);
             }
+            Event::Withdrawn { ticket } => self.withdraw(at, ticket, gate),
             Event::Tick => self.tick(at, gate, emit),
             Event::Unheld { lane, why } => self.close_holds(at, lane, why, gate, emit),
             Event::Gone { lane, side, why } => self.give_up(at, (lane, side), why, gate, emit),
@@ -111,6 +112,11 @@ impl Relay {
     /// How many calls wait for a decision. At [`HELD_MAX`] clients are not to be read from.
     pub fn held(&self) -> usize {
         self.holds.len()
+    }
+
+    /// Whether a call is held by this name.
+    pub fn is_held(&self, ticket: Ticket) -> bool {
+        self.holds.is_held(ticket)
     }
 
     /// When [`Event::Tick`] is due, by the monotonic clock.
@@ -196,16 +202,15 @@ fn answer(
     text: Vec<u8>,
     emit: &mut dyn FnMut(Action<'_>),
 ) {
-    answer_with(at, lane, to, What::Message(element), text, emit);
+    answer_with((at, lane, to), What::Message(element), text, None, emit);
 }
 
-/// The same for a message that may be a batch.
+/// The same for a message that may be a batch, or be about a held call.
 fn answer_with(
-    at: At,
-    lane: Lane,
-    to: Side,
+    (at, lane, to): (At, Lane, Side),
     what: What,
     text: Vec<u8>,
+    ticket: Option<Ticket>,
     emit: &mut dyn FnMut(Action<'_>),
 ) {
     emit(Action::Record(Entry {
@@ -219,5 +224,5 @@ fn answer_with(
         resumed: false,
         fate: Fate::Sent,
     }));
-    emit(Action::Answer { lane, to, text });
+    emit(Action::Answer { lane, to, text, ticket });
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tapegate_policy::model::{Policy, Profile};
 
@@ -10,8 +11,10 @@ use crate::api::Snapshot;
 /// What came of loading a policy.
 #[derive(Debug, Default)]
 pub struct Loading {
-    /// The policy; `None` if there is none, or if something is wrong with it.
-    pub policy: Option<Policy>,
+    /// The policy under its profile; `None` if there is none, or if something is wrong with it.
+    pub policy: Option<Arc<Policy>>,
+    /// The profile that it was settled for.
+    pub profile: Option<Profile>,
     /// What is wrong with it. If there is something, nothing of this may hold.
     pub faults: Vec<String>,
     /// What is worth knowing about it.
@@ -39,22 +42,17 @@ pub struct Texts {
 #[derive(Debug)]
 pub struct Governed {
     /// The policy; `None` if everything is only observed.
-    pub policy: Option<Policy>,
+    pub policy: Option<Arc<Policy>>,
     /// How strictly it holds.
     pub profile: Profile,
     texts: Texts,
 }
 
 impl Governed {
-    /// What holds from now on, under the profile `wanted` or else the policy's own.
+    /// What holds from now on; `wanted` is the profile where there is no policy.
     pub fn new(loading: Loading, wanted: Option<Profile>) -> Self {
-        let Loading { mut policy, texts, .. } = loading;
-        let own = policy.as_ref().and_then(|policy| policy.profile);
-        let profile = wanted.or(own).unwrap_or_default();
-        if let Some(policy) = &mut policy {
-            policy.settle(profile);
-        }
-        Self { policy, profile, texts }
+        let Loading { policy, profile, texts, .. } = loading;
+        Self { policy, profile: profile.or(wanted).unwrap_or_default(), texts }
     }
 
     /// What it goes by; empty if there is none.

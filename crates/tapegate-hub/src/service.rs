@@ -54,7 +54,7 @@ const PUSHES_MAX: usize = 256;
 pub struct Options {
     /// Where the activity log and approvals lie.
     pub state_folder: PathBuf,
-    /// The profile that holds, whatever the policy says.
+    /// The profile that holds where there is no policy.
     pub profile: Option<Profile>,
     /// The secret of this run.
     pub token: Token,
@@ -127,7 +127,7 @@ impl Hub {
             (options.notice)(Level::Warn, warning);
         }
         let governed = Governed::new(loading, options.profile);
-        let journal = Journal::open(&options.state_folder, governed.policy.as_ref())?;
+        let journal = Journal::open(&options.state_folder, governed.policy.as_deref())?;
         let hub = Self {
             journal,
             follow: RefCell::new(Follow::new(&options.state_folder)),

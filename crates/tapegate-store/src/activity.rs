@@ -17,7 +17,7 @@ mod verify;
 
 pub use chain::Link;
 pub use events::{Events, Logged, NotAnEvent};
-pub use files::{CURRENT, Part, parts};
+pub use files::{CURRENT, Part, is_line, open_file, parts};
 pub use follow::Follower;
 pub use log::{ActivityError, ActivityLog, Options};
 pub use verify::{Fault, Found, Report, Verifier, verify};

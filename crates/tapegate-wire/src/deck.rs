@@ -27,6 +27,8 @@ pub struct Deck {
     /// `None` if everything may pass.
     gate: Option<Box<dyn Gate>>,
     settlements: Option<Settlements>,
+    last_held: Option<Ticket>,
+    renamed: Option<(Ticket, Ticket)>,
     recorder: Box<dyn Recorder>,
     clock: Clock,
     on_tape_error: OnTapeError,
@@ -44,6 +46,10 @@ pub struct Outgoing {
     pub to: Side,
     /// The text without line end, or `None` for what arrived.
     pub text: Option<Vec<u8>>,
+    /// The held call that it is, answers or is about, if it is one.
+    pub ticket: Option<Ticket>,
+    /// Whether it is a message of our own.
+    pub ours: bool,
 }
 
 /// Keeps nothing.
@@ -69,6 +75,8 @@ impl Deck {
             relay: Relay::default(),
             gate: None,
             settlements: None,
+            last_held: None,
+            renamed: None,
             recorder,
             clock,
             on_tape_error,
@@ -104,13 +112,19 @@ impl Deck {
     /// Feeds an event and appends what is to be sent. It may be sent after [`Deck::commit`].
     pub fn feed(&mut self, at: At, event: Event<'_>, send: &mut dyn FnMut(Outgoing)) {
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
+        let (held, renamed) = (&mut self.last_held, &mut self.renamed);
         let mut emit = |action: Action<'_>| match action {
             Action::Record(_) if lost => {}
             Action::Record(entry) => recorder.append(&entry),
+            Action::Held { ticket, .. } => *held = Some(ticket),
+            Action::HeldAgain { was, ticket } => *renamed = Some((was, ticket)),
             Action::Forward { lane, to, message } => {
-                send(Outgoing { lane, to, text: message.instead() });
+                let ticket = message.ticket();
+                send(Outgoing { lane, to, text: message.instead(), ticket, ours: false });
             }
-            Action::Answer { lane, to, text } => send(Outgoing { lane, to, text: Some(text) }),
+            Action::Answer { lane, to, text, ticket } => {
+                send(Outgoing { lane, to, text: Some(text), ticket, ours: true });
+            }
         };
         match &mut self.gate {
             None => self.relay.handle(at, event, &mut Open, &mut emit),
@@ -167,6 +181,31 @@ impl Deck {
         self.relay.held()
     }
 
+    /// The name of the call that was held last, told once.
+    pub(crate) fn newly_held(&mut self) -> Option<Ticket> {
+        self.last_held.take()
+    }
+
+    /// The names that a call had and has that is held once more, told once.
+    pub(crate) fn renamed(&mut self) -> Option<(Ticket, Ticket)> {
+        self.renamed.take()
+    }
+
+    /// Whether a call is held by this name.
+    pub(crate) fn is_held(&self, ticket: Ticket) -> bool {
+        self.relay.is_held(ticket)
+    }
+
+    /// Where decisions come from, for whoever waits for them apart from the deck.
+    pub(crate) fn take_settlements(&mut self) -> Option<Settlements> {
+        self.settlements.take()
+    }
+
+    /// When something is due about held calls.
+    pub(crate) fn due(&self) -> Option<std::time::Instant> {
+        self.relay.due_ns().map(|due_ns| self.clock.moment(due_ns))
+    }
+
     /// Whether so many calls are held that no client is to be read from.
     pub fn is_full(&self) -> bool {
         self.relay.held() >= HELD_MAX
@@ -174,19 +213,13 @@ impl Deck {
 
     /// Waits for the next thing that happens to held calls; for ever if nothing can.
     pub async fn stirred(&mut self) -> Event<'static> {
-        let due = self.relay.due_ns().map(|due_ns| self.clock.moment(due_ns));
-        let tick = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due.into()).await,
-                None => std::future::pending().await,
-            }
-        };
+        let due = self.due();
         tokio::select! {
             biased;
             (ticket, settlement) = settled(&mut self.settlements) => {
                 Event::Settled { ticket, settlement }
             }
-            () = tick => Event::Tick,
+            () = tick(due) => Event::Tick,
         }
     }
 
@@ -202,8 +235,16 @@ impl Deck {
     }
 }
 
+/// Waits until something is due.
+pub(crate) async fn tick(due: Option<std::time::Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for the next decision.
-async fn settled(settlements: &mut Option<Settlements>) -> (Ticket, Settlement) {
+pub(crate) async fn settled(settlements: &mut Option<Settlements>) -> (Ticket, Settlement) {
     if let Some(open) = settlements {
         if let Some(settled) = open.recv().await {
             return settled;

@@ -26,6 +26,7 @@ mod headers;
 mod params;
 mod redirect;
 mod serve;
+mod terms;
 
 pub use body::{BrokenBody, Collected, Pieces, ReplyBody, collect_request, linger};
 pub use serve::serve;

@@ -10,8 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    check, completions, convert, demo, init, man, policy, record, redact, replay, serve, shim,
-    verify,
+    approvals, check, completions, convert, demo, hub, init, log, man, policy, record, redact,
+    replay, serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -48,6 +48,7 @@ enum Command {
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Shim(shim::Args),
+    Hub(hub::Args),
     Replay(replay::Args),
     Serve(serve::Args),
     Verify(verify::Args),
@@ -55,6 +56,8 @@ enum Command {
     Convert(convert::Args),
     Policy(policy::Args),
     Redact(redact::Args),
+    Approvals(approvals::Args),
+    Log(log::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -83,6 +86,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Shim(args) => shim::run(args),
+        Command::Hub(args) => hub::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),
@@ -90,6 +94,8 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Convert(args) => convert::run(&args, out),
         Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),
+        Command::Approvals(args) => approvals::run(&args, out),
+        Command::Log(args) => log::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Man(args) => man::run(&args, out),
     }

@@ -1,10 +1,13 @@
 //! One file a command: its arguments, and what it does with them.
 
+pub(crate) mod approvals;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod hub;
 pub(crate) mod init;
+pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod record;

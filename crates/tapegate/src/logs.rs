@@ -98,6 +98,15 @@ impl Log {
         }
     }
 
+    /// Says something that is to be known whatever else is said, unless nothing is.
+    pub(crate) fn announce(&self, words: &str) {
+        match (self.least, self.json) {
+            (Level::Error, _) => {}
+            (_, true) => talk::line(&self.object(now_us(), Level::Info, words)),
+            (_, false) => talk::say(words),
+        }
+    }
+
     fn object(&self, wall_us: i64, level: Level, words: &str) -> String {
         let mut out = b"{\"timestamp\":\"".to_vec();
         write_rfc3339(&mut out, wall_us, SubSecond::Micros);

@@ -11,6 +11,7 @@ mod reporting;
 mod session;
 mod settings;
 mod sizes;
+mod state;
 mod talk;
 mod taping;
 mod upstream;

@@ -3,6 +3,10 @@
 //! A view turns data into text and does nothing else: it prints nothing, reads nothing, and what
 //! comes from a tape or a peer never reaches a terminal unseen.
 
+/// Events of the activity log, for people.
+pub(crate) mod activity;
+/// Requests for approval.
+pub(crate) mod approvals;
 /// What a policy would have done to tapes.
 pub(crate) mod backtested;
 /// What has changed about a live server, in words.
@@ -17,6 +21,8 @@ pub(crate) mod explained;
 pub(crate) mod json;
 /// The report for CI systems.
 pub(crate) mod junit;
+/// Events of the activity log, for security systems.
+pub(crate) mod ocsf;
 /// Colours, or none.
 pub(crate) mod palette;
 /// What servers offer otherwise than it was accepted.

@@ -1,12 +1,15 @@
 //! Requests that will not be answered by who was asked: forgotten, or answered by us.
 
-use super::{Action, CODE_GONE, Relay, answer};
+use super::{Action, CODE_GONE, Relay, answer_with};
 use crate::frame::{self, Body, Frame};
-use crate::gate::{Gate, HoldEnd};
+use crate::gate::{Gate, HoldEnd, Ticket};
 use crate::pending::Unanswered;
 use crate::side::{Lane, Side};
-use crate::tape::{Element, Reply};
+use crate::tape::{Element, Reply, What};
 use crate::time::At;
+
+/// A request that is not answered, and the name it was held by, if it was.
+type Left = (Unanswered, Option<Ticket>);
 
 impl Relay {
     /// Forgets requests, and answers them where there is something to say.
@@ -21,7 +24,7 @@ impl Relay {
     ) {
         let dismissed = match bytes {
             None => {
-                let mut dismissed = self.asked_by(asker).take(Some(lane));
+                let mut dismissed = self.left(Some(lane), asker);
                 dismissed.extend(self.unhold(at, Some(lane), asker, HoldEnd::Cancelled, gate));
                 dismissed
             }
@@ -39,7 +42,7 @@ impl Relay {
         (lane, asker): (Lane, Side),
         bytes: &[u8],
         gate: &mut G,
-    ) -> Vec<Unanswered> {
+    ) -> Vec<Left> {
         let frame = Frame::read(bytes);
         let frames = match frame.body() {
             Body::Batch => frame::elements(bytes),
@@ -48,7 +51,7 @@ impl Relay {
         let mut dismissed = Vec::new();
         for id in frames.iter().filter_map(|frame| frame.envelope()?.id) {
             if let Some(asked) = self.asked_by(asker).answer(lane, id) {
-                dismissed.push(Unanswered { lane, id: id.to_vec(), asked });
+                dismissed.push((Unanswered { lane, id: id.to_vec(), asked }, None));
             } else if let Some(held) = self.holds.take_id(lane, asker, id) {
                 gate.ended(at, held.ticket, HoldEnd::Cancelled);
                 dismissed.push(held.unanswered());
@@ -66,12 +69,13 @@ impl Relay {
         gate: &mut G,
         emit: &mut dyn FnMut(Action<'_>),
     ) {
-        let asked = match self.asked_by(asker).answer(lane, id) {
-            Some(asked) => asked,
+        let (asked, ticket) = match self.asked_by(asker).answer(lane, id) {
+            Some(asked) => (asked, None),
             None => {
                 let Some(held) = self.holds.take_id(lane, asker, id) else { return };
                 gate.ended(at, held.ticket, HoldEnd::Closed);
-                held.unanswered().asked
+                let (unanswered, ticket) = held.unanswered();
+                (unanswered.asked, ticket)
             }
         };
         if asked.cancelled {
@@ -79,9 +83,9 @@ impl Relay {
         }
         self.count += 1;
         let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
-        let element = Element { n: self.count, reply: Some(reply) };
+        let what = What::Message(Element { n: self.count, reply: Some(reply) });
         let text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"error\":", error, b"}"].concat();
-        answer(at, lane, asker, element, text, emit);
+        answer_with((at, lane, asker), what, text, ticket, emit);
     }
 
     /// Answers, in place of a side that is gone, everything the other side still wants to know.
@@ -93,9 +97,9 @@ impl Relay {
         gate: &mut G,
         emit: &mut dyn FnMut(Action<'_>),
     ) {
-        let mut unanswered = self.asked_by(side.other()).take(lane);
+        let mut unanswered = self.left(lane, side.other());
         unanswered.extend(self.unhold(at, lane, side.other(), HoldEnd::Closed, gate));
-        unanswered.sort_by_key(|one| one.asked.n);
+        unanswered.sort_by_key(|one| one.0.asked.n);
         self.asked_by(side).take(lane);
         self.unhold(at, lane, side, HoldEnd::Closed, gate);
         for one in unanswered {
@@ -127,7 +131,7 @@ impl Relay {
         asker: Side,
         how: HoldEnd,
         gate: &mut G,
-    ) -> Vec<Unanswered> {
+    ) -> Vec<Left> {
         let mut unanswered = Vec::new();
         while let Some(held) = self.holds.take_of(lane, asker) {
             gate.ended(at, held.ticket, how);
@@ -136,11 +140,16 @@ impl Relay {
         unanswered
     }
 
+    /// Takes what `asker` has asked and was sent on, in one conversation or all.
+    fn left(&mut self, lane: Option<Lane>, asker: Side) -> Vec<Left> {
+        self.asked_by(asker).take(lane).into_iter().map(|one| (one, None)).collect()
+    }
+
     fn answer_for(
         &mut self,
         at: At,
         asker: Side,
-        unanswered: Unanswered,
+        (unanswered, ticket): Left,
         why: &str,
         emit: &mut dyn FnMut(Action<'_>),
     ) {
@@ -150,8 +159,8 @@ impl Relay {
         }
         self.count += 1;
         let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
-        let element = Element { n: self.count, reply: Some(reply) };
+        let what = What::Message(Element { n: self.count, reply: Some(reply) });
         let text = frame::error_reply(&id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-        answer(at, lane, asker, element, text, emit);
+        answer_with((at, lane, asker), what, text, ticket, emit);
     }
 }

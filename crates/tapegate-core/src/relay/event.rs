@@ -92,6 +92,11 @@ pub enum Event<'a> {
         /// What was decided.
         settlement: Settlement,
     },
+    /// The caller of a held call has gone, and wants no answer.
+    Withdrawn {
+        /// The call.
+        ticket: Ticket,
+    },
     /// Time has passed: what is due by [`super::Relay::due_ns`] is dealt with.
     Tick,
     /// Nobody's decision can be waited for any longer: what is held is answered.
@@ -126,6 +131,20 @@ pub enum Action<'a> {
         /// The message.
         message: Permitted<'a>,
     },
+    /// The message that was fed is held by this name.
+    Held {
+        /// The conversation.
+        lane: Lane,
+        /// The name.
+        ticket: Ticket,
+    },
+    /// A held call goes on to be held by another name.
+    HeldAgain {
+        /// The name it had.
+        was: Ticket,
+        /// The name it has.
+        ticket: Ticket,
+    },
     /// Send a message of our own. It has no line end.
     Answer {
         /// The conversation.
@@ -134,5 +153,7 @@ pub enum Action<'a> {
         to: Side,
         /// The text.
         text: Vec<u8>,
+        /// The held call that it answers or is about, if it is one.
+        ticket: Option<Ticket>,
     },
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::holds::{HELD_MAX, Held};
-use super::{Action, Relay, Way};
+use super::{Action, Relay, Way, answer_with};
 use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::gate::{Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Topic, Verdict};
 use crate::side::Side;
@@ -26,6 +26,8 @@ pub struct Permitted<'a>(Passed<'a>);
 enum Passed<'a> {
     AsItCame(&'a Frame<'a>),
     Instead(Vec<u8>),
+    /// It was held before.
+    Late(Ticket, Vec<u8>),
 }
 
 impl Permitted<'_> {
@@ -33,7 +35,15 @@ impl Permitted<'_> {
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             Passed::AsItCame(frame) => frame.bytes(),
-            Passed::Instead(text) => text,
+            Passed::Instead(text) | Passed::Late(_, text) => text,
+        }
+    }
+
+    /// By what name it was held, if it was.
+    pub fn ticket(&self) -> Option<Ticket> {
+        match self.0 {
+            Passed::AsItCame(_) | Passed::Instead(_) => None,
+            Passed::Late(ticket, _) => Some(ticket),
         }
     }
 
@@ -41,7 +51,7 @@ impl Permitted<'_> {
     pub fn instead(self) -> Option<Vec<u8>> {
         match self.0 {
             Passed::AsItCame(_) => None,
-            Passed::Instead(text) => Some(text),
+            Passed::Instead(text) | Passed::Late(_, text) => Some(text),
         }
     }
 }
@@ -192,6 +202,7 @@ impl Relay {
         self.count += 1;
         let what = What::Message(Element { n: self.count, reply: None });
         emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Held)));
+        emit(Action::Held { lane: way.lane, ticket: hold.ticket });
         let call = (id, frame.bytes(), said.progress_token);
         self.holds.put(Held::new(way.at, (way.lane, way.from), call, self.count, hold));
     }
@@ -218,7 +229,10 @@ impl Relay {
             Verdict::Forward => self.release(held, None, emit),
             Verdict::Rewrite(text) => self.release(held, Some(text), emit),
             Verdict::Refuse(refusal) => self.refuse_held(at, held, &refusal, emit),
-            Verdict::Hold(hold) => self.holds.put(held.again(at, *hold)),
+            Verdict::Hold(hold) => {
+                emit(Action::HeldAgain { was: ticket, ticket: hold.ticket });
+                self.holds.put(held.again(at, *hold));
+            }
         }
     }
 
@@ -236,18 +250,27 @@ impl Relay {
                 None => self.release(held, None, emit),
             }
         }
-        for (lane, to, text) in self.holds.told(at) {
-            self.say(at, lane, to, &text, emit);
+        for (ticket, way, text) in self.holds.told(at) {
+            self.count += 1;
+            let what = What::Message(Element { n: self.count, reply: None });
+            answer_with(way, what, text, Some(ticket), emit);
+        }
+    }
+
+    /// The caller of a held call has gone.
+    pub(super) fn withdraw<G: Gate + ?Sized>(&mut self, at: At, ticket: Ticket, gate: &mut G) {
+        if self.holds.take(ticket).is_some() {
+            gate.ended(at, ticket, HoldEnd::Cancelled);
         }
     }
 
     /// Has a held call sent on. It is on the tape since it came.
     fn release(&mut self, held: Held, text: Option<Vec<u8>>, emit: &mut dyn FnMut(Action<'_>)) {
-        let Held { lane, from, id, bytes, at, n, .. } = held;
+        let Held { ticket, lane, from, id, bytes, at, n, .. } = held;
         let text = text.unwrap_or(bytes);
         let topic = Frame::read(&text).envelope().map_or(Topic::Other, topic_of);
         self.asked_by(from).ask(lane, &id, at, n, topic);
-        let message = Permitted(Passed::Instead(text));
+        let message = Permitted(Passed::Late(ticket, text));
         emit(Action::Forward { lane, to: from.other(), message });
     }
 }

@@ -38,6 +38,9 @@ pub(super) struct Held {
     progress: Option<Progress>,
 }
 
+/// Something that a caller is told about its call, now and here.
+pub(super) type Told = (Ticket, (At, Lane, Side), Vec<u8>);
+
 /// How a caller is kept waiting who has asked to be told.
 #[derive(Debug)]
 struct Progress {
@@ -71,13 +74,13 @@ impl Held {
     }
 
     /// The call as one that is not answered.
-    pub(super) fn unanswered(self) -> Unanswered {
+    pub(super) fn unanswered(self) -> (Unanswered, Option<Ticket>) {
         let asked = Asked { at: self.at, n: self.n, topic: Topic::Other, cancelled: false };
-        Unanswered { lane: self.lane, id: self.id, asked }
+        (Unanswered { lane: self.lane, id: self.id, asked }, Some(self.ticket))
     }
 
     /// What its caller is told at `now`, if that is due.
-    fn told(&mut self, now: At) -> Option<(Lane, Side, Vec<u8>)> {
+    fn told(&mut self, now: At) -> Option<Told> {
         let progress = self.progress.as_mut().filter(|one| one.next_ns <= now.mono_ns)?;
         progress.count += 1;
         progress.next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
@@ -90,7 +93,7 @@ impl Held {
             grown.as_bytes(),
             b",\"message\":\"waiting for approval\"}}",
         ];
-        Some((self.lane, self.from, text.concat()))
+        Some((self.ticket, (now, self.lane, self.from), text.concat()))
     }
 
     fn due_ns(&self) -> u64 {
@@ -114,6 +117,11 @@ impl Holds {
 
     pub(super) fn put(&mut self, held: Held) {
         self.0.push(held);
+    }
+
+    /// Whether a call has this ticket.
+    pub(super) fn is_held(&self, ticket: Ticket) -> bool {
+        self.0.iter().any(|held| held.ticket == ticket)
     }
 
     /// Takes the call with this ticket.
@@ -142,7 +150,7 @@ impl Holds {
     }
 
     /// What callers are to be told now.
-    pub(super) fn told(&mut self, now: At) -> Vec<(Lane, Side, Vec<u8>)> {
+    pub(super) fn told(&mut self, now: At) -> Vec<Told> {
         self.0.iter_mut().filter_map(|held| held.told(now)).collect()
     }
 

@@ -104,7 +104,7 @@ impl Relay {
         });
         let what = What::Batch(numbers.collect());
         let text = [b"[", &errors.join(&b","[..])[..], b"]"].concat();
-        answer_with(way.at, way.lane, way.from, what, text, emit);
+        answer_with((way.at, way.lane, way.from), what, text, None, emit);
     }
 
     /// Tells the sender of a request that it went nowhere. `n` is its number, if it has one.
@@ -151,8 +151,9 @@ impl Relay {
     ) {
         self.count += 1;
         let reply = Reply { to: held.n, latency_ms: at.ms_since(held.at) };
-        let element = Element { n: self.count, reply: Some(reply) };
-        answer(at, held.lane, held.from, element, error(&held.id, refusal), emit);
+        let what = What::Message(Element { n: self.count, reply: Some(reply) });
+        let text = error(&held.id, refusal);
+        answer_with((at, held.lane, held.from), what, text, Some(held.ticket), emit);
     }
 
     /// Marks a message over the limit on the tape, and answers it or for it, so that nobody waits.

@@ -176,6 +176,7 @@ impl World {
         let mut recorded = 0;
         self.relay.handle(at, event, &mut self.gate, &mut |action| match action {
             Action::Record(_) => recorded += 1,
+            Action::Held { .. } | Action::HeldAgain { .. } => {}
             Action::Forward { to, message, .. } => {
                 assert!(!at_once || recorded == 1, "recorded, then sent");
                 actions.push((to, message.bytes().to_vec(), true));

@@ -2,7 +2,7 @@
 //!
 //! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without its end),
 //! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed),
-//! `gone server WHY`, `wait MS`. With a gate also `tick`, `approve TICKET`, `deny TICKET`,
+//! `gone server WHY`, `wait MS`. With a gate also `tick`, `withdrawn TICKET`, `approve TICKET`, `deny TICKET`,
 //! `unheld WHY` and `dismissed WHY` (`-` for nothing to say). `UPDATE_GOLDEN=1` writes the actions anew.
 
 use std::fmt::Write;
@@ -155,6 +155,7 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
     let settled = |settlement| Event::Settled { ticket: Ticket(ticket(rest)), settlement };
     match verb {
         "tick" => return Event::Tick,
+        "withdrawn" => return Event::Withdrawn { ticket: Ticket(ticket(rest)) },
         "approve" => {
             let (number, by) = rest.split_once(' ').unwrap_or((rest, "somebody"));
             let approval = Approval { ticket: Ticket(ticket(number)), by: by.to_owned() };
@@ -214,6 +215,8 @@ fn show(action: &Action<'_>) -> String {
         Action::Forward { to, message, .. } => {
             format!("forward {} {}", name(to), String::from_utf8_lossy(message.bytes()))
         }
+        Action::Held { ticket, .. } => format!("held {}", ticket.0),
+        Action::HeldAgain { was, ticket } => format!("held again {} {}", was.0, ticket.0),
         Action::Answer { to, text, .. } => {
             format!("answer {} {}", name(to), String::from_utf8_lossy(text))
         }

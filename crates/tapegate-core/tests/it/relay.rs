@@ -79,6 +79,7 @@ fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
         }
         Action::Forward { to, message, .. } => sent.push((to, message.bytes().to_vec())),
         Action::Answer { to, text, .. } => sent.push((to, text)),
+        Action::Held { .. } | Action::HeldAgain { .. } => panic!("nothing is held"),
     });
     let same: Vec<_> =
         recorded.iter().map(|(from, _, bytes)| (from.other(), bytes.clone())).collect();

@@ -49,6 +49,7 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
             Action::Record(entry) => scribe.write(&entry, tape, beside),
             Action::Forward { message, .. } => sent.extend([message.bytes(), end].concat()),
             Action::Answer { text, .. } => answered.extend(text),
+            Action::Held { .. } | Action::HeldAgain { .. } => {}
         });
     };
     let mut rest = stream;

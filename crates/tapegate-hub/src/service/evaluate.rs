@@ -165,7 +165,7 @@ impl Hub {
 impl Case<'_> {
     fn ask(&self) -> Answer {
         let question = Question {
-            policy: self.governed.policy.as_ref(),
+            policy: self.governed.policy.as_deref(),
             profile: self.profile,
             wall_us: self.wall_us,
             principal: &self.principal,

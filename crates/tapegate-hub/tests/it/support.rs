@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tapegate_hub::api::{GovernanceEvaluateRequest, MessageType, Profile, StreamDirection};
@@ -117,8 +118,10 @@ pub(crate) fn policy(text: &str) -> Loading {
     let errors = loaded.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let faults = errors.map(|finding| finding.words.clone()).collect();
     let config = Some(text.to_owned());
+    let profile = loaded.policy.as_ref().map(|policy| policy.profile.unwrap_or_default());
     Loading {
-        policy: loaded.policy,
+        policy: loaded.policy.map(Arc::new),
+        profile,
         faults,
         texts: Texts { config, ..Texts::default() },
         ..Loading::default()

@@ -1,1 +1,177 @@
+//! A trial judges as a warden does, and what is counted is what was said.
 
+use std::sync::Arc;
+
+use tapegate_yaml::files::{FileError, Files, Opened};
+
+use super::*;
+use crate::decide::{Facts, Outcome};
+use crate::inspect::Carrier;
+use crate::judgement::Judge;
+use crate::load;
+use crate::model::{Policy, Profile};
+
+/// A file that is only in memory.
+struct Text(&'static str);
+
+impl Files for Text {
+    fn open(&self, path: &str, _: usize) -> Result<Opened, FileError> {
+        Ok(Opened { path: path.to_owned(), bytes: self.0.as_bytes().to_vec() })
+    }
+
+    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<Opened, FileError> {
+        Err(FileError::Missing)
+    }
+
+    fn folder_of(&self, _: &str) -> String {
+        String::new()
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+const POLICY: &str = "
+schema: 1
+sources:
+  - {id: s, kind: mcp, expose: {mode: blocklist, tools: ['hidden*'], resources: ['file:///etc/*']}}
+governance:
+  defaults: {action: deny}
+  rules:
+    - {id: good, match: 'good*', action: forward}
+    - {id: ask, match: 'ask*', action: approve}
+    - {id: res, method: 'resources/*', action: forward}
+    - {id: log, method: 'logging/*', action: deny}
+    - {id: sample, method: 'sampling/*', action: deny}
+";
+
+fn policy() -> Arc<Policy> {
+    let loaded = load::load("p.yaml", &Text(POLICY));
+    Arc::new(loaded.policy.unwrap_or_else(|| panic!("{:?}", loaded.findings)))
+}
+
+fn terms(policy: &Arc<Policy>, profile: Profile) -> Terms {
+    let regime = Regime { policy: Some(Arc::clone(policy)), profile, ..Regime::default() };
+    let settings = Settings { source: "s".to_owned(), ..Settings::default() };
+    Terms { regime, settings }
+}
+
+fn said(from: Side, bytes: &[u8]) -> Said<'_> {
+    Said { wall_us: 0, from, session: None, bytes, terminated: true }
+}
+
+/// Messages of every sort, sound and not.
+const MESSAGES: &[&str] = &[
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","arguments":{"a":1}}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bad"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hidden_good"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","name":"bad"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+    r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"good"}}"#,
+    r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"good"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"TOOLS/CALL","params":{"name":"bad"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"resources/unsubscribe","params":{"uri":"file:///etc/a"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"good"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"bad"}}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"good"},{"name":"hidden"}]}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
+    r#"{"id":1,"method":"ping"}"#,
+    r#"{"jsonrpc":"2.0"}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"ping"} {}"#,
+    r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+    "7",
+    "nonsense",
+    "",
+];
+
+#[test]
+fn what_is_explained_is_what_the_gate_does() {
+    let policy = policy();
+    for profile in [Profile::Production, Profile::Development] {
+        let mut trial = terms(&policy, profile).trial();
+        let judge =
+            Judge { policy: &policy, profile, source: "s", carrier: Carrier::Lines, telling: true };
+        for from in [Side::Client, Side::Server] {
+            for text in MESSAGES {
+                let heard = trial.hear(&said(from, text.as_bytes()));
+                let frame = Frame::read(text.as_bytes());
+                let judged = judge.judge(&frame, from, &Facts::default());
+                let expected = match (profile, judged.strict()) {
+                    (Profile::Development, _) | (_, Outcome::Forward) => Fate::Forward,
+                    (_, Outcome::Deny) => Fate::Deny,
+                    (_, Outcome::Hold { .. }) => Fate::Approve,
+                };
+                assert_eq!(heard.fate, expected, "{from:?} {profile:?} {text}");
+                let rules: Vec<_> = heard.notes.iter().filter_map(|note| note.rule.clone()).collect();
+                let rule = judged.leading().and_then(|call| call.decision.rule.clone());
+                if judged.faults.is_empty() {
+                    assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{from:?} {text}");
+                }
+                trial.done(heard);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_alike_is_one_group_with_its_first_places() {
+    let policy = policy();
+    let mut trial = terms(&policy, Profile::Production).trial();
+    let mut halves = [Tally::default(), Tally::default()];
+    for line in 1..=20u64 {
+        let text = MESSAGES[line as usize % 3].as_bytes();
+        let heard = trial.hear(&said(Side::Client, text));
+        let (half, line) = ((line > 10) as usize, (line - 1) % 10 + 1);
+        halves[half].hear(&heard, Place { line, ..Place::default() });
+    }
+    let mut all = Tally::default();
+    for (half, lines) in halves.into_iter().zip([0, 10]) {
+        all.add(half, 0, lines);
+    }
+    assert_eq!((all.frames, all.stopped), (20, 14));
+    let groups: Vec<_> = all
+        .groups()
+        .into_iter()
+        .map(|group| {
+            let lines: Vec<u64> = group.places.iter().map(|place| place.line).collect();
+            (group.told.sort, group.told.name.clone(), group.count, lines)
+        })
+        .collect();
+    let group = |sort, name: &str, count, lines: [u64; 5]| (sort, name.to_owned(), count, lines.to_vec());
+    assert_eq!(
+        groups,
+        [
+            group(Sort::Deny, "bad", 7, [1, 4, 7, 10, 13]),
+            group(Sort::Hold, "ask", 7, [2, 5, 8, 11, 14]),
+            group(Sort::Forward, "good", 6, [3, 6, 9, 12, 15]),
+        ]
+    );
+}
+
+#[test]
+fn names_without_end_are_counted_without_being_kept() {
+    let policy = policy();
+    let mut trial = terms(&policy, Profile::Production).trial();
+    let mut tally = Tally::default();
+    for n in 0..100_050 {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"bad{n}"}}}}"#
+        );
+        let heard = trial.hear(&said(Side::Client, text.as_bytes()));
+        tally.hear(&heard, Place::default());
+        trial.done(heard);
+    }
+    assert_eq!(tally.groups().len(), 100_001);
+    assert_eq!(tally.count_of(Sort::Deny), 100_050);
+}

@@ -25,23 +25,16 @@ enum Stands {
 }
 
 impl Loader<'_> {
-    /// Reads and checks the Cedar policies; `asked` is where the first call goes to Cedar.
+    /// Reads and checks the Cedar policies; `asked` if anything asks them.
     pub(super) fn cedar(
         &mut self,
         (top, main): (&Node, &str),
         known: &Known<'_>,
-        asked: Option<Spot>,
+        asked: bool,
         lock: &Lock,
     ) -> Option<Cedar> {
-        let Some(node) = Fields::of(top).get("cedar") else {
-            if let Some(spot) = asked {
-                let words =
-                    "`action: policy` asks Cedar, but there is no `cedar` section with policies";
-                self.findings.error(spot, words);
-            }
-            return None;
-        };
-        if asked.is_none() && node.as_map().is_some() {
+        let node = Fields::of(top).get("cedar")?;
+        if !asked && node.as_map().is_some() {
             let words = "nothing asks Cedar: no rule has `action: policy`";
             self.findings.warning(node.spot, words);
         }

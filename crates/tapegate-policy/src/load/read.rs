@@ -123,6 +123,24 @@ fn under<T>(
     Some(findings.within(key, |findings| read(node, findings)))
 }
 
+/// Tells elements of a list that say the same under a key that must tell them apart.
+fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for (index, node) in list.iter().enumerate() {
+        let Some(node) = Fields::of(node).get(key) else { continue };
+        let Some(text) = node.as_text() else { continue };
+        match seen.get(text) {
+            Some(line) => {
+                let words = format!("{what} `{text}` also stands in line {line}");
+                findings.enter(&format!("[{index}]"));
+                findings.within(key, |findings| findings.error(node.spot, words));
+                findings.leave();
+            }
+            None => drop(seen.insert(text, node.spot.line)),
+        }
+    }
+}
+
 /// A time under a key.
 fn duration(fields: &Fields<'_>, key: &str) -> Option<Duration> {
     time::parse(fields.get(key)?.as_text()?).ok()

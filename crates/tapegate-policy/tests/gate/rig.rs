@@ -88,7 +88,17 @@ impl Rig {
         policy: Option<Policy>,
         profile: Profile,
     ) -> Self {
-        let regime = Regime { policy: policy.map(Arc::new), profile, ..Regime::default() };
+        Self::sharing(memory, carrier, policy.map(Arc::new), profile)
+    }
+
+    /// The same with a policy that others have too.
+    pub(crate) fn sharing(
+        memory: Memory,
+        carrier: Carrier,
+        policy: Option<Arc<Policy>>,
+        profile: Profile,
+    ) -> Self {
+        let regime = Regime { policy, profile, ..Regime::default() };
         let reins = Reins::new(regime);
         let mut count = 0;
         let hands = Hands {

@@ -1,9 +1,11 @@
 //! The files that one log lies in: those that were put aside, by their numbers, then the current one.
 
-use std::io;
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+use super::chain::Sealed;
 use crate::private::Folder;
+use crate::source;
 
 /// The file that is written to.
 pub const CURRENT: &str = "activity.jsonl";
@@ -35,11 +37,22 @@ impl Part {
 
 /// The files of the log in a folder, oldest first.
 pub fn parts(folder: &Path) -> io::Result<Vec<Part>> {
-    let names = Folder::open(folder)?.names()?;
-    let mut parts: Vec<Part> =
-        names.iter().filter_map(|name| Part::of(&folder.join(name))).collect();
+    let mut parts = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        parts.extend(Part::of(&folder.join(entry?.file_name())));
+    }
     parts.sort();
     Ok(parts)
+}
+
+/// Whether a line, given without its end, has the form of one of a log.
+pub fn is_line(line: &[u8]) -> bool {
+    Sealed::read(line).is_some()
+}
+
+/// Opens a file of a log to be read, compressed or not.
+pub fn open_file(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    source::text(source::open(path)?)
 }
 
 /// The numbers of the files that were put aside, oldest first.

@@ -97,6 +97,23 @@ pub fn verify(text: impl BufRead) -> io::Result<Report> {
     Ok(verifier.finish())
 }
 
+impl Fault {
+    /// The word for it, in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Unlinked => "unlinked",
+            Self::Missing => "missing",
+            Self::OutOfOrder => "out-of-order",
+            Self::NotAnEvent => "not-an-event",
+            Self::Torn => "torn",
+            Self::Beginning => "beginning",
+            Self::Head => "head",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 impl Report {
     /// Whether something is wrong, rather than unusual.
     pub fn is_bad(&self) -> bool {

@@ -5,13 +5,12 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, OFlags, RenameFlags, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::id::is_id;
+use super::id::{is_id, new_id};
 use super::{Decided, Request, Ruling, text};
 use crate::private::Folder;
 use crate::watch::Watcher;
@@ -242,7 +241,8 @@ impl Approvals {
 
     /// All requests, oldest first.
     pub fn all(&self) -> Result<Listing, ApprovalError> {
-        let names = self.folder.names().map_err(|source| self.cannot_list(source))?;
+        let mut names = self.folder.names().map_err(|source| self.cannot_list(source))?;
+        names.sort_unstable();
         let mut listing = Listing::default();
         for id in names.iter().filter_map(|name| name.strip_suffix(REQUEST)) {
             match self.entry(id, &names) {
@@ -290,26 +290,24 @@ impl Approvals {
         Watcher::of_names(self.folder.path())
     }
 
+    /// A request and what became of it; `names` are those in the folder, sorted.
     fn entry(&self, id: &str, names: &[String]) -> Result<Entry, ApprovalError> {
         let request = self.request(id)?;
-        let has = |end: &str| names.iter().any(|name| name.strip_suffix(end) == Some(id));
+        let has = |end: &str| names.binary_search(&format!("{id}{end}")).is_ok();
         let decided = if has(DECISION) { self.decision(id)? } else { None };
         Ok(Entry { request, decided, used: has(USED) })
     }
 
     /// Makes a file with these contents; false if there is one of this name already.
     fn publish(&self, name: &str, contents: &[u8]) -> Result<bool, ApprovalError> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!("{TEMPORARY}{}-{count}-{name}", std::process::id());
-        // A process of this number may have been killed before.
-        self.remove(&temporary);
+        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
+        let temporary = format!("{TEMPORARY}{}", new_id().map_err(io)?);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let written =
             self.folder.file(&temporary, flags).and_then(|mut file| file.write_all(contents));
         let published = written.and_then(|()| self.link(&temporary, name));
         self.remove(&temporary);
-        published.map_err(|source| ApprovalError::Io { path: self.folder.at(name), source })
+        published.map_err(io)
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<bool> {

@@ -10,6 +10,7 @@ mod down;
 mod ending;
 mod exchange;
 mod get;
+mod held;
 mod history;
 mod hub;
 mod old;
@@ -18,7 +19,6 @@ mod raw;
 mod servers;
 mod stream;
 mod streams;
-mod terms;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

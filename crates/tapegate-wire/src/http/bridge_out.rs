@@ -18,6 +18,7 @@ mod outlet;
 mod problem;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::params::Params;
-use super::station::{Station, Stopped};
+use super::station::{Passage, Passed, Station, Stopped, Waiting};
 use super::upstream::Upstream;
 use crate::deck::Outgoing;
 use crate::signals::Signals;
@@ -67,6 +68,7 @@ pub async fn run(
         number = signals.next() => Cause::Signal(number),
         () = bridge.outlet.run() => Cause::Client,
         () = bridge.abandoned() => Cause::Client,
+        () = station.attend() => Cause::Actor,
         () = bridge.serve(client.input) => bridge.cause_of_leaving(),
     };
     bridge.close(&cause, &mut signals, patience).await;
@@ -102,6 +104,9 @@ struct Bridge {
     reach: RefCell<Reach>,
     notice: Notice,
     notices: Cell<usize>,
+    /// The calls that wait for a decision, by the number of their waiting.
+    held: RefCell<HashMap<u64, Waiting>>,
+    holds: Cell<u64>,
 }
 
 /// What is known of how the server wants to be spoken to.
@@ -164,6 +169,8 @@ impl Bridge {
             reach: RefCell::new(Reach::Untried),
             notice,
             notices: Cell::new(0),
+            held: RefCell::default(),
+            holds: Cell::new(0),
             station,
         }
     }
@@ -171,7 +178,7 @@ impl Bridge {
     /// Passes on a message of the server, which came in the reply to `own` or on its own, on a
     /// stream that was taken up again if `resumed`.
     async fn deliver(
-        &self,
+        self: &Rc<Self>,
         own: Option<&Rc<Call>>,
         bytes: &[u8],
         resumed: bool,
@@ -187,14 +194,34 @@ impl Bridge {
             self.notify("the MCP server sent something that is no message; it is on the tape");
             return Ok(());
         }
-        self.station.hear(self.lane, bytes, resumed)?;
-        self.note(own, &frame);
+        let Passed { passage, said } = self.station.hear(self.lane, bytes, (resumed, true))?;
+        match passage {
+            Passage::Send(None) => self.pass_on(&turn, own, &frame),
+            Passage::Send(Some(text)) => self.pass_on(&turn, own, &Frame::read(&text)),
+            Passage::Stop | Passage::Held(_) => {}
+        }
+        let (to_client, to_server) = apart(said);
+        self.say(&turn, own, to_client);
+        drop(turn);
+        for text in to_server {
+            self.tell_server(text);
+        }
+        self.progress.notify_one();
+        Ok(())
+    }
+
+    /// Says what the server says to the client, and learns from it.
+    fn pass_on(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, frame: &Frame<'_>) {
+        self.note(own, frame);
         if !matches!(frame.body(), Body::Garbage(Garbage::Empty)) {
             turn.say(&json::compact(frame.text()));
         }
-        drop(turn);
-        self.progress.notify_one();
-        Ok(())
+    }
+
+    /// Sends a message of our own to the server, beside everything else.
+    fn tell_server(self: &Rc<Self>, text: Vec<u8>) {
+        let bridge = Rc::clone(self);
+        self.spawn(async move { bridge.send(&Frame::read(&text)).await });
     }
 
     /// Marks a message of `from` that is over the limit, and tells who sent it or waited for it.
@@ -207,11 +234,10 @@ impl Bridge {
         let (lane, bytes_max) = (self.lane, self.station.message_bytes_max());
         let turn = self.outlet.turn().await;
         let outgoing = self.station.pass(Event::TooLarge { lane, from, message, bytes_max })?;
-        let (to_client, to_server): (Vec<_>, Vec<_>) =
-            outgoing.into_iter().partition(|message| message.to == Side::Client);
+        let (to_client, to_server) = apart(outgoing);
         self.say(&turn, own, to_client);
         drop(turn);
-        for text in to_server.into_iter().filter_map(|message| message.text) {
+        for text in to_server {
             self.send(&Frame::read(&text)).await;
         }
         Ok(())
@@ -277,4 +303,11 @@ impl Bridge {
             _ => {}
         }
     }
+}
+
+/// What is said to the client, and what is said to the server.
+fn apart(said: Vec<Outgoing>) -> (Vec<Outgoing>, Vec<Vec<u8>>) {
+    let (to_client, to_server): (Vec<_>, Vec<_>) =
+        said.into_iter().partition(|message| message.to == Side::Client);
+    (to_client, to_server.into_iter().filter_map(|message| message.text).collect())
 }

@@ -49,6 +49,16 @@ pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
 }
 
+/// Whether a body is not compressed, or in a way that everybody unpacks alike.
+pub(super) fn is_readable(headers: &HeaderMap, body: &[u8]) -> bool {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    let (Some(encoding), None) = (encodings.next(), encodings.next()) else {
+        return !headers.contains_key(CONTENT_ENCODING);
+    };
+    encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")
+        || matches!(readable(headers, body), Cow::Owned(_))
+}
+
 /// A body as it can be read along: unpacked, if somebody compressed it all the same.
 pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
     let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());

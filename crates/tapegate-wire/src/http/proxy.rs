@@ -4,12 +4,16 @@
 //! Bodies that carry messages are read along: a request is on the tape before it is sent to the
 //! server, a reply or event before it is sent to the client. Three things are changed, because
 //! they would lead past the recorder or could not be read: an absolute `endpoint` or redirect
-//! that names the server's own origin becomes a path, and compression is not asked for.
+//! that names the server's own origin becomes a path, and compression is not asked for. With a
+//! gate, what it refuses, rewrites or holds is changed too, wherever and however it is sent.
 
+mod gated;
+mod holding;
 mod reply;
 mod sessions;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,7 +27,7 @@ use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{CODE_TOO_LARGE, Event};
 use tapegate_core::side::{Lane, Side};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::ReplyBody;
 use super::body::{Collected, collect_request};
@@ -32,6 +36,7 @@ use super::listen::{Cord, Handler, Reply};
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
 use crate::deck::Outgoing;
+use gated::Admitted;
 use sessions::Sessions;
 
 /// A transparent proxy in front of one server.
@@ -41,6 +46,8 @@ pub struct Proxy {
     sessions: RefCell<Sessions>,
     /// Why the recording ends, once it does.
     ending: watch::Sender<Option<String>>,
+    /// Ways to the clients of legacy sessions, which are answered on one stream.
+    inboxes: RefCell<HashMap<Lane, mpsc::Sender<Vec<u8>>>>,
 }
 
 /// One request and what is known of it while its reply is awaited.
@@ -58,6 +65,10 @@ struct Exchange {
     deletes: Option<Vec<u8>>,
     /// Whether the reply is the one stream on which a legacy session is answered.
     answers_all: bool,
+    /// What we have to say on it.
+    inbox: Option<mpsc::Receiver<Vec<u8>>>,
+    /// Whether it is a post of a legacy session, which is answered on that stream.
+    older: bool,
 }
 
 /// How far an exchange's lane reaches.
@@ -79,55 +90,42 @@ impl Proxy {
             upstream,
             sessions: RefCell::default(),
             ending: watch::Sender::new(None),
+            inboxes: RefCell::default(),
         })
     }
 
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let path = self.path_at_server(&parts.uri);
         let collected = match collect_request(body, self.station.message_bytes_max()).await {
             Ok(collected) => collected,
             Err(error) => return headers::refusal(400, &format!("the request broke off: {error}")),
         };
-        let mut exchange = self.open(&parts, path.clone());
+        let mut exchange = self.open(&parts, path);
         let body = match collected {
-            Collected::Whole(body) => match exchange.record_request(&parts, &body) {
-                Ok(()) => body,
-                Err(stopped) => return headers::refusal(503, &stopped.to_string()),
+            Collected::Whole(body) => match exchange.admit(&mut parts, body).await {
+                Admitted::Send(body) => body,
+                Admitted::Reply(reply) => return *reply,
+                Admitted::Held(ticket) => return exchange.hold(parts, ticket).await,
             },
             Collected::TooLarge(message) => match exchange.refuse(message) {
                 Ok(instead) => Bytes::from(instead),
                 Err(refused) => return *refused,
             },
         };
-        let begun = {
-            // What a session sends reaches the server in the order it came, or a call could run
-            // before the stream is open that its questions are asked on.
-            let turnstile = self.sessions.borrow_mut().turnstile(exchange.lane);
-            let _turn = turnstile.lock().await;
-            self.upstream.begin(path, Request::from_parts(parts, body)).await
-        };
-        let response = match begun {
-            Ok(awaited) => tokio::select! {
-                response = awaited => response.map_err(|error| error.to_string()),
-                why = ended(self.ending.subscribe()) => Err(why),
-            },
-            Err(error) => Err(error.to_string()),
-        };
-        match response {
-            Ok(response) => exchange.reply(response).await,
-            Err(why) => exchange.unreachable(&why),
-        }
+        exchange.send(parts, body).await
     }
 
     /// What is known of a request before its body is looked at.
     fn open(self: &Rc<Self>, parts: &Parts, path: PathAndQuery) -> Exchange {
         let session = parts.headers.get("mcp-session-id").map(|id| id.as_bytes().to_vec());
         let mut sessions = self.sessions.borrow_mut();
+        let older = sessions.posting_to(&path);
         let lane = match &session {
             Some(id) => Some(sessions.lane(id, || self.station.open_session())),
-            None => sessions.posting_to(&path),
+            None => older,
         };
+        let session_less = session.is_none();
         let scope = if lane.is_some() { Scope::Session } else { Scope::Alone };
         let deletes = session.filter(|_| parts.method == Method::DELETE);
         Exchange {
@@ -139,6 +137,8 @@ impl Proxy {
             asked: None,
             deletes,
             answers_all: false,
+            inbox: None,
+            older: session_less && older.is_some(),
         }
     }
 
@@ -193,13 +193,32 @@ async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
 }
 
 impl Exchange {
-    /// Puts the messages of a request on the tape.
-    fn record_request(&mut self, parts: &Parts, body: &Bytes) -> Result<(), Stopped> {
-        let text = headers::readable(&parts.headers, body);
-        let frame = Frame::read(&text);
-        if parts.method != Method::POST || !self.carries_messages(&frame) {
-            return Ok(());
+    /// Sends a request that may pass, and passes on the reply.
+    async fn send(self, parts: Parts, body: Bytes) -> Response<ReplyBody> {
+        let proxy = Rc::clone(&self.proxy);
+        let begun = {
+            // What a session sends reaches the server in the order it came, or a call could run
+            // before the stream is open that its questions are asked on.
+            let turnstile = proxy.sessions.borrow_mut().turnstile(self.lane);
+            let _turn = turnstile.lock().await;
+            proxy.upstream.begin(self.path.clone(), Request::from_parts(parts, body)).await
+        };
+        let response = match begun {
+            Ok(awaited) => tokio::select! {
+                response = awaited => response.map_err(|error| error.to_string()),
+                why = ended(proxy.ending.subscribe()) => Err(why),
+            },
+            Err(error) => Err(error.to_string()),
+        };
+        let mut exchange = self;
+        match response {
+            Ok(response) => exchange.reply(response).await,
+            Err(why) => exchange.unreachable(&why),
         }
+    }
+
+    /// The lane of a message that is about to be recorded, which may open a session.
+    fn lane_for(&mut self, frame: &Frame<'_>) -> Lane {
         let initialize = frame.envelope().is_some_and(|said| said.is_method("initialize"));
         let lane = match self.lane {
             Some(lane) => lane,
@@ -210,14 +229,17 @@ impl Exchange {
             None => self.proxy.station.open_exchange(),
         };
         self.lane = Some(lane);
-        self.asked = Some(Bytes::copy_from_slice(&text));
-        self.proxy.station.receive(lane, Side::Client, &text)
+        lane
+    }
+
+    /// Whether a body is sent to where messages belong.
+    fn is_to_endpoint(&self) -> bool {
+        self.scope == Scope::Session || self.path.path() == self.proxy.upstream.path().path()
     }
 
     /// Whether a body is a message, or ought to be because of where it is sent.
     fn carries_messages(&self, frame: &Frame<'_>) -> bool {
-        let to_endpoint =
-            self.scope == Scope::Session || self.path.path() == self.proxy.upstream.path().path();
+        let to_endpoint = self.is_to_endpoint();
         match frame.body() {
             Body::Message(said) => to_endpoint || is_message(said),
             Body::Batch => {
@@ -277,6 +299,9 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if let (Some(lane), Some(_)) = (self.lane, &self.inbox) {
+            self.proxy.inboxes.borrow_mut().remove(&lane);
+        }
         if let (Some(lane), Scope::Alone | Scope::Opening) = (self.lane, self.scope) {
             self.proxy.forget(lane);
         }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use tapegate_core::relay::Event;
 use tokio::task::LocalSet;
 
 use super::Station;
@@ -25,9 +26,12 @@ pub async fn serve(
             number = signals.next() => Cause::Signal(number),
             error = station.failed() => Cause::Tape(error),
             () = handler.over() => Cause::Actor,
+            () = station.attend() => Cause::Actor,
             never = listener.serve(Rc::clone(&handler)) => match never {},
         };
         let why = cause.words();
+        // If the tape is what failed, nobody is answered but by the end.
+        station.pass(Event::Unheld { lane: None, why: &why }).ok();
         let end = async {
             handler.shutdown(&why).await;
             listener.drain(LAST_WORDS).await;

@@ -1,14 +1,19 @@
 //! What all exchanges of one recording share.
 
+mod waiting;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use tapegate_core::gate::{Refusal, Settlement, Ticket};
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tokio::sync::Notify;
 
 use crate::deck::{Deck, Outgoing};
+use waiting::Waiters;
+pub(crate) use waiting::{Waiting, Word};
 
 /// One recording that many exchanges feed, on one thread.
 pub struct Station {
@@ -20,6 +25,30 @@ pub struct Station {
     sessionless: Cell<Option<Lane>>,
     /// How many messages of clients nobody has read.
     unread: Cell<u64>,
+    waiters: RefCell<Waiters>,
+    /// A call was held.
+    held: Notify,
+    /// A hold has ended.
+    unheld: Notify,
+}
+
+/// What is to become of a message that came, and what is to be said because of it.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub(crate) passage: Passage,
+    /// Messages of our own, to whichever side.
+    pub(crate) said: Vec<Outgoing>,
+}
+
+/// What is to become of a message.
+#[derive(Debug)]
+pub(crate) enum Passage {
+    /// It is sent on, or this in its place.
+    Send(Option<Vec<u8>>),
+    /// It goes nowhere.
+    Stop,
+    /// It waits for a decision.
+    Held(Ticket),
 }
 
 /// Nothing may pass any more: the tape failed.
@@ -38,6 +67,9 @@ impl Station {
             tape_error: RefCell::new(None),
             sessionless: Cell::new(None),
             unread: Cell::new(0),
+            waiters: RefCell::default(),
+            held: Notify::new(),
+            unheld: Notify::new(),
         })
     }
 
@@ -46,22 +78,53 @@ impl Station {
         self.message_bytes_max
     }
 
-    /// Records a message that arrived. When this returns `Ok` it is on the tape and may be sent.
-    pub fn receive(&self, lane: Lane, from: Side, bytes: &[u8]) -> Result<(), Stopped> {
-        self.pass(Event::Received { lane, from, bytes, terminated: true }).map(drop)
+    /// Whether there is a gate.
+    pub(crate) fn is_governed(&self) -> bool {
+        self.deck.borrow().is_governed()
     }
 
-    /// Records a message of the server, which came on a stream that was gone on with if `resumed`.
-    pub fn hear(&self, lane: Lane, bytes: &[u8], resumed: bool) -> Result<(), Stopped> {
-        let (from, terminated) = (Side::Server, true);
-        self.pass(match resumed {
+    /// Judges and records a message that arrived. When this returns `Ok` it is on the tape, and what
+    /// is said may be sent.
+    pub(crate) fn receive(&self, lane: Lane, from: Side, bytes: &[u8]) -> Result<Passed, Stopped> {
+        self.judge(Event::Received { lane, from, bytes, terminated: true }, from)
+    }
+
+    /// The same for a message of the server, which came on a stream that was gone on with if
+    /// `resumed`, and with its end if `terminated`.
+    pub(crate) fn hear(
+        &self,
+        lane: Lane,
+        bytes: &[u8],
+        (resumed, terminated): (bool, bool),
+    ) -> Result<Passed, Stopped> {
+        let from = Side::Server;
+        let event = match resumed {
             true => Event::Resumed { lane, bytes, terminated },
             false => Event::Received { lane, from, bytes, terminated },
-        })
-        .map(drop)
+        };
+        self.judge(event, from)
     }
 
-    /// Feeds an event and has it recorded; returns what is to be sent because of it.
+    /// Feeds a message of `from`.
+    pub(crate) fn judge(&self, event: Event<'_>, from: Side) -> Result<Passed, Stopped> {
+        let mut said = self.pass(event)?;
+        let sent = said.iter().position(|one| one.to == from.other() && !one.ours);
+        let held = self.deck.borrow_mut().newly_held();
+        let passage = match (sent, held) {
+            (Some(at), _) => Passage::Send(said.remove(at).text),
+            (None, None) => Passage::Stop,
+            (None, Some(ticket)) if from == Side::Client => Passage::Held(ticket),
+            (None, Some(ticket)) => {
+                let settlement = Settlement::Refused(unheard_of());
+                said = self.pass(Event::Settled { ticket, settlement })?;
+                Passage::Stop
+            }
+        };
+        Ok(Passed { passage, said })
+    }
+
+    /// Feeds an event and has it recorded; returns what is to be sent because of it, but for what
+    /// somebody waits for in front of a held call.
     pub fn pass(&self, event: Event<'_>) -> Result<Vec<Outgoing>, Stopped> {
         if self.stopped.get() {
             return Err(Stopped);
@@ -69,12 +132,14 @@ impl Station {
         if let Event::TooLarge { from: Side::Client, .. } = event {
             self.unread.set(self.unread.get() + 1);
         }
-        self.deck.borrow_mut().pass(event).map_err(|error| {
+        let passed = self.deck.borrow_mut().pass(event);
+        let outgoing = passed.map_err(|error| {
             *self.tape_error.borrow_mut() = Some(error);
             self.stopped.set(true);
             self.stop.notify_one();
             Stopped
-        })
+        })?;
+        Ok(self.tell(outgoing))
     }
 
     /// How many messages of clients were over the limit, so that nobody has read them.
@@ -115,4 +180,11 @@ impl Station {
     pub fn deck(&self) -> std::cell::RefMut<'_, Deck> {
         self.deck.borrow_mut()
     }
+}
+
+/// Why a server's request cannot be held: by HTTP there is no stream that it surely could go on by.
+fn unheard_of() -> Refusal {
+    let words = "a request of a server cannot be held for approval by HTTP".to_owned();
+    let data = "{\"by\":\"tapegate\"}".to_owned();
+    Refusal { code: -32013, message: words.clone(), data, why: words }
 }

@@ -6,6 +6,7 @@ mod behind;
 mod cast;
 mod clerk;
 mod errands;
+mod gates;
 mod guard;
 mod hall;
 mod house;

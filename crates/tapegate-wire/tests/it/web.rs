@@ -57,6 +57,11 @@ impl Server {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
+    /// What has come in bodies.
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.seen.0.lock().unwrap().iter().map(|one| one.body.clone()).collect()
+    }
+
     /// Waits until a request has come that starts like this.
     pub(crate) fn wait(&self, start: &str) -> Seen {
         let (lock, more) = &*self.seen;
@@ -88,7 +93,8 @@ fn serve(
     }
 }
 
-fn read(reader: &mut impl BufRead) -> Option<Seen> {
+/// Reads a request.
+pub(crate) fn read(reader: &mut impl BufRead) -> Option<Seen> {
     let mut seen = Seen { head: String::new(), body: String::new() };
     while !seen.head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut seen.head).ok()? == 0 {

@@ -1,5 +1,6 @@
 //! `tapegate check`
 
+mod activity;
 mod findings;
 mod policy;
 mod scenario;
@@ -13,9 +14,9 @@ use anyhow::Context;
 use tapegate_core::json::write_str;
 use tapegate_scenario::load::Form;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
-/// Look over tapes, scenarios and policies and report every fault with its line
+/// Look over tapes, activity logs, scenarios and policies and report every fault with its line
 ///
 /// Errors mean that a tape says less, or other things, than it seems to, or that a scenario cannot be
 /// served or a policy not be held to; warnings that something is unusual and was coped with, such as a torn last line after a
@@ -25,14 +26,17 @@ use crate::exit::Exit;
 Examples:
   tapegate check session.jsonl
   tapegate check --strict scenario.yaml
+  tapegate check .tapegate/activity.jsonl --expect-head 9f2c…
   tapegate check tapegate.yaml
   tapegate check --schema > scenario.schema.json
   tapegate check --schema=policy > policy.schema.json
   tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
-Exit codes: 0 no errors, 1 at least one error, 3 a file could not be read.")]
+Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is none, 3 a file
+could not be read.")]
 pub(crate) struct Args {
-    /// Tapes, plain or gzip, of any dialect; scenarios and policies, which end in .yaml or .yml
+    /// Tapes, plain or gzip, of any dialect; activity logs, whose older files are looked over with
+    /// them; scenarios and policies, which end in .yaml or .yml
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How findings are printed; json is one object a line
@@ -44,6 +48,9 @@ pub(crate) struct Args {
     /// Find fault with everything in a scenario that TJ-SPEC-001 does not have
     #[arg(long)]
     strict_001: bool,
+    /// Want this head, the hash of an event that was the last one once, in the activity log
+    #[arg(long, value_name = "HASH", value_parser = activity::head)]
+    expect_head: Option<String>,
     /// Print the JSON Schema of scenarios, or of policies, which editors complete and check by
     #[arg(
         long,
@@ -76,6 +83,7 @@ enum Language {
 /// What a file turns out to be.
 enum Kind {
     Tape,
+    Activity,
     Policy,
     Scenario(Form),
 }
@@ -92,9 +100,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         out.write_all(schema.as_bytes())?;
     }
     let mut exit = Exit::Ok;
+    let mut logs = 0;
     for path in &args.files {
         let is_bad = match kind(path)? {
             Kind::Tape => tape::check(args, path, out)?,
+            Kind::Activity => {
+                logs += 1;
+                match activity::check(args, path, out)? {
+                    Exit::Invalid => return Ok(Exit::Invalid),
+                    found => found != Exit::Ok,
+                }
+            }
             Kind::Policy => policy::check(args, path, out)?,
             Kind::Scenario(form) => scenario::check(args, path, form, out)?,
         };
@@ -102,11 +118,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             exit = Exit::Findings;
         }
     }
+    if args.expect_head.is_some() && logs == 0 {
+        let words = "--expect-head is for an activity log, and there is none among the files";
+        return Err(Failure::new(Exit::Usage, words).into());
+    }
     Ok(exit)
 }
 
 /// Finds out what a file is: by its name, or by what it begins with.
 fn kind(path: &Path) -> anyhow::Result<Kind> {
+    if activity::is_log(path) {
+        return Ok(Kind::Activity);
+    }
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         // What can be read only once is read by whoever wants all of it.
@@ -120,6 +143,9 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
     File::open(path)
         .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
         .with_context(|| format!("cannot read `{}`", path.display()))?;
+    if head.split(|byte| *byte == b'\n').any(tapegate_store::activity::is_line) {
+        return Ok(Kind::Activity);
+    }
     let has = |key: &[u8]| head.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
     let is_policy = has(b"governance:") || is_yaml && has(b"schema:");
     if policy::is_named(path) || is_policy && !has(b"server:") {

@@ -7,7 +7,7 @@ mod guard;
 mod journal;
 mod plan;
 mod reload;
-mod rulebook;
+pub(crate) mod rulebook;
 mod session;
 mod tally;
 mod tapes;

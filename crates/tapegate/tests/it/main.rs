@@ -19,6 +19,7 @@ mod lockstep;
 mod man;
 mod pairs;
 mod peers;
+mod policy;
 mod proxy;
 mod proxy_limits;
 mod recipes;

@@ -1,6 +1,8 @@
 //! Real tapes, and the examples of `docs/tape-format.md`, are held against the published schemas by
 //! a real validator (Python's `jsonschema`).
 
+mod policy;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -273,10 +275,17 @@ fn the_schema_of_scenarios_agrees_with_check() {
         "server: {name: s}\nexpect: [{never: {method: tools/call}}]\n".to_owned(),
         "server: {name: s}\nlogging: {level: loud}\n".to_owned(),
     ];
+    agree("scenario", "s.yaml", &good, &bad);
+}
+
+/// Asserts that `check` and the schema take the good and refuse the bad, in files of this name.
+pub(crate) fn agree(schema: &str, name: &str, good: &[String], bad: &[String]) {
     let folder = tempfile::tempdir().unwrap();
-    for (texts, fits) in [(&good[..], true), (&bad[..], false)] {
+    for (texts, fits) in [(good, true), (bad, false)] {
         for (at, text) in texts.iter().enumerate() {
-            let path = folder.path().join(format!("{at}.yaml"));
+            let path = folder.path().join(format!("{at}-{fits}"));
+            fs::create_dir(&path).unwrap();
+            let path = path.join(name);
             fs::write(&path, text).unwrap();
             let run = Command::new(TAPEGATE).arg("check").arg(&path).output().unwrap();
             assert_eq!(
@@ -288,10 +297,10 @@ fn the_schema_of_scenarios_agrees_with_check() {
         }
     }
     let json = |texts: &[String]| texts.iter().map(|text| as_json(text)).collect::<Vec<_>>();
-    let (good, bad) = (json(&good), json(&bad));
+    let (good, bad) = (json(good), json(bad));
     let good: Vec<&str> = good.iter().map(String::as_str).collect();
     let bad: Vec<&str> = bad.iter().map(String::as_str).collect();
-    hold("scenario", &good, &bad);
+    hold(schema, &good, &bad);
 }
 
 #[test]

@@ -4,20 +4,26 @@ use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Spot};
 
-use super::{Known, globs, quoted, test};
+use super::{Known, globs, quoted, test, twice};
 use crate::glob::Glob;
 use crate::model::{Act, Rule, Source};
 
 /// What `context.policy_id` says if nothing else is given.
 const POLICY_ID: &str = "default";
+/// How many rules there may be; each may be held against every call.
+const RULES_MAX: usize = 10_000;
+/// How many rules before a rule are looked at to see whether it is ever reached.
+const BEFORE_MAX: usize = 200;
 
 /// What is done with calls.
 pub(super) struct Governance {
     pub(super) rules: Vec<Rule>,
     /// `None` only if something is wrong, which has been told.
     pub(super) default: Option<Act>,
-    /// The first place that asks Cedar.
-    pub(super) asks_cedar: Option<Spot>,
+    /// Whether anything asks Cedar.
+    pub(super) asks_cedar: bool,
+    /// Whether there is a section with Cedar policies.
+    has_cedar: bool,
 }
 
 pub(super) fn read(
@@ -26,39 +32,65 @@ pub(super) fn read(
     sources: &[Source],
     findings: &mut Findings,
 ) -> Governance {
-    let mut governance = Governance { rules: Vec::new(), default: None, asks_cedar: None };
+    let has_cedar = Fields::of(top).get("cedar").is_some();
+    let mut governance =
+        Governance { rules: Vec::new(), default: None, asks_cedar: false, has_cedar };
     let Some(node) = Fields::of(top).get("governance") else { return governance };
     findings.enter("governance");
     let fields = Fields::of(node);
     if let Some(node) = fields.get("defaults") {
         findings.enter("defaults");
         governance.default = act(node, true, known, findings);
-        governance.note(node, governance.default.clone().as_ref());
+        governance.note(node, governance.default.clone().as_ref(), findings);
         findings.leave();
     }
-    let rules = fields.get("rules").and_then(Node::as_list).unwrap_or_default();
-    findings.enter("rules");
-    for (index, node) in rules.iter().enumerate() {
-        findings.enter(&format!("[{index}]"));
-        if let Some(rule) = rule(node, index, known, sources, findings) {
-            governance.note(node, Some(&rule.act));
-            shadowed(node, &rule, &governance.rules, findings);
-            governance.rules.push(rule);
-        }
-        findings.leave();
+    if let Some(node) = fields.get("rules") {
+        findings.within("rules", |f| governance.rules(node, known, sources, f));
     }
-    findings.leave();
-    twice(rules, findings);
     findings.leave();
     governance
 }
 
 impl Governance {
-    fn note(&mut self, node: &Node, act: Option<&Act>) {
-        if matches!(act, Some(Act::Policy { .. })) && self.asks_cedar.is_none() {
-            let action = Fields::of(node).get("action");
-            self.asks_cedar = Some(action.map_or(node.spot, |action| action.spot));
+    fn rules(
+        &mut self,
+        node: &Node,
+        known: &Known<'_>,
+        sources: &[Source],
+        findings: &mut Findings,
+    ) {
+        let rules = node.as_list().unwrap_or_default();
+        if rules.len() > RULES_MAX {
+            let words = format!("there are {} rules, and may be {RULES_MAX}", rules.len());
+            return findings.error(node.spot, words);
         }
+        let mut regexes = test::REGEXES_MAX;
+        for (index, node) in rules.iter().enumerate() {
+            findings.enter(&format!("[{index}]"));
+            if let Some(rule) = rule(node, index, known, sources, &mut regexes, findings) {
+                self.note(node, Some(&rule.act), findings);
+                shadowed(node, &rule, &self.rules, findings);
+                hidden(node, &rule, sources, findings);
+                self.rules.push(rule);
+            }
+            findings.leave();
+        }
+        // Two rules of one name cannot be told apart in a log.
+        twice(rules, "id", "the rule", findings);
+    }
+
+    /// Notes that Cedar is asked; the first time, that there is nobody to ask.
+    fn note(&mut self, node: &Node, act: Option<&Act>, findings: &mut Findings) {
+        if !matches!(act, Some(Act::Policy { .. })) {
+            return;
+        }
+        if !self.asks_cedar && !self.has_cedar {
+            let spot = Fields::of(node).get("action").map_or(node.spot, |action| action.spot);
+            let words =
+                "`action: policy` asks Cedar, but there is no `cedar` section with policies";
+            findings.within("action", |findings| findings.error(spot, words));
+        }
+        self.asks_cedar = true;
     }
 }
 
@@ -67,6 +99,7 @@ fn rule(
     index: usize,
     known: &Known<'_>,
     sources: &[Source],
+    regexes: &mut usize,
     findings: &mut Findings,
 ) -> Option<Rule> {
     let fields = Fields::of(node);
@@ -100,7 +133,9 @@ fn rule(
     }
     let every = matches!(act, Some(Act::Forward));
     let arguments = findings.within("arguments", |findings| {
-        fields.get("arguments").map_or_else(Vec::new, |node| test::read(node, every, findings))
+        fields
+            .get("arguments")
+            .map_or_else(Vec::new, |node| test::read(node, every, regexes, findings))
     });
     Some(Rule {
         name: text("id").unwrap_or_else(|| format!("rules[{index}]")),
@@ -173,21 +208,18 @@ fn known_sources(node: Option<&Node>, globs: &[Glob], sources: &[Source], findin
     }
 }
 
-/// Two rules of one name cannot be told apart in a log.
-fn twice(rules: &[Node], findings: &mut Findings) {
-    let mut seen: Vec<(&str, u32)> = Vec::new();
-    for (index, rule) in rules.iter().enumerate() {
-        let Some(node) = Fields::of(rule).get("id") else { continue };
-        let Some(id) = node.as_text() else { continue };
-        match seen.iter().find(|(known, _)| *known == id) {
-            Some((_, line)) => {
-                let words = format!("the rule `{id}` also stands in line {line}");
-                findings.enter(&format!("rules[{index}].id"));
-                findings.error(node.spot, words);
-                findings.leave();
-            }
-            None => seen.push((id, node.spot.line)),
-        }
+/// Tells a rule about names that no server exposes.
+fn hidden(node: &Node, rule: &Rule, sources: &[Source], findings: &mut Findings) {
+    let shows = |source: &Source, name: &str| {
+        let kinds = [&source.tools, &source.prompts, &source.resources];
+        source.enabled && kinds.iter().any(|kind| kind.shows(name))
+    };
+    let plain = rule.methods.is_empty() && rule.matches.iter().all(Glob::is_plain);
+    let seen = |glob: &Glob| sources.iter().any(|source| shows(source, glob.text()));
+    if plain && !rule.matches.is_empty() && !rule.matches.iter().any(seen) {
+        let names: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
+        let words = format!("this rule matches nothing: no server exposes {}", quoted(&names));
+        findings.warning(node.spot, words);
     }
 }
 
@@ -200,7 +232,7 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
         two.iter().all(has) && !two.is_empty()
     };
     let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
-    let first = before.iter().find(|first| {
+    let first = before.iter().take(BEFORE_MAX).find(|first| {
         first.arguments.is_empty()
             && covers(&first.matches, &rule.matches)
             && covers_or_all(&first.sources, &rule.sources)

@@ -4,8 +4,11 @@ use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Node;
 
-use super::globs;
+use super::{globs, twice};
 use crate::model::{Expose, Source};
+
+/// How many servers there may be.
+const SOURCES_MAX: usize = 1_000;
 
 /// All servers; one that stands for all if none is named.
 pub(super) fn read(top: &Node, findings: &mut Findings) -> Vec<Source> {
@@ -16,6 +19,12 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Vec<Source> {
         let words =
             "a list without a server lets nothing through; leave `sources` out for all servers";
         findings.error(node.spot, words);
+    }
+    if list.len() > SOURCES_MAX {
+        let words = format!("there are {} servers, and may be {SOURCES_MAX}", list.len());
+        findings.error(node.spot, words);
+        findings.leave();
+        return Vec::new();
     }
     let mut sources = Vec::new();
     for (index, node) in list.iter().enumerate() {
@@ -42,8 +51,8 @@ fn everything() -> Source {
 fn source(node: &Node, findings: &mut Findings) -> Option<Source> {
     let fields = Fields::of(node);
     if let Some(prefix) = fields.get("prefix") {
-        findings
-            .warning(prefix.spot, "`prefix` does nothing here: names stay as the server has them");
+        let words = "`prefix` does nothing here: names stay as the server has them";
+        findings.within("prefix", |findings| findings.warning(prefix.spot, words));
     }
     let enabled = fields.flag("enabled", findings).unwrap_or(true);
     let url = fields.get("url").and_then(Node::as_text).map(str::to_owned);
@@ -94,22 +103,4 @@ fn expose(node: &Node, findings: &mut Findings) -> [Expose; 3] {
 /// The same list once more, without saying the same about it again.
 fn copy(make: fn(Vec<crate::glob::Glob>) -> Expose, list: Option<&Node>) -> Expose {
     make(globs(list, &mut Findings::default()))
-}
-
-/// Tells what two servers have in common and should not.
-fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
-    let mut seen: Vec<(&str, u32)> = Vec::new();
-    for (index, node) in list.iter().enumerate() {
-        let Some(node) = Fields::of(node).get(key) else { continue };
-        let Some(text) = node.as_text() else { continue };
-        match seen.iter().find(|(known, _)| *known == text) {
-            Some((_, line)) => {
-                let words = format!("{what} `{text}` also stands in line {line}");
-                findings.enter(&format!("[{index}]"));
-                findings.within(key, |findings| findings.error(node.spot, words));
-                findings.leave();
-            }
-            None => seen.push((text, node.spot.line)),
-        }
-    }
 }

@@ -9,8 +9,16 @@ use crate::glob::Glob;
 use crate::load::expression;
 use crate::predicate::{Predicate, Test};
 
-/// Reads paths and what must be there.
-pub(super) fn read(node: &Node, every: bool, findings: &mut Findings) -> Vec<Predicate> {
+/// How many regular expressions a policy may have; each may take a lot of memory.
+pub(super) const REGEXES_MAX: usize = 1_000;
+
+/// Reads paths and what must be there; `regexes` is how many expressions there may still be.
+pub(super) fn read(
+    node: &Node,
+    every: bool,
+    regexes: &mut usize,
+    findings: &mut Findings,
+) -> Vec<Predicate> {
     let mut predicates = Vec::new();
     for (key, node) in node.as_map().unwrap_or_default() {
         findings.enter(&key.name);
@@ -18,6 +26,13 @@ pub(super) fn read(node: &Node, every: bool, findings: &mut Findings) -> Vec<Pre
             Ok(path) => {
                 let mut found = Vec::new();
                 tests(node, false, &mut found, findings);
+                let count = found.iter().filter(|(test, _)| matches!(test, Test::Regex(_))).count();
+                if *regexes < count {
+                    let words = format!("a policy may have {REGEXES_MAX} regular expressions");
+                    findings.error(node.spot, words);
+                    found.clear();
+                }
+                *regexes = regexes.saturating_sub(count);
                 predicates.extend(found.into_iter().map(|(test, not)| Predicate {
                     path: path.clone(),
                     path_text: key.name.clone(),

@@ -74,7 +74,9 @@ fn a_default_was_not_checked_for_its_workflow_nor_for_its_policy_id() {
     );
     finds(
         "schema: 1\ngovernance: {defaults: {action: policy, policy_id: p}}\n",
-        &["2:33 error: `action: policy` asks Cedar, but there is no `cedar` section with policies"],
+        &[
+            "2:33 error: governance.defaults.action: `action: policy` asks Cedar, but there is no `cedar` section with policies",
+        ],
     );
 }
 
@@ -120,6 +122,20 @@ fn what_slack_is_told_was_ignored() {
     for part in ["#x", "\"T\"", "@y", "http://127.0.0.1:1"] {
         assert!(shown.contains(part), "{shown}");
     }
+}
+
+#[test]
+fn fields_to_redact_could_not_reach_into_lists() {
+    let policy =
+        good(&format!("{HEAD}approval: {{a: {{redact_fields: ['cards[*].number', ..pin]}}}}\n"));
+    assert_eq!(policy.workflows["a"].redact_fields, ["cards[*].number", "..pin"]);
+}
+
+#[test]
+fn whether_a_server_is_told_its_trace_was_not_read() {
+    let policy = good(&format!("{HEAD}telemetry: {{stdio: {{propagate_upstream: true}}}}\n"));
+    assert!(policy.telemetry.propagate_upstream);
+    assert!(!good(HEAD).telemetry.propagate_upstream);
 }
 
 #[test]

@@ -64,6 +64,37 @@ fn an_expression_that_grows_too_large_is_refused() {
     assert!(loaded.policy.is_none(), "{:?}", told(&loaded));
 }
 
+#[test]
+fn rules_servers_and_expressions_have_an_end() {
+    let many = |one: &str, times: usize| vec![one; times].join(", ");
+    let rules = many("{action: deny}", 10_001);
+    finds(
+        &format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n"),
+        &["2:47 error: governance.rules: there are 10001 rules, and may be 10000"],
+    );
+    finds_in(
+        &format!("sources: [{}]\n", many("{id: a}", 1_001)),
+        &["3:10 error: sources: there are 1001 servers, and may be 1000"],
+    );
+    let rules = many("{action: deny, arguments: {a: {regex: x}}}", 1_001);
+    let text = format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n");
+    let told = told(&read(&text));
+    assert!(
+        told[0].ends_with("arguments.a: a policy may have 1000 regular expressions"),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 1);
+}
+
+#[test]
+fn as_many_rules_as_there_may_be_load() {
+    let rules: String =
+        (0..10_000).map(|at| format!("  - {{match: 'tool_{at}_*', action: forward}}\n")).collect();
+    let policy =
+        good(&format!("schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules:\n{rules}"));
+    assert_eq!(policy.rules.len(), 10_000);
+}
+
 /// Pieces that policies are made of, and some that they are not.
 fn piece() -> impl Strategy<Value = String> {
     let words = [
@@ -107,17 +138,93 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Asserts that there is a policy or an error, and that every place is one.
+fn check(text: &str) {
+    let loaded = read(text);
+    let bad = loaded.findings.iter().any(|finding| finding.severity == Severity::Error);
+    assert_eq!(loaded.policy.is_none(), bad, "{text}");
+    for finding in &loaded.findings {
+        assert!(usize::from(finding.spot.file) < loaded.sources.len());
+    }
+}
+
+/// A policy that has nearly everything, for others to be made from.
+const WHOLE: &str = r#"schema: 1
+profile: development
+sources:
+  - {id: files, url: 'http://h:1/mcp', expose: {mode: allowlist, tools: ['read_*'], prompts: [x], resources: ['file:///*']}}
+  - {id: '*', enabled: '${ON:-true}', expose: {mode: blocklist, tools: ['[a-c]*']}}
+governance:
+  defaults: {action: approve, approval: ops}
+  rules:
+    - {id: one, match: ['a*', b?], source: 'f*', method: ['tools/*'], action: forward, description: d}
+    - {match: c, action: policy, policy_id: p, approval: ops}
+    - match: pay
+      action: deny
+      arguments:
+        a.b[0]: 'x*'
+        ..c: {not: {regex: '^a(b|c)+$'}}
+        d: {min: 1, max: 2.5e3}
+        e: {in: [1, x, null, true], exists: true}
+        f: {equals: 5}
+approval:
+  ops: {destination: {type: slack, channel: c, mention: [m]}, timeout: 1h 30m, redact_fields: [a.b, '..c'], on_timeout: approve}
+  web: {destination: {type: webhook, url: 'https://h/x'}, blocking_timeout: PT1M}
+cedar:
+  inline: |
+    @id("a") @approval("web")
+    permit(principal, action, resource) when { context.policy_id == "p" };
+redaction: {patterns: [aws], fields: [password, 'a[*].b'], on_wire: true}
+pins: {on_drift: approve, approval: web, lock: l.lock}
+recording: {folder: x, retention: 5d}
+activity: {rotate_bytes: 1mb, retention: P2W}
+principal: {name: '${USER:-n}', roles: [r]}
+profiles: {production: {approval: {timeout: 10s}, telemetry: {enabled: true}}}
+wrapper: {exclude: [x], governance_port: 5}
+telemetry:
+  enabled: true
+  otlp: {endpoint: 'http://h', headers: {a: b}, protocol: grpc}
+  sampling: {success_sample_rate: 0.5}
+  batch: {max_queue_size: 10, max_export_batch_size: 5}
+  resource: {a: b}
+"#;
+
+/// The text with lines and words of it in other places.
+fn shuffled(text: &str, edits: &[(usize, usize, u8)]) -> String {
+    let mut words: Vec<&str> = text.split_inclusive([' ', '\n', ',', ':', '{', '[']).collect();
+    for (one, two, how) in edits {
+        let (one, two) = (one % words.len(), two % words.len());
+        match how % 4 {
+            0 => words.swap(one, two),
+            1 => words[one] = words[two],
+            2 => words.insert(one, words[two]),
+            _ => drop(words.remove(one)),
+        }
+        if words.is_empty() {
+            break;
+        }
+    }
+    words.concat()
+}
+
+#[test]
+fn the_policy_that_others_are_made_from_loads() {
+    let loaded = read(WHOLE);
+    assert!(loaded.policy.is_some(), "{:#?}", told(&loaded));
+}
+
 proptest! {
     #[test]
     fn any_text_loads_or_is_refused_with_a_reason(
         pieces in proptest::collection::vec(piece(), 0..40),
     ) {
-        let text = pieces.concat();
-        let loaded = read(&text);
-        let bad = loaded.findings.iter().any(|finding| finding.severity == Severity::Error);
-        prop_assert_eq!(loaded.policy.is_none(), bad, "{}", text);
-        for finding in &loaded.findings {
-            prop_assert!(usize::from(finding.spot.file) < loaded.sources.len());
-        }
+        check(&pieces.concat());
+    }
+
+    #[test]
+    fn any_text_that_is_nearly_a_policy_loads_or_is_refused_with_a_reason(
+        edits in proptest::collection::vec(any::<(usize, usize, u8)>(), 0..6),
+    ) {
+        check(&shuffled(WHOLE, &edits));
     }
 }

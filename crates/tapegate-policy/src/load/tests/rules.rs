@@ -29,8 +29,8 @@ fn v_003_a_prefix_comes_once_and_does_nothing() {
     finds_in(
         "sources: [{id: a, prefix: p}, {id: b, prefix: p}]\n",
         &[
-            "3:27 warning: sources[0]: `prefix` does nothing here: names stay as the server has them",
-            "3:47 warning: sources[1]: `prefix` does nothing here: names stay as the server has them",
+            "3:27 warning: sources[0].prefix: `prefix` does nothing here: names stay as the server has them",
+            "3:47 warning: sources[1].prefix: `prefix` does nothing here: names stay as the server has them",
             "3:47 error: sources[1].prefix: the prefix `p` also stands in line 3",
         ],
     );
@@ -296,6 +296,18 @@ fn a_rule_that_is_never_reached_is_told() {
             "7:5 warning: governance.rules[2]: this rule is never reached: `reads` in line 6 comes first and matches all that it would",
             "10:5 warning: governance.rules[5]: this rule is never reached: `rules[4]` in line 9 comes first and matches all that it would",
         ],
+    );
+}
+
+#[test]
+fn a_rule_about_what_nobody_exposes_is_told() {
+    let sources =
+        "sources: [{id: a, expose: {mode: allowlist, tools: [x]}}, {id: b, enabled: false}]\n";
+    finds(
+        &rules(&format!(
+            "  - {{match: [x, z], action: deny}}\n  - {{match: y, action: deny}}\n{sources}"
+        )),
+        &["6:5 warning: governance.rules[1]: this rule matches nothing: no server exposes `y`"],
     );
 }
 

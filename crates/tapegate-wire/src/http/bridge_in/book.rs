@@ -329,8 +329,8 @@ fn subscription_of_result(result: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::terms::Terms;
     use super::*;
+    use crate::http::terms::Terms;
 
     fn exchange(number: u64) -> Rc<Exchange> {
         let lane = Lane { session: 1, exchange: number };

@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapegate_core::frame::{self, Body, Envelope, Frame, Kind as MessageKind, error_reply};
+use tapegate_core::frame::{
+    self, Body, Envelope, Frame, Kind as MessageKind, error_reply, same_id,
+};
 use tapegate_core::json;
 use tapegate_core::lines::{Cut, Lines, Oversize};
 use tapegate_core::relay::{CODE_GONE, Event};
@@ -17,7 +19,9 @@ use super::exchange::Exchange;
 use super::hub::{Hub, Kind};
 use super::servers::Server;
 use super::stream::Stream;
+use crate::deck::Outgoing;
 use crate::http::Stopped;
+use crate::http::station::{Passage, Passed};
 use crate::port::Port;
 use crate::stage::address::{self, Said};
 use crate::stdio::{LINGER, Patience};
@@ -159,12 +163,29 @@ impl Hub {
             true => Event::Resumed { lane, bytes, terminated },
             false => Event::Received { lane, from, bytes, terminated },
         };
-        if let Err(stopped) = self.station.pass(received) {
-            self.owe(&frame, places);
-            return Err(stopped);
+        let Passed { passage, said } = match self.station.judge(received, from) {
+            Ok(passed) => passed,
+            Err(stopped) => {
+                self.owe(&frame, places);
+                return Err(stopped);
+            }
+        };
+        let instead = match passage {
+            Passage::Send(instead) => instead,
+            Passage::Stop | Passage::Held(_) => {
+                self.refused(&frame, places, said);
+                return Ok(());
+            }
+        };
+        let text = instead.as_deref().unwrap_or(bytes);
+        if instead.is_some() && envelopes(&Frame::read(text)).len() != places.len() {
+            // Nobody could tell any more whom the rest is for.
+            self.refused(&frame, places, said);
+            return Ok(());
         }
+        let frame = if instead.is_some() { Frame::read(text) } else { frame };
         let parts = match frame.body() {
-            Body::Batch => frame::elements(&text),
+            Body::Batch => frame::elements(text),
             _ => vec![frame],
         };
         let messages = parts.iter().filter_map(|part| Some((part, part.envelope()?)));
@@ -186,6 +207,35 @@ impl Hub {
             match place {
                 Place::Answer(exchange) => drop(exchange.answer(Bytes::from(text), true)),
                 _ if self.kind == Kind::Old => self.main.push(Bytes::from(text)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Says what is to be said in place of what the gate has refused.
+    fn refused(&self, frame: &Frame<'_>, places: Vec<Place>, said: Vec<Outgoing>) {
+        let mut told = self.say_apart(said);
+        for (said, place) in envelopes(frame).iter().zip(places) {
+            let (MessageKind::Response | MessageKind::Error, Some(id)) = (said.kind(), said.id)
+            else {
+                continue;
+            };
+            let is_it = |text: &Vec<u8>| {
+                Frame::read(text)
+                    .envelope()
+                    .and_then(|said| said.id)
+                    .is_some_and(|of| same_id(of, id))
+            };
+            let answer = told.iter().position(is_it).map(|at| told.remove(at));
+            match (place, answer) {
+                (Place::Answer(exchange), answer) => {
+                    let why = "the server's answer was refused";
+                    let text = answer.unwrap_or_else(|| {
+                        error_reply(id, CODE_GONE, why, "{\"by\":\"tapegate\"}")
+                    });
+                    exchange.answer(Bytes::from(text), true);
+                }
+                (_, Some(text)) if self.kind == Kind::Old => self.main.push(Bytes::from(text)),
                 _ => {}
             }
         }

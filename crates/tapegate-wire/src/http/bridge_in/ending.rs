@@ -44,6 +44,7 @@ impl Hub {
         let exchanges = self.book.borrow().exchanges();
         let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
         lanes.insert(self.lane);
+        lanes.extend(self.held.borrow().lanes());
         for lane in lanes {
             let gone = Event::Gone { lane: Some(lane), side: Side::Server, why };
             let answers = self.station.pass(gone).unwrap_or_default();

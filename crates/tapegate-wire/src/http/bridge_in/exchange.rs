@@ -4,15 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use tapegate_core::frame::Envelope;
+use tapegate_core::frame::{self, Body, Envelope, Frame};
 use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
 use tokio::sync::Notify;
 
 use super::super::listen::Cord;
+use super::super::terms::Terms;
 use super::raw::RawAnswer;
 use super::stream::Stream;
-use super::terms::Terms;
 
 /// One POST with requests, from its arrival until everything in it is answered.
 pub(super) struct Exchange {
@@ -190,12 +190,37 @@ impl Exchange {
         true
     }
 
+    /// Takes the answers to all of its requests: one, or a batch of them.
+    pub(super) fn answer_all(&self, text: &[u8]) {
+        match Frame::read(text).body() {
+            Body::Batch => {
+                for one in frame::elements(text) {
+                    self.answer(Bytes::copy_from_slice(one.text()), true);
+                }
+            }
+            _ => drop(self.answer(Bytes::copy_from_slice(text), true)),
+        }
+    }
+
+    /// Nobody wants answers any more.
+    pub(super) fn give_up(&self) {
+        self.cancelled.set(true);
+        self.unanswered.set(0);
+        self.stream.borrow().iter().for_each(|stream| stream.finish());
+        self.news.notify_one();
+    }
+
     /// Waits for something to answer the POST with: a stream, a body in pieces, or all answers.
     pub(super) async fn ready(&self) {
         let has_begun = || self.stream.borrow().is_some() || self.body.borrow().is_some();
         while !has_begun() && !self.is_answered() {
             self.news.notified().await;
         }
+    }
+
+    /// Whether no answer has come.
+    pub(super) fn has_nothing(&self) -> bool {
+        self.answers.borrow().is_empty()
     }
 
     /// All answers at once.

@@ -6,11 +6,11 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::super::listen::Cord;
+use super::super::terms::{LAST_EVENT_ID, Terms};
 use super::super::{ReplyBody, headers};
 use super::history::EventId;
 use super::hub::{Hub, Kind};
 use super::post::{Watch, events};
-use super::terms::{LAST_EVENT_ID, Terms};
 use super::{Bridge, Refused, not_allowed};
 
 /// Opens the stream of a session, or goes on with one that broke.

@@ -11,24 +11,28 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tapegate_core::frame::Envelope;
+use tapegate_core::gate::Ticket;
 use tapegate_core::json;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
 
+use super::super::terms::Terms;
 use super::book::Book;
 use super::down;
 use super::ending::End;
 use super::exchange::Exchange;
+use super::held::HeldCalls;
 use super::history::History;
 use super::raw::RawEvent;
 use super::servers::Server;
 use super::stream::Stream;
-use super::terms::Terms;
 use crate::child::Pipes;
+use crate::deck::Outgoing;
 use crate::http::listen::Cord;
 use crate::http::params::Params;
+use crate::http::station::{Passage, Passed};
 use crate::http::{Station, Stopped};
 use crate::port::Port;
 use crate::stdio::Patience;
@@ -66,6 +70,8 @@ pub(super) struct Hub {
     pub(super) cords: RefCell<Vec<Rc<Cord>>>,
     /// The event that comes in pieces.
     pub(super) raw: RefCell<Option<RawEvent>>,
+    /// The calls that wait for a decision.
+    pub(super) held: RefCell<HeldCalls>,
 }
 
 /// Who talks to a hub.
@@ -88,6 +94,16 @@ pub(super) enum NotSent {
     Busy,
     /// The tape failed.
     Stopped,
+}
+
+/// What became of a message.
+pub(super) enum Sent {
+    /// It is on its way.
+    OnItsWay,
+    /// It goes nowhere, and this is its answer, if it has one.
+    Answered(Option<Vec<u8>>),
+    /// It waits for a decision.
+    Held(Ticket),
 }
 
 impl From<Stopped> for NotSent {
@@ -131,6 +147,7 @@ impl Hub {
             end_asked: Notify::new(),
             cords: RefCell::default(),
             raw: RefCell::default(),
+            held: RefCell::default(),
         });
         tokio::task::spawn_local(write_all(pipes.input, receiver));
         let task = down::run(Rc::clone(&hub), server, pipes.output, patience);
@@ -143,7 +160,8 @@ impl Hub {
 
     /// When it was last used, if nobody uses it now.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let busy = self.main.is_attended() || self.book.borrow().is_live();
+        let waits = self.book.borrow().is_live() || !self.held.borrow().is_empty();
+        let busy = self.main.is_attended() || waits;
         (!busy).then(|| self.used.get())
     }
 
@@ -159,22 +177,48 @@ impl Hub {
         Rc::new(Exchange::new(self.exchanges.get(), lane, terms, said, requests))
     }
 
-    /// Records a message of a client and sends it to the server, once there is room.
+    /// Judges and records a message of a client, and sends it to the server, once there is room.
     pub(super) async fn send(
         &self,
         lane: Lane,
         bytes: &[u8],
         exchange: Option<&Rc<Exchange>>,
-    ) -> Result<(), NotSent> {
+    ) -> Result<Sent, NotSent> {
+        self.station.room_for(bytes).await;
+        let permit = self.reserve().await?;
+        // From here on nothing waits, so nothing can come between.
+        self.used.set(Instant::now());
+        let Passed { passage, said } = self.station.receive(lane, Side::Client, bytes)?;
+        let told = self.say_apart(said).pop();
+        Ok(match passage {
+            Passage::Send(instead) => {
+                self.forward(permit, lane, instead.as_deref().unwrap_or(bytes), exchange);
+                Sent::OnItsWay
+            }
+            Passage::Stop => Sent::Answered(told),
+            Passage::Held(ticket) => Sent::Held(ticket),
+        })
+    }
+
+    /// Waits until the server takes another message.
+    pub(super) async fn reserve(&self) -> Result<mpsc::OwnedPermit<Bytes>, NotSent> {
         let sender = self.input.borrow().clone().ok_or(NotSent::Ended)?;
         let permit = sender.reserve_owned().await.map_err(|_| NotSent::Ended)?;
         if self.is_ended() {
             return Err(NotSent::Ended);
         }
         self.make_room()?;
-        // From here on nothing waits, so nothing can come between.
-        self.used.set(Instant::now());
-        self.station.receive(lane, Side::Client, bytes)?;
+        Ok(permit)
+    }
+
+    /// Sends a message that may pass, by the names that are good for the server.
+    pub(super) fn forward(
+        &self,
+        permit: mpsc::OwnedPermit<Bytes>,
+        lane: Lane,
+        bytes: &[u8],
+        exchange: Option<&Rc<Exchange>>,
+    ) {
         let text = json::compact(bytes.trim_ascii());
         let mut line = match exchange {
             Some(exchange) => self.book.borrow_mut().enter(exchange, &text).into_owned(),
@@ -185,7 +229,18 @@ impl Hub {
         if let Some(exchange) = exchange.filter(|exchange| exchange.can_be_told()) {
             self.hand_over(exchange);
         }
-        Ok(())
+    }
+
+    /// Says to the server what is for it, and returns what the client is told.
+    pub(super) fn say_apart(&self, said: Vec<Outgoing>) -> Vec<Vec<u8>> {
+        let mut told = Vec::new();
+        for Outgoing { to, text, .. } in said {
+            match to {
+                Side::Client => told.extend(text),
+                Side::Server => self.say(&text.unwrap_or_default()),
+            }
+        }
+        told
     }
 
     fn make_room(&self) -> Result<(), NotSent> {

@@ -12,7 +12,7 @@ use super::super::body::{self, Collected};
 use super::super::listen::Cord;
 use super::super::{ReplyBody, Stopped, headers};
 use super::Bridge;
-use super::hub::{Hub, Kind};
+use super::hub::{Hub, Kind, Sent};
 use super::post::{accepted, events, not_sent};
 
 /// Ends a session whose only stream is gone.
@@ -81,7 +81,15 @@ pub(super) async fn post(
     }
     let asked = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
     match hub.send(lane, &bytes, None).await {
-        Ok(()) => accepted(),
+        Ok(Sent::Answered(Some(text))) => {
+            hub.push(&hub.main, Bytes::from(text)).await;
+            accepted()
+        }
+        Ok(Sent::Held(ticket)) => {
+            hub.hold_call(lane, ticket, None);
+            accepted()
+        }
+        Ok(Sent::OnItsWay | Sent::Answered(None)) => accepted(),
         Err(error) => not_sent(error, asked),
     }
 }

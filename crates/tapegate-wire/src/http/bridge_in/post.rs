@@ -15,12 +15,13 @@ use tapegate_core::side::{Lane, Side};
 
 use super::super::body::{self, Collected};
 use super::super::listen::Cord;
+use super::super::station::{Passage, Passed};
+use super::super::terms::{SESSION, Terms};
 use super::super::{ReplyBody, Stopped, headers};
 use super::book::envelopes;
 use super::exchange::Exchange;
-use super::hub::{Hub, Kind, NotSent};
+use super::hub::{Hub, Kind, NotSent, Sent};
 use super::stream::KEEP_ALIVE;
-use super::terms::{SESSION, Terms};
 use super::{Bridge, Refused};
 
 /// How long an answer by stream may take before its client is told that it is on its way.
@@ -79,7 +80,10 @@ pub(super) async fn post(
     if let Body::Garbage(garbage) = frame.body() {
         let lane = lane_of(bridge, &terms);
         return match bridge.station.receive(lane, Side::Client, &bytes) {
-            Ok(()) => headers::error(400, b"null", -32700, &garbage.reason()),
+            Ok(Passed { said, .. }) => match said.into_iter().find_map(|one| one.text) {
+                Some(text) => headers::json(400, text),
+                None => headers::error(400, b"null", -32700, &garbage.reason()),
+            },
             Err(stopped) => headers::refusal(503, &stopped.to_string()),
         };
     }
@@ -153,10 +157,11 @@ async fn pass(
         };
         return match sent {
             // An actor takes what is no message for what it is; a process is left to its own ways.
-            Ok(()) if hub.addressed && is_odd(frame) => {
+            Ok(Sent::OnItsWay) if hub.addressed && is_odd(frame) => {
                 headers::error(400, id, -32600, "the body is no request, notification or answer")
             }
-            Ok(()) => accepted(),
+            Ok(Sent::Answered(Some(text))) => headers::json(200, text),
+            Ok(Sent::OnItsWay | Sent::Answered(None) | Sent::Held(_)) => accepted(),
             Err(error) => not_sent(error, id),
         };
     }
@@ -184,7 +189,12 @@ fn is_odd(frame: &Frame<'_>) -> bool {
 
 async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, NotSent> {
     let (hub, exchange) = (Rc::clone(&watch.hub), Rc::clone(&watch.exchange));
-    hub.send(exchange.lane, frame.bytes(), Some(&exchange)).await?;
+    match hub.send(exchange.lane, frame.bytes(), Some(&exchange)).await? {
+        Sent::OnItsWay => {}
+        Sent::Answered(Some(text)) => exchange.answer_all(&text),
+        Sent::Answered(None) => exchange.give_up(),
+        Sent::Held(ticket) => hub.hold_call(exchange.lane, ticket, Some(&exchange)),
+    }
     if !exchange.accepts_json {
         hub.stream_of(&exchange);
     }
@@ -205,6 +215,7 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
             Some(whole) => events(ReplyBody::full(whole)),
             None => events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
         },
+        None if exchange.cancelled.get() && exchange.has_nothing() => accepted(),
         None => {
             let text = exchange.whole();
             headers::json(status_of(&hub, &text), text)
@@ -229,11 +240,14 @@ fn status_of(hub: &Hub, text: &[u8]) -> u16 {
 /// Records a notification of a client that shares its server with others, and keeps it from the
 /// server. The revision without sessions has none by HTTP: nobody could tell whose request is
 /// cancelled, and a server might take it for the start of a session.
-fn decline(hub: &Hub, lane: Lane, frame: &Frame<'_>) -> Result<(), NotSent> {
-    hub.station.receive(lane, Side::Client, frame.bytes())?;
+fn decline(hub: &Hub, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent> {
+    let Passed { passage, said } = hub.station.receive(lane, Side::Client, frame.bytes())?;
+    if let Passage::Stop = passage {
+        return Ok(Sent::Answered(hub.say_apart(said).pop()));
+    }
     let why = "without a session there are no notifications to a server";
     hub.mark(lane, Side::Client, frame.bytes(), why);
-    Ok(())
+    Ok(Sent::OnItsWay)
 }
 
 /// Records that a body is too large, and says so.

@@ -42,6 +42,7 @@ impl Hub {
             None => {}
         }
         exchange.gone.set(true);
+        self.take_back(exchange);
         if self.kind == Kind::Shared && !exchange.cancelled.replace(true) {
             let unanswered = self.book.borrow().unanswered(exchange);
             for (ours, theirs) in unanswered {

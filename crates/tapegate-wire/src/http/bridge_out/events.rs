@@ -152,7 +152,7 @@ impl Bridge {
 
     /// Passes on the message that an event carries.
     async fn pass_event(
-        &self,
+        self: &Rc<Self>,
         piece: &Piece,
         own: Option<&Rc<Call>>,
         resumed: bool,

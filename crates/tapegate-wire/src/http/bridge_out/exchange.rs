@@ -186,7 +186,7 @@ impl Bridge {
     }
 
     async fn pass_body(
-        &self,
+        self: &Rc<Self>,
         call: &Rc<Call>,
         parts: &Parts,
         body: &[u8],
@@ -209,7 +209,7 @@ impl Bridge {
     }
 
     /// Tells the client why a message got nowhere.
-    async fn fail(&self, call: &Rc<Call>, problem: &Problem) {
+    async fn fail(self: &Rc<Self>, call: &Rc<Call>, problem: &Problem) {
         let message = problem.message.as_deref().map(Frame::read);
         let envelope = message.as_ref().and_then(Frame::envelope);
         let unanswered = call.unanswered();

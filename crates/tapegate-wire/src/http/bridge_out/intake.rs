@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapegate_core::frame::{Body, Frame, Garbage};
+use tapegate_core::gate::Ticket;
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
@@ -12,8 +13,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::calls::{Call, Sort, Step};
 use super::problem::Problem;
-use super::{Bridge, MESSAGE_COST_BYTES, Transport};
-use crate::http::station::Stopped;
+use super::{Bridge, MESSAGE_COST_BYTES, Transport, apart};
+use crate::http::station::{Passage, Passed, Stopped, Word};
 use crate::port::Port;
 
 /// How long a message that wants no answer may keep the others waiting.
@@ -45,7 +46,9 @@ impl Bridge {
         let mut lines = Lines::new(self.station.message_bytes_max());
         loop {
             self.set_blocked(true);
-            while let Some(cut) = lines.cut() {
+            loop {
+                self.station.room().await;
+                let Some(cut) = lines.cut() else { break };
                 self.take(&lines, cut).await?;
             }
             lines.release();
@@ -69,23 +72,64 @@ impl Bridge {
             Cut::Unterminated(range) => (lines.bytes(range), false),
             Cut::Oversize(message) => return self.refuse(None, from, message).await,
         };
-        self.station.pass(Event::Received { lane, from, bytes, terminated })?;
+        let event = Event::Received { lane, from, bytes, terminated };
+        let Passed { passage, said } = self.station.judge(event, from)?;
+        let (to_client, to_server) = apart(said);
+        if !to_client.is_empty() {
+            let turn = self.outlet.turn().await;
+            self.say(&turn, None, to_client);
+        }
+        for text in to_server {
+            self.send(&Frame::read(&text)).await;
+        }
+        let instead = match passage {
+            Passage::Send(instead) => instead,
+            Passage::Held(ticket) => {
+                self.wait_for(ticket);
+                return Ok(());
+            }
+            Passage::Stop => return Ok(()),
+        };
+        self.pass_line(instead.as_deref().unwrap_or(bytes), terminated).await;
+        Ok(())
+    }
+
+    /// Has a held call sent once it may be, and said to the client what becomes of it.
+    fn wait_for(self: &Rc<Self>, ticket: Ticket) {
+        let number = self.holds.get() + 1;
+        self.holds.set(number);
+        let bridge = Rc::downgrade(self);
+        let waiting = self.station.wait(ticket, move |word| {
+            let Some(bridge) = bridge.upgrade() else { return };
+            match word {
+                Word::Tell(text) => return bridge.outlet.say(&text),
+                Word::Answer(text) => bridge.outlet.say(&text),
+                Word::Send(text) => bridge.tell_server(text),
+                Word::Over => {}
+            }
+            bridge.held.borrow_mut().remove(&number);
+            bridge.progress.notify_one();
+        });
+        self.held.borrow_mut().insert(number, waiting);
+    }
+
+    /// Sends on a line that may pass.
+    async fn pass_line(self: &Rc<Self>, bytes: &[u8], terminated: bool) {
         let frame = Frame::read(bytes);
         match frame.body() {
             // A blank line says nothing, and half a line is no message.
-            Body::Garbage(Garbage::Empty) => return Ok(()),
-            Body::Garbage(_) if !terminated => return Ok(()),
+            Body::Garbage(Garbage::Empty) => return,
+            Body::Garbage(_) if !terminated => return,
             Body::Message(said) if said.is_method("notifications/cancelled") => {
                 if let Some(id) = said.request_id
                     && self.cancel(id).await
                 {
-                    return Ok(());
+                    return;
                 }
             }
             _ => {}
         }
         self.send(&frame).await;
-        Ok(())
     }
 
     /// Sends a message on its way, and waits as long as those behind it must not overtake it.

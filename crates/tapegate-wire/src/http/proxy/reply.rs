@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use hyper::body::{Body as _, Incoming};
@@ -15,14 +15,17 @@ use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tapegate_core::sse::{self, Events, Piece};
+use tokio::sync::mpsc;
 
 use super::super::ReplyBody;
 use super::super::body::{BrokenBody, Collected, Pieces, collect};
-use super::super::station::Stopped;
+use super::super::station::{Passage, Passed, Stopped};
 use super::super::{headers, redirect};
 use super::{Exchange, Scope, ended};
 use crate::deck::Outgoing;
 
+/// How many answers of our own may wait for a client that does not read its stream.
+const INBOX_MAX: usize = 1024;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Exchange {
@@ -65,32 +68,68 @@ impl Exchange {
         }
     }
 
-    fn pass_whole(&mut self, parts: http::response::Parts, body: Bytes) -> Response<ReplyBody> {
+    fn pass_whole(&mut self, mut parts: http::response::Parts, body: Bytes) -> Response<ReplyBody> {
+        if self.proxy.station.is_governed() && !headers::is_readable(&parts.headers, &body) {
+            return self.unreachable("the server compresses its reply, though it was not asked to");
+        }
         let text = headers::readable(&parts.headers, &body);
         let frame = Frame::read(&text);
         // "Accepted" and the like, as legacy servers answer a post, is not worth a mark.
         let pleasantry =
             parts.status.is_success() && !headers::is_type(&parts.headers, "application/json");
-        let recorded = if is_message(&frame) {
+        // What is no message to us may be one to a client that forgives more.
+        let json = headers::is_type(&parts.headers, "application/json");
+        let odd = matches!(frame.body(), Body::Garbage(_)) && json && !text.is_empty();
+        let recorded = if is_message(&frame) || (odd && self.proxy.station.is_governed()) {
             let lane = self.lane();
             self.proxy.station.receive(lane, Side::Server, &text)
         } else if text.is_empty() || pleasantry {
-            Ok(())
+            Ok(Passed { passage: Passage::Send(None), said: Vec::new() })
         } else {
-            self.mark(
-                &text,
-                &format!("no JSON-RPC message, but the body of HTTP status {}", parts.status),
-            )
+            let why = format!("no JSON-RPC message, but the body of HTTP status {}", parts.status);
+            let marked = self.mark(&text, &why);
+            marked.map(|()| Passed { passage: Passage::Send(None), said: Vec::new() })
         };
-        if let Err(Stopped) = recorded {
+        let Ok(Passed { passage, said }) = recorded else {
             return headers::refusal(503, &Stopped.to_string());
-        }
+        };
+        let told = self.tell_apart(said);
+        let instead = match passage {
+            Passage::Send(instead) => instead,
+            // Whoever waits for it gets an error, if the gate has not made one.
+            Passage::Stop | Passage::Held(_) if told.is_empty() => {
+                return self.unreachable("the server's reply was refused");
+            }
+            Passage::Stop | Passage::Held(_) => Some(told.concat()),
+        };
         // Whatever the reply was, no other will come for this request on this connection; in a
         // session it may still come on another, if the server only accepted the message.
         if parts.status.as_u16() != 202 {
             self.dismiss(None).ok();
         }
+        let body = match instead {
+            None => body,
+            Some(text) => {
+                parts.headers.remove(CONTENT_ENCODING);
+                parts.headers.remove(CONTENT_LENGTH);
+                parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                Bytes::from(text)
+            }
+        };
         Response::from_parts(parts, ReplyBody::full(body))
+    }
+
+    /// Tells the server what is for it, and returns what the client is told.
+    fn tell_apart(&mut self, said: Vec<Outgoing>) -> Vec<Vec<u8>> {
+        let mut told = Vec::new();
+        for Outgoing { to, text, .. } in said {
+            match (to, text) {
+                (Side::Client, text) => told.extend(text),
+                (Side::Server, Some(text)) => self.post(text),
+                (Side::Server, None) => {}
+            }
+        }
+        told
     }
 
     /// Marks a body that is no message, but passed on, on the tape.
@@ -113,19 +152,11 @@ impl Exchange {
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };
         let outgoing = self.proxy.station.pass(event)?;
-        let mut told = None;
-        for Outgoing { to, text, .. } in outgoing {
-            match (to, text) {
-                (Side::Client, text) => told = text,
-                (Side::Server, Some(text)) => self.post(text),
-                (Side::Server, None) => {}
-            }
-        }
-        Ok(told)
+        Ok(self.tell_apart(outgoing).pop())
     }
 
     /// Tells the server something of our own, as its client would: by a POST in the same session.
-    fn post(&mut self, text: Vec<u8>) {
+    pub(super) fn post(&mut self, text: Vec<u8>) {
         let lane = self.lane();
         let endpoint = self.proxy.sessions.borrow().endpoint_of(lane);
         let path = endpoint.unwrap_or_else(|| self.path.clone());
@@ -181,14 +212,21 @@ impl Exchange {
             return Ok(self.pass_endpoint(&piece, data));
         }
         let message = piece.event.as_deref().is_none_or(|event| event == b"message");
-        if message && !data.is_empty() {
-            let (lane, from, bytes) = (self.lane(), Side::Server, &data[..]);
-            self.proxy.station.pass(match self.resumes() {
-                true => Event::Resumed { lane, bytes, terminated },
-                false => Event::Received { lane, from, bytes, terminated },
-            })?;
+        let governed = self.proxy.station.is_governed();
+        // By what name an event goes is the server's choice, and some reader may not mind.
+        let message = message || (governed && is_message(&Frame::read(data)));
+        if !message || data.is_empty() {
+            return Ok(piece.raw);
         }
-        Ok(piece.raw)
+        let (lane, how) = (self.lane(), (self.resumes(), terminated));
+        let Passed { passage, said } = self.proxy.station.hear(lane, data, how)?;
+        let mut told = self.tell_apart(said);
+        match passage {
+            Passage::Send(None) => return Ok(piece.raw),
+            Passage::Send(Some(text)) => told.insert(0, text),
+            Passage::Stop | Passage::Held(_) => {}
+        }
+        Ok(instead_of(&piece, &told))
     }
 
     /// Whether the client goes on with a stream that it has seen the beginning of.
@@ -205,6 +243,9 @@ impl Exchange {
             _ => self.proxy.station.open_session(),
         };
         (self.lane, self.scope, self.answers_all) = (Some(lane), Scope::Session, true);
+        let (sender, inbox) = mpsc::channel(INBOX_MAX);
+        self.inbox = Some(inbox);
+        self.proxy.inboxes.borrow_mut().insert(lane, sender);
         self.proxy.sessions.borrow_mut().bind_endpoint(path.clone(), lane);
         if told == path.as_str() {
             return piece.raw.clone();
@@ -213,6 +254,25 @@ impl Exchange {
         sse::write_event(&mut event, None, Some("endpoint"), path.as_str().as_bytes());
         event
     }
+}
+
+/// Events that take the place of one, and keep its id, by which a client goes on after a break.
+fn instead_of(piece: &Piece, told: &[Vec<u8>]) -> Vec<u8> {
+    let mut events = Vec::new();
+    let id = piece.id.as_deref().map(String::from_utf8_lossy);
+    if let Some(retry_ms) = piece.retry_ms {
+        events.extend_from_slice(format!("retry: {retry_ms}\n").as_bytes());
+    }
+    for text in told {
+        sse::write_event(&mut events, id.as_deref(), Some("message"), text);
+    }
+    if told.is_empty() {
+        if let Some(id) = id {
+            events.extend_from_slice(format!("id: {id}\n").as_bytes());
+        }
+        events.push(b'\n');
+    }
+    events
 }
 
 /// Whether a reply's body is a message, rather than an error of HTTP or of OAuth in JSON.
@@ -281,6 +341,12 @@ impl Pieces for EventStream {
             }
             if self.ended {
                 return Poll::Ready(None);
+            }
+            if let Some(inbox) = &mut self.exchange.inbox
+                && let Poll::Ready(Some(text)) = inbox.poll_recv(cx)
+            {
+                sse::write_event(&mut self.ready, None, Some("message"), &text);
+                continue;
             }
             if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
                 self.give_up(&why);

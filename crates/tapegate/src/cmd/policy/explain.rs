@@ -120,8 +120,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let wall_us = args.at.unwrap_or_else(|| Clock::start().now().wall_us);
     let facts = Facts { wall_us, principal: Some(&principal), drift: None };
     let explained = match &args.frame {
-        Some(text) => by_frame(args, text, policy, server, &facts)?,
-        None => by_name(args, policy, server, &facts)?,
+        Some(text) => by_frame(args, text, policy, (server, profile), &facts)?,
+        None => by_name(args, policy, (server, profile), &facts)?,
     };
     match args.format {
         Format::Text => {
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 fn by_name(
     args: &Args,
     policy: &Policy,
-    server: &str,
+    (server, profile): (&str, Profile),
     facts: &Facts<'_>,
 ) -> anyhow::Result<Explained> {
     let arguments = match (&args.arguments, &args.arguments_file) {
@@ -155,7 +155,7 @@ fn by_name(
         return Err(Failure::new(Exit::Usage, words).hint("such as '{\"path\":\"/tmp\"}'").into());
     }
     let name = args.name.as_deref().unwrap_or_default();
-    let judge = judge(policy, server);
+    let judge = judge(policy, server, profile);
     let decision = judge.call(&args.method, name, arguments.as_deref(), facts);
     let (method, name) = (args.method.clone(), name.to_owned());
     let calls = vec![Judged { method, name, decision }];
@@ -168,7 +168,7 @@ fn by_frame(
     args: &Args,
     text: &str,
     policy: &Policy,
-    server: &str,
+    (server, profile): (&str, Profile),
     facts: &Facts<'_>,
 ) -> anyhow::Result<Explained> {
     let mut bytes = text.as_bytes().to_vec();
@@ -182,12 +182,11 @@ fn by_frame(
         From::Client => Side::Client,
         From::Server => Side::Server,
     };
-    let judgement = judge(policy, server).judge(&Frame::read(&bytes), from, facts);
+    let judgement = judge(policy, server, profile).judge(&Frame::read(&bytes), from, facts);
     Ok(Explained { server: server.to_owned(), judgement })
 }
 
-fn judge<'p>(policy: &'p Policy, source: &'p str) -> Judge<'p> {
-    let profile = Profile::Production;
+fn judge<'p>(policy: &'p Policy, source: &'p str, profile: Profile) -> Judge<'p> {
     Judge { policy, profile, source, carrier: Carrier::Lines, telling: true }
 }
 

@@ -14,6 +14,7 @@ use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::tape::RecordError;
+use tapegate_policy::gated::Offer;
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind, Notes};
 use tapegate_policy::redact::Redactor;
@@ -199,6 +200,10 @@ impl Inner {
             NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
             _ => self.approvals.remove(&ticket),
         });
+        let listed = match &note.kind {
+            NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
+            _ => None,
+        };
         let mask = |text: Option<String>| text.map(|text| self.masked(&text));
         let session = note.lane.session;
         let connection_id = match session {
@@ -213,7 +218,7 @@ impl Inner {
                 Side::Client => "agent_to_server",
                 Side::Server => "server_to_agent",
             }),
-            method: mask(note.method),
+            method: mask(note.method).or(listed.map(str::to_owned)),
             tool: mask(note.name),
             message_id: mask(note.id.map(|id| plain(&id))),
             governance_decision: Some(note.word.to_owned()),
@@ -235,6 +240,16 @@ impl Inner {
             extra: self.masked(&extra),
             ..Event::default()
         }
+    }
+}
+
+/// The request whose answer lists what a server offers.
+fn list_of(offer: Offer) -> &'static str {
+    match offer {
+        Offer::Tool => "tools/list",
+        Offer::Prompt => "prompts/list",
+        Offer::Resource => "resources/list",
+        Offer::Template => "resources/templates/list",
     }
 }
 

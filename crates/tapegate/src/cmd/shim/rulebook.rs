@@ -15,40 +15,40 @@ use crate::disk::Disk;
 use crate::views::visible;
 
 /// What came of loading a policy.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// What is to hold; `None` if something is wrong.
-    pub(super) rule: Option<Rule>,
+    pub(crate) rule: Option<Rule>,
     /// What is wrong.
-    pub(super) faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
     /// What is worth knowing.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// Every file that was asked for, whether or not it is there.
-    pub(super) files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// What holds, and what follows for what is written down.
 #[derive(Clone)]
-pub(super) struct Rule {
-    pub(super) regime: Regime,
+pub(crate) struct Rule {
+    pub(crate) regime: Regime,
     /// What masks tapes, logs and requests for approval.
-    pub(super) masking: Option<Redactor>,
+    pub(crate) masking: Option<Redactor>,
 }
 
 impl Rule {
     /// What holds where there is no policy: everything is observed.
-    pub(super) fn observing(profile: Option<Profile>) -> Self {
+    pub(crate) fn observing(profile: Option<Profile>) -> Self {
         let regime = Regime { profile: profile.unwrap_or_default(), ..Regime::default() };
         Self { regime, masking: None }
     }
 
     /// What the policy goes by; nothing if there is none.
-    pub(super) fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         self.regime.policy.as_ref().map_or("", |policy| &policy.version)
     }
 }
 
 /// Loads a policy from this machine.
-pub(super) fn from_disk(path: &Path, wanted: Option<Profile>, key: &Key) -> Found {
+pub(crate) fn from_disk(path: &Path, wanted: Option<Profile>, key: &Key) -> Found {
     let disk = Disk::default();
     let mut found = load(&path.to_string_lossy(), &disk, wanted, key);
     found.files = disk.asked();
@@ -56,7 +56,7 @@ pub(super) fn from_disk(path: &Path, wanted: Option<Profile>, key: &Key) -> Foun
 }
 
 /// Loads a policy from anywhere.
-pub(super) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: &Key) -> Found {
+pub(crate) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: &Key) -> Found {
     let load::Loaded { policy, findings, sources } = load::load(main, files);
     let of = |wanted: Severity| {
         let some = findings.iter().filter(move |finding| finding.severity == wanted);

@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::stand::{
     answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused, messages,
-    rules, server_got, waiting,
+    rules, server_got, tapegate_on, waiting,
 };
 use crate::support::{Run, shim};
+use tapegate_store::approvals::Ruling;
 
 fn asking() -> String {
     rules(&[("ask*", "approve"), ("no", "deny")])
@@ -28,7 +29,7 @@ fn a_held_call_is_sent_when_a_person_says_yes_and_nothing_waits_behind_it() {
     assert_eq!(answer(&run, 3)["result"]["for"], 3);
     assert_eq!(answer(&run, 4)["error"]["code"], -32014);
     assert!(!server_got(run.folder()).contains("\"ask\""));
-    decide(&run, "approve", &id);
+    decide(&run, Ruling::Approved, &id);
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
     assert!(server_got(run.folder()).ends_with(&line), "byte for byte");
     let end = run.end_of_input().exits(0);
@@ -49,7 +50,7 @@ fn a_person_s_no_is_told_to_the_caller() {
     let mut run = governed();
     run.send(call(1, "ask").as_bytes());
     let id = held(&run, 1).remove(0);
-    decide(&run, "deny", &id);
+    decide(&run, Ruling::Denied, &id);
     is_refused(&answer(&run, 1), -32007, "approval", "ask", "approval_rejected");
     let end = run.end_of_input().exits(0);
     assert_eq!(server_got(end.run.folder()), "");
@@ -64,7 +65,7 @@ fn the_request_shows_the_call_and_masks_its_secrets() {
         call_with(1, "ask", &format!("{{\"token\":\"{secret}\",\"path\":\"/tmp/x\"}}")).as_bytes(),
     );
     held(&run, 1);
-    let request = waiting(&run).remove(0).to_string();
+    let request = format!("{:?}", waiting(&run).remove(0));
     assert!(
         request.contains("/tmp/x") && request.contains("ask") && !request.contains(secret),
         "{request}"
@@ -149,7 +150,7 @@ fn a_hundred_approvals_in_a_row_are_no_more_trouble_than_one() {
     for id in 0..100 {
         run.send(call_with(id, "ask", &format!("{{\"n\":{id}}}")).as_bytes());
         let name = held(&run, 1).remove(0);
-        decide(&run, "approve", &name);
+        decide(&run, Ruling::Approved, &name);
         assert_eq!(answer(&run, id)["result"]["for"], id);
     }
 }
@@ -162,10 +163,10 @@ fn no_more_than_32_are_held_and_the_rest_waits_its_turn() {
     run.send([lines, ask("\"last\"", "ping")].concat().as_bytes());
     let ids = held(&run, 32);
     assert!(!String::from_utf8_lossy(&run.got()).contains("last"), "nothing more is read");
-    ids.iter().for_each(|id| decide(&run, "approve", id));
+    ids.iter().for_each(|id| decide(&run, Ruling::Approved, id));
     let rest = held(&run, 8);
     assert_eq!(answer(&run, "\"last\"")["result"]["for"], "last");
-    rest.iter().for_each(|id| decide(&run, "deny", id));
+    rest.iter().for_each(|id| decide(&run, Ruling::Denied, id));
     run.lines(41);
     let end = run.end_of_input().exits(0);
     assert_eq!(server_got(end.run.folder()).matches("\"ask\"").count(), 32);
@@ -180,7 +181,7 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
     // The client ends, and with it the shim; the question is left to be decided.
     run.signal(rustix::process::Signal::KILL);
     let end = run.end();
-    decide(&end.run, "approve", &id);
+    decide(&end.run, Ruling::Approved, &id);
     let mut again = shim(&asking(), &["log=log", "serve"])
         .env("TAPEGATE_HOME", end.run.folder().join("state").to_str().unwrap())
         .start();
@@ -203,8 +204,8 @@ fn a_call_is_decided_again_when_it_is_approved() {
     run.until("the new policy", |run| {
         events(run.folder()).iter().filter(|event| event["kind"] == "policy").count() >= 2
     });
-    decide(&run, "approve", &id);
-    is_refused(&answer(&run, 1), -32011, "policy", "ask", "policy_drift");
+    decide(&run, Ruling::Approved, &id);
+    is_refused(&answer(&run, 1), -32011, "governance", "ask", "policy_drift");
     let end = run.end_of_input().exits(0);
     assert_eq!(server_got(end.run.folder()), "");
 }
@@ -216,6 +217,21 @@ fn an_approved_call_that_cedar_decides_about_is_no_drift() {
     let mut run = shim(policy, &["log=log", "serve"]).start();
     run.send(call(1, "x").as_bytes());
     let id = held(&run, 1).remove(0);
-    decide(&run, "approve", &id);
+    decide(&run, Ruling::Approved, &id);
     assert_eq!(answer(&run, 1)["result"], json!({ "for": 1 }));
+}
+
+#[test]
+fn a_person_decides_at_the_terminal() {
+    let mut run = governed();
+    run.send([call(1, "ask"), call_with(2, "ask", r#"{"b":1}"#)].concat().as_bytes());
+    held(&run, 2);
+    for request in waiting(&run) {
+        let first = request.arguments.as_deref() == Some("{}");
+        let verb = if first { "approve" } else { "deny" };
+        let done = tapegate_on(&run, &["approvals", verb, &request.id]);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    is_refused(&answer(&run, 2), -32007, "approval", "ask", "approval_rejected");
 }

@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::{Signal, kill_process};
+use tapegate_store::approvals::Ruling;
 
 use super::stand::{
-    FORWARD, answer, answer_in, ask, call, events, held, is_refused, messages, rules, server_got,
-    waiting,
+    FORWARD, answer, answer_in, ask, call, decide, events, held, is_refused, messages, rules,
+    server_got, waiting,
 };
 use crate::support::{Setup, shim};
 
@@ -63,7 +64,7 @@ fn ec_stdio_010_pending_and_held_requests_get_an_error_when_the_server_crashes_a
 
 #[test]
 fn ec_stdio_010_a_server_that_is_killed_leaves_no_request_unanswered() {
-    for signal in [Signal::KILL, Signal::SEGV] {
+    for signal in [Signal::KILL, Signal::ABORT] {
         let mut run = shim(FORWARD, &["answer=1", "eof"]).start();
         run.send([call(1, "a"), call(2, "b")].concat().as_bytes());
         answer(&run, 1);
@@ -176,22 +177,25 @@ fn the_last_reply_is_never_lost_when_the_input_closes_at_once() {
 }
 
 #[test]
-fn calls_that_are_held_when_the_input_closes_are_still_decided_or_answered() {
+fn calls_that_are_held_when_the_input_closes_are_still_decided_and_answered() {
     let mut run =
-        shim(&rules(&[("no", "deny"), ("ask", "approve")]), &["log=log", "serve"]).start();
-    run.send([call(1, "ask"), call(2, "no"), call(3, "yes")].concat().as_bytes());
-    held(&run, 1);
-    let end = run.end_of_input().leaves_no_process();
-    is_refused(
-        &answer_in(&end.stdout, &2.into()),
-        -32014,
-        "governance",
-        "no",
-        "governance_rule_denied",
-    );
-    assert_eq!(answer_in(&end.stdout, &3.into())["result"]["for"], 3);
-    assert!(answer_in(&end.stdout, &1.into())["error"]["code"].is_i64());
-    assert!(!server_got(end.run.folder()).contains("ask"));
+        shim(&rules(&[("no", "deny"), ("ask*", "approve")]), &["log=log", "serve"]).start();
+    let lines = [call(1, "ask_a"), call(4, "ask_b"), call(2, "no"), call(3, "yes")].concat();
+    run.send(lines.as_bytes());
+    held(&run, 2);
+    run.close_input();
+    answer(&run, 3);
+    for request in waiting(&run) {
+        let yes = request.tool == "ask_b";
+        decide(&run, if yes { Ruling::Approved } else { Ruling::Denied }, &request.id);
+    }
+    let end = run.end().exits(0).leaves_no_process();
+    let refused = |id: i64, code, gate, tool, sort| {
+        is_refused(&answer_in(&end.stdout, &id.into()), code, gate, tool, sort);
+    };
+    refused(2, -32014, "governance", "no", "governance_rule_denied");
+    refused(1, -32007, "approval", "ask_a", "approval_rejected");
+    assert_eq!(answer_in(&end.stdout, &4.into())["result"]["for"], 4);
 }
 
 #[test]

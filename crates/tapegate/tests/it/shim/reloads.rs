@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use super::stand::{answer, call, events, is_refused, rules, state};
+use super::stand::{FORWARD, answer, call, events, is_refused, rules, state};
 use crate::support::{Run, shim};
 
 fn loads(run: &Run) -> usize {
@@ -20,7 +20,7 @@ fn write(run: &Run, name: &str, text: &str) {
 
 #[test]
 fn a_changed_policy_holds_from_the_next_call_on_and_calls_under_way_are_answered() {
-    let mut run = shim(&rules(&[]), &["serve"]).start();
+    let mut run = shim(FORWARD, &["serve"]).start();
     run.send(call(1, "a").as_bytes());
     answer(&run, 1);
     let before = loads(&run);
@@ -33,7 +33,7 @@ fn a_changed_policy_holds_from_the_next_call_on_and_calls_under_way_are_answered
 
 #[test]
 fn sighup_loads_the_policy_anew_and_ends_nothing() {
-    let mut run = shim(&rules(&[]), &["serve"]).start();
+    let mut run = shim(FORWARD, &["serve"]).start();
     run.send(call(1, "a").as_bytes());
     answer(&run, 1);
     let before = loads(&run);

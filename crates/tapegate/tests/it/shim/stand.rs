@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
+use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
 
 use crate::support::{Run, tapegate};
 
@@ -110,33 +111,36 @@ pub(crate) fn tapegate_on(run: &Run, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What waits for a person, as `tapegate approvals list` has it.
-pub(crate) fn waiting(run: &Run) -> Vec<Value> {
-    let done = tapegate_on(run, &["approvals", "list", "--format", "json"]);
-    let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.success(), "{text}{errors}");
-    let list: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{errors}"));
-    let list = list.as_array().cloned().or_else(|| list["approvals"].as_array().cloned());
-    list.expect("a list of approvals")
+/// The approvals of a run.
+fn approvals(run: &Run) -> Approvals {
+    Approvals::open(&state(run).join("approvals")).expect("a folder of approvals")
+}
+
+/// What waits for a person.
+pub(crate) fn waiting(run: &Run) -> Vec<Request> {
+    approvals(run).pending(now_us()).expect("a list of approvals")
 }
 
 /// Waits until as many calls wait for a person, and returns the ids of their requests.
 pub(crate) fn held(run: &Run, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     run.until("calls that wait for a person", |run| {
-        let list = waiting(run);
-        ids = list.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect();
+        ids = waiting(run).into_iter().map(|request| request.id).collect();
         ids.len() == count
     });
     ids
 }
 
-/// Decides about a request: `approve` or `deny`.
+/// Decides about a request, as `tapegate approvals` does.
 #[track_caller]
-pub(crate) fn decide(run: &Run, verb: &str, id: &str) {
-    let done = tapegate_on(run, &["approvals", verb, id]);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+pub(crate) fn decide(run: &Run, ruling: Ruling, id: &str) {
+    let (by, at_us) = ("a person".to_owned(), now_us());
+    approvals(run).decide(id, &Decided { ruling, by, at_us, reason: None }).unwrap();
+}
+
+fn now_us() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap().as_micros() as i64
 }
 
 /// The tapes in the state folder.

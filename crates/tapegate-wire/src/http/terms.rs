@@ -7,8 +7,8 @@ use http::{HeaderMap, HeaderName, Response};
 use tapegate_core::frame::{Envelope, error_reply};
 use tapegate_core::json::{self, Cursor, Str};
 
-use super::super::params::Params;
-use super::super::{ReplyBody, field, headers};
+use super::params::Params;
+use super::{ReplyBody, field, headers};
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

@@ -1,0 +1,128 @@
+//! Calls of clients that wait for somebody's decision.
+//!
+//! The exchange of a held call goes on as that of any other: its client is shown that the
+//! connection lives, may be told of progress, and takes the call back by leaving.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::gate::Ticket;
+use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::side::{Lane, Side};
+
+use super::exchange::Exchange;
+use super::hub::{Hub, NotSent};
+use crate::http::station::{Waiting, Word};
+
+/// The calls of a hub that are held, by numbers of their own.
+#[derive(Default)]
+pub(super) struct HeldCalls {
+    count: u64,
+    calls: BTreeMap<u64, HeldCall>,
+}
+
+struct HeldCall {
+    lane: Lane,
+    /// Who waits; `None` where all answers go to one stream.
+    exchange: Option<Rc<Exchange>>,
+    _waiting: Waiting,
+}
+
+impl HeldCalls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Where calls are held.
+    pub(super) fn lanes(&self) -> Vec<Lane> {
+        self.calls.values().map(|call| call.lane).collect()
+    }
+
+    /// Takes the call of an exchange.
+    fn take(&mut self, exchange: &Exchange) -> Option<HeldCall> {
+        let is_it = |call: &HeldCall| {
+            call.exchange.as_ref().is_some_and(|one| one.number == exchange.number)
+        };
+        let number = self.calls.iter().find(|(_, call)| is_it(call)).map(|(number, _)| *number)?;
+        self.calls.remove(&number)
+    }
+}
+
+impl Hub {
+    /// Has a held call wait for its decision.
+    pub(super) fn hold_call(
+        self: &Rc<Self>,
+        lane: Lane,
+        ticket: Ticket,
+        exchange: Option<&Rc<Exchange>>,
+    ) {
+        let number = {
+            let mut held = self.held.borrow_mut();
+            held.count += 1;
+            held.count
+        };
+        let (hub, whose) = (Rc::downgrade(self), exchange.cloned());
+        let waiting = self.station.wait(ticket, move |word| {
+            let Some(hub) = hub.upgrade() else { return };
+            if !matches!(word, Word::Tell(_)) {
+                let done = hub.held.borrow_mut().calls.remove(&number);
+                drop(done);
+            }
+            hub.hear_of(lane, whose.as_ref(), word);
+        });
+        let call = HeldCall { lane, exchange: exchange.cloned(), _waiting: waiting };
+        self.held.borrow_mut().calls.insert(number, call);
+    }
+
+    /// Deals with what becomes of a held call.
+    fn hear_of(self: &Rc<Self>, lane: Lane, exchange: Option<&Rc<Exchange>>, word: Word) {
+        match (word, exchange) {
+            (Word::Send(text), exchange) => {
+                tokio::task::spawn_local(Rc::clone(self).release(lane, text, exchange.cloned()));
+            }
+            (Word::Answer(text), Some(exchange)) => {
+                exchange.answer(Bytes::from(text), true);
+            }
+            (Word::Tell(text), Some(exchange)) => {
+                if exchange.can_be_told() {
+                    self.stream_of(exchange).push(Bytes::from(text));
+                }
+            }
+            (Word::Answer(text) | Word::Tell(text), None) => self.main.push(Bytes::from(text)),
+            (Word::Over, Some(exchange)) => exchange.give_up(),
+            (Word::Over, None) => {}
+        }
+    }
+
+    /// Sends a call that was held, if somebody still waits for it.
+    async fn release(self: Rc<Self>, lane: Lane, text: Vec<u8>, exchange: Option<Rc<Exchange>>) {
+        let sent = match self.reserve().await {
+            Ok(_) if exchange.as_ref().is_some_and(|one| one.gone.get()) => Err(NotSent::Ended),
+            Ok(permit) => {
+                self.forward(permit, lane, &text, exchange.as_ref());
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if sent.is_ok() {
+            return;
+        }
+        let (asker, bytes) = (Side::Client, Some(&text[..]));
+        // If the tape has failed, everything ends anyway.
+        self.station.pass(Event::Dismissed { lane, asker, bytes, why: None }).ok();
+        let frame = Frame::read(&text);
+        if let (Some(exchange), Some(id)) = (exchange, frame.envelope().and_then(|said| said.id)) {
+            let why = "the session ended before the MCP server answered";
+            let error = error_reply(id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
+            exchange.answer(Bytes::from(error), true);
+        }
+    }
+
+    /// Takes back what an exchange waits for whose connection is gone.
+    pub(super) fn take_back(&self, exchange: &Exchange) {
+        let call = self.held.borrow_mut().take(exchange);
+        drop(call);
+    }
+}

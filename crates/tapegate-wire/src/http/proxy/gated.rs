@@ -1,0 +1,195 @@
+//! The way to the server with a gate: nothing that can be read as a message goes around it,
+//! whatever path, method or content type it is sent with.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use tapegate_core::frame::{self, Body, Envelope, Frame};
+use tapegate_core::gate::Ticket;
+use tapegate_core::json::{Cursor, Kind as JsonKind};
+use tapegate_core::relay::Event;
+use tapegate_core::side::Side;
+use tapegate_core::sse;
+
+use super::super::station::{Passage, Passed, Stopped};
+use super::super::terms::Terms;
+use super::super::{ReplyBody, headers};
+use super::Exchange;
+use crate::deck::Outgoing;
+
+/// What becomes of a request.
+pub(super) enum Admitted {
+    /// It is sent on with this body.
+    Send(Bytes),
+    /// It is answered by us.
+    Reply(Box<Response<ReplyBody>>),
+    /// It waits for a decision.
+    Held(Ticket),
+}
+
+impl Exchange {
+    /// Judges and records the messages of a request.
+    pub(super) async fn admit(&mut self, parts: &mut Parts, body: Bytes) -> Admitted {
+        let governed = self.proxy.station.is_governed();
+        if governed && let Some(refused) = unreadable(parts, &body) {
+            return Admitted::Reply(Box::new(refused));
+        }
+        let text = headers::readable(&parts.headers, &body);
+        let frame = Frame::read(&text);
+        let carries = match governed {
+            true => !body.is_empty() && (self.carries_messages(&frame) || may_be_message(&frame)),
+            false => parts.method == Method::POST && self.carries_messages(&frame),
+        };
+        if !carries {
+            return Admitted::Send(body);
+        }
+        let lane = self.lane_for(&frame);
+        if governed {
+            if let Some(refused) = self.disagrees(parts, &frame) {
+                return Admitted::Reply(Box::new(refused));
+            }
+            self.proxy.station.room_for(&text).await;
+        }
+        self.asked = Some(Bytes::copy_from_slice(&text));
+        let Passed { passage, said } = match self.proxy.station.receive(lane, Side::Client, &text) {
+            Ok(passed) => passed,
+            Err(stopped) => return Admitted::Reply(Box::new(refusal(stopped))),
+        };
+        let unpacked = matches!(text, Cow::Owned(_));
+        match passage {
+            // What was judged is what is sent: others may unpack it otherwise than we do.
+            Passage::Send(None) if governed && unpacked => {
+                let text = text.into_owned();
+                parts.headers.remove(CONTENT_ENCODING);
+                Admitted::Send(Bytes::from(text))
+            }
+            Passage::Send(None) => Admitted::Send(body),
+            Passage::Send(Some(text)) => {
+                parts.headers.remove(CONTENT_ENCODING);
+                self.asked = Some(Bytes::copy_from_slice(&text));
+                Admitted::Send(Bytes::from(text))
+            }
+            Passage::Stop => Admitted::Reply(Box::new(self.stopped(parts, said))),
+            Passage::Held(ticket) => {
+                parts.headers.remove(CONTENT_ENCODING);
+                Admitted::Held(ticket)
+            }
+        }
+    }
+
+    /// Refuses a message that its headers describe wrongly: who reads the one may not read the other.
+    fn disagrees(&mut self, parts: &Parts, frame: &Frame<'_>) -> Option<Response<ReplyBody>> {
+        let terms = Terms::read(&parts.headers);
+        let refused = envelopes(frame).iter().find_map(|said| terms.check_mirrors(said))?;
+        let (lane, from, bytes, delivered) = (self.lane(), Side::Client, frame.bytes(), false);
+        let why = "its headers and its body disagree";
+        // If the tape has failed, everything ends anyway.
+        self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).ok();
+        Some(refused)
+    }
+
+    /// Replies to a request that goes nowhere.
+    fn stopped(&mut self, parts: &Parts, said: Vec<Outgoing>) -> Response<ReplyBody> {
+        self.asked = None;
+        let mut told = None;
+        for Outgoing { to, text, .. } in said {
+            match (to, text) {
+                (Side::Client, text) => told = text,
+                (Side::Server, Some(text)) => self.post(text),
+                (Side::Server, None) => {}
+            }
+        }
+        match told {
+            Some(text) => self.answered(&Terms::read(&parts.headers), text),
+            None => accepted(),
+        }
+    }
+
+    /// Replies with an answer of our own, or says it where a legacy client listens.
+    pub(super) fn answered(&mut self, terms: &Terms, text: Vec<u8>) -> Response<ReplyBody> {
+        let text = match self.older.then(|| self.whisper(text.clone())) {
+            Some(true) => return accepted(),
+            _ => text,
+        };
+        if terms.json {
+            return headers::json(200, text);
+        }
+        let mut event = Vec::new();
+        sse::write_event(&mut event, None, Some("message"), &text);
+        super::holding::events(ReplyBody::full(Bytes::from(event)))
+    }
+
+    /// Says something on the stream of a legacy session; false if nobody listens to it.
+    pub(super) fn whisper(&mut self, text: Vec<u8>) -> bool {
+        let lane = self.lane();
+        let inbox = self.proxy.inboxes.borrow().get(&lane).cloned();
+        inbox.is_some_and(|inbox| inbox.try_send(text).is_ok())
+    }
+}
+
+/// A reply to what is done, or need not be.
+pub(super) fn accepted() -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::full(Bytes::new()));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+fn refusal(stopped: Stopped) -> Response<ReplyBody> {
+    headers::refusal(503, &stopped.to_string())
+}
+
+/// Refuses what nobody could read along.
+fn unreadable(parts: &Parts, body: &[u8]) -> Option<Response<ReplyBody>> {
+    if parts.method == Method::CONNECT {
+        return Some(headers::refusal(405, "there is no way through to anything else"));
+    }
+    let readable = body.is_empty() || headers::is_readable(&parts.headers, body);
+    (!readable).then(|| headers::refusal(415, "the body is compressed in a way nobody can judge"))
+}
+
+/// Whether some reader may take a text for a message that by its place is none. Readers differ in
+/// how they spell `method`, in what encoding they take, and in what they forgive.
+fn may_be_message(frame: &Frame<'_>) -> bool {
+    match frame.body() {
+        Body::Message(_) => names_method(frame.bytes()),
+        Body::Batch => frame::elements(frame.bytes()).iter().any(|one| names_method(one.bytes())),
+        Body::Garbage(_) => {
+            let text = frame.bytes();
+            let odd = text.iter().take(4).any(|byte| matches!(byte, 0 | 0xFE | 0xFF | 0xEF));
+            odd || matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+        }
+    }
+}
+
+/// Whether an object has a member `method`, in any spelling that some reader takes for it.
+fn names_method(object: &[u8]) -> bool {
+    let Ok(mut cursor) = Cursor::new(object) else { return false };
+    if !matches!(cursor.kind(), Ok(JsonKind::Object)) || cursor.open().is_err() {
+        return false;
+    }
+    let mut first = true;
+    while let Ok(Some(key)) = cursor.key(&mut first) {
+        if key.decode().eq_ignore_ascii_case("method") {
+            return true;
+        }
+        if cursor.value().is_err() {
+            return false;
+        }
+    }
+    false
+}
+
+/// The messages of a frame.
+fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
+    match frame.body() {
+        Body::Message(said) => vec![said.clone()],
+        Body::Batch => frame::elements(frame.bytes())
+            .iter()
+            .filter_map(|one| one.envelope().cloned())
+            .collect(),
+        Body::Garbage(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,206 @@
+//! A request that waits for somebody's decision inside its exchange.
+//!
+//! A client that takes events is shown that it is not forgotten; any other just waits. If its
+//! connection breaks, the call is taken back. A legacy client is told at once that its post was
+//! accepted, since its answer comes on its stream anyway.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Response};
+use http_body_util::BodyExt;
+use tapegate_core::frame::{self, Body, Frame, error_reply};
+use tapegate_core::gate::Ticket;
+use tapegate_core::relay::CODE_GONE;
+use tapegate_core::sse;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::super::body::{BrokenBody, Pieces};
+use super::super::station::{Waiting, Word};
+use super::super::terms::Terms;
+use super::super::{ReplyBody, headers};
+use super::Exchange;
+use super::gated::accepted;
+
+/// How long a decision may take before a client that takes events gets a stream.
+const PROMPT: Duration = Duration::from_millis(500);
+/// How often a stream with nothing to say shows that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How many pieces may wait for a client that does not read.
+const PIECES_MAX: usize = 8;
+
+/// The words about a held call, for as long as somebody waits for them.
+struct Held {
+    words: mpsc::UnboundedReceiver<Word>,
+    _waiting: Waiting,
+}
+
+impl Held {
+    /// The next word. After the last one there is none.
+    async fn next(&mut self) -> Word {
+        self.words.recv().await.unwrap_or(Word::Over)
+    }
+
+    /// The last word.
+    async fn last(&mut self) -> Word {
+        loop {
+            match self.next().await {
+                Word::Tell(_) => {}
+                word => return word,
+            }
+        }
+    }
+}
+
+/// A stream of events that begins before it is known what it will say.
+struct LateStream {
+    pieces: mpsc::Receiver<Bytes>,
+    task: AbortHandle,
+}
+
+impl Drop for LateStream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Pieces for LateStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+        self.pieces.poll_recv(cx).map(|piece| piece.map(Ok))
+    }
+}
+
+impl Exchange {
+    /// Waits for a decision about a request, and replies with what comes of it.
+    pub(super) async fn hold(self, parts: Parts, ticket: Ticket) -> Response<ReplyBody> {
+        let (sender, words) = mpsc::unbounded_channel();
+        let waiting = self.proxy.station.wait(ticket, move |word| drop(sender.send(word)));
+        let mut held = Held { words, _waiting: waiting };
+        if self.older {
+            tokio::task::spawn_local(self.hold_beside(parts, held));
+            return accepted();
+        }
+        if !Terms::read(&parts.headers).streams {
+            let word = held.last().await;
+            return self.settled(parts, word).await;
+        }
+        match tokio::time::timeout(PROMPT, held.last()).await {
+            Ok(word) => self.settled(parts, word).await,
+            Err(_) => {
+                let (sender, pieces) = mpsc::channel(PIECES_MAX);
+                let task = tokio::task::spawn_local(self.hold_aloud(parts, held, sender));
+                let task = task.abort_handle();
+                events(ReplyBody::stream(LateStream { pieces, task }))
+            }
+        }
+    }
+
+    /// Does what was decided.
+    async fn settled(mut self, parts: Parts, word: Word) -> Response<ReplyBody> {
+        match word {
+            Word::Send(text) => {
+                self.asked = Some(Bytes::copy_from_slice(&text));
+                self.send(parts, Bytes::from(text)).await
+            }
+            Word::Answer(text) => {
+                self.asked = None;
+                self.answered(&Terms::read(&parts.headers), text)
+            }
+            Word::Tell(_) | Word::Over => {
+                self.asked = None;
+                accepted()
+            }
+        }
+    }
+
+    /// Waits while the client reads a stream, and says there what comes of it.
+    async fn hold_aloud(self, parts: Parts, mut held: Held, to: mpsc::Sender<Bytes>) {
+        let word = loop {
+            match tokio::time::timeout(KEEP_ALIVE, held.next()).await {
+                Ok(Word::Tell(text)) => say(&to, &text).await,
+                Ok(word) => break word,
+                Err(_) => drop(to.send(Bytes::from_static(b": waiting for approval\n\n")).await),
+            }
+        };
+        let asked = self.asked.clone().unwrap_or_default();
+        let response = self.settled(parts, word).await;
+        let (parts, mut body) = response.into_parts();
+        if headers::is_type(&parts.headers, "text/event-stream") {
+            while let Some(Ok(piece)) = body.frame().await {
+                if let Ok(bytes) = piece.into_data() {
+                    to.send(bytes).await.ok();
+                }
+            }
+            return;
+        }
+        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        if !matches!(Frame::read(&body).body(), Body::Garbage(_)) {
+            say(&to, &body).await;
+        } else if !parts.status.is_success() {
+            let words = format!("the MCP server answered {}", parts.status);
+            for id in asked_ids(&asked) {
+                say(&to, &error_reply(&id, CODE_GONE, &words, "{\"by\":\"tapegate\"}")).await;
+            }
+        }
+    }
+
+    /// Waits while the client has its reply already; what comes of it is said on its stream.
+    async fn hold_beside(mut self, parts: Parts, mut held: Held) {
+        let word = loop {
+            match held.next().await {
+                Word::Tell(text) => drop(self.whisper(text)),
+                word => break word,
+            }
+        };
+        match word {
+            Word::Answer(text) => drop(self.whisper(text)),
+            Word::Send(text) => {
+                let asked = Bytes::from(text);
+                self.asked = Some(asked.clone());
+                let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
+                let response = self.send(parts, asked.clone()).await;
+                if !response.status().is_success() {
+                    // Nobody reads this reply, so it is said where the client listens.
+                    let inbox = proxy.inboxes.borrow().get(&lane).cloned();
+                    let body = response.into_body().collect().await;
+                    let text = body.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
+                    if let Some(inbox) = inbox.filter(|_| Frame::read(&text).envelope().is_some()) {
+                        inbox.try_send(text).ok();
+                    }
+                }
+            }
+            Word::Tell(_) | Word::Over => {}
+        }
+    }
+}
+
+/// Says a message as an event.
+async fn say(to: &mpsc::Sender<Bytes>, text: &[u8]) {
+    let mut event = Vec::new();
+    sse::write_event(&mut event, None, Some("message"), text);
+    to.send(Bytes::from(event)).await.ok();
+}
+
+/// The raw ids of what was asked.
+fn asked_ids(asked: &[u8]) -> Vec<Vec<u8>> {
+    let frame = Frame::read(asked);
+    let frames = match frame.body() {
+        Body::Batch => frame::elements(asked),
+        _ => vec![frame],
+    };
+    frames.iter().filter_map(|one| one.envelope()?.id.map(<[u8]>::to_vec)).collect()
+}
+
+/// A reply that is a stream of events.
+pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    response
+}

@@ -1,0 +1,417 @@
+//! A gate on every way that a message can take by HTTP. The server remembers all it gets.
+
+use std::io::{BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tapegate_core::gate::HoldEnd;
+use tapegate_core::relay::HELD_MAX;
+use tapegate_wire::clock::Clock;
+use tapegate_wire::http::listen::Listener;
+use tapegate_wire::http::proxy::Proxy;
+use tapegate_wire::http::upstream::Upstream;
+use tapegate_wire::http::{Station, serve};
+use tapegate_wire::signals::Signals;
+
+use crate::guard::{Desk, PATIENCE, guarded};
+use crate::web::{self, Seen, Server};
+
+const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
+const BOTH: &[&str] =
+    &["content-type: application/json", "accept: application/json, text/event-stream"];
+
+/// A proxy with a gate.
+struct Gate {
+    port: u16,
+    desk: Desk,
+}
+
+impl Gate {
+    fn before(url: &str) -> Self {
+        let (desk, deck) = guarded();
+        let (told, port) = mpsc::channel();
+        let url = url.to_owned();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = Listener::bind("127.0.0.1:0").await.unwrap();
+                told.send(listener.address().unwrap().port()).unwrap();
+                let station = Station::new(deck(Clock::start()), 1 << 20);
+                let proxy = Proxy::new(Rc::clone(&station), Upstream::new(&url, &[]).unwrap());
+                serve(listener, proxy, &station, Signals::never()).await;
+            });
+        });
+        Self { port: port.recv().unwrap(), desk }
+    }
+
+    fn send(&self, line: &str, headers: &[&str], body: &str) -> BufReader<TcpStream> {
+        web::send(self.port, line, headers, body)
+    }
+
+    fn post(&self, body: &str) -> Seen {
+        web::reply(&mut self.send("POST /mcp", JSON, body))
+    }
+
+    fn wait_ended(&self) -> Vec<HoldEnd> {
+        let begin = std::time::Instant::now();
+        loop {
+            let ended = self.desk.done.lock().unwrap().ended.clone();
+            if !ended.is_empty() {
+                return ended;
+            }
+            assert!(begin.elapsed() < PATIENCE, "the hold goes on");
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn call(id: u64, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
+}
+
+fn refused(id: u64, message: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32099,"message":"{message}","data":{{"gate":"guard"}}}}}}"#
+    )
+}
+
+/// Answers whatever has an id with `result`, and remembers all.
+fn answering(result: &'static str) -> Server {
+    Server::start(move |seen| {
+        let id = seen.body.split("\"id\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
+        let body = id.map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+        (String::new(), body.unwrap_or_default())
+    })
+}
+
+#[test]
+fn a_refused_call_is_an_error_of_the_protocol_and_the_server_hears_nothing() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let denied = gate.post(&call(1, "deny"));
+    assert!(denied.head.starts_with("HTTP/1.1 200"), "{denied:?}");
+    assert_eq!(denied.body, refused(1, "denied"));
+    assert!(gate.post(r#"{"jsonrpc":"2.0","method":"deny"}"#).head.contains(" 202 "));
+    let events = &["content-type: application/json", "accept: text/event-stream"];
+    let denied = web::reply(&mut gate.send("POST /mcp", events, &call(3, "deny")));
+    assert_eq!(denied.header("content-type"), Some("text/event-stream"));
+    assert_eq!(denied.message(), refused(3, "denied"));
+    let batch = format!("[{},{}]", call(4, "x"), call(5, "deny"));
+    let denied = gate.post(&batch);
+    assert_eq!(denied.body, format!("[{},{}]", refused(4, "denied"), refused(5, "denied")));
+    assert_eq!(gate.post(&call(2, "x")).body, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    assert_eq!(server.bodies(), [call(2, "x")]);
+}
+
+#[test]
+fn no_path_method_or_content_type_leads_around_the_gate() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let denied = call(1, "deny");
+    let go = |line: &str, kind: &str, body: &str| {
+        let kind = format!("content-type: {kind}");
+        web::reply(&mut gate.send(line, &[&kind, "accept: application/json"], body))
+    };
+    for line in ["POST /mcp/", "POST /other?x=1", "POST /", "PUT /mcp", "GET /mcp", "DELETE /x"] {
+        for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
+            let reply = go(line, kind, &denied);
+            assert_eq!(reply.body, refused(1, "denied"), "{line} {kind}");
+        }
+    }
+    // Some readers do not mind how `method` is spelt, or whether the version is told.
+    for text in [
+        r#"{"id":1,"Method":"tools/call","params":{"name":"deny"}}"#,
+        r#"{"id":1,"\u006dETHOD":"tools/call","params":{"name":"deny"}}"#,
+        r#"{"id":1,"method":"tools/call","params":{"name":"deny"}}"#,
+        r#"[{"id":1,"METHOD":"tools/call","params":{"name":"deny"}}]"#,
+        "{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"},}",
+        "\u{feff}{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"}}",
+    ] {
+        go("POST /elsewhere", "application/json", text);
+    }
+    assert_eq!(server.bodies(), Vec::<String>::new());
+    // What is no message of the protocol is none of our business elsewhere.
+    let form = "grant_type=deny&\"deny\"";
+    go("POST /token", "application/x-www-form-urlencoded", form);
+    go("POST /register", "application/json", r#"{"redirect_uris":["deny"]}"#);
+    assert_eq!(server.bodies().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_and_what_was_judged_is_what_is_sent() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let post = |encoding: &[&str], body: &[u8]| {
+        let mut stream = TcpStream::connect(("127.0.0.1", gate.port)).unwrap();
+        let lines: String =
+            encoding.iter().map(|one| format!("content-encoding: {one}\r\n")).collect();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n{lines}content-length: {}\r\n\r\n",
+            gate.port,
+            body.len()
+        );
+        stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
+        web::reply(&mut BufReader::new(stream))
+    };
+    let packed = |text: &str| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(text.as_bytes()).unwrap();
+        packer.finish().unwrap()
+    };
+    for encoding in [&["br"][..], &["gzip, gzip"], &["identity", "gzip"], &["zstd"]] {
+        let reply = post(encoding, &packed(&call(1, "deny")));
+        assert!(reply.head.starts_with("HTTP/1.1 415"), "{encoding:?} {reply:?}");
+    }
+    assert_eq!(post(&["gzip"], &packed(&call(1, "deny"))).body, refused(1, "denied"));
+    assert!(post(&["gzip"], &packed(&call(2, "x"))).body.contains("result"));
+    let seen = server.wait("POST");
+    assert_eq!((seen.body.as_str(), seen.header("content-encoding")), (&*call(2, "x"), None));
+    // Chunks hide nothing.
+    let mut stream = TcpStream::connect(("127.0.0.1", gate.port)).unwrap();
+    let text = call(3, "deny");
+    let (one, two) = text.split_at(30);
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n",
+        gate.port,
+        one.len(),
+        two.len()
+    )
+    .unwrap();
+    assert_eq!(web::reply(&mut BufReader::new(stream)).body, refused(3, "denied"));
+    assert_eq!(server.bodies().len(), 1);
+}
+
+#[test]
+fn headers_that_do_not_say_what_the_body_says_are_refused() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let post = |headers: &[&str], body: &str| {
+        web::reply(&mut gate.send("POST /mcp", &[JSON, headers].concat(), body))
+    };
+    for headers in
+        [&["mcp-method: tools/list"][..], &["mcp-name: y"], &["mcp-name: x", "mcp-name: y"]]
+    {
+        let reply = post(headers, &call(1, "x"));
+        assert!(reply.head.starts_with("HTTP/1.1 400"), "{reply:?}");
+    }
+    let batch = format!("[{}]", call(1, "x"));
+    assert!(post(&["mcp-name: y"], &batch).head.starts_with("HTTP/1.1 400"));
+    assert!(server.bodies().is_empty());
+    assert!(
+        post(&["mcp-method: tools/call", "mcp-name: x"], &call(1, "x")).body.contains("result")
+    );
+}
+
+#[test]
+fn replies_are_judged_and_rewritten_replies_have_their_own_length() {
+    let server = answering(r#"{"tools":["a","cut"]}"#);
+    let gate = Gate::before(&server.url());
+    let list = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
+    let expected = r#"{"jsonrpc":"2.0","id":7,"result":{"tools":["a","-"]}}"#;
+    assert_eq!(gate.post(list).body, expected);
+    let server = answering(r#"{"content":"spoil"}"#);
+    let gate = Gate::before(&server.url());
+    assert_eq!(gate.post(&call(1, "x")).body, refused(1, "spoilt"));
+}
+
+/// A server that answers each request with these bytes, and then waits until its client leaves.
+fn raw(reply: impl Fn(&Seen) -> String + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reply = std::sync::Arc::new(reply);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let reply = std::sync::Arc::clone(&reply);
+            std::thread::spawn(move || {
+                let mut stream = stream.unwrap();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                while let Some(seen) = web::read(&mut reader) {
+                    stream.write_all(reply(&seen).as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    port
+}
+
+const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+
+#[test]
+fn events_are_judged_one_by_one_and_keep_their_ids() {
+    let port = raw(|_| {
+        let events = [
+            "id: e1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[\"cut\"]}\n\n",
+            "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[\"spoil\"]}\n\n",
+            "event: other\nid: e3\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\",\"x\":\"spoil\"}\n\n",
+            ": a remark\n\n",
+            "id: e4\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{\"tools\":[\"cut\"]}}\n\n",
+        ];
+        format!("{EVENTS}{}", events.concat())
+    });
+    let gate = Gate::before(&format!("http://127.0.0.1:{port}/mcp"));
+    let mut reader =
+        gate.send("POST /mcp", BOTH, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    web::head(&mut reader);
+    let mut body = String::new();
+    while !body.contains("tools") {
+        body.push_str(&web::chunk(&mut reader).expect("more"));
+    }
+    assert_eq!(
+        body,
+        concat!(
+            "event: message\nid: e1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[\"-\"]}\n\n",
+            "id: e2\n\n",
+            "id: e3\n\n",
+            ": a remark\n\n",
+            "event: message\nid: e4\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{\"tools\":[\"-\"]}}\n\n",
+        )
+    );
+}
+
+#[test]
+fn a_held_post_waits_in_its_exchange() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let mut one = gate.send("POST /mcp", JSON, &call(1, "hold"));
+    let (first, _) = gate.desk.held();
+    let mut two = gate.send("POST /mcp", JSON, &call(2, "hold"));
+    let (second, _) = gate.desk.held();
+    assert_eq!(gate.post(&call(3, "x")).body, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
+    gate.desk.deny(second);
+    assert_eq!(web::reply(&mut two).body, refused(2, "rejected"));
+    gate.desk.approve(first);
+    assert_eq!(web::reply(&mut one).body, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(server.bodies(), [call(3, "x"), call(1, "hold")]);
+    assert_eq!(gate.post(&call(4, "short")).body, refused(4, "timed out"));
+}
+
+#[test]
+fn a_client_that_takes_events_sees_that_its_held_call_is_not_forgotten() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let mut reader = gate.send("POST /mcp", BOTH, &call(1, "hold"));
+    let (ticket, _) = gate.desk.held();
+    // The reply begins while nobody has decided.
+    let head = web::head(&mut reader);
+    assert_eq!(head.header("content-type"), Some("text/event-stream"));
+    gate.desk.approve(ticket);
+    let event = web::chunk(&mut reader).unwrap();
+    assert_eq!(event, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n");
+    assert_eq!(web::chunk(&mut reader), None);
+    let mut reader = gate.send("POST /mcp", BOTH, &call(2, "hold"));
+    let (ticket, _) = gate.desk.held();
+    web::head(&mut reader);
+    gate.desk.deny(ticket);
+    assert!(web::chunk(&mut reader).unwrap().contains(&refused(2, "rejected")));
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_held_call_back() {
+    let server = answering("{}");
+    for headers in [JSON, BOTH] {
+        let gate = Gate::before(&server.url());
+        let mut reader = gate.send("POST /mcp", headers, &call(1, "hold"));
+        let (ticket, _) = gate.desk.held();
+        if headers == BOTH {
+            web::head(&mut reader);
+        }
+        drop(reader);
+        assert_eq!(gate.wait_ended(), [HoldEnd::Cancelled]);
+        gate.desk.approve(ticket);
+        gate.post(&call(2, "x"));
+    }
+    assert_eq!(server.bodies(), [call(2, "x"), call(2, "x")]);
+}
+
+#[test]
+fn a_held_call_of_a_session_can_be_taken_back_by_a_message() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let headers = [JSON, &["mcp-session-id: s"]].concat();
+    let mut reader = gate.send("POST /mcp", &headers, &call(1, "hold"));
+    gate.desk.held();
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let taken = web::reply(&mut gate.send("POST /mcp", &headers, cancel));
+    assert!(taken.head.starts_with("HTTP/1.1 202"), "{taken:?}");
+    assert!(web::reply(&mut reader).head.starts_with("HTTP/1.1 202"));
+    assert!(server.bodies().is_empty(), "what was never sent need not be taken back");
+}
+
+#[test]
+fn when_too_many_calls_are_held_further_requests_wait_and_the_rest_passes() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let open: Vec<_> =
+        (0..HELD_MAX as u64).map(|id| gate.send("POST /mcp", JSON, &call(id, "hold"))).collect();
+    let first = (0..HELD_MAX).map(|_| gate.desk.held().0).next().unwrap();
+    let mut late = gate.send("POST /mcp", JSON, &call(99, "x"));
+    // A message that asks nothing is not kept waiting.
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    gate.post(told);
+    assert_eq!(server.bodies(), [told]);
+    gate.desk.deny(first);
+    assert_eq!(web::reply(&mut late).body, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#);
+    drop(open);
+}
+
+#[test]
+fn a_legacy_client_is_answered_on_its_stream() {
+    let port = raw(|seen| match seen.head.starts_with("GET") {
+        true => format!("{EVENTS}event: endpoint\ndata: /post?s=1\n\n"),
+        false => "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned(),
+    });
+    let gate = Gate::before(&format!("http://127.0.0.1:{port}/sse"));
+    let mut stream = gate.send("GET /sse", &["accept: text/event-stream"], "");
+    web::head(&mut stream);
+    assert!(web::chunk(&mut stream).unwrap().contains("/post?s=1"));
+    let post = |body: &str| {
+        let reply = web::reply(&mut gate.send("POST /post?s=1", JSON, body));
+        assert!(reply.head.starts_with("HTTP/1.1 202"), "{reply:?}");
+    };
+    post(&call(1, "deny"));
+    assert!(web::chunk(&mut stream).unwrap().contains(&refused(1, "denied")));
+    post(&call(2, "hold"));
+    let (ticket, _) = gate.desk.held();
+    gate.desk.deny(ticket);
+    assert!(web::chunk(&mut stream).unwrap().contains(&refused(2, "rejected")));
+    post(&call(3, "hold"));
+    let (ticket, _) = gate.desk.held();
+    gate.desk.approve(ticket);
+    let begin = std::time::Instant::now();
+    while !gate.desk.permitted(&call(3, "hold")) {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn in_any_storm_of_posts_the_server_gets_only_what_was_let_through() {
+    let server = answering("{}");
+    let gate = Gate::before(&server.url());
+    let names = ["x", "deny", "short", "x-y", "deny-more"];
+    let paths = ["/mcp", "/", "/mcp/", "/else"];
+    std::thread::scope(|scope| {
+        for client in 0..4usize {
+            let port = gate.port;
+            scope.spawn(move || {
+                for round in 0..50usize {
+                    let id = (client * 1000 + round) as u64;
+                    let name = names[(client + round * 7) % names.len()];
+                    let line = format!("POST {}", paths[(client * 3 + round) % paths.len()]);
+                    let headers = if round % 2 == 0 { JSON } else { BOTH };
+                    let reply = web::reply(&mut web::send(port, &line, headers, &call(id, name)));
+                    let denied = !name.starts_with('x');
+                    assert_eq!(reply.body.contains("\"error\""), denied, "{name} {reply:?}");
+                    assert!(reply.body.contains(&format!("\"id\":{id},")), "{reply:?}");
+                }
+            });
+        }
+    });
+    let bodies = server.bodies();
+    assert!(bodies.iter().all(|body| gate.desk.permitted(body)), "{bodies:?}");
+    assert_eq!(bodies.iter().filter(|body| body.contains("\"x")).count(), bodies.len());
+}

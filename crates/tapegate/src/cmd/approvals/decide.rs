@@ -1,0 +1,129 @@
+//! `tapegate approvals approve` and `deny`.
+
+use std::io::Write;
+use std::path::Path;
+
+use tapegate_core::json::write_str;
+use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
+use tapegate_store::approvals::{Approvals, Decided, Entry, Request, Ruling};
+
+use super::{Args, Format, Verb, everything, failure, find};
+use crate::exit::{Exit, Failure};
+use crate::settings::Surroundings;
+use crate::state::now_us;
+use crate::talk;
+use crate::views::approvals as view;
+
+pub(super) fn run(
+    args: &Args,
+    state: &Path,
+    folder: &Path,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    let by = by(args)?;
+    let entries = everything(folder)?;
+    let meant: Vec<Entry> = match args.all {
+        true => entries.into_iter().filter(|entry| view::is_pending(entry, now_us())).collect(),
+        // Nothing is decided if one of the names is wrong.
+        false => args.ids.iter().map(|id| find::one(&entries, id)).collect::<Result<_, _>>()?,
+    };
+    if meant.is_empty() {
+        talk::say("nothing waits for approval");
+        return Ok(Exit::Ok);
+    }
+    let approvals = Approvals::open(folder).map_err(failure)?;
+    let mut exit = Exit::Ok;
+    for Entry { request, .. } in &meant {
+        let ruling = if args.verb == Verb::Approve { Ruling::Approved } else { Ruling::Denied };
+        let reason = args.reason.clone();
+        let decided = Decided { ruling, by: by.clone(), at_us: now_us(), reason };
+        match approvals.decide(&request.id, &decided) {
+            Ok(()) => {
+                log(state, request, &decided);
+                tell(args.format, request, decided, out)?;
+            }
+            Err(error) => {
+                let failed = failure(error);
+                talk::error(&failed.words, None);
+                exit = failed.exit;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn tell(
+    format: Format,
+    request: &Request,
+    decided: Decided,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    match format {
+        Format::Text => {
+            let words = view::call(request, 100);
+            writeln!(out, "{} {}: {words}", decided.ruling.word(), request.id)
+        }
+        Format::Json => {
+            let entry = Entry { request: request.clone(), decided: Some(decided), used: false };
+            out.write_all(&view::json(&entry, now_us()))
+        }
+    }
+}
+
+/// Notes the decision in the activity log. It holds without that, so it is only said if it fails.
+fn log(state: &Path, request: &Request, decided: &Decided) {
+    // When a file is put aside is for those to say who know the config.
+    let options = Options { rotate_bytes: u64::MAX, retention: None };
+    let noted = ActivityLog::open(state, options).and_then(|mut log| {
+        log.append(&event(request, decided));
+        log.commit()
+    });
+    if let Err(error) = noted {
+        talk::warn(&format!("the decision holds, but is not in the activity log: {error}"));
+        hint(&error);
+    }
+}
+
+fn hint(error: &ActivityError) {
+    error.hint().into_iter().for_each(talk::hint);
+}
+
+fn event(request: &Request, decided: &Decided) -> Event {
+    let mut workflow = Vec::new();
+    write_str(&mut workflow, &request.workflow);
+    let workflow = String::from_utf8(workflow).unwrap_or_default();
+    Event {
+        wall_us: decided.at_us,
+        level: if decided.ruling == Ruling::Approved { "info" } else { "warn" },
+        kind: "approval",
+        component: "cli",
+        server_id: request.server_id.clone(),
+        direction: Some("agent_to_server"),
+        method: Some(request.method.clone()),
+        tool: Some(request.tool.clone()),
+        governance_decision: Some(decided.ruling.word().to_owned()),
+        gate: Some("approval"),
+        policy_reason: decided.reason.clone(),
+        principal: Some(request.principal.clone()).filter(|name| !name.is_empty()),
+        approval_id: Some(request.id.clone()),
+        decided_by: Some(decided.by.clone()),
+        connection_id: request.connection_id.clone(),
+        request_id: Some(request.request_id.clone()).filter(|id| !id.is_empty()),
+        extra: format!("\"workflow\":{workflow}"),
+        ..Event::default()
+    }
+}
+
+/// Who decides.
+fn by(args: &Args) -> anyhow::Result<String> {
+    let user = || {
+        let around = Surroundings::ours().ok()?;
+        around.first(&["USER", "LOGNAME"])?.into_string().ok()
+    };
+    let name = args.by.clone().or_else(user);
+    let name = name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        return Err(Failure::new(Exit::Usage, "--by wants a name").into());
+    }
+    Ok(name)
+}

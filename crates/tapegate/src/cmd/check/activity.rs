@@ -1,0 +1,143 @@
+//! Looking over an activity log.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tapegate_core::tape::Severity;
+use tapegate_store::activity::{self, Fault, Part, Report, Verifier};
+
+use super::{Args, Format, counted, quoted, verdict};
+use crate::exit::Exit;
+
+/// Prints what is found in a log.
+pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let files = files(path)?;
+    let whole = path.is_dir() || Part::of(path).is_some_and(|part| part.is_current());
+    let mut verifier = Verifier::default().partial(!whole).expect_head(args.expect_head.clone());
+    for file in &files {
+        let text = activity::open_file(file);
+        text.and_then(|text| verifier.file(text))
+            .with_context(|| format!("cannot read `{}`", file.display()))?;
+    }
+    let report = verifier.finish();
+    match args.format {
+        Format::Text => print_text(path, &files, &report, out)?,
+        Format::Json => print_json(path, &files, &report, out)?,
+    }
+    let is_odd = report.found.iter().any(|found| found.severity == Severity::Warning);
+    let nothing = report.found.iter().any(|found| found.fault == Fault::NotAnEvent);
+    Ok(match report.is_bad() {
+        true if report.events == 0 && nothing => Exit::Invalid,
+        true => Exit::Findings,
+        false if args.strict && is_odd => Exit::Findings,
+        false => Exit::Ok,
+    })
+}
+
+/// Whether a path is that of a log by its name, or a folder with one in it.
+pub(super) fn is_log(path: &Path) -> bool {
+    match path.is_dir() {
+        true => activity::parts(path).is_ok_and(|parts| !parts.is_empty()),
+        false => Part::of(path).is_some(),
+    }
+}
+
+/// A hash as it is written in a log.
+pub(super) fn head(text: &str) -> Result<String, String> {
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match text.len() == 64 && is_hex {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("expected the 64 hexadecimal digits of a hash".to_owned()),
+    }
+}
+
+/// The files that are looked over: with the current one, all that were put aside before it.
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let is_current = Part::of(path).is_some_and(|part| part.is_current());
+    let folder = match path.is_dir() {
+        true => path,
+        false if !is_current => return Ok(vec![path.to_owned()]),
+        false => path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+    };
+    let parts =
+        activity::parts(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let mut files: Vec<PathBuf> = parts.into_iter().map(|part| part.path).collect();
+    if is_current {
+        // Under the name it was given by, and missed if it is not there.
+        files.retain(|file| !Part::of(file).is_some_and(|part| part.is_current()));
+        files.push(path.to_owned());
+    }
+    Ok(files)
+}
+
+fn print_text(
+    path: &Path,
+    files: &[PathBuf],
+    report: &Report,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    for found in &report.found {
+        let name = files.get(found.file).map_or(path, PathBuf::as_path).display();
+        let place = if found.line == 0 { String::new() } else { format!(":{}", found.line) };
+        writeln!(out, "{name}{place}: {}: {}", severity(found.severity), found.words)?;
+    }
+    let verdict = verdict(count(report, Severity::Error), count(report, Severity::Warning));
+    write!(out, "{}: {verdict}, {}", path.display(), counted(report.events as usize, "event"))?;
+    if files.len() > 1 {
+        write!(out, " in {} files", files.len())?;
+    }
+    if let Some(since) = report.since_head {
+        write!(out, ", {since} since the head that was expected")?;
+    }
+    match &report.head {
+        Some(head) => writeln!(out, ", head {}", head.text()),
+        None => writeln!(out),
+    }
+}
+
+fn print_json(
+    path: &Path,
+    files: &[PathBuf],
+    report: &Report,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let log = quoted(&path.to_string_lossy());
+    for found in &report.found {
+        let file = files.get(found.file).map_or(path, PathBuf::as_path).to_string_lossy();
+        writeln!(
+            out,
+            "{{\"log\":{log},\"file\":{},\"line\":{},\"severity\":\"{}\",\"fault\":\"{}\",\"finding\":{}}}",
+            quoted(&file),
+            found.line,
+            severity(found.severity),
+            found.fault.word(),
+            quoted(&found.words)
+        )?;
+    }
+    let (errors, warnings) = (count(report, Severity::Error), count(report, Severity::Warning));
+    let (files, events) = (files.len(), report.events);
+    write!(
+        out,
+        "{{\"log\":{log},\"files\":{files},\"events\":{events},\"errors\":{errors},\"warnings\":{warnings}"
+    )?;
+    if let Some(since) = report.since_head {
+        write!(out, ",\"events_since_head\":{since}")?;
+    }
+    if let Some(head) = &report.head {
+        write!(out, ",\"seq\":{},\"head\":\"{}\"", head.seq, head.text())?;
+    }
+    writeln!(out, "}}")
+}
+
+fn count(report: &Report, severity: Severity) -> usize {
+    report.found.iter().filter(|found| found.severity == severity).count()
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}

@@ -1,0 +1,118 @@
+//! `tapegate hub`: the governance service that many shims share.
+
+mod args;
+mod policy;
+
+pub(crate) use args::Args;
+
+use std::path::Path;
+use std::rc::Rc;
+
+use tapegate_hub::corner::{ClaimError, Corner};
+use tapegate_hub::serve::{self, Ended, Signals};
+use tapegate_hub::service::{Hub, Level as Care, Options, StartError};
+use tapegate_hub::token::Token;
+use tapegate_wire::http::listen::{ListenError, Listener};
+
+use crate::exit::{Exit, Failure};
+use crate::logs::{Level, Log};
+use crate::settings::Surroundings;
+use crate::watching::Watch;
+use policy::Shelf;
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    let around = Surroundings::ours()?;
+    let log = Rc::new(Log::new(&args.log, &around, "hub", "")?);
+    let state = match &args.state {
+        Some(state) => around.folder.join(state),
+        None => around.state_folder()?,
+    };
+    let token_file = args.token_file(&around);
+    let corner = Corner::claim(&state, token_file.as_deref()).map_err(claimed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    let signals = Signals::listen()?;
+    let listener = runtime.block_on(listen(&args))?;
+    let token = Token::fresh()?;
+    let shelf = Rc::new(Shelf::new(&args.project, &around)?);
+    let hub = start(&args, &state, &token, (&shelf, &log))?;
+    let endpoint = format!("http://{}", listener.address()?);
+    corner.announce(&endpoint, &token).map_err(claimed)?;
+    let policy = hub.governed();
+    let (name, profile) = (policy.name(), policy.profile.name());
+    let place = corner.token_path().display();
+    log.announce(&format!(
+        "listening on {endpoint}; the token is in {place}; policy {name}, profile {profile}"
+    ));
+    let ended =
+        runtime.block_on(serve::serve(Rc::clone(&hub), listener, signals, reload(&hub, &shelf)));
+    Ok(match ended {
+        Ended::Signal(number) => Exit::of_signal(number),
+        Ended::Asked => Exit::Ok,
+    })
+}
+
+fn start(
+    args: &Args,
+    state: &Path,
+    token: &Token,
+    (shelf, log): (&Rc<Shelf>, &Rc<Log>),
+) -> Result<Rc<Hub>, Failure> {
+    let (loading, log) = (Rc::clone(shelf), Rc::clone(log));
+    let profile = shelf.wanted();
+    let options = Options {
+        state_folder: state.to_owned(),
+        token: token.clone(),
+        load: Box::new(move || loading.load()),
+        notice: Box::new(move |care, words| match care {
+            Care::Info => log.announce(words),
+            Care::Warn => log.say(Level::Warn, words),
+            Care::Error => log.say(Level::Error, words),
+        }),
+        profile,
+    };
+    let _ = args;
+    Hub::new(options).map_err(|error| {
+        let words = error.to_string();
+        match error {
+            StartError::Policy(_) => Failure::new(Exit::Invalid, words)
+                .hint("nothing is governed by half a policy; `tapegate check` shows the same"),
+            StartError::Log(error) => match error.hint() {
+                Some(hint) => Failure::new(Exit::Io, words).hint(hint),
+                None => Failure::new(Exit::Io, words),
+            },
+            StartError::Approvals(_) => Failure::new(Exit::Io, words),
+        }
+    })
+}
+
+async fn listen(args: &Args) -> Result<Listener, Failure> {
+    let host = args.host.as_deref().unwrap_or("127.0.0.1");
+    Listener::bind(&format!("{host}:{}", args.port)).await.map_err(|error| match &error {
+        ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+            let words = format!("port {} is in use by somebody else", args.port);
+            Failure::new(Exit::Transport, words)
+                .hint("without --port, a free one is taken; shims find it in the state folder")
+        }
+        ListenError::Address(_) => Failure::new(Exit::Usage, error),
+        ListenError::Bind { .. } => Failure::new(Exit::Transport, error),
+    })
+}
+
+/// Loads the policy anew whenever one of its files changes.
+async fn reload(hub: &Rc<Hub>, shelf: &Rc<Shelf>) {
+    let mut watch = Watch::new(shelf.files());
+    loop {
+        watch.changed().await;
+        hub.reload();
+        watch.also(shelf.files());
+    }
+}
+
+fn claimed(error: ClaimError) -> Failure {
+    match &error {
+        ClaimError::Taken { .. } => Failure::new(Exit::Findings, error)
+            .hint("one hub serves every shim of a state folder; --state names another folder"),
+        ClaimError::Io { .. } => Failure::new(Exit::Io, error),
+    }
+}

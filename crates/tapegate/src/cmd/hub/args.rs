@@ -1,0 +1,52 @@
+//! What can be said on the command line of `hub`.
+
+use std::path::PathBuf;
+
+use crate::logs::LogArgs;
+use crate::settings::{ProjectArgs, Surroundings};
+
+/// Serve the policy, approvals, activity log and metrics for many shims
+///
+/// Listens on loopback, to whoever has the token of this run. Shims that join it get the policy from
+/// it and again when it changes, and have people asked through it. `POST /governance/evaluate`
+/// answers for anybody else.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) project: ProjectArgs,
+    /// The state folder [default: `.tapegate` here or above, else the user's]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) state: Option<PathBuf>,
+    /// The port; 0 takes a free one
+    #[arg(long, visible_alias = "governance-port", value_name = "PORT", default_value_t = 0)]
+    pub(super) port: u16,
+    /// Listen on this address, not on loopback: whoever can reach it needs only the token
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) host: Option<String>,
+    /// Where the token is written [default: hub/token in the state folder]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapegate hub
+  tapegate hub --config ci/tapegate.yaml --profile development --port 19090
+  tapegate shim --governance-endpoint \"$(cat .tapegate/hub/endpoint)\" --server-id git -- uvx mcp-server-git
+  curl -H \"Authorization: Bearer $(cat .tapegate/hub/token)\" \"$(cat .tapegate/hub/endpoint)/metrics\"
+
+The policy is loaded anew when its files change and on SIGHUP; one that does not load changes nothing.
+SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at once.
+docs/hub.md describes the API.";
+
+impl Args {
+    /// Where the token is to be written, if somebody says.
+    pub(super) fn token_file(&self, around: &Surroundings<'_>) -> Option<PathBuf> {
+        let by_variable = || around.first(&["TAPEGATE_TOKEN_FILE"]).map(PathBuf::from);
+        let named = self.token_file.clone().or_else(by_variable);
+        named.map(|path| around.folder.join(path))
+    }
+}

@@ -1,0 +1,173 @@
+//! `tapegate log`: the activity log, for people and for other systems.
+
+mod filter;
+
+use std::collections::VecDeque;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use tapegate_store::activity::{self, Events, Follower, Logged, NotAnEvent};
+
+use crate::exit::{Exit, Failure};
+use crate::state::{StateArgs, now_us};
+use crate::talk;
+use crate::views::palette::Palette;
+use crate::views::{activity as view, ocsf};
+
+/// Show what was decided, asked and done, and follow it
+///
+/// Reads the activity log of the project: the files that were put aside, oldest first, then the
+/// current one. `tapegate check` tells whether anybody has tampered with it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate log --tail 20
+  tapegate log -f --decision deny,would_block
+  tapegate log --since 1h --server files --tool 'delete_*'
+  tapegate log --format ocsf --since 2026-03-20T00:00:00Z > events.ndjson
+  tapegate log --format json | jq -c 'select(.latency_us > 1000)'
+
+Exit codes: 0 done, 1 some lines are no events, 3 a file could not be read, 64 wrong usage.")]
+pub(crate) struct Args {
+    /// Go on as the log grows
+    #[arg(short, long, conflicts_with = "files")]
+    follow: bool,
+    #[command(flatten)]
+    filter: filter::FilterArgs,
+    /// Show only the last of what there is
+    #[arg(long, value_name = "N")]
+    tail: Option<usize>,
+    /// How events are printed: json as they are logged, ocsf as API Activity of OCSF 1.3
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    state: StateArgs,
+    /// Files to read instead of the project's log, plain or gzip
+    #[arg(value_name = "FILE", conflicts_with = "state")]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Ocsf,
+}
+
+/// How much is printed at a time.
+const OUT_BYTES: usize = 64 * 1024;
+/// How long to sleep at most while following.
+const NAP: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let out = &mut BufWriter::with_capacity(OUT_BYTES, out);
+    let mut printer = Printer {
+        filter: args.filter.filter(now_us())?,
+        format: args.format,
+        palette: talk::palette_of_output(),
+        held: args.tail.map(|count| (count, VecDeque::new())),
+        bad: 0,
+        out,
+    };
+    match args.files.is_empty() {
+        true => project(args, &mut printer)?,
+        false => args.files.iter().try_for_each(|path| file(path, &mut printer))?,
+    }
+    printer.release()?;
+    Ok(if printer.bad > 0 { Exit::Findings } else { Exit::Ok })
+}
+
+/// The log of the project.
+fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
+    let folder = args.state.folder()?;
+    let mut follower = Follower::new(&folder);
+    let none = || talk::say(&format!("there is no activity log in `{}` yet", folder.display()));
+    loop {
+        let cannot = || format!("cannot read the activity log in `{}`", folder.display());
+        while let Some(next) = follower.next_line().with_context(cannot)? {
+            printer.next(follower.path().unwrap_or(&folder), next)?;
+        }
+        if follower.path().is_none() && !args.follow {
+            none();
+        }
+        if !args.follow {
+            return Ok(());
+        }
+        printer.release()?;
+        match folder.is_dir() {
+            true => follower.wait(NAP)?,
+            false => {
+                let words = format!("there is no folder `{}` to follow", folder.display());
+                return Err(Failure::new(Exit::Io, words).into());
+            }
+        }
+    }
+}
+
+/// A file by its name.
+fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<()> {
+    let text =
+        activity::open_file(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    for next in Events::new(text) {
+        if let Err(NotAnEvent::Io { source, .. }) = next {
+            return Err(source).with_context(|| format!("cannot read `{}`", path.display()));
+        }
+        printer.next(path, next)?;
+    }
+    Ok(())
+}
+
+/// Prints what passes.
+struct Printer<'a> {
+    filter: filter::Filter,
+    format: Format,
+    palette: Palette,
+    /// The last events, until there are no more: how many, and which.
+    held: Option<(usize, VecDeque<Logged>)>,
+    /// Lines that are no events.
+    bad: u64,
+    out: &'a mut dyn Write,
+}
+
+impl Printer<'_> {
+    fn next(&mut self, path: &Path, next: Result<Logged, NotAnEvent>) -> std::io::Result<()> {
+        let logged = match next {
+            Ok(logged) => logged,
+            // It is being written, or nobody will ever finish it.
+            Err(NotAnEvent::Torn { .. }) => return Ok(()),
+            Err(error) => {
+                self.bad += 1;
+                talk::warn(&format!("{}: {error}", path.display()));
+                return Ok(());
+            }
+        };
+        if !self.filter.passes(&logged) {
+            return Ok(());
+        }
+        let Some((count, held)) = &mut self.held else { return self.print(&logged) };
+        held.push_back(logged);
+        if held.len() > *count {
+            held.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Prints what was held back, and holds nothing back from now on.
+    fn release(&mut self) -> std::io::Result<()> {
+        if let Some((_, held)) = self.held.take() {
+            held.iter().try_for_each(|logged| self.print(logged))?;
+        }
+        self.out.flush()
+    }
+
+    fn print(&mut self, logged: &Logged) -> std::io::Result<()> {
+        match self.format {
+            Format::Text => self.out.write_all(view::line(logged, self.palette).as_bytes())?,
+            Format::Json => self.out.write_all(logged.text())?,
+            Format::Ocsf => self.out.write_all(&ocsf::event(logged))?,
+        }
+        self.out.write_all(b"\n")
+    }
+}

@@ -1,0 +1,39 @@
+//! The state folder that a command works on.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+
+use crate::exit::{Exit, Failure};
+use crate::settings::Surroundings;
+
+/// Which state folder is meant.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct StateArgs {
+    /// The state folder [default: TAPEGATE_HOME, .tapegate here or above, or the user's own]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+impl StateArgs {
+    /// The folder. One that was named must be there; the others may yet be made.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        let Some(named) = &self.state else {
+            let around = Surroundings::ours().context("cannot find the current folder")?;
+            return Ok(around.state_folder()?);
+        };
+        match named.is_dir() {
+            true => Ok(named.clone()),
+            false => {
+                let words = format!("there is no folder `{}`", named.display());
+                Err(Failure::new(Exit::Io, words).into())
+            }
+        }
+    }
+}
+
+/// The time, in microseconds since 1970.
+pub(crate) fn now_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}

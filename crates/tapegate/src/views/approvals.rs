@@ -1,0 +1,262 @@
+//! Requests for approval: a table, one in detail, and JSON.
+//!
+//! Everything in a request comes from an agent that may want to be approved by looking harmless,
+//! so nothing of it reaches the terminal but what can be seen.
+
+use std::fmt::Write;
+
+use tapegate_core::json::compact;
+use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_store::approvals::{Entry, Request};
+
+use super::json::Writer;
+use super::visible;
+
+/// Longer arguments are cut in the table.
+const ARGUMENTS_CHARS_MAX: usize = 80;
+/// Longer arguments are cut everywhere.
+const DETAILS_CHARS_MAX: usize = 20_000;
+/// Longer names are cut.
+const NAME_CHARS_MAX: usize = 40;
+
+/// Whether somebody can still decide.
+pub(crate) fn is_pending(entry: &Entry, now_us: i64) -> bool {
+    entry.decided.is_none() && now_us < entry.request.expires_us
+}
+
+/// One request a line, below a heading.
+pub(crate) fn table(entries: &[Entry], with_state: bool, now_us: i64) -> String {
+    if entries.is_empty() {
+        return "nothing waits for approval\n".to_owned();
+    }
+    let mut heads = vec!["ID", "AGE", "LEFT", "SERVER", "TOOL", "PRINCIPAL", "WORKFLOW"];
+    if with_state {
+        heads.push("STATE");
+    }
+    heads.push("ARGUMENTS");
+    let mut rows = vec![heads.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for entry in entries {
+        let request = &entry.request;
+        let left = match is_pending(entry, now_us) {
+            true => span(request.expires_us - now_us),
+            false => "-".to_owned(),
+        };
+        let mut row = vec![request.id.clone(), span(now_us - request.created_us), left];
+        let names = [&request.server_id, &request.tool, &request.principal, &request.workflow];
+        row.extend(names.map(|name| dashed(&visible::inline(name, NAME_CHARS_MAX))));
+        if with_state {
+            row.push(state(entry, now_us));
+        }
+        row.push(arguments(request, ARGUMENTS_CHARS_MAX));
+        rows.push(row);
+    }
+    aligned(&rows)
+}
+
+/// All about one request.
+pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
+    let Entry { request, decided, .. } = entry;
+    let mut out = String::new();
+    let mut line = |key: &str, text: String| {
+        if !text.is_empty() {
+            // Writing to a string cannot fail.
+            writeln!(out, "{key:<12}{text}").ok();
+        }
+    };
+    let plain = |text: &str| visible::inline(text, DETAILS_CHARS_MAX);
+    line("id", request.id.clone());
+    line("state", state(entry, now_us));
+    line(
+        "asked",
+        format!("{} ({} ago)", moment(request.created_us), span(now_us - request.created_us)),
+    );
+    let left = if is_pending(entry, now_us) {
+        format!(" (in {})", span(request.expires_us - now_us))
+    } else {
+        String::new()
+    };
+    line("expires", format!("{}{left}", moment(request.expires_us)));
+    line("server", plain(&request.server_id));
+    line("method", plain(&request.method));
+    line("tool", plain(&request.tool));
+    line("arguments", arguments(request, DETAILS_CHARS_MAX));
+    line("principal", plain(&request.principal));
+    line("workflow", plain(&request.workflow));
+    line("because", plain(&request.reason));
+    line("approvers", plain(&request.approvers.join(", ")));
+    line("connection", plain(&request.connection_id));
+    line("correlation", plain(&request.request_id));
+    if let Some(decided) = decided {
+        line("decided", moment(decided.at_us));
+        line("reason", decided.reason.as_deref().map(plain).unwrap_or_default());
+    }
+    out
+}
+
+/// A request as one line of JSON. The keys are a promise (docs/approvals.md).
+pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
+    let Entry { request, decided, used } = entry;
+    let object = Writer::object(|json| {
+        json.text("id", &request.id);
+        let state = match decided {
+            Some(decided) => decided.ruling.word(),
+            None if is_pending(entry, now_us) => "pending",
+            None => "expired",
+        };
+        json.text("state", state);
+        json.text("created_at", &moment(request.created_us));
+        json.text("expires_at", &moment(request.expires_us));
+        json.text("server_id", &request.server_id);
+        json.text("method", &request.method);
+        json.text("tool", &request.tool);
+        request.arguments.iter().for_each(|raw| json.raw("arguments", raw.as_bytes()));
+        json.text("call_hash", &request.call_hash);
+        json.text("principal", &request.principal);
+        json.text("workflow", &request.workflow);
+        json.text("reason", &request.reason);
+        json.texts("approvers", &request.approvers);
+        json.text("connection_id", &request.connection_id);
+        json.text("request_id", &request.request_id);
+        if let Some(decided) = decided {
+            json.text("decided_by", &decided.by);
+            json.text("decided_at", &moment(decided.at_us));
+            decided.reason.iter().for_each(|reason| json.text("decision_reason", reason));
+        }
+        json.raw("used", if *used { b"true" } else { b"false" });
+    });
+    let mut line = compact(&object).into_owned();
+    line.push(b'\n');
+    line
+}
+
+/// A call in a few words.
+pub(crate) fn call(request: &Request, chars_max: usize) -> String {
+    let name = |text: &str| visible::inline(text, NAME_CHARS_MAX);
+    let (server, tool) = (name(&request.server_id), name(&request.tool));
+    format!("{server} {tool} {}", arguments(request, chars_max)).trim_end().to_owned()
+}
+
+fn arguments(request: &Request, chars_max: usize) -> String {
+    let raw = request.arguments.as_deref().unwrap_or_default();
+    visible::value(raw.as_bytes(), chars_max)
+}
+
+fn state(entry: &Entry, now_us: i64) -> String {
+    match &entry.decided {
+        Some(decided) => {
+            let by = visible::inline(&decided.by, NAME_CHARS_MAX);
+            let used = if entry.used { ", used" } else { "" };
+            format!("{} by {by}{used}", decided.ruling.word())
+        }
+        None if is_pending(entry, now_us) => "pending".to_owned(),
+        None => "expired".to_owned(),
+    }
+}
+
+fn dashed(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { text.to_owned() }
+}
+
+/// A time that has passed or is left, in its two largest units.
+fn span(us: i64) -> String {
+    let secs = us.max(0) / 1_000_000;
+    let (days, hours, minutes) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{secs}s"),
+        (0, 0, _) => format!("{minutes}m{:02}s", secs % 60),
+        (0, ..) => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours:02}h"),
+    }
+}
+
+fn moment(us: i64) -> String {
+    let mut out = Vec::new();
+    write_rfc3339(&mut out, us, SubSecond::Millis);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Rows whose cells stand below each other; the last cell may be as long as it likes.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            write!(line, "{cell:<width$}  ").ok();
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use tapegate_store::approvals::{Decided, Ruling};
+
+    use super::*;
+
+    const NOW: i64 = 1_774_016_531_804_012;
+
+    fn entry() -> Entry {
+        let request = Request {
+            id: "ap_0000000000000000".to_owned(),
+            created_us: NOW - 75_000_000,
+            expires_us: NOW + 3_600_000_000,
+            server_id: "files".to_owned(),
+            method: "tools/call".to_owned(),
+            tool: "rm\u{1b}[2J\u{202e}".to_owned(),
+            arguments: Some("{\"path\": \"/\\u001b[31m\u{202e}x\"}".to_owned()),
+            workflow: "default".to_owned(),
+            ..Request::default()
+        };
+        Entry { request, decided: None, used: false }
+    }
+
+    #[test]
+    fn a_table_shows_what_can_be_seen_and_nothing_else() {
+        let text = table(&[entry()], false, NOW);
+        let expected = "\
+ID                   AGE    LEFT   SERVER  TOOL                 PRINCIPAL  WORKFLOW  ARGUMENTS
+ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   {\"path\":\"/\\u001b[31m\\u202ex\"}
+";
+        assert_eq!(text, expected);
+        let shown = details(&entry(), NOW);
+        assert!(!text.chars().chain(shown.chars()).any(|c| c != '\n' && c.is_control()));
+        assert!(!text.contains('\u{202e}') && !shown.contains('\u{202e}'));
+        assert_eq!(table(&[], false, NOW), "nothing waits for approval\n");
+    }
+
+    #[test]
+    fn json_is_one_line_that_others_read() {
+        let decided =
+            Decided { ruling: Ruling::Denied, by: "a\nb".to_owned(), at_us: NOW, reason: None };
+        let line = json(&Entry { decided: Some(decided), ..entry() }, NOW);
+        let line = String::from_utf8(line).unwrap();
+        assert_eq!(line.matches('\n').count(), 1);
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (read["state"].as_str(), read["decided_by"].as_str()),
+            (Some("denied"), Some("a\nb"))
+        );
+        assert_eq!(read["arguments"]["path"].as_str(), Some("/\u{1b}[31m\u{202e}x"));
+    }
+
+    #[test]
+    fn spans_are_told_in_their_two_largest_units() {
+        let told =
+            [0, 59, 60, 3599, 3600, 86_399, 86_400, 200_000].map(|secs| span(secs * 1_000_000));
+        assert_eq!(told, ["0s", "59s", "1m00s", "59m59s", "1h00m", "23h59m", "1d00h", "2d07h"]);
+        assert_eq!(span(-5), "0s");
+    }
+
+    #[test]
+    fn what_nobody_decided_in_time_has_expired() {
+        let late = entry().request.expires_us;
+        assert_eq!(state(&entry(), late), "expired");
+        assert!(table(&[entry()], true, late).contains("expired"));
+        assert!(!is_pending(&entry(), late));
+    }
+}

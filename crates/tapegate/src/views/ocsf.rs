@@ -1,0 +1,256 @@
+//! Events of the activity log for security systems: API Activity (class 6003) of OCSF 1.3, with the
+//! profile that tells what a control has done about it. docs/activity-log.md has the table.
+
+use std::borrow::Cow;
+
+use tapegate_core::json::compact;
+use tapegate_core::time::read_rfc3339;
+use tapegate_store::activity::Logged;
+
+use super::json::Writer;
+
+const VERSION: &str = "1.3.0";
+const CLASS: u64 = 6003;
+
+/// Keys that have a place in OCSF; the others go into `unmapped`.
+const MAPPED: &[&str] = &[
+    "timestamp",
+    "level",
+    "component",
+    "server_id",
+    "method",
+    "tool",
+    "message_id",
+    "governance_decision",
+    "rule",
+    "policies",
+    "policy_reason",
+    "policy_version",
+    "latency_us",
+    "principal",
+    "connection_id",
+    "request_id",
+    "seq",
+    "hash",
+];
+
+/// An event as one line of JSON, without its end.
+pub(crate) fn event(logged: &Logged) -> Vec<u8> {
+    let text = |key: &str| logged.str(key).filter(|text| !text.is_empty());
+    let (operation, activity) = operation(logged);
+    let object = Writer::object(|json| {
+        json.number("class_uid", CLASS);
+        json.text("class_name", "API Activity");
+        json.number("category_uid", 6);
+        json.text("category_name", "Application Activity");
+        json.number("activity_id", activity);
+        json.text("activity_name", if activity == 2 { "Read" } else { &operation });
+        json.number("type_uid", CLASS * 100 + activity);
+        json.number("time", time_ms(logged));
+        severity(json, logged);
+        outcome(json, logged);
+        text("policy_reason").iter().for_each(|reason| json.text("message", reason));
+        logged.number("latency_us").iter().for_each(|us| json.number("duration", us / 1000));
+        metadata(json, logged);
+        json.nested("actor", |json| {
+            let user = text("principal").unwrap_or(Cow::Borrowed("unknown"));
+            json.nested("user", |json| json.text("name", &user));
+            text("connection_id").iter().for_each(|id| {
+                json.nested("session", |json| json.text("uid", id));
+            });
+        });
+        json.nested("api", |json| {
+            json.text("operation", &operation);
+            text("server_id").iter().for_each(|name| {
+                json.nested("service", |json| json.text("name", name));
+            });
+            text("message_id").iter().for_each(|id| {
+                json.nested("request", |json| json.text("uid", id));
+            });
+        });
+        json.nested("src_endpoint", |json| {
+            json.text("svc_name", &text("component").unwrap_or(Cow::Borrowed("tapegate")));
+        });
+        text("server_id").iter().for_each(|name| {
+            json.nested("dst_endpoint", |json| json.text("svc_name", name));
+        });
+        text("tool").iter().for_each(|tool| {
+            json.list("resources", [tool], |json, tool| json.text("name", tool));
+        });
+        policy(json, logged);
+        unmapped(json, logged);
+    });
+    compact(&object).into_owned()
+}
+
+/// What was done, and the number for it: reading is known, calls may be anything.
+fn operation(logged: &Logged) -> (String, u64) {
+    let text = |key: &str| logged.str(key).unwrap_or_default();
+    let method = text("method");
+    match method.as_ref() {
+        "" => (format!("tapegate/{}", text("kind")), 99),
+        "resources/read" | "prompts/get" | "completion/complete" => (method.into_owned(), 2),
+        _ => (method.into_owned(), 99),
+    }
+}
+
+fn time_ms(logged: &Logged) -> u64 {
+    let us = logged.str("timestamp").and_then(|text| read_rfc3339(&text)).unwrap_or(0);
+    u64::try_from(us / 1000).unwrap_or(0)
+}
+
+fn severity(json: &mut Writer, logged: &Logged) {
+    let (id, word) = match logged.str("level").as_deref() {
+        Some("error") => (4, "High"),
+        Some("warn") => (3, "Medium"),
+        _ => (1, "Informational"),
+    };
+    json.number("severity_id", id);
+    json.text("severity", word);
+}
+
+/// What came of it, as a status and as the act of a control.
+fn outcome(json: &mut Writer, logged: &Logged) {
+    let decision = logged.str("governance_decision").unwrap_or_default().to_lowercase();
+    let (action, disposition) = match decision.as_str() {
+        "forward" => (1, (1, "Allowed")),
+        "approved" => (1, (8, "Approved")),
+        "pending_approval" => (0, (14, "Delayed")),
+        "drop" | "dropped" => (2, (6, "Dropped")),
+        "denied" | "rejected" => (2, (25, "Rejected")),
+        "" => (0, (17, "Logged")),
+        would if would.starts_with("would_") => (1, (17, "Logged")),
+        "redact" | "filter" | "redacted" | "filtered" => (1, (11, "Corrected")),
+        _ if logged.flag("forwarded") == Some(true) => (1, (1, "Allowed")),
+        _ => (2, (2, "Blocked")),
+    };
+    let forwarded = logged.flag("forwarded").or((action > 0).then_some(action == 1));
+    let status = match forwarded {
+        Some(true) => (1, "Success"),
+        Some(false) => (2, "Failure"),
+        None => (0, "Unknown"),
+    };
+    json.number("status_id", status.0);
+    json.text("status", status.1);
+    json.number("action_id", action);
+    json.text("action", ["Unknown", "Allowed", "Denied"][action as usize]);
+    json.number("disposition_id", disposition.0);
+    json.text("disposition", disposition.1);
+}
+
+fn metadata(json: &mut Writer, logged: &Logged) {
+    json.nested("metadata", |json| {
+        json.text("version", VERSION);
+        json.nested("product", |json| {
+            json.text("name", "Tapegate");
+            json.text("vendor_name", "Tapegate");
+            json.text("version", env!("CARGO_PKG_VERSION"));
+        });
+        json.texts("profiles", &["security_control".to_owned()]);
+        json.text("log_name", "activity");
+        for (key, ours) in [
+            ("log_level", "level"),
+            ("event_code", "kind"),
+            ("original_time", "timestamp"),
+            ("correlation_uid", "request_id"),
+            ("uid", "hash"),
+        ] {
+            logged.str(ours).iter().for_each(|text| json.text(key, text));
+        }
+        logged.number("seq").iter().for_each(|seq| json.number("sequence", *seq));
+    });
+}
+
+fn policy(json: &mut Writer, logged: &Logged) {
+    let keys = [("name", "rule"), ("version", "policy_version")];
+    let found: Vec<(&str, Cow<'_, str>)> =
+        keys.iter().filter_map(|(key, ours)| Some((*key, logged.str(ours)?))).collect();
+    let policies = logged.raw("policies");
+    if found.is_empty() && policies.is_none() {
+        return;
+    }
+    json.nested("policy", |json| {
+        found.iter().for_each(|(key, text)| json.text(key, text));
+        policies.iter().for_each(|raw| json.raw("uid", &quoted_list(raw)));
+    });
+}
+
+/// OCSF has one policy; of several, their names in one text.
+fn quoted_list(raw: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(raw);
+    let names = text.trim_matches(['[', ']']).replace('"', "");
+    super::json::quoted(&names)
+}
+
+fn unmapped(json: &mut Writer, logged: &Logged) {
+    json.nested("unmapped", |json| {
+        for (key, raw) in logged.members().filter(|(key, _)| !MAPPED.contains(key)) {
+            json.raw(key, raw);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn of(event: &str) -> Value {
+        let line = super::event(&Logged::read(1, event.as_bytes()).unwrap());
+        assert!(!line.contains(&b'\n'));
+        serde_json::from_slice(&line).unwrap()
+    }
+
+    #[test]
+    fn a_denied_call_is_a_blocked_activity() {
+        let event = of(
+            r#"{"timestamp":"2026-03-20T14:22:11.804012Z","level":"warn","kind":"decision","component":"shim","server_id":"files","method":"tools/call","tool":"rm","message_id":"7","governance_decision":"deny","rule":"no-rm","policies":["a","b"],"policy_reason":"because","profile":"production","forwarded":false,"latency_us":2500,"principal":"me","connection_id":"c","request_id":"r","odd":{"x":1},"seq":5,"prev":"00","hash":"ff"}"#,
+        );
+        assert_eq!(event["class_uid"], 6003);
+        assert_eq!(event["type_uid"], 600_399);
+        assert_eq!(event["time"], 1_774_016_531_804u64);
+        assert_eq!((&event["action_id"], &event["disposition_id"]), (&2.into(), &2.into()));
+        assert_eq!((&event["status_id"], &event["severity_id"]), (&2.into(), &3.into()));
+        assert_eq!(event["metadata"]["sequence"], 5);
+        assert_eq!(event["metadata"]["uid"], "ff");
+        assert_eq!(event["api"]["operation"], "tools/call");
+        assert_eq!(event["api"]["service"]["name"], "files");
+        assert_eq!(event["actor"]["user"]["name"], "me");
+        assert_eq!(event["resources"][0]["name"], "rm");
+        assert_eq!(event["policy"]["uid"], "a,b");
+        assert_eq!(event["duration"], 2);
+        assert_eq!(event["unmapped"]["odd"]["x"], 1);
+        assert_eq!(event["unmapped"]["profile"], "production");
+    }
+
+    #[test]
+    fn every_event_has_what_the_class_requires() {
+        let base = ["class_uid", "category_uid", "activity_id", "type_uid", "time", "severity_id"];
+        for event in ["{}", r#"{"kind":"session"}"#, r#"{"kind":"log","event":"torn_tail"}"#] {
+            let event = of(event);
+            for key in base.iter().chain(&["metadata", "actor", "api", "src_endpoint"]) {
+                assert!(!event[key].is_null(), "{key}");
+            }
+            assert!(event["api"]["operation"].is_string());
+            assert!(event["metadata"]["product"]["name"].is_string());
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_call_is_told_by_its_disposition() {
+        for (decision, action, disposition) in [
+            ("forward", 1, 1),
+            ("deny", 2, 2),
+            ("approved", 1, 8),
+            ("denied", 2, 25),
+            ("pending_approval", 0, 14),
+            ("WOULD_BLOCK", 1, 17),
+            ("drop", 2, 6),
+        ] {
+            let event = of(&format!("{{\"governance_decision\":\"{decision}\"}}"));
+            let found = (event["action_id"].as_u64(), event["disposition_id"].as_u64());
+            assert_eq!(found, (Some(action), Some(disposition)), "{decision}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `tapegate policy`: explain, test, backtest, pin. What they print is in goldens
+//! (`tests/golden/policy`), so that a change to it is seen: `UPDATE_GOLDEN=1` writes them anew.
+
+mod backtest;
+mod explain;
+mod pin;
+mod same;
+mod test;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use crate::support::tapegate;
+
+/// A policy with every gate in it.
+const POLICY: &str = r#"schema: 1
+sources:
+  - id: files
+    kind: mcp
+    expose: {mode: blocklist, tools: ["admin_*"], prompts: ["secret"], resources: ["file:///etc/*"]}
+  - id: off
+    kind: mcp
+    enabled: false
+  - id: few
+    kind: mcp
+    expose: {mode: allowlist, tools: [read_file, "list_*"]}
+governance:
+  defaults: {action: deny}
+  rules:
+    - {id: no-deletes, match: "delete_*", action: deny, description: nothing is deleted}
+    - {id: tmp-only, match: write_file, action: forward, arguments: {$.path: "/tmp/*"}}
+    - {id: writes, match: "write_*", action: approve, approval: people}
+    - {id: reads, match: ["read_*", "list_*"], action: forward}
+    - {id: resources, method: "resources/*", match: "*", action: forward}
+    - {id: quiet, method: "logging/*", action: deny}
+approval:
+  people: {destination: {type: cli}, timeout: 5m}
+"#;
+
+/// A folder with a policy, in which commands are run.
+struct Project(TempDir);
+
+/// What a command said.
+struct Done {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Project {
+    /// A project with the policy of these tests.
+    fn new() -> Self {
+        Self::with(POLICY)
+    }
+
+    fn with(policy: &str) -> Self {
+        let project = Self(tempfile::tempdir().unwrap());
+        project.write("tapegate.yaml", policy);
+        project
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Runs `tapegate policy …` in the project.
+    fn policy(&self, arguments: &[&str]) -> Done {
+        let mut command = tapegate();
+        for name in ["CONFIG", "PROFILE", "HOME"] {
+            command.env_remove(format!("TAPEGATE_{name}"));
+            command.env_remove(format!("THOUGHTGATE_{name}"));
+        }
+        let done = command
+            .arg("policy")
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env_remove("CLICOLOR_FORCE")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        Done { code: done.status.code(), out: text(&done.stdout), err: text(&done.stderr) }
+    }
+}
+
+impl Done {
+    /// The command ended with this code and said nothing on standard error.
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}{}", self.out, self.err);
+        assert_eq!(self.err, "");
+        self
+    }
+
+    /// The command ended with this code and these words on standard error.
+    #[track_caller]
+    fn fails(self, code: i32, words: &str) -> Self {
+        assert_eq!(self.code, Some(code), "{}{}", self.out, self.err);
+        assert!(self.err.contains(words), "{}", self.err);
+        self
+    }
+
+    /// What was printed is as the golden has it.
+    #[track_caller]
+    fn golden(self, name: &str) -> Self {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/policy").join(name);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &self.out).unwrap();
+        }
+        let golden = fs::read_to_string(&file).unwrap_or_default();
+        let words = "the output has changed; if it is meant so, run with UPDATE_GOLDEN=1";
+        assert_eq!(self.out, golden, "{name}: {words}");
+        self
+    }
+}
+
+const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"x","thoughtjack_version":"1"}"#;
+
+/// A tape of these messages: `>` before what the client said, `<` before what the server did.
+fn tape(messages: &[&str]) -> String {
+    let mut out = format!("{HEADER}\n");
+    for (index, message) in messages.iter().enumerate() {
+        let (dir, message) = match message.split_at(1) {
+            (">", message) => ("c2s", message),
+            ("<", message) => ("s2c", message),
+            _ => panic!("{message}"),
+        };
+        let (seq, second) = (index + 1, index % 60);
+        out += &format!(
+            "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-01-01T00:00:{second:02}.000001Z\",\"dir\":\"{dir}\",\"msg\":{message}}}\n"
+        );
+    }
+    out
+}
+
+/// A call of a tool, as a client says it.
+fn call(id: u64, tool: &str, arguments: &str) -> String {
+    format!(
+        ">{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",\"arguments\":{arguments}}}}}"
+    )
+}
+
+/// The server's answer to it.
+fn answer(id: u64) -> String {
+    format!("<{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}")
+}
+
+#[test]
+fn every_command_of_policies_has_help_with_an_example_that_is_not_too_wide() {
+    let project = Project::new();
+    for name in ["explain", "test", "backtest", "pin"] {
+        let help = project.policy(&[name, "--help"]).exits(0).out;
+        assert!(help.contains("Examples:") && help.contains("Exit codes: 0"), "{help}");
+        let long = help.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(long, None, "{name}");
+        let text: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        Done { code: Some(0), out: text, err: String::new() }.golden(&format!("help-{name}.txt"));
+        let page = tapegate().args(["man", "policy"]).output().unwrap();
+        let page = String::from_utf8(page.stdout).unwrap();
+        assert!(page.contains(&format!("policy\\-{name}")), "{page}");
+    }
+}
+
+#[test]
+fn a_policy_that_does_not_load_is_told_with_all_its_faults_and_nothing_is_done() {
+    let project =
+        Project::with("schema: 1\ngovernance:\n  defaults: {action: forwards}\n  rule: []\n");
+    project.write("t.jsonl", tape(&[&call(1, "read_file", "{}")]));
+    project.write("tapegate.test.yaml", "cases: [{call: a, expect: deny}]");
+    for arguments in [
+        &["explain", "x"][..],
+        &["test"],
+        &["backtest", "t.jsonl"],
+        &["pin", "--server-id", "s", "t.jsonl"],
+    ] {
+        let done = project.policy(arguments).fails(2, "tapegate.yaml:3:");
+        assert!(done.err.contains("tapegate.yaml:4:3: ") && done.out.is_empty(), "{}", done.err);
+    }
+    fs::remove_file(project.path("tapegate.yaml")).unwrap();
+    let words = "error: there is no tapegate.yaml here or in a folder above\n";
+    for arguments in [&["explain", "x"][..], &["backtest", "t.jsonl"]] {
+        project.policy(arguments).fails(2, words);
+    }
+}

@@ -1,0 +1,126 @@
+//! `tapegate policy explain`
+
+use super::Project;
+
+#[test]
+fn every_step_to_a_decision_is_told() {
+    let project = Project::new();
+    let explain = |arguments: &[&str]| {
+        let all = [&["explain"], arguments].concat();
+        let done = project.policy(&all).exits(0);
+        format!("$ tapegate policy {}\n{}\n", all.join(" "), done.out)
+    };
+    let files = ["--server-id", "files"];
+    let out = [
+        explain(&[&files[..], &["read_file"]].concat()),
+        explain(&[&files[..], &["delete_file", "--profile", "development"]].concat()),
+        explain(&[&files[..], &["write_file", "--arguments", r#"{"path":"/tmp/a"}"#]].concat()),
+        explain(&[&files[..], &["write_file", "--arguments", r#"{"path":"/etc/a"}"#]].concat()),
+        explain(&[&files[..], &["unheard_of"]].concat()),
+        explain(&[&files[..], &["admin_reset"]].concat()),
+        explain(&["--server-id", "off", "read_file"]),
+        explain(&["--server-id", "few", "write_file"]),
+        explain(&["--server-id", "unknown", "read_file"]),
+        explain(&[&files[..], &["--method", "resources/read", "file:///etc/passwd"]].concat()),
+        explain(&[&files[..], &["--method", "prompts/get", "secret"]].concat()),
+        explain(&[&files[..], &["--method", "logging/setLevel", ""]].concat()),
+        explain(&[&files[..], &["--method", "ping", ""]].concat()),
+    ];
+    super::Done { code: Some(0), out: out.concat(), err: String::new() }.golden("explain.txt");
+}
+
+#[test]
+fn a_raw_message_is_explained_with_what_is_wrong_with_it() {
+    let project = Project::new();
+    let explain = |arguments: &[&str]| {
+        let all = [&["explain", "--server-id", "files", "--frame"], arguments].concat();
+        let done = project.policy(&all).exits(0);
+        format!("$ tapegate policy {}\n{}\n", all.join(" "), done.out)
+    };
+    let out = [
+        explain(&[
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file"}}"#,
+        ]),
+        explain(&[
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file","name":"delete_file"}}"#,
+        ]),
+        explain(&[r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"read_file"}}"#]),
+        explain(&[r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"} {}"#]),
+        explain(&["nonsense"]),
+        explain(&[r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#]),
+        explain(&[r#"{"jsonrpc":"2.0","id":1,"result":{}}"#]),
+        explain(&[
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read_file"},{"name":"admin_reset"}]}}"#,
+            "--from",
+            "server",
+        ]),
+        explain(&[
+            r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage"}"#,
+            "--from",
+            "server",
+        ]),
+    ];
+    super::Done { code: Some(0), out: out.concat(), err: String::new() }
+        .golden("explain-frame.txt");
+}
+
+#[test]
+fn a_script_can_tell_what_becomes_of_a_call() {
+    let project = Project::new();
+    let code = |arguments: &[&str]| {
+        let all = [&["explain", "--exit-code", "--server-id", "files"], arguments].concat();
+        project.policy(&all).code
+    };
+    assert_eq!(code(&["read_file"]), Some(0));
+    assert_eq!(code(&["delete_file"]), Some(1));
+    assert_eq!(code(&["write_file"]), Some(7));
+    assert_eq!(code(&["delete_file", "--profile", "development"]), Some(0));
+    assert_eq!(code(&["--frame", "nonsense"]), Some(1));
+    project.policy(&["explain", "delete_file", "--server-id", "files"]).exits(0);
+}
+
+#[test]
+fn the_explanation_is_json_if_it_is_to_be() {
+    let project = Project::new();
+    let json = |arguments: &[&str]| {
+        let all = [&["explain", "--format", "json", "--server-id", "files"], arguments].concat();
+        serde_json::from_str::<serde_json::Value>(&project.policy(&all).exits(0).out).unwrap()
+    };
+    let held = json(&["write_file", "--arguments", r#"{"path":"/etc/x"}"#]);
+    assert_eq!(held["outcome"], "approve");
+    assert_eq!(
+        (&held["calls"][0]["rule"], &held["calls"][0]["workflow"]),
+        (&"writes".into(), &"people".into())
+    );
+    let odd = json(&["--frame", "7"]);
+    assert_eq!((&odd["outcome"], &odd["faults"][0]["code"]), (&"deny".into(), &(-32600).into()));
+    let free = json(&["delete_file", "--profile", "development"]);
+    assert_eq!((&free["outcome"], &free["production"]), (&"forward".into(), &"deny".into()));
+}
+
+#[test]
+fn arguments_come_from_a_file_too_and_must_be_json() {
+    let project = Project::new();
+    project.write("a.json", r#"{"path":"/tmp/a"}"#);
+    let with = |arguments: &[&str]| {
+        project.policy(
+            &[&["explain", "write_file", "--server-id", "files", "--exit-code"], arguments]
+                .concat(),
+        )
+    };
+    with(&["--arguments-file", "a.json"]).exits(0);
+    with(&["--arguments", "{path}"])
+        .fails(64, "error: the arguments are no JSON: no key at byte 1\n");
+    with(&["--arguments-file", "no.json"]).fails(3, "error: cannot read `no.json`: ");
+    with(&["--at", "noon"]).fails(64, "no time such as 2026-03-20T14:22:11Z");
+    project.policy(&["explain"]).fails(64, "");
+}
+
+#[test]
+fn without_a_server_the_only_one_is_meant() {
+    let project = Project::with(
+        "schema: 1\nsources: [{id: only, kind: mcp}]\ngovernance: {defaults: {action: forward}}\n",
+    );
+    let out = project.policy(&["explain", "x"]).exits(0).out;
+    assert!(out.starts_with("tools/call x on server only\n"), "{out}");
+}

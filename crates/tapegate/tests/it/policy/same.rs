@@ -1,0 +1,1 @@
+//! A backtest says what a live shim has done: the same session, message by message.

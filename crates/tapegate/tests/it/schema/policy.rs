@@ -1,0 +1,110 @@
+//! The schema of policies agrees with the loader on what may stand where.
+
+use std::fs;
+
+use super::agree;
+
+const HEAD: &str = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
+
+fn with(text: &str) -> String {
+    format!("{HEAD}{text}\n")
+}
+
+fn rule(rule: &str) -> String {
+    format!("schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules: [{rule}]\n")
+}
+
+#[test]
+fn the_schema_of_policies_agrees_with_check() {
+    let good = [
+        HEAD.to_owned(),
+        rule("{action: forward}"),
+        rule(
+            "{match: [a, 'b*'], source: x, method: ['logging/*'], action: approve, id: i, description: d}",
+        ),
+        rule(
+            "{action: deny, arguments: {a: b, c: 5, d: true, e: {not: {glob: x}}, f: {in: [1, x, null]}}}",
+        ),
+        rule(
+            "{action: deny, arguments: {a: {min: 1, max: 2.5}, b: {exists: false}, c: {regex: '^a'}, d: {equals: null}}}",
+        ),
+        with(
+            "sources: [{id: a, kind: mcp, url: 'http://h', enabled: true, expose: all}, {id: '*'}]",
+        ),
+        with(
+            "sources: [{id: a, expose: {mode: allowlist, tools: [], prompts: [x], resources: [y]}}]",
+        ),
+        with("sources: [{id: a, enabled: '${NO_SUCH_SWITCH:-false}'}]"),
+        with(
+            "approval: {a: {timeout: 1h 30m, blocking_timeout: PT10S, on_timeout: deny, destination: cli}}",
+        ),
+        with(
+            "approval: {a: {destination: {type: slack, channel: c, mention: m}, redact_fields: [a.b]}}",
+        ),
+        with(
+            "approval: {a: {destination: {type: webhook, url: 'https://h/x', secret_env: S}, elicitation: true}}",
+        ),
+        with("redaction: {enabled: true, patterns: [secrets], fields: [a], on_wire: false}"),
+        with(
+            "pins: {on_drift: warn}\nrecording: {folder: x, retention: 5d}\nactivity: {rotate_bytes: 64kb}",
+        ),
+        with("activity: {rotate_bytes: 100000}"),
+        with(
+            "profile: development\nprofiles: {production: {approval: {timeout: 10s}, pins: {on_drift: deny}}}",
+        ),
+        with(
+            "principal: {name: n, roles: [a]}\nwrapper: {agent_type: x, exclude: [y], governance_port: 0}",
+        ),
+        with(
+            "telemetry: {otlp: {endpoint: 'http://h', protocol: http/json, headers: {a: b}, tls: {}}, resource: {a: b}}",
+        ),
+        with(
+            "telemetry: {sampling: {strategy: tail, success_sample_rate: 0.5}, batch: {max_queue_size: 600}, prometheus: {}}",
+        ),
+    ];
+    let bad = [
+        "schema: 2\ngovernance: {defaults: {action: deny}}\n".to_owned(),
+        "schema: 1\n".to_owned(),
+        "schema: 1\ngovernance: {}\n".to_owned(),
+        "schema: 1\ngovernance: {defaults: {action: allow}}\n".to_owned(),
+        with("surces: []"),
+        with("sources: [{kind: mcp}]"),
+        with("sources: [{id: _a}]"),
+        with("sources: [{id: 'a b'}]"),
+        with("sources: [{id: a, url: localhost}]"),
+        with("sources: [{id: a, expose: some}]"),
+        with("sources: [{id: a, expose: {mode: allowlist, tool: [x]}}]"),
+        with("sources: [{id: a, enabled: 1}]"),
+        rule("{match: a}"),
+        rule("{match: 5, action: deny}"),
+        rule("{match: a, action: deny, arguments: {a: [b]}}"),
+        rule("{match: a, action: deny, arguments: {a: {min: x}}}"),
+        rule("{match: a, action: deny, arguments: {a: {globb: x}}}"),
+        with("approval: {a: {timeout: 600}}"),
+        with("approval: {a: {on_timeout: allow}}"),
+        with("approval: {a: {destination: {type: pager}}}"),
+        with("approval: {a: {destination: {channel: x}}}"),
+        with("redaction: {patterns: secrets}"),
+        with("pins: {on_drift: block}"),
+        with("activity: {rotate_bytes: lots}"),
+        with("profile: staging"),
+        with("profiles: {staging: {}}"),
+        with("wrapper: {governance_port: 70000}"),
+        with("telemetry: {otlp: {protocol: udp}}"),
+        with("telemetry: {batch: {scheduled_delay_ms: 5}}"),
+        with("telemetry: {resource: {a: 5}}"),
+    ];
+    agree("policy", "tapegate.yaml", &good, &bad);
+}
+
+#[test]
+fn the_samples_of_the_page_fit_the_schema_of_policies() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policy.md");
+    let page = fs::read_to_string(page).unwrap();
+    let samples = page.split("```yaml policy\n").skip(1);
+    let samples: Vec<String> =
+        samples.map(|rest| super::as_json(rest.split("```").next().unwrap())).collect();
+    assert!(samples.len() >= 9);
+    let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
+    super::hold("policy", &samples, &["{}"]);
+}
