@@ -132,10 +132,11 @@ impl Warden {
         }
     }
 
-    /// Masks the secrets in the result of a call.
+    /// Masks the secrets in a result.
     fn masked(&mut self, now: &Now<'_, '_>) -> Verdict {
-        // An answer that nobody has asked for may be one to a client that is careless about ids.
-        let content = matches!(now.case.topic, Some(Topic::Call) | None);
+        // The result of a task comes under other methods, and an answer that nobody has asked for
+        // may be one to a client that is careless about ids.
+        let content = now.case.topic != Some(Topic::Hello);
         let Some(redactor) = self.regime.redactor.clone().filter(|_| content) else {
             return Verdict::Forward;
         };
