@@ -16,7 +16,7 @@ use tapegate_scenario::load::Form;
 
 use crate::exit::{Exit, Failure};
 
-/// Look over tapes, activity logs, scenarios and policies and report every fault with its line
+/// Look over tapes, logs, scenarios and policies and report every fault with its line
 ///
 /// Errors mean that a tape says less, or other things, than it seems to, or that a scenario cannot be
 /// served or a policy not be held to; warnings that something is unusual and was coped with, such as a torn last line after a

@@ -317,9 +317,9 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
             let extra = format!("\"faults\":[\"message_too_large\"],\"bytes\":{bytes_total}");
             (extra, None, None)
         }
-        NoteKind::Filter { kept, hidden, .. } => {
+        NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
             let names: Vec<String> = hidden.iter().map(|name| quoted(name)).collect();
-            let (count, names) = (hidden.len(), names.join(","));
+            let names = names.join(",");
             let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
             (extra, None, None)
         }
