@@ -119,6 +119,7 @@ fn outcome(json: &mut Writer, logged: &Logged) {
         "drop" | "dropped" => (2, (6, "Dropped")),
         "denied" | "rejected" => (2, (25, "Rejected")),
         "" => (0, (17, "Logged")),
+        "warn" => (1, (17, "Logged")),
         would if would.starts_with("would_") => (1, (17, "Logged")),
         "redact" | "filter" | "redacted" | "filtered" => (1, (11, "Corrected")),
         _ if logged.flag("forwarded") == Some(true) => (1, (1, "Allowed")),
@@ -246,6 +247,7 @@ mod tests {
             ("denied", 2, 25),
             ("pending_approval", 0, 14),
             ("WOULD_BLOCK", 1, 17),
+            ("warn", 1, 17),
             ("drop", 2, 6),
         ] {
             let event = of(&format!("{{\"governance_decision\":\"{decision}\"}}"));

@@ -166,7 +166,10 @@ fn without_a_policy_the_lock_lies_here_and_a_lock_that_cannot_be_written_is_an_e
     project.write("one.jsonl", listing(&[("a", "first")]));
     project.policy(&["pin", "--server-id", "s", "one.jsonl", "--all"]).exits(0);
     assert!(project.path("tapegate.lock").is_file());
-    project.write("tapegate.yaml", "schema: 1\ngovernance: {defaults: {action: deny}}\npins: {lock: no/such/folder.lock}\n");
+    project.write(
+        "tapegate.yaml",
+        "schema: 1\ngovernance: {defaults: {action: deny}}\npins: {lock: no/such/folder.lock}\n",
+    );
     project
         .policy(&["pin", "--server-id", "s", "one.jsonl", "--all"])
         .fails(3, "error: cannot write `no/such/folder.lock`: ");
