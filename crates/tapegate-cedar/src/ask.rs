@@ -151,11 +151,11 @@ impl Cedar {
 
     fn context(&self, question: &Question<'_>, arguments: RestrictedExpression) -> Option<Context> {
         let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
-        let mut pairs = vec![
-            ("policy_id".to_owned(), text(question.policy_id)),
-            ("source_id".to_owned(), text(question.server)),
-            ("arguments".to_owned(), arguments),
-        ];
+        let mut pairs = vec![("arguments".to_owned(), arguments)];
+        if self.reads.ids {
+            pairs.push(("policy_id".to_owned(), text(question.policy_id)));
+            pairs.push(("source_id".to_owned(), text(question.server)));
+        }
         if self.reads.time {
             let moment = Moment::new(question.wall_us);
             let time = [

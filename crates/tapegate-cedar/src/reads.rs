@@ -18,6 +18,8 @@ pub(crate) struct Reads {
     pub(crate) by_resource: bool,
     /// Whether `context.time` is.
     pub(crate) time: bool,
+    /// Whether `context.policy_id` or `context.source_id` is.
+    pub(crate) ids: bool,
 }
 
 /// The members of an object that are read.
@@ -53,6 +55,7 @@ impl Reads {
         self.arguments.add(&other.arguments);
         self.by_resource |= other.by_resource;
         self.time |= other.time;
+        self.ids |= other.ids;
     }
 
     /// Goes through an expression that is taken for a `want`.
@@ -140,6 +143,7 @@ impl Reads {
             (Var::Context, []) => {
                 self.arguments.whole = true;
                 self.time = true;
+                self.ids = true;
             }
             (Var::Context, ["arguments", path @ ..]) => self.arguments.note(path, want),
             (Var::Context, ["time", ..]) => self.time = true,
@@ -147,7 +151,7 @@ impl Reads {
                 self.by_resource = true;
                 self.arguments.note(path, want);
             }
-            (Var::Context, _) => {}
+            (Var::Context, _) => self.ids = true,
             _ => return false,
         }
         true

@@ -100,21 +100,23 @@ impl Maker {
                     }
                 },
             };
-            self.path.push(key.to_string());
-            if seen.contains(&self.path[self.path.len() - 1]) {
+            let name = key.into_owned();
+            if seen.contains(&name) {
+                self.path.push(name);
                 self.misfit("it is there twice");
-                members.retain(|(name, _)| *name != *key);
+                let twice = self.path.pop();
+                members.retain(|(name, _)| Some(name) != twice.as_ref());
                 cursor.value()?;
             } else {
-                seen.push(key.to_string());
                 let inner = inner.filter(|inner| !inner.members.is_empty() && !inner.whole);
-                let member = types.and_then(|types| types.members.get(&*key));
+                let member = types.and_then(|types| types.members.get(&name));
                 let kind = member.map_or(&Type::Any, |member| &member.kind);
-                if let Some(value) = self.value(cursor, inner, kind, depth)? {
-                    members.push((key.to_string(), value));
-                }
+                self.path.push(name);
+                let value = self.value(cursor, inner, kind, depth)?;
+                let name = self.path.pop().unwrap_or_default();
+                members.extend(value.map(|value| (name.clone(), value)));
+                seen.push(name);
             }
-            self.path.pop();
         }
         Ok(members)
     }

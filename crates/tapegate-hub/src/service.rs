@@ -7,6 +7,7 @@
 mod answer;
 mod body;
 mod evaluate;
+mod export;
 mod follow;
 mod journal;
 mod probes;
@@ -36,6 +37,7 @@ use tokio::sync::{broadcast, watch};
 use crate::api::{Push, ShutdownResponse};
 use crate::governed::{Governed, Loading};
 use crate::metrics::Metrics;
+use crate::otlp::Exporter;
 use crate::token::Token;
 use answer::{Refusal, json};
 use follow::Follow;
@@ -49,6 +51,9 @@ use tasks::Tasks;
 /// How many pushes may wait for somebody who does not read. Who misses one is cut off, and asks for
 /// everything anew.
 const PUSHES_MAX: usize = 256;
+
+/// What can be asked for and what is answered, as OpenAPI 3.1 describes it.
+pub const OPENAPI: &str = include_str!("openapi.json");
 
 /// How a hub is to be.
 pub struct Options {
@@ -90,6 +95,8 @@ pub struct Hub {
     follow: RefCell<Follow>,
     tasks: Tasks,
     metrics: RefCell<Metrics>,
+    /// What exports, if anything is to be exported.
+    exporter: RefCell<Option<Rc<Exporter>>>,
     /// What was wrong when the policy was last loaded, if something was.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<Shims>,
@@ -133,6 +140,7 @@ impl Hub {
             follow: RefCell::new(Follow::new(&options.state_folder)),
             tasks: Tasks::open(&options.state_folder)?,
             metrics: RefCell::default(),
+            exporter: RefCell::default(),
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
@@ -144,6 +152,7 @@ impl Hub {
             clock,
         };
         hub.catch_up_tasks();
+        hub.refit();
         hub.loaded("success", "info", &format!("policy {}", hub.governed().name()));
         let took = hub.clock.now().mono_ns as f64 / 1e9;
         hub.metrics.borrow_mut().set("thoughtgate_startup_duration_seconds", &[], took);
@@ -172,6 +181,7 @@ impl Hub {
         let recovered = !self.trouble.take().is_empty();
         let new = Rc::new(Governed::new(loading, self.options.profile));
         let old = self.governed.replace(Rc::clone(&new));
+        self.refit();
         if old.version() != new.version() || recovered {
             let words = format!("policy {} holds from now on", new.name());
             (self.options.notice)(Level::Info, &words);
@@ -220,7 +230,7 @@ impl Hub {
 
     /// What goes on beside the questions. Never ends.
     pub async fn work(&self) {
-        tokio::join!(self.watch_tasks(), self.follow_log());
+        tokio::join!(self.watch_tasks(), self.follow_log(), self.export());
     }
 
     /// Shims are still there, and are waited for no longer.
@@ -232,7 +242,7 @@ impl Hub {
     }
 
     /// Ends every stream.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
@@ -308,6 +318,9 @@ impl Hub {
             Route::Approve => Ok(json(&self.settle(id, true, parse(&body)?)?)),
             Route::Deny => Ok(json(&self.settle(id, false, parse(&body)?)?)),
             Route::Metrics => Ok(self.metrics_text()),
+            Route::OpenApi => {
+                Ok(answer::text_reply("application/json", OPENAPI.as_bytes().to_vec()))
+            }
             Route::Heartbeat => Ok(json(&self.heartbeat(parse(&body)?))),
             Route::Snapshot => {
                 let folder = self.options.state_folder.to_string_lossy().into_owned();

@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
-use tapegate_core::json::member;
 use tapegate_core::side::Side;
 
 use crate::decide::{Call, Decision, Facts, GateName, Outcome, decide, explain};
@@ -154,12 +153,17 @@ impl<'p> Judge<'p> {
                     Some(Ok(Target::Each(names))) => names,
                     Some(Err(fault)) => return into.faults.push(fault),
                 };
-                let arguments = said.params.and_then(|params| member(params, "arguments"));
-                into.calls.extend(names.into_iter().map(|name| Judged {
-                    decision: self.call(&method, &name, arguments, facts),
-                    method: method.clone().into_owned(),
-                    name: name.into_owned(),
-                }));
+                for name in names {
+                    let decision = self.call(&method, &name, said.arguments, facts);
+                    // What is not gated is only stopped by a rule that names it.
+                    if gated.is_some()
+                        || decision.strict == Outcome::Forward
+                        || decision.rule.is_some()
+                    {
+                        let (method, name) = (method.clone().into_owned(), name.into_owned());
+                        into.calls.push(Judged { method, name, decision });
+                    }
+                }
             }
             _ => {}
         }

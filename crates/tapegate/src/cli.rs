@@ -10,8 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
-    approvals, check, completions, convert, demo, hub, log, man, policy, record, redact, replay,
-    serve, shim, verify,
+    approvals, check, completions, convert, demo, hub, init, log, man, policy, record, redact,
+    replay, serve, shim, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -44,6 +44,7 @@ up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record and tape ha
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Init(init::Args),
     Record(record::RecordArgs),
     Tape(record::TapeArgs),
     Shim(shim::Args),
@@ -81,6 +82,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     let out = &mut std::io::stdout().lock();
     match command {
         Command::Demo(args) => demo::run(&args, out),
+        Command::Init(args) => init::run(&args, out),
         Command::Record(args) => record::record(args),
         Command::Tape(args) => record::tape(args),
         Command::Shim(args) => shim::run(args),

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod hub;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod policy;

@@ -89,8 +89,12 @@ impl Hub {
     /// Counts what was written to the log so far.
     pub(super) fn catch_up(&self) {
         let lines = self.follow.borrow_mut().lines();
+        let exporter = self.exporter.borrow().clone();
         for line in &lines {
             self.count_line(line);
+            if let Some(exporter) = &exporter {
+                exporter.take(line);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod backtest;
 mod explain;
+pub(crate) mod generate;
 mod pin;
 mod test;
 
@@ -12,7 +13,7 @@ use std::io::Write;
 
 use crate::exit::Exit;
 
-/// Explain, test and try policies, and pin what servers offer
+/// Explain, test, try and make policies, and pin what servers offer
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
@@ -22,7 +23,8 @@ Examples:
   tapegate policy explain delete_file --arguments '{\"path\":\"/etc/passwd\"}'
   tapegate policy test
   tapegate policy backtest tapes/ --against strict.yaml
-  tapegate policy pin --check -- node server.js"
+  tapegate policy pin --check -- node server.js
+  tapegate policy generate session.jsonl -o tapegate.yaml"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -35,6 +37,7 @@ enum Command {
     Test(test::Args),
     Backtest(backtest::Args),
     Pin(pin::Args),
+    Generate(generate::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -43,5 +46,6 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Test(args) => test::run(&args, out),
         Command::Backtest(args) => backtest::run(&args, out),
         Command::Pin(args) => pin::run(&args, out),
+        Command::Generate(args) => generate::run(&args, out),
     }
 }

@@ -4,6 +4,7 @@ mod approvals;
 mod decisions;
 mod endings;
 mod framing;
+mod hub;
 mod lists;
 mod passing;
 mod reloads;

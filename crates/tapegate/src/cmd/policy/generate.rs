@@ -1,0 +1,192 @@
+//! `tapegate policy generate`
+
+use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use tapegate_core::json;
+use tapegate_core::tape::Line;
+use tapegate_policy::generate::{self, Generated, Traffic, Wish};
+use tapegate_store::document;
+use tapegate_store::source::Source;
+
+use super::backtest::shelf::{self, Tape};
+use crate::exit::{Exit, Failure};
+use crate::talk;
+
+/// Make a policy from tapes: what was called passes, and nothing else
+///
+/// Each tool, prompt and resource that was used gets a rule. Arguments are held to what they were:
+/// to the values if these were few, to the folder if they were paths, to the range if they were
+/// numbers. Secrets are not written down. What is written was read back and held against every call
+/// of the tapes; calls that a policy had refused are not among them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate policy generate session.jsonl -o tapegate.yaml
+  tapegate policy generate .tapegate/tapes/ -o tapegate.yaml --cedar tapegate.cedar
+  tapegate policy generate --server-id files old.jsonl
+
+Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 a file could not be read or written, 64
+wrong usage.")]
+pub(crate) struct Args {
+    /// Tapes, plain or gzip, of any dialect; of a folder, all that are in it
+    #[arg(required = true, value_name = "TAPE")]
+    tapes: Vec<PathBuf>,
+    /// The file to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Have Cedar decide instead of rules, by policies that are written to this file
+    #[arg(long, value_name = "FILE")]
+    cedar: Option<PathBuf>,
+    /// The server, by the name it is to have in the policy [default: as each tape says]
+    #[arg(long, value_name = "NAME")]
+    server_id: Option<String>,
+    /// Overwrite what exists already
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let output = args.output.as_deref().filter(|path| path.as_os_str() != "-");
+    for path in [output, args.cedar.as_deref()].into_iter().flatten() {
+        may_write(path, args.force)?;
+    }
+    let traffic = observe(&args.tapes, args.server_id.as_deref())?;
+    let cedar = args.cedar.as_deref().map(|cedar| named_from(cedar, output));
+    let wish = Wish { head: head(&traffic, "tapegate policy generate"), cedar };
+    let made = make(&traffic, &wish)?;
+    if let (Some(path), Some(text)) = (&args.cedar, &made.cedar) {
+        write(path, text)?;
+    }
+    match output {
+        Some(path) => {
+            write(path, &made.policy)?;
+            let name = path.display();
+            writeln!(out, "{name}: {} pass, and nothing else does", told(&traffic))?;
+            talk::hint(&format!("read it, then try it: tapegate check {name}"));
+        }
+        None => out.write_all(made.policy.as_bytes())?,
+    }
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+/// What was called on tapes, by the names of the servers.
+pub(crate) fn observe(tapes: &[PathBuf], server_id: Option<&str>) -> Result<Traffic, Failure> {
+    let mut traffic = Traffic::default();
+    for tape in shelf::find(tapes)? {
+        let server = match (server_id, tape.own_name(None)) {
+            (Some(named), _) => named.to_owned(),
+            (None, Some(own)) => id(&own),
+            (None, None) => {
+                let name = tape.path.display();
+                talk::warn(&format!(
+                    "`{name}` does not say whose it is, so all servers are meant; --server-id says \
+                     which one"
+                ));
+                "*".to_owned()
+            }
+        };
+        hear(&tape, &server, &mut traffic)?;
+    }
+    if traffic.is_empty() {
+        let words = "nothing was called on these tapes";
+        return Err(Failure::new(Exit::Invalid, words).hint("record a session that does the work"));
+    }
+    Ok(traffic)
+}
+
+fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<(), Failure> {
+    let path = &tape.path;
+    let cannot = |error: std::io::Error| {
+        Failure::new(Exit::Io, format!("cannot read `{}`: {error}", path.display()))
+    };
+    let mut source = Source::open(path, talk::progress(path)).map_err(cannot)?;
+    let mut entries = 0_u64;
+    while let Some(next) = source.reader.next() {
+        let Ok(numbered) = next else { continue };
+        entries += 1;
+        let Line::Message(message) = &numbered.entry else { continue };
+        if !message.ours && !was_refused(&message.extra) {
+            traffic.hear(server, message.from, &message.msg);
+        }
+    }
+    if entries == 0 {
+        let words = format!("`{}` is no tape: nothing in it is an entry", path.display());
+        return match tape.by_chance {
+            true => Ok(talk::warn(&words)),
+            false => Err(Failure::new(Exit::Invalid, words)),
+        };
+    }
+    Ok(())
+}
+
+/// Whether a gate has kept a message from being sent on.
+fn was_refused(extra: &[u8]) -> bool {
+    let members = [b"{", extra.strip_prefix(b",").unwrap_or_default(), b"}"].concat();
+    json::member(&members, "refused").is_some()
+}
+
+/// A name as policies allow it for a server.
+fn id(name: &str) -> String {
+    let fits = |one: char| one.is_ascii_alphanumeric() || "._-".contains(one);
+    let id: String = name.chars().map(|one| if fits(one) { one } else { '-' }).collect();
+    let id = id.trim_start_matches('_');
+    if id.is_empty() { "server".to_owned() } else { id.to_owned() }
+}
+
+/// Makes a policy. That what was made is no good is our fault, and never written.
+pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure> {
+    generate::generate(traffic, wish).map_err(|why| {
+        let words = format!("no policy can be made of this: {why}");
+        let failure = Failure::new(Exit::Invalid, words);
+        match wish.cedar {
+            Some(_) => failure.hint("rules can say what Cedar cannot: leave out --cedar"),
+            None => failure,
+        }
+    })
+}
+
+/// What stands at the top of a policy.
+pub(crate) fn head(traffic: &Traffic, by: &str) -> Vec<String> {
+    vec![
+        format!("Made by `{by}` from tapes: {}.", told(traffic)),
+        "What was called then passes, with arguments like those; nothing else does.".to_owned(),
+        "Where a value or a folder is too narrow for what comes next, widen it by hand.".to_owned(),
+    ]
+}
+
+/// `3 calls of 1 server`.
+fn told(traffic: &Traffic) -> String {
+    let many = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        count => format!("{count} {word}s"),
+    };
+    format!("{} of {}", many(traffic.count(), "call"), many(traffic.servers().len(), "server"))
+}
+
+/// A file as a policy names it that lies in another, or the same, folder.
+fn named_from(file: &Path, policy: Option<&Path>) -> String {
+    let folder = policy.and_then(Path::parent).unwrap_or(Path::new(""));
+    let near = file.parent().unwrap_or(Path::new("")) == folder;
+    let name = file.file_name().filter(|_| near).map(PathBuf::from);
+    let name = name.or_else(|| std::path::absolute(file).ok());
+    name.unwrap_or_else(|| file.to_owned()).to_string_lossy().into_owned()
+}
+
+/// Whether a file may be written: it is not there, or it is to be overwritten.
+pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
+    if !force && path.symlink_metadata().is_ok_and(|there| !there.file_type().is_fifo()) {
+        let words = format!("`{}` exists already", path.display());
+        let hint = "choose another name, or pass --force to overwrite it";
+        return Err(Failure::new(Exit::Io, words).hint(hint));
+    }
+    Ok(())
+}
+
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    document::write(path, text.as_bytes()).map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
+    })
+}
