@@ -3,6 +3,7 @@
 //! A [`Trial`] puts them to the same [`Warden`] that a shim has, so that nothing is decided here.
 //! Nobody is asked and nothing is kept: a call that would have waited is one that waits for ever.
 
+mod found;
 mod tally;
 
 use std::collections::HashMap;
@@ -21,7 +22,8 @@ use crate::note::{Note, Notes};
 use crate::people::{Asking, People};
 use crate::warden::{Hands, Regime, Reins, Settings, Warden};
 
-pub use tally::{Change, Finding, Group, Place, Sort, Stand, Tally, Told, What, differ, told};
+pub use found::{Change, Finding, Group, Place, Sort, Stand, Told, What};
+pub use tally::{Tally, differ, told};
 
 /// How many unanswered requests are remembered.
 const ASKED_MAX: usize = 1 << 20;
