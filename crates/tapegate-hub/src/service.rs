@@ -34,7 +34,7 @@ use tapegate_wire::http::ReplyBody;
 use tapegate_wire::http::listen::{Cord, Handler, Reply};
 use tokio::sync::{broadcast, watch};
 
-use crate::api::{Push, ShutdownResponse};
+use crate::api::{GovernanceEvaluateRequest, Push, ShutdownResponse};
 use crate::governed::{Governed, Loading};
 use crate::metrics::Metrics;
 use crate::otlp::Exporter;
@@ -151,8 +151,10 @@ impl Hub {
             options,
             clock,
         };
+        hub.journal.mask(hub.governed().policy.as_deref(), &hub.tasks.key);
         hub.catch_up_tasks();
         hub.refit();
+        hub.log("info", "hub", "started");
         hub.loaded("success", "info", &format!("policy {}", hub.governed().name()));
         let took = hub.clock.now().mono_ns as f64 / 1e9;
         hub.metrics.borrow_mut().set("thoughtgate_startup_duration_seconds", &[], took);
@@ -181,6 +183,7 @@ impl Hub {
         let recovered = !self.trouble.take().is_empty();
         let new = Rc::new(Governed::new(loading, self.options.profile));
         let old = self.governed.replace(Rc::clone(&new));
+        self.journal.mask(new.policy.as_deref(), &self.tasks.key);
         self.refit();
         if old.version() != new.version() || recovered {
             let words = format!("policy {} holds from now on", new.name());
@@ -204,11 +207,17 @@ impl Hub {
             metrics.set("thoughtgate_config_reload_timestamp", &[], seconds);
         }
         drop(metrics);
+        self.log(level, "policy", words);
+    }
+
+    /// Writes down something about the hub itself.
+    fn log(&self, level: &'static str, kind: &'static str, words: &str) {
+        let (now, governed) = (self.clock.now(), self.governed());
         let version = governed.version();
         let event = tapegate_store::activity::Event {
             policy_version: Some(version.to_owned()).filter(|version| !version.is_empty()),
             policy_reason: Some(words.to_owned()),
-            ..journal::event(now.wall_us, level, "policy", governed.profile)
+            ..journal::event(now.wall_us, level, kind, governed.profile)
         };
         if let Err(why) = self.journal.write(&[event]) {
             (self.options.notice)(Level::Error, &why);
@@ -241,9 +250,15 @@ impl Hub {
         self.metrics.borrow_mut().count("thoughtgate_drain_timeout_total", &[]);
     }
 
-    /// Ends every stream.
+    /// Ends every stream. What waits for people goes on waiting, for the next hub.
     pub fn close(&self) {
-        self.closing.send_replace(true);
+        if self.closing.send_replace(true) {
+            return;
+        }
+        let open = self.tasks.pending() as u64;
+        let name = "thoughtgate_approvals_cancelled_shutdown_total";
+        self.metrics.borrow_mut().add(name, &[], open);
+        self.log("info", "hub", "ended");
     }
 
     /// Waits until no shim is left.
@@ -290,38 +305,48 @@ impl Hub {
             }
         };
         let query = head.uri.query().unwrap_or_default();
+        let trace = head.headers.get("traceparent").and_then(|value| value.to_str().ok());
         let done = match body::read(route, &head.headers, body).await {
-            Ok(body) => self.act(route, &id, query, body).await,
+            Ok(body) => self.act(route, &Asked { id: &id, query, trace, body }).await,
             Err(refusal) => Err(refusal),
         };
-        done.unwrap_or_else(Into::into)
+        done.unwrap_or_else(|refusal| {
+            let labels = [refusal.code(), head.method.as_str()];
+            self.metrics.borrow_mut().count("thoughtgate_errors_total", &labels);
+            refusal.into()
+        })
     }
 
     async fn act(
         self: &Rc<Self>,
         route: Route,
-        id: &str,
-        query: &str,
-        body: Bytes,
+        asked: &Asked<'_>,
     ) -> Result<Response<ReplyBody>, Refusal> {
+        let Asked { id, query, trace, body } = asked;
         match route {
-            Route::Evaluate => self.evaluate(&parse(&body)?).map(|answer| json(&answer)),
+            Route::Evaluate => {
+                let mut request: GovernanceEvaluateRequest = parse(body)?;
+                if request.traceparent.is_none() {
+                    request.traceparent = trace.map(str::to_owned);
+                }
+                self.evaluate(&request).map(|answer| json(&answer))
+            }
             Route::Task => {
                 let wait = parameter(query, "wait_ms").unwrap_or("0").parse();
                 let wait_ms = wait.map_err(|_| Refusal::bad_request("`wait_ms` is a number"))?;
                 Ok(json(&self.task(id, wait_ms).await?))
             }
-            Route::Revalidate => Ok(json(&self.revalidate(id, &parse(&body)?)?)),
+            Route::Revalidate => Ok(json(&self.revalidate(id, &parse(body)?)?)),
             Route::Cancel => Ok(json(&self.cancel(id)?)),
-            Route::Events => Ok(json(&self.events(parse(&body)?)?)),
+            Route::Events => Ok(json(&self.events(parse(body)?)?)),
             Route::Approvals => Ok(json(&self.pending_approvals()?)),
-            Route::Approve => Ok(json(&self.settle(id, true, parse(&body)?)?)),
-            Route::Deny => Ok(json(&self.settle(id, false, parse(&body)?)?)),
+            Route::Approve => Ok(json(&self.settle(id, true, parse(body)?)?)),
+            Route::Deny => Ok(json(&self.settle(id, false, parse(body)?)?)),
             Route::Metrics => Ok(self.metrics_text()),
             Route::OpenApi => {
                 Ok(answer::text_reply("application/json", OPENAPI.as_bytes().to_vec()))
             }
-            Route::Heartbeat => Ok(json(&self.heartbeat(parse(&body)?))),
+            Route::Heartbeat => Ok(json(&self.heartbeat(parse(body)?))),
             Route::Snapshot => {
                 let folder = self.options.state_folder.to_string_lossy().into_owned();
                 Ok(json(&self.governed().snapshot(folder)))
@@ -355,6 +380,16 @@ impl Handler for Hub {
             Rc::clone(&self).answer(request).await
         })
     }
+}
+
+/// What is asked of a route.
+struct Asked<'a> {
+    /// What stands for `{id}` in its path.
+    id: &'a str,
+    query: &'a str,
+    /// W3C trace context, from its header.
+    trace: Option<&'a str>,
+    body: Bytes,
 }
 
 /// A request that is being answered, until it is or its caller has gone.

@@ -118,7 +118,9 @@ impl Hub {
             (Outcome::Hold { workflow }, None) => workflow.clone(),
             (_, named) => named.unwrap_or_default(),
         };
+        let shown = self.journal.masked(&decided.name);
         let asking = Asking {
+            shown: &shown,
             governed: case.governed,
             request: case.request,
             principal: &case.principal.name,
@@ -219,7 +221,7 @@ impl Case<'_> {
             request_id: Some(self.request_id.clone()),
             tape_session_id: text(&request.tape_session_id),
             tape_seq: request.tape_seq,
-            traceparent: text(&request.traceparent).or_else(|| traceparent(request)),
+            traceparent: traceparent(request).or_else(|| text(&request.traceparent)),
             ..journal::event(self.wall_us, "info", "decision", self.profile)
         }
     }
