@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use tapegate_core::gate;
-use tapegate_core::json::{member, string};
+use tapegate_core::json::{member, string, write_str};
 use tapegate_policy::decide::{GateName, Outcome, Principal};
 use tapegate_policy::inspect::Fault;
 use tapegate_policy::model::Profile;
@@ -15,7 +15,7 @@ use super::journal;
 use super::question::{Answer, Decided, Question};
 use super::tasks::{Asking, Opened};
 use crate::api::{
-    DenyError, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
+    DenyError, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse, JsonRpcId,
 };
 use crate::governed::Governed;
 use crate::token::fresh_name;
@@ -45,14 +45,15 @@ impl Hub {
         let latency_ns = self.clock.now().mono_ns - begun.mono_ns;
         event.latency_us = Some(latency_ns / 1000);
         self.counted(request, &answer, latency_ns);
-        let quiet = request.held || matches!(answered, Answer::Passes);
-        if !quiet && let Err(why) = self.journal.write(&[event]) {
-            self.unlogged(&case, &mut answer, &why);
-        }
         if answer.decision == GovernanceDecision::PendingApproval
             && let Answer::Decided(decided) = &answered
         {
-            self.open(&case, decided, &mut answer);
+            self.open(&case, decided, &mut answer, &mut event);
+        }
+        // A shim has written down itself what it holds.
+        let quiet = request.held || matches!(answered, Answer::Passes);
+        if !quiet && let Err(why) = self.journal.write(&[event]) {
+            self.unlogged(&case, &mut answer, &why);
         }
         Ok(answer)
     }
@@ -112,7 +113,13 @@ impl Hub {
     }
 
     /// Has people asked.
-    fn open(&self, case: &Case<'_>, decided: &Decided, answer: &mut GovernanceEvaluateResponse) {
+    fn open(
+        &self,
+        case: &Case<'_>,
+        decided: &Decided,
+        answer: &mut GovernanceEvaluateResponse,
+        event: &mut Event,
+    ) {
         let named = case.request.workflow.clone().filter(|_| case.request.held);
         let workflow = match (&decided.decision.outcome, named) {
             (Outcome::Hold { workflow }, None) => workflow.clone(),
@@ -131,7 +138,13 @@ impl Hub {
         };
         match self.tasks.ask(&asking) {
             Ok(Opened::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
-                self.opened(&asking, &id);
+                let name = "thoughtgate_tasks_created_total";
+                self.metrics.borrow_mut().count(name, &["approval"]);
+                (event.kind, event.approval_id) = ("approval", Some(id.clone()));
+                let mut extra = b"\"workflow\":".to_vec();
+                write_str(&mut extra, &workflow);
+                extra.extend_from_slice(format!(",\"timeout_ms\":{timeout_ms}").as_bytes());
+                event.extra = String::from_utf8_lossy(&extra).into_owned();
                 answer.task_id = Some(id);
                 answer.timeout_ms = Some(timeout_ms);
                 answer.forward_on_timeout = forward_on_timeout;
@@ -139,14 +152,19 @@ impl Hub {
             }
             Ok(Opened::Before { id, by }) => {
                 answer.decision = GovernanceDecision::Forward;
-                answer.task_id = Some(id);
                 answer.reason = Some(format!("it was approved before, by {by}"));
+                (event.kind, event.approval_id) = ("approval", Some(id.clone()));
+                (event.decided_by, event.forwarded) = (Some(by), Some(true));
+                event.governance_decision = Some("forward".to_owned());
+                answer.task_id = Some(id);
             }
             Err(why) => {
                 (self.options.notice)(super::Level::Error, &why);
                 let subject = case.subject_of(decided);
                 answer.decision = GovernanceDecision::Deny;
                 answer.error = Some(told(&subject.unavailable("nobody can be asked")));
+                event.governance_decision = Some("deny".to_owned());
+                event.policy_reason = Some(why.clone());
                 answer.reason = Some(why);
             }
         }
@@ -156,6 +174,10 @@ impl Hub {
     fn unlogged(&self, case: &Case<'_>, answer: &mut GovernanceEvaluateResponse, why: &str) {
         (self.options.notice)(super::Level::Error, why);
         if case.profile == Profile::Production {
+            if let Some(id) = answer.task_id.take() {
+                // Nobody is asked about a call that is refused.
+                self.cancel(&id).ok();
+            }
             let subject = case.subject(&Answer::Passes);
             answer.decision = GovernanceDecision::Deny;
             answer.error = Some(told(&subject.unavailable("the activity log cannot be written")));
@@ -214,7 +236,7 @@ impl Case<'_> {
             server_id: request.server_id.clone(),
             direction: Some(request.direction.name()),
             method: Some(request.method.clone()),
-            message_id: request.id.as_ref().map(crate::api::JsonRpcId::to_json),
+            message_id: request.id.as_ref().map(JsonRpcId::plain),
             policy_version: Some(self.governed.version().to_owned()).filter(|it| !it.is_empty()),
             principal: Some(self.principal.name.clone()).filter(|name| !name.is_empty()),
             connection_id: request.connection_id.clone().unwrap_or_default(),
@@ -248,7 +270,7 @@ impl Case<'_> {
         answer.gate = Some(GateName::Framing.name().to_owned());
         answer.reason = Some(fault.words().to_owned());
         (event.kind, event.gate) = ("framing", Some(GateName::Framing.name()));
-        event.extra = format!("\"error_type\":\"{}\"", fault.label());
+        event.extra = format!("\"faults\":[\"{}\"]", fault.label());
         if self.profile == Profile::Development {
             answer.would = Some(fault.would().to_owned());
             event.governance_decision = Some(fault.would().to_owned());
