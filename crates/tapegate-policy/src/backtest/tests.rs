@@ -113,7 +113,8 @@ fn what_is_explained_is_what_the_gate_does() {
                     (_, Outcome::Hold { .. }) => Fate::Approve,
                 };
                 assert_eq!(heard.fate, expected, "{from:?} {profile:?} {text}");
-                let rules: Vec<_> = heard.notes.iter().filter_map(|note| note.rule.clone()).collect();
+                let rules: Vec<_> =
+                    heard.notes.iter().filter_map(|note| note.rule.clone()).collect();
                 let rule = judged.leading().and_then(|call| call.decision.rule.clone());
                 if judged.faults.is_empty() {
                     assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{from:?} {text}");
@@ -148,7 +149,8 @@ fn what_is_alike_is_one_group_with_its_first_places() {
             (group.told.sort, group.told.name.clone(), group.count, lines)
         })
         .collect();
-    let group = |sort, name: &str, count, lines: [u64; 5]| (sort, name.to_owned(), count, lines.to_vec());
+    let group =
+        |sort, name: &str, count, lines: [u64; 5]| (sort, name.to_owned(), count, lines.to_vec());
     assert_eq!(
         groups,
         [
