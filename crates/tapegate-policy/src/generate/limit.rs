@@ -106,7 +106,7 @@ pub(super) fn uses(traffic: &Traffic) -> Vec<Server> {
     for uris in servers.iter_mut().flat_map(|server| &mut server.resources) {
         let many = uris.uris.len() > URIS_MAX;
         let mut folders = uris.uris.iter().map(|uri| seen::folder(uri).map(str::to_owned));
-        let first = folders.next().flatten();
+        let first = folders.next().flatten().and_then(|own| seen::common(&own, &own));
         let common = folders.fold(first, |known, own| seen::common(&known?, &own?));
         uris.folder = common.filter(|_| many);
     }

@@ -133,7 +133,7 @@ impl Seen {
         self.folder = match (folder(text), self.folder.take()) {
             _ if self.no_folder => None,
             (None, _) => None,
-            (Some(own), None) => Some(own.to_owned()),
+            (Some(own), None) => common(own, own),
             (Some(own), Some(known)) => common(&known, own),
         };
         self.no_folder |= self.folder.is_none();
@@ -189,8 +189,7 @@ pub(super) fn common(one: &str, two: &str) -> Option<String> {
         }
     }
     let common = &one[..end];
-    let (scheme, path) = common.split_once("://").unwrap_or(("", common));
+    let (_, path) = common.split_once("://").unwrap_or(("", common));
     // `/` and `https://` have nothing in common but that they are paths and URLs.
-    let says = path.trim_matches('/');
-    (!says.is_empty() && !(scheme.is_empty() && common.contains("://"))).then(|| common.to_owned())
+    (!path.trim_matches('/').is_empty()).then(|| common.to_owned())
 }

@@ -99,6 +99,16 @@ fn what_was_observed_passes_and_what_was_not_does_not() {
 }
 
 #[test]
+fn paths_that_share_nothing_but_the_root_are_any_text() {
+    for start in ["/", "https://"] {
+        let messages: Vec<String> =
+            (0..9).map(|n| call("read", &format!(r#"{{"path":"{start}{n}/x"}}"#))).collect();
+        let made = generate(&heard(&messages), &wish(false)).unwrap();
+        assert!(made.policy.contains("path: { glob: \"*\" }"), "{}", made.policy);
+    }
+}
+
+#[test]
 fn a_list_may_be_empty_and_is_never_text() {
     let messages = [call("list", r#"{"dirs":["/a"]}"#), call("list", r#"{"dirs":[]}"#)];
     let made = generate(&heard(&messages), &wish(false)).unwrap();
