@@ -95,10 +95,11 @@ impl Case<'_> {
         event: &mut Event,
     ) {
         match answered {
-            Answer::Passes => {
-                if self.governed.policy.is_none() {
-                    answer.reason = Some("there is no policy".to_owned());
-                }
+            Answer::Passes => {}
+            Answer::Observed(name) => {
+                answer.reason = Some("there is no policy".to_owned());
+                event.tool = Some(name.clone());
+                event.governance_decision = Some("forward".to_owned());
             }
             Answer::Faulty(fault) => self.tell_fault(*fault, answer, event),
             Answer::Decided(decided) => self.tell_decision(decided, answer, event),

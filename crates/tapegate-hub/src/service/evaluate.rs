@@ -55,7 +55,7 @@ impl Hub {
         case.tell(&answered, &mut answer, &mut case.event());
         let call_hash = match &answered {
             Answer::Decided(decided) => Some(decided.call_hash()),
-            Answer::Passes | Answer::Faulty(_) => None,
+            Answer::Passes | Answer::Faulty(_) | Answer::Observed(_) => None,
         };
         if answer.decision == GovernanceDecision::PendingApproval {
             answer.decision = GovernanceDecision::Forward;
