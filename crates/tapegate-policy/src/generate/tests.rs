@@ -121,6 +121,19 @@ fn a_list_may_be_empty_and_is_never_text() {
 }
 
 #[test]
+fn numbers_that_cedar_has_no_type_for_pass_all_the_same() {
+    for numbers in
+        [&["1", "5.5", "10", "7"][..], &["0.5", "3.14159", "9.5", "1"], &["1e5", "1", "2", "3"]]
+    {
+        let messages: Vec<String> =
+            numbers.iter().map(|one| call("sum", &format!(r#"{{"n":{one}}}"#))).collect();
+        for cedar in [false, true] {
+            generate(&heard(&messages), &wish(cedar)).unwrap();
+        }
+    }
+}
+
+#[test]
 fn secrets_and_their_placeholders_are_not_written_down() {
     let token = format!("ghp_{}", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
     let messages = [
@@ -204,5 +217,6 @@ proptest! {
         let made = generate(&traffic, &wish(false)).map_err(TestCaseError::fail)?;
         let stranger = outcome(&made, &wish(false), "files", "stranger", "{}");
         prop_assert_eq!(stranger, Outcome::Deny);
+        generate(&traffic, &wish(true)).map_err(TestCaseError::fail)?;
     }
 }
