@@ -309,6 +309,3 @@ impl fmt::Debug for Warden {
         f.debug_struct("Warden").field("settings", settings).field("held", held).finish()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,3 +1,5 @@
+//! What policies say of calls, by the kind of thing that can go wrong.
+
 use super::*;
 
 const OPEN: &str = "permit(principal, action, resource);\n";

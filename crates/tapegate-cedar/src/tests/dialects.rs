@@ -1,3 +1,5 @@
+//! The ways in which names are written, and schemas of users.
+
 use super::*;
 
 /// The defect: policies had to spell `ThoughtGate::`, though most examples did not.

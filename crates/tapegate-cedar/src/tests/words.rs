@@ -1,3 +1,5 @@
+//! What is said about policies that are not right, with its place.
+
 use super::*;
 
 const READ: &str = r#"{"type":"object","required":["path"],"properties":{

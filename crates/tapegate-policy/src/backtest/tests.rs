@@ -180,4 +180,5 @@ fn names_without_end_are_counted_without_being_kept() {
     }
     assert_eq!(tally.groups().len(), GROUPS_MAX + 1);
     assert_eq!(tally.count_of(Sort::Deny), GROUPS_MAX as u64 + 50);
+    assert_eq!((tally.groups()[0].told.name.as_str(), tally.groups()[0].count), ("…", 50));
 }

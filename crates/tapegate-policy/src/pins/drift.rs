@@ -13,7 +13,8 @@ use crate::gated::Offer;
 const FIELDS_MAX: usize = 6;
 /// How much of a value is shown.
 const VALUE_CHARS_MAX: usize = 60;
-/// How many definitions are remembered. Of what lies beyond, only what was never accepted drifts.
+/// How many definitions of what was not accepted are remembered. What is beyond drifts all the
+/// same, for not being accepted.
 const KEPT_MAX: usize = 1 << 16;
 
 const NEW: &str = "it is new";
@@ -34,7 +35,7 @@ pub struct Drifted {
 #[derive(Debug, Default)]
 pub struct Watch {
     said: HashMap<(Offer, String), Said>,
-    /// The names on the pages so far, by kind.
+    /// What was accepted and is on the pages so far, by kind.
     paged: HashMap<Offer, BTreeSet<String>>,
 }
 
@@ -64,17 +65,23 @@ impl Watch {
                 for name in &item.names {
                     let found = Pin::of(offer, item.text);
                     let drift = pins.and_then(|pins| words(pins.get(name.as_ref()), &found));
+                    // Room for what was accepted is never taken by names that a server makes up.
+                    let accepted = pins.is_some_and(|pins| pins.contains_key(name.as_ref()));
+                    if !accepted && self.said.len() >= KEPT_MAX {
+                        continue;
+                    }
                     if let Some(words) = self.remember(offer, name, found.hash, drift) {
                         news.push(Drifted { offer, name: name.to_string(), words });
                     }
                 }
             }
+            let Some(pins) = pins else { continue };
             let names = list.items.iter().flatten().flat_map(|item| &item.names);
+            let names = names.filter(|name| pins.contains_key(name.as_ref()));
             let paged = self.paged.entry(offer).or_default();
             paged.extend(names.map(|name| name.to_string()));
             if last {
-                let gone = pins.into_iter().flat_map(|pins| pins.keys());
-                let gone = gone.filter(|name| !paged.contains(*name)).cloned();
+                let gone = pins.keys().filter(|name| !paged.contains(*name)).cloned();
                 let words = "it is no longer offered".to_owned();
                 news.extend(gone.map(|name| Drifted { offer, name, words: words.clone() }));
                 paged.clear();
@@ -98,9 +105,7 @@ impl Watch {
         if before.is_some() && (drift.is_none() || before == drift.as_ref()) {
             return None;
         }
-        if self.said.len() < KEPT_MAX || self.said.contains_key(&key) {
-            self.said.insert(key, Said { hash, drift: drift.clone() });
-        }
+        self.said.insert(key, Said { hash, drift: drift.clone() });
         drift
     }
 

@@ -225,3 +225,14 @@ fn a_lock_that_comes_after_the_list_is_held_against_it() {
     assert_eq!(refused(rig.client(&call("read"))).code, -32014);
     assert_eq!(shown(&rig.client(&call("list"))), "forward");
 }
+
+#[test]
+fn no_flood_of_made_up_names_hides_a_change() {
+    let mut rig = Rig::new(Some(policy("deny")), Profile::Production);
+    let names: Vec<String> = (0..70_000).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
+    rig.server(&reply(&format!(r#"{{"tools":[{}],"nextCursor":"2"}}"#, names.join(","))));
+    assert_eq!(rig.noted().len(), 65, "what is noted is bounded");
+    rig.server(&changed());
+    assert_eq!(refused(rig.client(&call("read"))).code, -32014);
+    assert_eq!(refused(rig.client(&call("t69999"))).code, -32014);
+}

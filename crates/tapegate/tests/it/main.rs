@@ -13,6 +13,7 @@ mod convert;
 mod demo;
 mod generate;
 mod help;
+mod hub;
 mod init;
 mod kills;
 mod limits;

@@ -175,7 +175,7 @@ fn at_home(mut plan: Plan, snapshot: &Snapshot, rule: &Rule, client: &Arc<Client
         session::activity(&plan, rule)
     });
     match opened {
-        Some(Ok(log)) => (plan, Sink::File(log)),
+        Some(Ok(log)) => (plan, Sink::file(log)),
         Some(Err(words)) => {
             plan.log.say(Level::Warn, &format!("{words}; events are sent to the hub"));
             (plan, pulse::posted(client))

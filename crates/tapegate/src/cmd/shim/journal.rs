@@ -52,7 +52,7 @@ struct Inner {
 /// Where events go.
 pub(super) enum Sink {
     /// To the activity log, before what they tell of is sent.
-    File(ActivityLog),
+    File(Box<ActivityLog>),
     /// To the hub, which writes them down.
     Hub(Posted),
     /// Nowhere, for this reason.
@@ -179,6 +179,11 @@ impl Notes for Pen {
 }
 
 impl Sink {
+    /// To this log.
+    pub(super) fn file(log: ActivityLog) -> Self {
+        Self::File(Box::new(log))
+    }
+
     /// Why nothing is kept, if so it is.
     fn trouble(&self) -> Option<String> {
         match self {
@@ -312,9 +317,9 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
             let extra = format!("\"faults\":[\"message_too_large\"],\"bytes\":{bytes_total}");
             (extra, None, None)
         }
-        NoteKind::Filter { kept, hidden, .. } => {
+        NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
             let names: Vec<String> = hidden.iter().map(|name| quoted(name)).collect();
-            let (count, names) = (hidden.len(), names.join(","));
+            let names = names.join(",");
             let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
             (extra, None, None)
         }

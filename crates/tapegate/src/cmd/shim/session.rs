@@ -52,7 +52,7 @@ async fn alone(
 ) -> anyhow::Result<Exit> {
     let hang_up = Arc::new(Notify::new());
     let signals = Signals::listen()?.with_reload(Arc::clone(&hang_up));
-    let sink = activity(plan, rule).map_or_else(Sink::Nowhere, Sink::File);
+    let sink = activity(plan, rule).map_or_else(Sink::Nowhere, Sink::file);
     let journal = journal(plan, rule, sink);
     let reins = Reins::new(rule.regime.clone());
     let (settle, settlements) = mpsc::channel(SETTLEMENTS_MAX);
