@@ -11,6 +11,7 @@ mod gated;
 mod holding;
 mod reply;
 mod sessions;
+mod stream;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
