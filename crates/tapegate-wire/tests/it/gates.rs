@@ -128,6 +128,7 @@ fn no_path_method_or_content_type_leads_around_the_gate() {
         r#"{"id":1,"method":"tools/call","params":{"name":"deny"}}"#,
         r#"[{"id":1,"METHOD":"tools/call","params":{"name":"deny"}}]"#,
         "{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"},}",
+        "/* */ {\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"}}",
         "\u{feff}{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"}}",
     ] {
         go("POST /elsewhere", "application/json", text);
