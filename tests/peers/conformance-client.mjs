@@ -2,18 +2,19 @@
 //
 // It knows no scenario by name. It connects, lists and uses whatever the scenario's server offers,
 // with arguments made up from each schema (or given in MCP_CONFORMANCE_CONTEXT). With PEER_PROXY set
-// to a tapegate binary it goes through `record`, whose tapes land in the folder PEER_TAPES.
+// to a tapegate binary it goes through `record`, whose tapes land in the folder PEER_TAPES; with PEER_SHIM
+// set to the words of a command, one a line, it goes through that.
 
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: version, MCP_CONFORMANCE_CONTEXT: context, PEER_PROXY, PEER_TAPES } = process.env;
+const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: version, MCP_CONFORMANCE_CONTEXT: context, PEER_PROXY, PEER_SHIM, PEER_TAPES } = process.env;
 const [sdk, url] = process.argv.slice(2);
 const capabilities = { roots: {}, sampling: {}, elicitation: { form: { applyDefaults: true } } };
 const info = { name: 'tapegate-conformance', version: '1.0.0' };
 
-const proxy = PEER_PROXY ? await startProxy() : undefined;
+const proxy = PEER_PROXY || PEER_SHIM ? await startProxy() : undefined;
 try {
   const { client, transport } = sdk === 'ts1' ? await sdk1() : await sdk2();
   await client.connect(transport(new URL(proxy?.url ?? url)));
@@ -61,7 +62,8 @@ function example({ properties = {}, required = [] } = {}) {
 
 async function startProxy() {
   const tape = join(PEER_TAPES, `${scenario.replaceAll('/', '-')}-${version ?? 'any'}.jsonl`);
-  const child = spawn(PEER_PROXY, ['record', '-o', tape, '--http', '127.0.0.1:0', '--upstream-http', url], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const [program, ...words] = PEER_SHIM?.split('\n') ?? [PEER_PROXY, 'record', '-o', tape];
+  const child = spawn(program, [...words, '--http', '127.0.0.1:0', '--upstream-http', url], { stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = new Promise((resolve) => child.on('exit', resolve));
   for await (const line of createInterface({ input: child.stderr })) {
     const [, at] = /listening on (\S+)/.exec(line) ?? [];

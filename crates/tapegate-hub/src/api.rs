@@ -70,6 +70,12 @@ pub struct GovernanceEvaluateRequest {
     pub tape_seq: Option<u64>,
 }
 
+/// Parameters in the very bytes they were sent in; nothing if they are no JSON.
+pub fn raw(params: &[u8]) -> Option<Box<RawValue>> {
+    let text = std::str::from_utf8(params).ok()?;
+    RawValue::from_string(text.to_owned()).ok()
+}
+
 /// Who calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {

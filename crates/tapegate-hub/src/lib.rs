@@ -23,6 +23,8 @@ pub mod service;
 /// The secret of a run.
 pub mod token;
 
+mod otlp;
+
 /// How long a shim may use a policy without another word from the hub: two heartbeats, and a little
 /// more for the way.
 pub const LEASE: Duration = Duration::from_secs(12);

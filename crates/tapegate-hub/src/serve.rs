@@ -94,6 +94,7 @@ pub async fn serve(
             never = listener.serve(Rc::clone(&hub)) => match never {},
         };
         hub.close();
+        hub.last_export().await;
         listener.drain(LAST_WORDS).await;
         ended
     };

@@ -221,6 +221,3 @@ impl Fault {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
-use tapegate_core::json::member;
 use tapegate_core::side::Side;
 
 use crate::decide::{Call, Decision, Facts, GateName, Outcome, decide, explain};
@@ -15,6 +14,7 @@ use crate::gated::{Gated, Offer};
 use crate::glob::Glob;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::model::{Expose, Policy, Profile, Source};
+use crate::pins::Watch;
 
 /// Judges messages of one server.
 #[derive(Debug, Clone, Copy)]
@@ -108,6 +108,11 @@ impl<'p> Judge<'p> {
         facts: &Facts<'_>,
     ) -> Decision {
         let call = Call { source: self.source, method, name, arguments };
+        // Nothing has been listed, so all that can be known is what was never accepted.
+        let (watch, lock) = (Watch::default(), &self.policy.pins.lock);
+        let offer = Gated::of(method).map(|gated| gated.offer(name));
+        let drift = offer.and_then(|offer| watch.drift(lock, self.source, offer, name));
+        let facts = &Facts { drift: facts.drift.or(drift), ..*facts };
         if !self.telling {
             return decide(self.policy, self.profile, &call, facts);
         }
@@ -154,12 +159,17 @@ impl<'p> Judge<'p> {
                     Some(Ok(Target::Each(names))) => names,
                     Some(Err(fault)) => return into.faults.push(fault),
                 };
-                let arguments = said.params.and_then(|params| member(params, "arguments"));
-                into.calls.extend(names.into_iter().map(|name| Judged {
-                    decision: self.call(&method, &name, arguments, facts),
-                    method: method.clone().into_owned(),
-                    name: name.into_owned(),
-                }));
+                for name in names {
+                    let decision = self.call(&method, &name, said.arguments, facts);
+                    // What is not gated is only stopped by a rule that names it.
+                    if gated.is_some()
+                        || decision.strict == Outcome::Forward
+                        || decision.rule.is_some()
+                    {
+                        let (method, name) = (method.clone().into_owned(), name.into_owned());
+                        into.calls.push(Judged { method, name, decision });
+                    }
+                }
             }
             _ => {}
         }

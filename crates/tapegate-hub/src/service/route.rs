@@ -25,6 +25,8 @@ pub enum Route {
     Deny,
     /// What is counted.
     Metrics,
+    /// What can be asked for.
+    OpenApi,
     /// The policy as it was read.
     Snapshot,
     /// What is said without being asked.
@@ -52,6 +54,7 @@ pub const ROUTES: &[(&str, &str, Route)] = &[
     ("POST", "/approvals/{id}/approve", Route::Approve),
     ("POST", "/approvals/{id}/deny", Route::Deny),
     ("GET", "/metrics", Route::Metrics),
+    ("GET", "/openapi.json", Route::OpenApi),
     ("GET", "/healthz", Route::Healthz),
     ("GET", "/readyz", Route::Readyz),
 ];

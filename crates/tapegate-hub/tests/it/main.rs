@@ -4,5 +4,7 @@
 
 mod deciding;
 mod joining;
+mod openapi;
+mod otlp;
 mod support;
 mod tasks;

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::{FixedState, RandomState};
 
 use super::Heard;
+use super::found::{Change, Group, Place, Sort, Stand, Told};
 use crate::cases::Fate;
 use crate::decide::GateName;
 use crate::gated::Offer;
@@ -14,118 +15,12 @@ use crate::note::{Note, NoteKind};
 /// How many places of a group are kept.
 const PLACES_MAX: usize = 5;
 /// How many groups are told apart. What comes beyond is counted under no name.
-const GROUPS_MAX: usize = 100_000;
+pub(super) const GROUPS_MAX: usize = if cfg!(test) { 100 } else { 100_000 };
 
+/// What stands for names that are not told.
+const NAMELESS: &str = "…";
 /// How many names of a list are told where it has changed.
 const HIDDEN_MAX: usize = 3;
-
-/// Where something stands on a tape.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
-    /// Which of the tapes.
-    pub tape: usize,
-    /// The line, from 1.
-    pub line: u64,
-    /// Its `seq`, if it has one.
-    pub seq: Option<u64>,
-}
-
-/// What sort of thing was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Sort {
-    /// A call that goes nowhere.
-    Deny,
-    /// A call that waits for people.
-    Hold,
-    /// A message that is not written as it must be.
-    Reject,
-    /// A definition that is not what was accepted.
-    Drift,
-    /// Something that a list no longer shows.
-    Filter,
-    /// Secrets that are masked.
-    Redact,
-    /// What is sent on, and noted.
-    Forward,
-    /// What nobody looks at.
-    Pass,
-}
-
-/// Something that was found, without how often and where.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Told {
-    /// Its sort.
-    pub sort: Sort,
-    /// What logs call it.
-    pub word: &'static str,
-    /// The method.
-    pub method: String,
-    /// The name of the tool or prompt, or the URI.
-    pub name: String,
-    /// The gate that decided.
-    pub gate: Option<GateName>,
-    /// The rule that matched.
-    pub rule: Option<String>,
-    /// What else there is to say: the workflow, what is wrong, what differs.
-    pub detail: String,
-}
-
-/// What is alike.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// What it is.
-    pub told: Told,
-    /// How often it was found.
-    pub count: u64,
-    /// The first places.
-    pub places: Vec<Place>,
-}
-
-/// What one policy makes of a message.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stand {
-    /// What becomes of it: `forward`, `deny`, `hold`, `filter`.
-    pub word: &'static str,
-    /// The gate that decided.
-    pub gate: Option<GateName>,
-    /// The rule that matched.
-    pub rule: Option<String>,
-}
-
-/// Messages that two policies make something else of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The method.
-    pub method: String,
-    /// The name of the tool or prompt, or the URI.
-    pub name: String,
-    /// What the one policy does.
-    pub before: Stand,
-    /// What the other does.
-    pub after: Stand,
-    /// How often.
-    pub count: u64,
-    /// The first places.
-    pub places: Vec<Place>,
-}
-
-/// Something that is listed by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// Where it stands.
-    pub place: Place,
-    /// What it is.
-    pub what: What,
-}
-
-/// What is listed by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// Something that the policy does.
-    Told(Told),
-    /// Something that two policies do otherwise.
-    Changed(Change),
-}
 
 /// What came of a trial.
 #[derive(Debug, Default)]
@@ -231,10 +126,10 @@ impl Tally {
 
     fn count(&mut self, view: &View<'_>, place: Place) {
         let key = FixedState::default().hash_one(view);
-        let key = match self.groups.contains_key(&key) || self.groups.len() < GROUPS_MAX {
-            true => key,
-            false => FixedState::default().hash_one(&view.nameless()),
-        };
+        if !self.groups.contains_key(&key) && self.groups.len() >= GROUPS_MAX && !view.is_nameless()
+        {
+            return self.count(&view.nameless(), place);
+        }
         let group = self.groups.entry(key).or_insert_with(|| Group {
             told: view.owned(),
             count: 0,
@@ -314,7 +209,11 @@ impl View<'_> {
 
     /// The same, of a name that is not told.
     fn nameless(&self) -> Self {
-        Self { name: "…", detail: "", rule: None, method: "", ..*self }
+        Self { name: NAMELESS, detail: "", rule: None, method: "", ..*self }
+    }
+
+    fn is_nameless(&self) -> bool {
+        self.name == NAMELESS
     }
 }
 

@@ -104,7 +104,10 @@ fn visible(
         return Err(why);
     }
     let offer = gated.offer(call.name);
-    if !shows(source, offer, call.name) {
+    // `a:b` may be the name of a prompt and a URI; what is hidden as either is hidden.
+    let either = gated == Gated::Complete && offer == Offer::Prompt && call.name.contains(':');
+    let hidden = either && !shows(source, Offer::Template, call.name);
+    if hidden || !shows(source, offer, call.name) {
         let why = format!("source `{}` does not expose this {}", source.id, offer.word());
         steps.add(|| format!("visibility: {why}"));
         return Err(why);

@@ -13,8 +13,12 @@ use crate::gated::Offer;
 const FIELDS_MAX: usize = 6;
 /// How much of a value is shown.
 const VALUE_CHARS_MAX: usize = 60;
-/// How many that have drifted are remembered; what lies beyond is not, and drifts by absence.
+/// How many definitions of what was not accepted are remembered. What is beyond drifts all the
+/// same, for not being accepted.
 const KEPT_MAX: usize = 1 << 16;
+
+const NEW: &str = "it is new";
+const OTHERWISE: &str = "it is defined otherwise";
 
 /// Something that is not what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +34,17 @@ pub struct Drifted {
 /// Remembers what a live server has said about itself.
 #[derive(Debug, Default)]
 pub struct Watch {
-    drifted: HashMap<(Offer, String), String>,
-    /// The names on the pages so far, by kind.
-    seen: HashMap<Offer, BTreeSet<String>>,
+    said: HashMap<(Offer, String), Said>,
+    /// What was accepted and is on the pages so far, by kind.
+    paged: HashMap<Offer, BTreeSet<String>>,
+}
+
+/// A definition as it was said last.
+#[derive(Debug)]
+struct Said {
+    hash: String,
+    /// How it differs from what was accepted, if it does.
+    drift: Option<String>,
 }
 
 impl Watch {
@@ -45,36 +57,56 @@ impl Watch {
         lists: &[List<'_>],
         last: bool,
     ) -> Vec<Drifted> {
-        let Some(pinned) = lock.servers.get(server) else { return Vec::new() };
         let mut news = Vec::new();
         for list in lists {
-            let Some(pins) = pinned.offers.get(&list.offer) else { continue };
-            let seen = self.seen.entry(list.offer).or_default();
+            let offer = list.offer;
+            let pins = lock.servers.get(server).and_then(|server| server.offers.get(&offer));
             for item in list.items.iter().flatten() {
                 for name in &item.names {
-                    seen.insert(name.to_string());
-                    let key = (list.offer, name.to_string());
-                    let words = words(pins.get(name.as_ref()), &Pin::of(list.offer, item.text));
-                    // What has drifted once is not trusted again for being listed twice, or as before.
-                    let Some(words) = words else { continue };
-                    let known = self.drifted.get(&key) == Some(&words);
-                    if !known && self.drifted.len() < KEPT_MAX {
-                        self.drifted.insert(key, words.clone());
-                        news.push(Drifted { offer: list.offer, name: name.to_string(), words });
+                    let found = Pin::of(offer, item.text);
+                    let drift = pins.and_then(|pins| words(pins.get(name.as_ref()), &found));
+                    // Room for what was accepted is never taken by names that a server makes up.
+                    let accepted = pins.is_some_and(|pins| pins.contains_key(name.as_ref()));
+                    if !accepted && self.said.len() >= KEPT_MAX {
+                        continue;
+                    }
+                    if let Some(words) = self.remember(offer, name, found.hash, drift) {
+                        news.push(Drifted { offer, name: name.to_string(), words });
                     }
                 }
             }
+            let Some(pins) = pins else { continue };
+            let names = list.items.iter().flatten().flat_map(|item| &item.names);
+            let names = names.filter(|name| pins.contains_key(name.as_ref()));
+            let paged = self.paged.entry(offer).or_default();
+            paged.extend(names.map(|name| name.to_string()));
             if last {
-                let gone = pins.keys().filter(|name| !seen.contains(*name));
-                news.extend(gone.map(|name| Drifted {
-                    offer: list.offer,
-                    name: name.clone(),
-                    words: "it is no longer offered".to_owned(),
-                }));
-                seen.clear();
+                let gone = pins.keys().filter(|name| !paged.contains(*name)).cloned();
+                let words = "it is no longer offered".to_owned();
+                news.extend(gone.map(|name| Drifted { offer, name, words: words.clone() }));
+                paged.clear();
             }
         }
         news
+    }
+
+    /// Remembers what was said; returns how it has drifted, if that is news.
+    ///
+    /// What has drifted once is not trusted again for being listed twice, or as before.
+    fn remember(
+        &mut self,
+        offer: Offer,
+        name: &str,
+        hash: String,
+        drift: Option<String>,
+    ) -> Option<String> {
+        let key = (offer, name.to_owned());
+        let before = self.said.get(&key).and_then(|said| said.drift.as_ref());
+        if before.is_some() && (drift.is_none() || before == drift.as_ref()) {
+            return None;
+        }
+        self.said.insert(key, Said { hash, drift: drift.clone() });
+        drift
     }
 
     /// How something that is called differs from what was accepted, if it does.
@@ -83,51 +115,39 @@ impl Watch {
     /// listed otherwise than it was differs.
     pub fn drift(&self, lock: &Lock, server: &str, offer: Offer, name: &str) -> Option<&str> {
         let pins = lock.servers.get(server)?.offers.get(&offer)?;
-        if !self.drifted.is_empty()
-            && let Some(words) = self.drifted.get(&(offer, name.to_owned()))
-        {
-            return Some(words);
-        }
         let strict = matches!(offer, Offer::Tool | Offer::Prompt);
-        (strict && !pins.contains_key(name)).then_some("it is not among what was accepted")
-    }
-
-    /// Forgets everything, as if nothing had been said: the lock is another one.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
-
-/// How a server that was pinned once and is pinned anew has changed, kind by kind and by name.
-pub fn compare(old: &Lock, new: &Lock, server: &str) -> Vec<Drifted> {
-    let (Some(old), Some(new)) = (old.servers.get(server), new.servers.get(server)) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for offer in Offer::ALL {
-        let (Some(old), Some(new)) = (old.offers.get(&offer), new.offers.get(&offer)) else {
-            continue;
-        };
-        for (name, pin) in new {
-            let words = words(old.get(name), pin);
-            found.extend(words.map(|words| Drifted { offer, name: name.clone(), words }));
+        if strict && !pins.contains_key(name) {
+            return Some("it is not among what was accepted");
         }
-        let gone = old.keys().filter(|name| !new.contains_key(*name));
-        let words = "it is no longer offered";
-        found.extend(gone.map(|name| Drifted { offer, name: name.clone(), words: words.into() }));
+        if self.said.is_empty() {
+            return None;
+        }
+        self.said.get(&(offer, name.to_owned()))?.drift.as_deref()
     }
-    found
+
+    /// Holds what was said against another lock.
+    pub fn relock(&mut self, lock: &Lock, server: &str) {
+        for ((offer, name), said) in &mut self.said {
+            let pins = lock.servers.get(server).and_then(|server| server.offers.get(offer));
+            said.drift = match pins.map(|pins| pins.get(name)) {
+                None => None,
+                Some(None) => Some(NEW.to_owned()),
+                Some(Some(pin)) if pin.hash == said.hash => None,
+                Some(Some(_)) => said.drift.take().or_else(|| Some(OTHERWISE.to_owned())),
+            };
+        }
+    }
 }
 
 /// How a definition differs from the one that was accepted, if it does.
 fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
-    let Some(accepted) = accepted else { return Some("it is new".to_owned()) };
+    let Some(accepted) = accepted else { return Some(NEW.to_owned()) };
     if accepted.hash == found.hash {
         return None;
     }
     let terms = Terms { root: Place::default(), ignored: &[], listed_max: FIELDS_MAX };
     let Ok(differences) = diff(&accepted.definition, &found.definition, &terms) else {
-        return Some("it is defined otherwise".to_owned());
+        return Some(OTHERWISE.to_owned());
     };
     let fields = differences.listed.iter().map(|difference| {
         let place = &difference.place;

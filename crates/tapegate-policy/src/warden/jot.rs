@@ -10,7 +10,7 @@ use crate::model::Profile;
 use crate::note::{Note, NoteKind};
 
 /// How much of an id or a name is noted.
-const TEXT_CHARS_MAX: usize = 1024;
+const TEXT_BYTES_MAX: usize = 1024;
 
 /// What is to be noted about a message.
 pub(super) struct Jot<'a> {
@@ -60,15 +60,14 @@ impl<'a> Jot<'a> {
     }
 
     pub(super) fn note(self, policy_version: Option<Arc<str>>, profile: Profile) -> Note {
-        let owned = |text: &str| text.chars().take(TEXT_CHARS_MAX).collect::<String>();
         Note {
             at: self.at,
             lane: self.lane,
             from: self.from,
             kind: self.kind,
-            method: self.method.map(owned),
-            name: self.name.map(owned),
-            id: self.id.map(|id| owned(&String::from_utf8_lossy(id))),
+            method: self.method.map(short),
+            name: self.name.map(short),
+            id: self.id.map(|id| short(&String::from_utf8_lossy(id))),
             word: self.word,
             gate: self.gate,
             rule: self.rule,
@@ -84,4 +83,9 @@ impl<'a> Jot<'a> {
             traceparent: self.traceparent,
         }
     }
+}
+
+fn short(text: &str) -> String {
+    let end = text.len().min(TEXT_BYTES_MAX);
+    text[..text.floor_char_boundary(end)].to_owned()
 }

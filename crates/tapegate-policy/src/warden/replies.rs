@@ -16,6 +16,10 @@ use crate::model::{Expose, OnDrift, Policy, Source};
 use crate::note::NoteKind;
 use crate::pins::{Lock, Watch};
 
+/// How many names of one list are noted, and how much of each.
+const NAMES_MAX: usize = 64;
+const NAME_CHARS_MAX: usize = 200;
+
 /// What may be seen of a server, by the policy and by what was accepted.
 struct View<'a> {
     source: Option<&'a Source>,
@@ -88,7 +92,9 @@ impl Warden {
     fn learn(&mut self, now: &Now<'_, '_>, policy: &Policy, found: &[List<'_>], result: &[u8]) {
         let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
         let denied = policy.pins.on_drift == OnDrift::Deny;
-        for drifted in self.watch.learn(&policy.pins.lock, &self.settings.source, found, last) {
+        let news = self.watch.learn(&policy.pins.lock, &self.settings.source, found, last);
+        // A server may make up any number of names; what is denied does not depend on the notes.
+        for drifted in news.into_iter().take(NAMES_MAX) {
             let word = match (policy.pins.on_drift, self.strict()) {
                 (OnDrift::Deny, true) => "deny",
                 (OnDrift::Deny, false) => "WOULD_BLOCK",
@@ -118,7 +124,8 @@ impl Warden {
                 kind: NoteKind::Filter {
                     offer: list.offer,
                     kept: list.kept,
-                    hidden: list.hidden.clone(),
+                    hidden: list.hidden.iter().take(NAMES_MAX).map(|name| short(name)).collect(),
+                    hidden_total: list.hidden.len(),
                 },
                 word: if strict { "filter" } else { "WOULD_FILTER" },
                 id: now.said.id,
@@ -132,10 +139,11 @@ impl Warden {
         }
     }
 
-    /// Masks the secrets in the result of a call.
+    /// Masks the secrets in a result.
     fn masked(&mut self, now: &Now<'_, '_>) -> Verdict {
-        // An answer that nobody has asked for may be one to a client that is careless about ids.
-        let content = matches!(now.case.topic, Some(Topic::Call) | None);
+        // The result of a task comes under other methods, and an answer that nobody has asked for
+        // may be one to a client that is careless about ids.
+        let content = now.case.topic != Some(Topic::Hello);
         let Some(redactor) = self.regime.redactor.clone().filter(|_| content) else {
             return Verdict::Forward;
         };
@@ -173,6 +181,10 @@ impl Warden {
         }
         None
     }
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
 }
 
 /// The methods of the requests in an `inputRequests`.

@@ -111,7 +111,7 @@ impl Reader {
             false => key == name,
         };
         let mut named = members.iter().filter(|(key, _)| is(key)).map(|(_, value)| value);
-        if self.first { named.next() } else { named.last() }
+        if self.first { named.next() } else { named.next_back() }
     }
 }
 

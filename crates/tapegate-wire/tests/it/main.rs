@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod behind;
+mod bridges;
 mod cast;
 mod clerk;
 mod errands;

@@ -2,9 +2,10 @@
 //!
 //! A small agent and a small MCP server, both built in, talk through a real `tapegate record`:
 //! three processes, the same pipes and the same tape as in earnest. Then the tape plays the server,
-//! and the agent must not see a difference.
+//! and the agent must not see a difference. Last, a gate stands in front of the server.
 
 mod agent;
+mod gate;
 mod server;
 
 use std::io::Write;
@@ -15,7 +16,7 @@ use anyhow::Context;
 
 use crate::exit::{Exit, Failure};
 
-/// See it work: a built-in agent and server, recorded and replayed
+/// See it work: a built-in agent and server, recorded, replayed and gated
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tapegate demo\n  tapegate demo --output /tmp/demo.jsonl")]
 pub(crate) struct Args {
@@ -52,6 +53,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     show_tape(&tape, out)?;
     if !replay(&us, &tape, &live, out)? {
+        return Ok(Exit::Findings);
+    }
+    if !gate::Gate::new(&us, fresh_folder()?).play(out)? {
         return Ok(Exit::Findings);
     }
     conclude(&tape, out)?;
@@ -113,6 +117,8 @@ fn conclude(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
   {us} replay --help       a tape in the place of your server
   {us} verify --help       what has changed about your server since
   jq -c 'select(.msg.method == \"tools/call\") | .msg.params' {name}
+  {us} init                a policy to begin with
+  {us} shim --help         a gate in front of your server
   {us} record -o mine.jsonl -- npx -y @modelcontextprotocol/server-everything
   {us} record --help       for your client's config"
     )?;

@@ -35,7 +35,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let listener = runtime.block_on(listen(&args))?;
     let token = Token::fresh()?;
     let shelf = Rc::new(Shelf::new(&args.project, &around)?);
-    let hub = start(&args, &state, &token, (&shelf, &log))?;
+    let hub = start(&state, &token, &shelf, &log)?;
     let endpoint = format!("http://{}", listener.address()?);
     corner.announce(&endpoint, &token).map_err(claimed)?;
     let policy = hub.governed();
@@ -53,10 +53,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 }
 
 fn start(
-    args: &Args,
     state: &Path,
     token: &Token,
-    (shelf, log): (&Rc<Shelf>, &Rc<Log>),
+    shelf: &Rc<Shelf>,
+    log: &Rc<Log>,
 ) -> Result<Rc<Hub>, Failure> {
     let (loading, log) = (Rc::clone(shelf), Rc::clone(log));
     let profile = shelf.wanted();
@@ -71,7 +71,6 @@ fn start(
         }),
         profile,
     };
-    let _ = args;
     Hub::new(options).map_err(|error| {
         let words = error.to_string();
         match error {

@@ -4,6 +4,7 @@ mod absent;
 mod args;
 mod desk;
 mod guard;
+mod joined;
 mod journal;
 mod plan;
 mod reload;
@@ -19,5 +20,5 @@ use plan::Plan;
 
 /// Runs `tapegate shim`.
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
-    session::run(&Plan::new(args)?)
+    session::run(Plan::new(args)?)
 }

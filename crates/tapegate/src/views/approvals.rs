@@ -219,7 +219,7 @@ mod tests {
     fn a_table_shows_what_can_be_seen_and_nothing_else() {
         let text = table(&[entry()], false, NOW);
         let expected = "\
-ID                   AGE    LEFT   SERVER  TOOL                 PRINCIPAL  WORKFLOW  ARGUMENTS
+ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLOW  ARGUMENTS
 ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   {\"path\":\"/\\u001b[31m\\u202ex\"}
 ";
         assert_eq!(text, expected);

@@ -122,6 +122,7 @@ pub(crate) fn reason(why: Why) -> &'static str {
         Why::NotAskedFor => "it may change something; --calls says what is sent",
         Why::OnlyListed => "it is more than a list; --calls read-only sends it",
         Why::Doubtful => "a server may read it otherwise: a key is there twice, case aside",
+        Why::Refused => "a gate kept it from the server when it was recorded",
         Why::NotReadOnlyLive => "the server does not say that the tool only reads",
         Why::NotReadOnlyOnTape => "the tape does not say that the tool only reads",
         Why::Masked => "it holds secrets that are masked on the tape",

@@ -1,5 +1,6 @@
-//! The official conformance suite scores the same through `record` as direct, check by check, and
-//! the same again from its own tape.
+//! The official conformance suite scores the same through `record`, and through `shim` where the
+//! policy lets everything pass or there is none, as direct, check by check; and the same again from
+//! the tape of `record`.
 //!
 //! The suite speaks HTTP only. It does not notice a dropped `Origin` or a client's disconnect that is
 //! not passed on; those have tests of their own.
@@ -11,72 +12,70 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::peers::{self, Link, Running, Server};
+use crate::peers::{self, Between, Link, Running, Server};
 
-#[test]
-fn server_scenarios_of_2025_11_25_with_server_everything() {
-    same_server_scores(Server::Everything, "2025-11-25");
+/// One test a line and for each of what may stand in between.
+macro_rules! same_scores {
+    ($($name:ident: $scores:ident($($what:expr),*);)*) => {
+        $(mod $name {
+            use super::*;
+
+            #[test]
+            fn through_record() {
+                $scores(Between::Record, $($what),*);
+            }
+
+            #[test]
+            fn through_a_shim_that_lets_everything_pass() {
+                $scores(Between::Forwarding, $($what),*);
+            }
+
+            #[test]
+            fn through_a_shim_without_a_policy() {
+                $scores(Between::Observing, $($what),*);
+            }
+        })*
+    };
 }
 
-#[test]
-fn server_scenarios_of_2025_11_25_with_sessions_and_resumption() {
-    same_server_scores(Server::Modern, "2025-11-25");
+same_scores! {
+    server_scenarios_of_2025_11_25_with_server_everything:
+        same_server_scores(Server::Everything, "2025-11-25");
+    server_scenarios_of_2025_11_25_with_sessions_and_resumption:
+        same_server_scores(Server::Modern, "2025-11-25");
+    server_scenarios_of_2026_07_28: same_server_scores(Server::Modern, "2026-07-28");
+    server_scenarios_of_the_older_suite_with_server_everything:
+        same_server_scores(Server::Everything, "0.1");
+    server_scenarios_of_the_older_suite_with_sessions_and_resumption:
+        same_server_scores(Server::Modern, "0.1");
+    client_scenarios_of_2025_11_25_with_sdk_1: same_client_scores("2025-11-25", "ts1");
+    client_scenarios_of_2025_11_25_with_sdk_2: same_client_scores("2025-11-25", "ts2");
+    client_scenarios_of_2026_07_28_with_sdk_2: same_client_scores("2026-07-28", "ts2");
 }
 
-#[test]
-fn server_scenarios_of_2026_07_28() {
-    same_server_scores(Server::Modern, "2026-07-28");
-}
-
-#[test]
-fn server_scenarios_of_the_older_suite_with_server_everything() {
-    same_server_scores(Server::Everything, "0.1");
-}
-
-#[test]
-fn server_scenarios_of_the_older_suite_with_sessions_and_resumption() {
-    same_server_scores(Server::Modern, "0.1");
-}
-
-#[test]
-fn client_scenarios_of_2025_11_25_with_sdk_1() {
-    same_client_scores("2025-11-25", "ts1");
-}
-
-#[test]
-fn client_scenarios_of_2025_11_25_with_sdk_2() {
-    same_client_scores("2025-11-25", "ts2");
-}
-
-#[test]
-fn client_scenarios_of_2026_07_28_with_sdk_2() {
-    same_client_scores("2026-07-28", "ts2");
-}
-
-fn same_server_scores(server: Server, revision: &str) {
+fn same_server_scores(between: Between, server: Server, revision: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let tape = folder.path().join("tape.jsonl");
     // A server of its own for each run: the suite leaves sessions and subscriptions behind.
     let upstream = server.listen(Link::Http);
     let direct = suite(&["server", revision, &upstream.url]);
     drop(upstream);
 
     let upstream = server.listen(Link::Http);
-    let mut command = Command::new(peers::tapegate());
-    command.args(["record", "-o"]).arg(&tape).args([
-        "--http",
-        "127.0.0.1:0",
-        "--upstream-http",
-        &upstream.url,
-    ]);
+    let line = between.command(folder.path());
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]);
+    command.args(["--http", "127.0.0.1:0", "--upstream-http", &upstream.url]);
     let proxy = Running::start(command);
     let proxied = suite(&["server", revision, &proxy.url]);
     proxy.stop();
 
+    let tape = between.tape(folder.path());
     assert!(direct.matches("SUCCESS").count() > 10, "the suite did not run:\n{direct}");
     peers::assert_same(&guarded(&direct), &sorted(&proxied));
     peers::assert_valid(&tape);
-
+    if between != Between::Record {
+        return;
+    }
     let live = bridged(&proxied);
     thread::scope(|scope| {
         for mode in ["sequential", "by-request"] {
@@ -129,12 +128,16 @@ fn sorted(scores: &str) -> String {
 }
 
 /// The suite starts the client, and the client starts the proxy: a scenario's server has a port of its own.
-fn same_client_scores(revision: &str, sdk: &str) {
+fn same_client_scores(between: Between, revision: &str, sdk: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (node, script) = (peers::node(), peers::peer("conformance-client.mjs"));
     let arguments = ["client", revision, &node, &script, sdk];
     let mut command = conformance(&arguments);
-    command.env("PEER_PROXY", peers::tapegate()).env("PEER_TAPES", folder.path());
+    command.env("PEER_TAPES", folder.path());
+    match between {
+        Between::Record => command.env("PEER_PROXY", peers::tapegate()),
+        _ => command.env("PEER_SHIM", between.command(folder.path()).join("\n")),
+    };
     let (direct, proxied) = thread::scope(|scope| {
         let direct = scope.spawn(|| suite(&arguments));
         let proxied = peers::transcript(command);
@@ -143,7 +146,11 @@ fn same_client_scores(revision: &str, sdk: &str) {
 
     assert!(direct.contains("SUCCESS"), "the suite did not run:\n{direct}");
     peers::assert_same(&direct, &proxied);
-    for tape in folder.path().read_dir().expect("the tapes' folder") {
+    let tapes = match between {
+        Between::Record => folder.path().to_owned(),
+        _ => folder.path().join("state/tapes/peer"),
+    };
+    for tape in tapes.read_dir().expect("the tapes' folder") {
         peers::assert_valid(&tape.expect("a tape").path());
     }
 }

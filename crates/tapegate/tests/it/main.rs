@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod approvals;
 mod bridge_in;
 mod bridge_out;
 mod check;
@@ -12,10 +13,12 @@ mod convert;
 mod demo;
 mod generate;
 mod help;
+mod hub;
 mod init;
 mod kills;
 mod limits;
 mod lockstep;
+mod log;
 mod man;
 mod pairs;
 mod peers;

@@ -1,7 +1,7 @@
 //! Real MCP peers (`scripts/peers`): servers to run, clients to drive, and the proxy in between.
 //!
 //! A client driver prints a transcript that is the same on every run (`tests/peers/`), so a test is
-//! one comparison: what the client saw direct, and what it saw through `record`. Every process
+//! one comparison: what the client saw direct, and what it saw through `record` or `shim`. Every process
 //! started here has a bounded life and is reaped on all paths, a panicking test included.
 
 use std::collections::BTreeMap;
@@ -44,6 +44,17 @@ pub(crate) enum Server {
 pub(crate) struct Client {
     pub(crate) python: Option<&'static str>,
     pub(crate) script: &'static [&'static str],
+}
+
+/// What stands between client and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Between {
+    /// `record`.
+    Record,
+    /// `shim` with a policy that lets everything pass.
+    Forwarding,
+    /// `shim` without a policy.
+    Observing,
 }
 
 /// A process that is ended and reaped when dropped.
@@ -113,6 +124,35 @@ impl Running {
             thread::sleep(Duration::from_millis(10));
         }
         false
+    }
+}
+
+impl Between {
+    /// The command line up to what names both ends. Whatever it keeps is kept in `folder`.
+    pub(crate) fn command(self, folder: &Path) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let tape = folder.join("tape.jsonl").display().to_string();
+        if self == Self::Record {
+            return words(&[tapegate(), "record", "--force", "-o", &tape]);
+        }
+        let name = if self == Self::Forwarding { "tapegate.yaml" } else { "no-policy.yaml" };
+        let policy = "schema: 1\nsources: [{ id: peer, kind: mcp }]\ngovernance: { defaults: { action: forward } }\n";
+        fs::write(folder.join(name), policy).expect("a policy");
+        // Clients hand on only a few variables, and the policy is looked for from where one is.
+        let home = format!("TAPEGATE_HOME={}", folder.join("state").display());
+        let here = folder.display().to_string();
+        words(&["env", "-C", &here, &home, tapegate(), "shim", "--server-id", "peer"])
+    }
+
+    /// The tape that was kept.
+    pub(crate) fn tape(self, folder: &Path) -> PathBuf {
+        if self == Self::Record {
+            return folder.join("tape.jsonl");
+        }
+        let tapes = fs::read_dir(folder.join("state/tapes/peer")).expect("a folder of tapes");
+        let tapes = tapes.map(|entry| entry.expect("a tape").path());
+        let mut tapes = tapes.filter(|path| !path.to_string_lossy().contains(".anomalies."));
+        tapes.next().expect("a tape")
     }
 }
 
@@ -189,7 +229,7 @@ pub(crate) fn assert_same(direct: &str, proxied: &str) {
         text.lines().skip(at.saturating_sub(12)).take(24).collect::<Vec<_>>().join("\n")
     };
     panic!(
-        "line {} differs\n--- direct\n{}\n--- through record\n{}",
+        "line {} differs\n--- direct\n{}\n--- through the proxy\n{}",
         at + 1,
         around(direct),
         around(proxied)

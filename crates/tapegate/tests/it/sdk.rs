@@ -1,4 +1,5 @@
-//! The official SDK clients see the same through `record` as direct.
+//! The official SDK clients see the same through `record`, and through `shim` where the policy lets
+//! everything pass or there is none, as direct.
 //!
 //! Each test names a client, a server, and the links on both sides of the proxy. The direct run
 //! uses the server's own link: a bridge must make it look as if the client spoke that link itself.
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use crate::peers::{self, Client, Link, Running, Server};
+use crate::peers::{self, Between, Client, Link, Running, Server};
 
 pub(crate) const TS1: Client = Client { python: None, script: &["ts1.mjs"] };
 pub(crate) const TS2: Client = Client { python: None, script: &["ts2.mjs", "legacy"] };
@@ -23,17 +24,45 @@ pub(crate) const PY2_MODERN: Client = Client { python: Some("py2"), script: &["p
 pub(crate) const PY2_SERVERS: Client =
     Client { python: Some("py2"), script: &["py2.py", "servers"] };
 
-/// One test a line: client, server, and the links from client to proxy and from proxy to server.
-macro_rules! same_through_record {
+/// Tests on each line: client, server, and the links from client to proxy and from proxy to server.
+macro_rules! same_through_all {
     ($($name:ident: $client:ident, $server:ident, $near:ident => $far:ident;)*) => {
-        $(#[test]
-        fn $name() {
-            same($client, Server::$server, Link::$near, Link::$far);
+        $(mod $name {
+            use super::*;
+
+            #[test]
+            fn through_record() {
+                same(Between::Record, $client, Server::$server, Link::$near, Link::$far);
+            }
+
+            #[test]
+            fn through_a_shim_that_lets_everything_pass() {
+                same(Between::Forwarding, $client, Server::$server, Link::$near, Link::$far);
+            }
         })*
     };
 }
 
-same_through_record! {
+/// The same for a shim without a policy, which needs fewer: the gate decides less.
+macro_rules! same_through_observing {
+    ($($name:ident: $client:ident, $server:ident, $near:ident => $far:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            same(Between::Observing, $client, Server::$server, Link::$near, Link::$far);
+        })*
+    };
+}
+
+same_through_observing! {
+    ts1_observed_over_stdio: TS1, Everything, Stdio => Stdio;
+    ts2_modern_observed_over_stdio: TS2_MODERN, Modern, Stdio => Stdio;
+    ts2_modern_observed_over_http: TS2_MODERN, Modern, Http => Http;
+    py1_observed_over_http: PY1, Everything, Http => Http;
+    py2_observed_from_http_to_stdio: PY2, Everything, Http => Stdio;
+    py2_observed_from_stdio_to_sse: PY2, Everything, Stdio => Sse;
+}
+
+same_through_all! {
     ts1_over_stdio: TS1, Everything, Stdio => Stdio;
     ts1_over_http: TS1, Everything, Http => Http;
     ts1_over_sse: TS1, Everything, Sse => Sse;
@@ -122,9 +151,9 @@ fn same_on_stdio(client: Client, command: &[&str], server: impl Fn(&Path) -> Vec
     peers::assert_tape_has(&tape, &wire);
 }
 
-fn same(client: Client, server: Server, near: Link, far: Link) {
+fn same(between: Between, client: Client, server: Server, near: Link, far: Link) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (tape, wire, elsewhere) = (
+    let (mark, wire, elsewhere) = (
         folder.path().join("tape.jsonl"),
         folder.path().join("wire.jsonl"),
         folder.path().join("direct.jsonl"),
@@ -133,25 +162,19 @@ fn same(client: Client, server: Server, near: Link, far: Link) {
     let direct = thread::spawn(move || direct(client, server, far, &elsewhere));
 
     let upstream = (far != Link::Stdio).then(|| server.listen(far));
-    let mut record = vec![
-        "record".to_owned(),
-        "--force".to_owned(),
-        "-o".to_owned(),
-        tape.display().to_string(),
-    ];
+    let mut line = between.command(folder.path());
     if near != Link::Stdio {
-        record.extend(["--http".to_owned(), "127.0.0.1:0".to_owned()]);
+        line.extend(["--http".to_owned(), "127.0.0.1:0".to_owned()]);
     }
     match &upstream {
-        Some(running) => record.extend(["--upstream-http".to_owned(), running.url.clone()]),
-        None => record.extend(std::iter::once("--".to_owned()).chain(server.stdio(&tape))),
+        Some(running) => line.extend(["--upstream-http".to_owned(), running.url.clone()]),
+        None => line.extend(std::iter::once("--".to_owned()).chain(server.stdio(&mark))),
     }
     let proxied = if near == Link::Stdio {
-        record.insert(0, peers::tapegate().to_owned());
-        client.run(Link::Stdio, &record, &wire)
+        client.run(Link::Stdio, &line, &wire)
     } else {
-        let mut command = Command::new(peers::tapegate());
-        command.args(&record);
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]);
         let proxy = Running::start(command);
         // `/mcp` stands for the upstream's own path; a client of the old transport asks for `/sse`.
         let url =
@@ -160,9 +183,9 @@ fn same(client: Client, server: Server, near: Link, far: Link) {
         proxy.stop();
         proxied
     };
-    peers::assert_none_left(&tape);
+    peers::assert_none_left(&mark);
     peers::assert_same(&direct.join().expect("the direct run succeeds"), &proxied);
-    peers::assert_tape_has(&tape, &wire);
+    peers::assert_tape_has(&between.tape(folder.path()), &wire);
 }
 
 fn direct(client: Client, server: Server, link: Link, wire: &Path) -> String {

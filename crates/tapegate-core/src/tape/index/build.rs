@@ -125,6 +125,7 @@ impl Indexer {
         packed.set(Flag::Ours, told.ours);
         packed.set(Flag::Resumed, told.resumed);
         packed.set(Flag::Repeated, told.repeated);
+        packed.set(Flag::Gated, told.gated);
         packed.set(Flag::Token, told.token.is_some() && told.kind == Kind::Request);
         let slot = self.scenes.slots.len() as u32;
         self.scenes.push(packed);

@@ -108,6 +108,14 @@ impl<'a> Glance<'a> {
         if place.takes(b",\"redacted\":") {
             place.value()?;
         }
+        if place.takes(b",\"refused\":") {
+            place.value()?;
+            told.gated = true;
+        } else if place.takes(b",\"held\":true") {
+            told.gated = true;
+        } else {
+            place.takes(b",\"rewritten\":true");
+        }
         place.ends().then_some(())
     }
 }

@@ -38,6 +38,7 @@ pub(super) enum Flag {
     Cancelled,
     Token,
     Repeated,
+    Gated,
     /// The latency stands in a table of its own.
     TimedApart,
 }
@@ -118,6 +119,7 @@ impl Packed {
             cancelled: self.has(Flag::Cancelled),
             token: self.has(Flag::Token),
             repeated: self.has(Flag::Repeated),
+            gated: self.has(Flag::Gated),
             latency_us: None,
         }
     }

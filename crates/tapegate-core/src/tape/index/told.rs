@@ -30,6 +30,7 @@ pub(super) struct Told {
     pub(super) resumed: bool,
     /// Whether a member that counts occurs twice in it.
     pub(super) repeated: bool,
+    pub(super) gated: bool,
     pub(super) session: Option<Key>,
     pub(super) req: Option<u64>,
     /// At most as many as fit.
@@ -88,6 +89,7 @@ impl Told {
             ours: false,
             resumed: false,
             repeated: false,
+            gated: false,
             session: None,
             req: None,
             latency_ms: None,
@@ -119,6 +121,7 @@ impl Told {
             spread: memchr::memchr2(b'\n', b'\r', text).is_some(),
             ours: message.ours,
             resumed: message.resumed,
+            gated: is_gated(&message.extra),
             session: message.session.as_deref().map(|session| signer.key(session)),
             req: message.req,
             latency_ms: message.latency_ms.map(latency),
@@ -157,4 +160,9 @@ impl Told {
             Kind::Response | Kind::Error | Kind::Other => {}
         }
     }
+}
+
+/// Whether the keys that ride along on a line say that a gate refused or held its message.
+fn is_gated(extra: &[u8]) -> bool {
+    extra.starts_with(b",\"refused\":") || extra.starts_with(b",\"held\":true")
 }

@@ -38,7 +38,8 @@ impl Play {
         let text = kit.tape.text(slot)?;
         let frame = Frame::read(&text);
         let Some(said) = frame.envelope() else { return Ok(true) };
-        let decision = match refusal(kit.calls, &text, said) {
+        let kept = was_kept(kit, there).then_some(Why::Refused);
+        let decision = match kept.or_else(|| refusal(kit.calls, &text, said)) {
             Some(why) => Decision::Skip(why),
             None if self.is_held(kit, said, there) => Decision::Wait,
             None => self.decide(kit, said)?,
@@ -61,6 +62,9 @@ impl Play {
 
     /// Why the message in `slot` is never sent, if that can be told from it alone.
     pub(super) fn refusal(&self, kit: &mut Kit<'_, '_>, slot: u32) -> io::Result<Option<Why>> {
+        if was_kept(kit, &kit.tape.slot(slot)) {
+            return Ok(Some(Why::Refused));
+        }
         let text = kit.tape.text(slot)?;
         Ok(Frame::read(&text).envelope().and_then(|said| refusal(kit.calls, &text, said)))
     }
@@ -268,4 +272,9 @@ fn effect(said: &Envelope<'_>) -> Effect {
         Kind::Request => Effect::of_request(&method),
         _ => Effect::of_notification(&method),
     }
+}
+
+/// Whether a gate kept a message from the server: it was refused, or held and never sent.
+fn was_kept(kit: &Kit<'_, '_>, there: &Slot) -> bool {
+    there.gated && (there.pair == NONE || kit.tape.slot(there.pair).ours)
 }

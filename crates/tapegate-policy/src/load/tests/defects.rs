@@ -37,6 +37,14 @@ fn the_url_of_a_server_was_demanded_and_then_not_used() {
     assert_eq!(policy.sources[0].url.as_deref(), Some("http://h:1/mcp"));
 }
 
+#[test]
+fn a_server_had_to_be_called_upstream_or_everything_on_it_was_denied() {
+    assert_eq!(good(HEAD).source("files").unwrap().id, "*");
+    let policy = good(&format!("{HEAD}sources: [{{id: files}}]\n"));
+    assert_eq!(policy.source("files").unwrap().id, "files");
+    assert!(policy.source("upstream").is_none());
+}
+
 /// A policy with one rule and two workflows.
 fn rule(rule: &str) -> String {
     format!(

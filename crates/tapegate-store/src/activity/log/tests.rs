@@ -172,3 +172,167 @@ fn a_log_that_was_removed_or_emptied_goes_on_with_its_numbers() {
     write(&mut log, 4..5);
     assert!(fs::read_to_string(log.path()).unwrap().contains("\"seq\":5,"));
 }
+
+/// Makes a file look as if it had been written long ago.
+fn age(path: &Path, days: u64) {
+    let then = std::time::SystemTime::now() - Duration::from_secs(days * 86_400);
+    fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+fn report(folder: &Path) -> crate::activity::Report {
+    let mut verifier = crate::activity::Verifier::default();
+    for part in parts(folder).unwrap() {
+        verifier.file(crate::activity::open_file(&part.path).unwrap()).unwrap();
+    }
+    verifier.finish()
+}
+
+fn numbers(folder: &Path) -> Vec<u64> {
+    let aside = parts(folder).unwrap().into_iter().filter(|part| !part.is_current());
+    aside.map(|part| part.number).collect()
+}
+
+fn lately(number: usize) -> Event {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    Event { wall_us: now.as_micros() as i64, ..event(number) }
+}
+
+#[test]
+fn files_whose_time_is_over_are_removed_and_that_is_no_tampering() {
+    let folder = tempfile::tempdir().unwrap();
+    let month = Some(Duration::from_secs(30 * 86_400));
+    let mut log = ActivityLog::open(folder.path(), small(700)).unwrap();
+    for number in 0..8 {
+        log.append(&lately(number));
+        log.commit().unwrap();
+    }
+    let files = parts(folder.path()).unwrap();
+    assert!(files.len() > 3);
+    age(&files[0].path, 40);
+    age(&files[1].path, 31);
+    // The fourth is old, but the third is not: no hole is made.
+    age(&files[2].path, 1);
+    let options = Options { rotate_bytes: u64::MAX, retention: month };
+    let mut log = ActivityLog::open(folder.path(), options).unwrap();
+    assert_eq!(numbers(folder.path())[0], 1, "nothing is removed before it is said");
+    log.append(&lately(9));
+    log.commit().unwrap();
+    assert_eq!(numbers(folder.path())[0], 3);
+    let found = report(folder.path()).found;
+    assert!(found.is_empty(), "{found:?}");
+    // Who takes away one more has nothing to show for it.
+    fs::remove_file(&files[2].path).unwrap();
+    assert!(report(folder.path()).is_bad());
+}
+
+#[test]
+fn numbers_of_files_are_not_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = ActivityLog::open(folder.path(), small(400)).unwrap();
+    for number in 0..4 {
+        log.append(&lately(number));
+        log.commit().unwrap();
+    }
+    let newest = *numbers(folder.path()).last().unwrap();
+    parts(folder.path())
+        .unwrap()
+        .iter()
+        .filter(|part| !part.is_current())
+        .for_each(|part| age(&part.path, 2));
+    let day = Some(Duration::from_secs(86_400));
+    let options = Options { rotate_bytes: 400, retention: day };
+    let mut log = ActivityLog::open(folder.path(), options).unwrap();
+    for number in 0..3 {
+        log.append(&lately(number));
+        log.commit().unwrap();
+    }
+    assert!(numbers(folder.path())[0] > newest, "{:?}", numbers(folder.path()));
+    assert!(report(folder.path()).found.is_empty());
+}
+
+#[test]
+fn a_file_that_was_begun_before_retention_is_put_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    write(&mut log, 0..1);
+    let hour = Options { retention: Some(Duration::from_secs(3600)), ..Options::default() };
+    let mut log = ActivityLog::open(folder.path(), hour).unwrap();
+    log.append(&lately(1));
+    log.commit().unwrap();
+    assert_eq!(numbers(folder.path()), [1]);
+    assert!(report(folder.path()).found.is_empty());
+}
+
+#[test]
+fn a_writer_that_is_stopped_does_not_stop_the_others_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let held = fs::File::open(log.path()).unwrap();
+    held.lock().unwrap();
+    log.append(&event(0));
+    let error = log.commit().unwrap_err();
+    assert!(matches!(error, ActivityError::Busy { .. }), "{error}");
+    drop(held);
+    write(&mut log, 1..2);
+    let lines = chained(folder.path());
+    assert!(lines[0].contains("\"event\":\"lost\",\"lost\":1"), "{}", lines[0]);
+    assert_eq!(tools(&lines), ["tool 1"]);
+}
+
+#[test]
+fn texts_are_cut_and_what_is_no_json_does_not_spoil_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let long = Some("é".repeat(5_000_000));
+    for extra in ["\"a\":1},{\"b\":2", "nonsense\n", "\"a\":\n[1, 2]", " ", "\"hash\":\"x\""] {
+        let event = Event { tool: long.clone(), extra: extra.to_owned(), ..event(0) };
+        log.append(&event);
+    }
+    log.append(&Event { extra: format!("\"a\":\"{}\"", "x".repeat(100_000)), ..event(1) });
+    log.commit().unwrap();
+    let lines = chained(folder.path());
+    assert_eq!(lines.len(), 6);
+    assert!(lines.iter().all(|line| line.len() < 5000));
+    let read = |line: &String| crate::activity::Logged::read(1, line.as_bytes()).unwrap();
+    assert_eq!(read(&lines[0]).str("extra").as_deref(), Some("\"a\":1},{\"b\":2"));
+    assert_eq!(read(&lines[2]).raw("a"), Some(&b"[1,2]"[..]));
+    assert_eq!(read(&lines[5]).number("extra_bytes"), Some(100_006));
+    assert!(report(folder.path()).found.is_empty());
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(60))]
+
+    /// Whoever writes, however much at a time, and whenever files are put aside or an end is torn.
+    #[test]
+    fn whatever_several_writers_do_the_chain_holds(
+        writers in 1usize..5,
+        rotate_bytes in 300u64..4000,
+        steps in proptest::collection::vec((0usize..4, 1usize..6, 0u8..12), 1..40),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || ActivityLog::open(folder.path(), small(rotate_bytes)).unwrap();
+        let mut logs: Vec<ActivityLog> = (0..writers).map(|_| open()).collect();
+        let (mut expected, mut torn) = (Vec::new(), 0);
+        for (step, (writer, events, odd)) in steps.into_iter().enumerate() {
+            let log = &mut logs[writer % writers];
+            write(log, step * 10..step * 10 + events);
+            expected.extend((step * 10..step * 10 + events).map(|number| format!("tool {number}")));
+            match odd {
+                0 => *log = open(),
+                1 => {
+                    let mut file = fs::OpenOptions::new().append(true).open(log.path()).unwrap();
+                    file.write_all(&b"{\"timestamp\":\"2026"[..1 + step % 15]).unwrap();
+                    torn += 1;
+                }
+                _ => {}
+            }
+        }
+        write(&mut logs[0], 9000..9001);
+        expected.push("tool 9000".to_owned());
+        let lines = chained(folder.path());
+        proptest::prop_assert_eq!(tools(&lines), expected);
+        let found = report(folder.path()).found;
+        proptest::prop_assert_eq!(found.len(), torn, "{:?}", found);
+    }
+}

@@ -35,12 +35,17 @@ const EXAMPLES: &str = "\
 Examples:
   tapegate hub
   tapegate hub --config ci/tapegate.yaml --profile development --port 19090
-  tapegate shim --governance-endpoint \"$(cat .tapegate/hub/endpoint)\" --server-id git -- uvx mcp-server-git
-  curl -H \"Authorization: Bearer $(cat .tapegate/hub/token)\" \"$(cat .tapegate/hub/endpoint)/metrics\"
+  tapegate shim --governance-endpoint http://127.0.0.1:19090 -- uvx mcp-server-git
+  curl -H \"Authorization: Bearer $(cat .tapegate/hub/token)\" http://127.0.0.1:19090/metrics
 
-The policy is loaded anew when its files change and on SIGHUP; one that does not load changes nothing.
-SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at once.
-docs/hub.md describes the API.";
+Where a hub listens is in hub/endpoint of the state folder, its token in hub/token.
+
+The policy is loaded anew when its files change and on SIGHUP; one that does not load changes
+nothing. SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at
+once. docs/hub.md describes the API.
+
+Exit 1: another hub serves this state folder; 2: the policy does not load; 3: the state folder
+cannot be used; 4: the port cannot be had; 64: wrong usage; 130/143: signals.";
 
 impl Args {
     /// Where the token is to be written, if somebody says.

@@ -34,6 +34,8 @@ pub(super) struct Guard<'a> {
     pub(super) people: Option<Box<dyn People>>,
     pub(super) settlements: Option<Settlements>,
     pub(super) tape: Option<SharedTape>,
+    /// Whether messages are counted, for a hub.
+    pub(super) counts: bool,
 }
 
 impl Guard<'_> {
@@ -112,9 +114,9 @@ impl Keeper for Guard<'_> {
             Profile::Development => OnTapeError::Continue,
         };
         let warden = self.warden();
-        let gate: Box<dyn Gate> = match self.plan.hub {
-            Some(_) => Box::new(Counted { gate: warden, journal: self.journal.clone() }),
-            None => Box::new(warden),
+        let gate: Box<dyn Gate> = match self.counts {
+            true => Box::new(Counted { gate: warden, journal: self.journal.clone() }),
+            false => Box::new(warden),
         };
         let upstream = tapegate_policy::redact::mask_upstream(&self.upstream.words());
         let extra = format!(",\"upstream\":{},\"pid\":{}", quoted(&upstream), std::process::id());

@@ -14,11 +14,13 @@ use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::tape::RecordError;
+use tapegate_hub::api::EventLine;
 use tapegate_policy::gated::Offer;
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind, Notes};
 use tapegate_policy::redact::Redactor;
 use tapegate_store::activity::{ActivityLog, Event};
+use tokio::sync::mpsc;
 
 use super::tally::Tally;
 use crate::logs::{Level, Log};
@@ -36,7 +38,7 @@ pub(super) struct Pen {
 
 struct Inner {
     log: Log,
-    activity: Result<ActivityLog, String>,
+    sink: Sink,
     server_id: String,
     connection_id: String,
     tape_session_id: Option<String>,
@@ -47,21 +49,37 @@ struct Inner {
     tally: Tally,
 }
 
+/// Where events go.
+pub(super) enum Sink {
+    /// To the activity log, before what they tell of is sent.
+    File(Box<ActivityLog>),
+    /// To the hub, which writes them down.
+    Hub(Posted),
+    /// Nowhere, for this reason.
+    Nowhere(String),
+}
+
+/// Events on their way to the hub.
+pub(super) struct Posted {
+    pub(super) events: mpsc::UnboundedSender<EventLine>,
+    /// Why the hub did not take the last ones.
+    pub(super) trouble: Arc<Mutex<Option<String>>>,
+}
+
 /// What a journal begins with.
 pub(super) struct Begin {
     pub(super) log: Log,
-    /// Where events go, or why they cannot.
-    pub(super) activity: Result<ActivityLog, String>,
+    pub(super) sink: Sink,
     pub(super) server_id: String,
     pub(super) connection_id: String,
 }
 
 impl Journal {
     pub(super) fn new(begin: Begin) -> Self {
-        let Begin { log, activity, server_id, connection_id } = begin;
+        let Begin { log, sink, server_id, connection_id } = begin;
         Self(Arc::new(Mutex::new(Inner {
             log,
-            activity,
+            sink,
             server_id,
             connection_id,
             tape_session_id: None,
@@ -74,7 +92,7 @@ impl Journal {
 
     /// The journal for the gate.
     pub(super) fn pen(&self) -> Pen {
-        let trouble = self.inner().activity.as_ref().err().cloned();
+        let trouble = self.inner().sink.trouble();
         Pen { journal: self.clone(), trouble }
     }
 
@@ -144,7 +162,10 @@ impl Notes for Pen {
     fn commit(&mut self) -> Result<(), RecordError> {
         let mut inner = self.journal.inner();
         match inner.commit() {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.trouble = inner.sink.trouble();
+                Ok(())
+            }
             Err(words) if inner.profile == Profile::Development => {
                 if self.trouble.as_ref() != Some(&words) {
                     inner.log.say(Level::Error, &format!("{words}; the session goes on unlogged"));
@@ -153,6 +174,24 @@ impl Notes for Pen {
                 Ok(())
             }
             Err(words) => Err(words.into()),
+        }
+    }
+}
+
+impl Sink {
+    /// To this log.
+    pub(super) fn file(log: ActivityLog) -> Self {
+        Self::File(Box::new(log))
+    }
+
+    /// Why nothing is kept, if so it is.
+    fn trouble(&self) -> Option<String> {
+        match self {
+            Self::File(_) => None,
+            Self::Hub(posted) => {
+                posted.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            }
+            Self::Nowhere(words) => Some(words.clone()),
         }
     }
 }
@@ -176,14 +215,17 @@ impl Inner {
             ..event
         };
         telling::tell(&self.log, &event);
-        if let Ok(activity) = &mut self.activity {
-            activity.append(&event);
+        match &mut self.sink {
+            Sink::File(log) => log.append(&event),
+            // If nobody takes events any more, the session is over.
+            Sink::Hub(posted) => drop(posted.events.send(EventLine::of(&event))),
+            Sink::Nowhere(_) => {}
         }
     }
 
     fn commit(&mut self) -> Result<(), String> {
-        let Ok(activity) = &mut self.activity else { return Ok(()) };
-        activity.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
+        let Sink::File(log) = &mut self.sink else { return Ok(()) };
+        log.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
     }
 
     fn masked(&self, text: &str) -> String {
@@ -275,9 +317,9 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
             let extra = format!("\"faults\":[\"message_too_large\"],\"bytes\":{bytes_total}");
             (extra, None, None)
         }
-        NoteKind::Filter { kept, hidden, .. } => {
+        NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
             let names: Vec<String> = hidden.iter().map(|name| quoted(name)).collect();
-            let (count, names) = (hidden.len(), names.join(","));
+            let names = names.join(",");
             let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
             (extra, None, None)
         }

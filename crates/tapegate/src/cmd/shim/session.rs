@@ -20,7 +20,8 @@ use tokio::sync::{Notify, mpsc};
 use super::absent::Absent;
 use super::desk::{self, Desk, SETTLEMENTS_MAX};
 use super::guard::Guard;
-use super::journal::{self, Journal};
+use super::joined;
+use super::journal::{self, Journal, Sink};
 use super::plan::Plan;
 use super::reload::Reload;
 use super::rulebook::Rule;
@@ -32,12 +33,14 @@ use crate::upstream::Upstream;
 use crate::wiring::{announce, client_ports, listen};
 
 /// Governs until the session ends.
-pub(super) fn run(plan: &Plan) -> anyhow::Result<Exit> {
+pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if let Some(place) = plan.hub.take() {
+        return runtime.block_on(joined::run(plan, place));
+    }
     let (rule, files) = plan.rule()?;
     let upstream = plan.upstream(&rule)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let _inside = runtime.enter();
-    runtime.block_on(alone(plan, &rule, files, &upstream))
+    runtime.block_on(alone(&plan, &rule, files, &upstream))
 }
 
 /// Governs by the policy's files, without a hub.
@@ -49,7 +52,8 @@ async fn alone(
 ) -> anyhow::Result<Exit> {
     let hang_up = Arc::new(Notify::new());
     let signals = Signals::listen()?.with_reload(Arc::clone(&hang_up));
-    let journal = journal(plan, rule);
+    let sink = activity(plan, rule).map_or_else(Sink::Nowhere, Sink::file);
+    let journal = journal(plan, rule, sink);
     let reins = Reins::new(rule.regime.clone());
     let (settle, settlements) = mpsc::channel(SETTLEMENTS_MAX);
     let desk = Desk::open(
@@ -74,6 +78,7 @@ async fn alone(
         people: Some(Box::new(desk.clone())),
         settlements: Some(settlements),
         tape: None,
+        counts: false,
     };
     let besides = async {
         tokio::join!(desk.watch(), reload.run(files));
@@ -85,20 +90,25 @@ async fn alone(
     }
 }
 
-/// The journal of the session. If the activity log cannot be written, that is said at once.
-pub(super) fn journal(plan: &Plan, rule: &Rule) -> Journal {
+/// The activity log in the state folder, or why there is none.
+pub(super) fn activity(plan: &Plan, rule: &Rule) -> Result<ActivityLog, String> {
     let kept = rule.regime.policy.as_ref().map(|policy| policy.activity.clone());
     let options = kept.map_or_else(Options::default, |kept| Options {
         rotate_bytes: kept.rotate_bytes,
         retention: kept.retention,
     });
-    let activity = ActivityLog::open(&plan.state, options).map_err(|error| error.to_string());
-    if let Err(words) = &activity {
-        plan.log.say(Level::Error, &format!("there is no activity log: {words}"));
+    let opened = ActivityLog::open(&plan.state, options);
+    opened.map_err(|error| format!("there is no activity log: {error}"))
+}
+
+/// The journal of the session. If events go nowhere, that is said at once.
+pub(super) fn journal(plan: &Plan, rule: &Rule, sink: Sink) -> Journal {
+    if let Sink::Nowhere(words) = &sink {
+        plan.log.say(Level::Error, words);
     }
     let journal = Journal::new(journal::Begin {
         log: plan.log.clone(),
-        activity,
+        sink,
         server_id: plan.server_id.clone(),
         connection_id: plan.connection_id.clone(),
     });

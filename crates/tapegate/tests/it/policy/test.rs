@@ -61,8 +61,8 @@ fn rules_that_no_case_reaches_are_named() {
     let out = project.policy(&["test", "-q", "--coverage"]).exits(0).out;
     assert_eq!(
         out,
-        "warning: tapegate.yaml:20: no test reaches rule `resources`\n\
-         warning: tapegate.yaml:21: no test reaches rule `quiet`\n\
+        "warning: tapegate.yaml:19: no test reaches rule `resources`\n\
+         warning: tapegate.yaml:20: no test reaches rule `quiet`\n\
          warning: tapegate.yaml: no test reaches the default\n"
     );
     let more = "  - {call: unheard, expect: deny}\n  - {method: resources/read, uri: 'file:///a', expect: forward}\n  - {method: logging/setLevel, expect: deny}\n";

@@ -1,0 +1,208 @@
+//! Traces and metrics for a collector, by OTLP over HTTP.
+//!
+//! Nothing waits for this: spans gather in a queue with a limit, go out in batches, and what the
+//! collector does not take in time is dropped and counted.
+
+mod points;
+mod span;
+mod tree;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tapegate_policy::model::Telemetry;
+use tapegate_store::activity::Logged;
+use tapegate_wire::http::upstream::Upstream;
+
+use crate::metrics::Metrics;
+use tree::{Message, Value, attributes, field};
+
+/// What exports.
+pub(crate) struct Exporter {
+    settings: Telemetry,
+    collector: Upstream,
+    /// The path of the collector, without what stands for a signal.
+    base: String,
+    spans: RefCell<VecDeque<Rc<Message>>>,
+    /// Spans that were dropped since somebody asked.
+    dropped: Cell<u64>,
+}
+
+/// What came of an export.
+enum Sent {
+    /// The collector has taken it.
+    Taken,
+    /// It may take it later.
+    Later(String),
+    /// It never will.
+    Never(String),
+}
+
+impl Exporter {
+    /// What exports by these settings; `None` if nothing is to be exported.
+    pub(crate) fn new(settings: &Telemetry) -> Result<Option<Self>, String> {
+        let Some(endpoint) = settings.endpoint.as_ref().filter(|_| settings.enabled) else {
+            return Ok(None);
+        };
+        let headers: Vec<String> =
+            settings.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let collector = Upstream::new(endpoint, &headers).map_err(|error| error.to_string())?;
+        let path = collector.path().path().trim_end_matches('/');
+        let base = path.strip_suffix("/v1/traces").unwrap_or(path).to_owned();
+        Ok(Some(Self {
+            settings: settings.clone(),
+            collector,
+            base,
+            spans: RefCell::default(),
+            dropped: Cell::new(0),
+        }))
+    }
+
+    /// What it was made by.
+    pub(crate) fn settings(&self) -> &Telemetry {
+        &self.settings
+    }
+
+    /// Takes note of a line of the log.
+    pub(crate) fn take(&self, line: &Logged) {
+        let Some(span) = span::span(line, self.settings.sample_rate) else { return };
+        let mut spans = self.spans.borrow_mut();
+        if spans.len() >= self.settings.queue_max.max(1) {
+            return self.dropped.set(self.dropped.get() + 1);
+        }
+        spans.push_back(Rc::new(span));
+    }
+
+    /// Whether there is enough for a batch.
+    pub(crate) fn is_full(&self) -> bool {
+        self.spans.borrow().len() >= self.settings.batch_max.max(1)
+    }
+
+    /// How many spans were dropped since this was last asked.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.take()
+    }
+
+    /// Sends every span that waits, batch by batch, as long as the collector takes them.
+    pub(crate) async fn send_spans(&self) -> Result<(), String> {
+        loop {
+            let count = self.spans.borrow().len().min(self.settings.batch_max.max(1));
+            if count == 0 {
+                return Ok(());
+            }
+            let batch: Vec<Rc<Message>> = self.spans.borrow_mut().drain(..count).collect();
+            let scope = vec![
+                field(1, "scope", Value::Message(self.scope())),
+                field(2, "spans", Value::Shared(batch.clone())),
+            ];
+            let request = vec![field(
+                1,
+                "resourceSpans",
+                Value::Messages(vec![vec![
+                    field(1, "resource", Value::Message(self.resource())),
+                    field(2, "scopeSpans", Value::Messages(vec![scope])),
+                ]]),
+            )];
+            match self.send("traces", &request).await {
+                Sent::Taken => {}
+                Sent::Never(why) => {
+                    self.dropped.set(self.dropped.get() + count as u64);
+                    return Err(why);
+                }
+                Sent::Later(why) => {
+                    self.put_back(batch);
+                    return Err(why);
+                }
+            }
+        }
+    }
+
+    /// Sends what is counted.
+    pub(crate) async fn send_metrics(
+        &self,
+        metrics: &RefCell<Metrics>,
+        start_ns: u64,
+        now_ns: u64,
+    ) -> Result<(), String> {
+        let all = points::metrics(&metrics.borrow(), start_ns, now_ns);
+        let scope = vec![
+            field(1, "scope", Value::Message(self.scope())),
+            field(2, "metrics", Value::Messages(all)),
+        ];
+        let request = vec![field(
+            1,
+            "resourceMetrics",
+            Value::Messages(vec![vec![
+                field(1, "resource", Value::Message(self.resource())),
+                field(2, "scopeMetrics", Value::Messages(vec![scope])),
+            ]]),
+        )];
+        match self.send("metrics", &request).await {
+            Sent::Taken => Ok(()),
+            Sent::Later(why) | Sent::Never(why) => Err(why),
+        }
+    }
+
+    /// Lets spans wait again, before those that have come since.
+    fn put_back(&self, batch: Vec<Rc<Message>>) {
+        let mut spans = self.spans.borrow_mut();
+        for span in batch.into_iter().rev() {
+            if spans.len() >= self.settings.queue_max.max(1) {
+                self.dropped.set(self.dropped.get() + 1);
+            } else {
+                spans.push_front(span);
+            }
+        }
+    }
+
+    async fn send(&self, signal: &str, request: &Message) -> Sent {
+        let (media_type, body) = match self.settings.json {
+            true => ("application/json", tree::json(request)),
+            false => ("application/x-protobuf", tree::protobuf(request)),
+        };
+        let path = match PathAndQuery::try_from(format!("{}/v1/{signal}", self.base)) {
+            Ok(path) => path,
+            Err(error) => return Sent::Never(error.to_string()),
+        };
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
+        let sending = self.collector.send(Method::POST, path, headers, Bytes::from(body));
+        match tokio::time::timeout(self.settings.timeout, sending).await {
+            Err(_) => Sent::Later("the collector did not answer in time".to_owned()),
+            Ok(Err(error)) => Sent::Later(error.to_string()),
+            Ok(Ok(reply)) if reply.status().is_success() => Sent::Taken,
+            Ok(Ok(reply)) => {
+                let status = reply.status();
+                let words = format!("the collector answered {status}");
+                let later = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+                if later { Sent::Later(words) } else { Sent::Never(words) }
+            }
+        }
+    }
+
+    /// Who exports.
+    fn resource(&self) -> Message {
+        let given = |name: &str| self.settings.resource.iter().any(|(key, _)| key == name);
+        let own = [
+            ("service.name", "tapegate-hub"),
+            ("service.version", env!("CARGO_PKG_VERSION")),
+            ("telemetry.sdk.name", "tapegate"),
+            ("telemetry.sdk.language", "rust"),
+        ];
+        let own = own.into_iter().filter(|(name, _)| !given(name));
+        let all = self.settings.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let pairs = own.chain(all).map(|(key, value)| (key, Value::Text(value.to_owned())));
+        vec![field(1, "attributes", attributes(pairs.collect()))]
+    }
+
+    fn scope(&self) -> Message {
+        vec![
+            field(1, "name", Value::Text("tapegate".to_owned())),
+            field(2, "version", Value::Text(env!("CARGO_PKG_VERSION").to_owned())),
+        ]
+    }
+}

@@ -1,0 +1,203 @@
+//! Messages of OTLP, in both of their encodings: protobuf, and JSON as OTLP maps it.
+//!
+//! A message is a row of fields, each with its number, its name and a value, so that either
+//! encoding is written from the same thing.
+
+use std::rc::Rc;
+
+use tapegate_core::json::write_str;
+
+/// A message.
+pub(super) type Message = Vec<Field>;
+
+/// A field of a message.
+pub(super) struct Field {
+    number: u32,
+    name: &'static str,
+    value: Value,
+}
+
+/// What a field holds.
+pub(super) enum Value {
+    Text(String),
+    /// An id: bytes, which JSON has as hexadecimal digits.
+    Id(Vec<u8>),
+    Fixed64(u64),
+    Int64(i64),
+    Enum(u32),
+    Double(f64),
+    Bool(bool),
+    Message(Message),
+    /// Several messages.
+    Messages(Vec<Message>),
+    /// Several messages that somebody else keeps too.
+    Shared(Vec<Rc<Message>>),
+    /// Several numbers, packed.
+    Counts(Vec<u64>),
+    /// Several numbers, packed.
+    Doubles(Vec<f64>),
+}
+
+/// A field.
+pub(super) fn field(number: u32, name: &'static str, value: Value) -> Field {
+    Field { number, name, value }
+}
+
+/// Attributes, as every kind of thing has them.
+pub(super) fn attributes(pairs: Vec<(&str, Value)>) -> Value {
+    let pair = |(key, value): (&str, Value)| {
+        let (number, name) = match &value {
+            Value::Bool(_) => (2, "boolValue"),
+            Value::Int64(_) => (3, "intValue"),
+            Value::Double(_) => (4, "doubleValue"),
+            _ => (1, "stringValue"),
+        };
+        let any = vec![field(number, name, value)];
+        let key = field(1, "key", Value::Text(key.to_owned()));
+        vec![key, field(2, "value", Value::Message(any))]
+    };
+    Value::Messages(pairs.into_iter().map(pair).collect())
+}
+
+/// A message as protobuf.
+pub(super) fn protobuf(message: &Message) -> Vec<u8> {
+    let mut out = Vec::new();
+    for Field { number, value, .. } in message {
+        match value {
+            Value::Text(text) => chunk(&mut out, *number, text.as_bytes()),
+            Value::Id(bytes) => chunk(&mut out, *number, bytes),
+            Value::Fixed64(bits) => fixed(&mut out, *number, *bits),
+            Value::Double(double) => fixed(&mut out, *number, double.to_bits()),
+            Value::Int64(int) => tagged(&mut out, *number, *int as u64),
+            Value::Enum(word) => tagged(&mut out, *number, u64::from(*word)),
+            Value::Bool(bool) => tagged(&mut out, *number, u64::from(*bool)),
+            Value::Message(inner) => chunk(&mut out, *number, &protobuf(inner)),
+            Value::Messages(all) => {
+                all.iter().for_each(|inner| chunk(&mut out, *number, &protobuf(inner)));
+            }
+            Value::Shared(all) => {
+                all.iter().for_each(|inner| chunk(&mut out, *number, &protobuf(inner)));
+            }
+            Value::Counts(all) => {
+                let packed: Vec<u8> = all.iter().flat_map(|count| count.to_le_bytes()).collect();
+                chunk(&mut out, *number, &packed);
+            }
+            Value::Doubles(all) => {
+                let packed: Vec<u8> = all.iter().flat_map(|double| double.to_le_bytes()).collect();
+                chunk(&mut out, *number, &packed);
+            }
+        }
+    }
+    out
+}
+
+/// A message as JSON.
+pub(super) fn json(message: &Message) -> Vec<u8> {
+    let mut out = Vec::new();
+    object(&mut out, message);
+    out
+}
+
+fn varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn tagged(out: &mut Vec<u8>, number: u32, value: u64) {
+    varint(out, u64::from(number) << 3);
+    varint(out, value);
+}
+
+fn fixed(out: &mut Vec<u8>, number: u32, bits: u64) {
+    varint(out, u64::from(number) << 3 | 1);
+    out.extend_from_slice(&bits.to_le_bytes());
+}
+
+fn chunk(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    varint(out, u64::from(number) << 3 | 2);
+    varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn object(out: &mut Vec<u8>, message: &Message) {
+    out.push(b'{');
+    for (place, Field { name, value, .. }) in message.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        write_str(out, name);
+        out.push(b':');
+        match value {
+            Value::Text(text) => write_str(out, text),
+            Value::Id(bytes) => {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                write_str(out, &digits);
+            }
+            // Numbers of 64 bits are text, because many readers of JSON cannot hold them.
+            Value::Fixed64(bits) => write_str(out, &bits.to_string()),
+            Value::Int64(int) => write_str(out, &int.to_string()),
+            Value::Enum(word) => out.extend_from_slice(word.to_string().as_bytes()),
+            Value::Double(double) => out.extend_from_slice(double.to_string().as_bytes()),
+            Value::Bool(bool) => out.extend_from_slice(bool.to_string().as_bytes()),
+            Value::Message(inner) => object(out, inner),
+            Value::Messages(all) => array(out, all, object),
+            Value::Shared(all) => array(out, all, |out, inner| object(out, inner)),
+            Value::Counts(all) => array(out, all, |out, count| write_str(out, &count.to_string())),
+            Value::Doubles(all) => {
+                array(out, all, |out, double| out.extend_from_slice(double.to_string().as_bytes()));
+            }
+        }
+    }
+    out.push(b'}');
+}
+
+fn array<T>(out: &mut Vec<u8>, all: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
+    out.push(b'[');
+    for (place, one) in all.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        write(out, one);
+    }
+    out.push(b']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_written_as_protobuf_has_it() {
+        let yes = || vec![field(1, "f", Value::Bool(true))];
+        let message = vec![
+            field(1, "a", Value::Text("hi".to_owned())),
+            field(2, "b", Value::Int64(-1)),
+            field(16, "c", Value::Enum(300)),
+            field(3, "d", Value::Fixed64(1)),
+            field(4, "e", Value::Messages(vec![yes(), yes()])),
+        ];
+        let mut expected = vec![0x0a, 2, b'h', b'i', 0x10];
+        expected.extend([0xff; 9]);
+        expected.extend([1, 0x80, 1, 0xac, 2, 0x19, 1, 0, 0, 0, 0, 0, 0, 0]);
+        expected.extend([0x22, 2, 8, 1, 0x22, 2, 8, 1]);
+        assert_eq!(protobuf(&message), expected);
+    }
+
+    #[test]
+    fn a_message_is_written_as_json_has_it() {
+        let message = vec![
+            field(1, "traceId", Value::Id(vec![0, 0xab])),
+            field(2, "n", Value::Fixed64(u64::MAX)),
+            field(3, "bounds", Value::Doubles(vec![0.01, 5.0])),
+            field(4, "attributes", attributes(vec![("k\"", Value::Int64(7))])),
+        ];
+        let text = String::from_utf8(json(&message)).unwrap();
+        assert_eq!(
+            text,
+            r#"{"traceId":"00ab","n":"18446744073709551615","bounds":[0.01,5],"attributes":[{"key":"k\"","value":{"intValue":"7"}}]}"#
+        );
+    }
+}

@@ -1,0 +1,338 @@
+//! A gate on bridges between HTTP and pipes, both ways.
+
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use tapegate_core::gate::HoldEnd;
+use tapegate_wire::child::Launch;
+use tapegate_wire::clock::Clock;
+use tapegate_wire::http::bridge_in::{Bridge, Servers};
+use tapegate_wire::http::listen::Listener;
+use tapegate_wire::http::upstream::Upstream;
+use tapegate_wire::http::{Station, bridge_out, serve};
+use tapegate_wire::port::Port;
+use tapegate_wire::signals::Signals;
+use tapegate_wire::stdio::{ClientPorts, Patience};
+use tokio::task::LocalSet;
+
+use crate::guard::{Desk, PATIENCE, guarded};
+use crate::web::{self, Seen, Server};
+
+const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
+const BOTH: &[&str] =
+    &["content-type: application/json", "accept: application/json, text/event-stream"];
+const MODERN: &[&str] = &[
+    "content-type: application/json",
+    "accept: application/json, text/event-stream",
+    "mcp-protocol-version: 2026-07-28",
+    "mcp-method: tools/call",
+];
+
+fn call(id: u64, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
+}
+
+fn refused(id: u64, message: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32099,"message":"{message}","data":{{"gate":"guard"}}}}}}"#
+    )
+}
+
+fn answer(id: u64, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"got":"{name}"}}}}"#)
+}
+
+/// HTTP clients in front of servers that are processes.
+struct Inward {
+    port: u16,
+    desk: Desk,
+    /// Where a server notes all it gets.
+    heard: PathBuf,
+}
+
+impl Inward {
+    fn open(name: &str) -> Self {
+        let (desk, deck) = guarded();
+        let (told, port) = mpsc::channel();
+        let heard = std::env::temp_dir().join(format!("tapegate-{name}-{}", std::process::id()));
+        std::fs::remove_file(&heard).ok();
+        let script = format!(
+            r#"tee -a '{}' | sed -u -n \
+               -e 's/.*"id":\([^,]*\),"method":"initialize".*/{{"jsonrpc":"2.0","id":\1,"result":{{}}}}/p' \
+               -e 's/.*"id":\([^,]*\),.*"name":"\([^"]*\)".*/{{"jsonrpc":"2.0","id":\1,"result":{{"got":"\2"}}}}/p'"#,
+            heard.display()
+        );
+        let argv = ["sh", "-c", &script].map(str::to_owned).to_vec();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = Listener::bind("127.0.0.1:0").await.unwrap();
+                told.send(listener.address().unwrap().port()).unwrap();
+                let station = Station::new(deck(Clock::start()), 1 << 20);
+                let servers = Servers::Processes(Launch { argv, ..Launch::default() });
+                let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
+                serve(listener, bridge, &station, Signals::never()).await;
+            });
+        });
+        Self { port: port.recv().unwrap(), desk, heard }
+    }
+
+    fn send(&self, headers: &[&str], body: &str) -> BufReader<TcpStream> {
+        web::send(self.port, "POST /mcp", headers, body)
+    }
+
+    fn post(&self, headers: &[&str], body: &str) -> Seen {
+        web::reply(&mut self.send(headers, body))
+    }
+
+    /// Opens a session, and returns the header line that names it.
+    fn session(&self) -> String {
+        let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#;
+        let opened = self.post(JSON, body);
+        let id = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}"));
+        format!("mcp-session-id: {id}")
+    }
+
+    /// The names of the tools that a server was asked for.
+    fn heard(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.heard).unwrap_or_default();
+        let names = text.split("\"name\":\"").skip(1);
+        names.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    }
+
+    fn wait_ended(&self) -> Vec<HoldEnd> {
+        let begin = Instant::now();
+        loop {
+            let ended = self.desk.done.lock().unwrap().ended.clone();
+            if !ended.is_empty() {
+                return ended;
+            }
+            assert!(begin.elapsed() < PATIENCE, "the hold goes on");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Inward {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.heard).ok();
+    }
+}
+
+#[test]
+fn a_call_by_http_to_a_process_is_judged_both_ways() {
+    let bridge = Inward::open("judged");
+    let session = bridge.session();
+    let headers = [JSON, &[&session]].concat();
+    let post = |body: &str| bridge.post(&headers, body);
+    let denied = post(&call(1, "deny"));
+    assert!(denied.head.starts_with("HTTP/1.1 200"), "{denied:?}");
+    assert_eq!(denied.body, refused(1, "denied"));
+    assert_eq!(post(&call(2, "x")).body, answer(2, "x"));
+    assert_eq!(post(&call(3, "spoil")).body, refused(3, "spoilt"));
+    assert_eq!(post(&call(4, "cut")).body, answer(4, "-"));
+    assert!(post(r#"{"jsonrpc":"2.0","method":"deny"}"#).head.contains(" 202 "));
+    let batch = post(&format!("[{},{}]", call(5, "x"), call(6, "deny")));
+    assert_eq!(batch.body, format!("[{},{}]", refused(5, "denied"), refused(6, "denied")));
+    let events = [&BOTH[..1], &["accept: text/event-stream", &session]].concat();
+    assert_eq!(bridge.post(&events, &call(7, "deny")).message(), refused(7, "denied"));
+    assert_eq!(bridge.heard(), ["x", "spoil", "cut"]);
+}
+
+#[test]
+fn a_held_call_by_http_waits_for_its_process() {
+    let bridge = Inward::open("held");
+    let session = bridge.session();
+    let headers = [JSON, &[&session]].concat();
+    let mut one = bridge.send(&headers, &call(1, "hold"));
+    let (first, _) = bridge.desk.held();
+    let mut two = bridge.send(&headers, &call(2, "hold"));
+    let (second, _) = bridge.desk.held();
+    assert_eq!(bridge.post(&headers, &call(3, "x")).body, answer(3, "x"));
+    bridge.desk.deny(second);
+    assert_eq!(web::reply(&mut two).body, refused(2, "rejected"));
+    bridge.desk.approve(first);
+    assert_eq!(web::reply(&mut one).body, answer(1, "hold"));
+    let mut three = bridge.send(&headers, &call(4, "hold"));
+    bridge.desk.held();
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}"#;
+    assert!(bridge.post(&headers, cancel).head.contains(" 202 "));
+    assert!(web::reply(&mut three).head.contains(" 202 "));
+    assert_eq!(bridge.heard(), ["x", "hold"]);
+}
+
+#[test]
+fn a_client_that_leaves_the_bridge_takes_its_held_call_back() {
+    for headers in [JSON, BOTH] {
+        let bridge = Inward::open("left");
+        let session = bridge.session();
+        let headers = [headers, &[&session]].concat();
+        let reader = bridge.send(&headers, &call(1, "hold"));
+        let (ticket, _) = bridge.desk.held();
+        drop(reader);
+        assert_eq!(bridge.wait_ended(), [HoldEnd::Cancelled]);
+        bridge.desk.approve(ticket);
+        assert!(bridge.post(&headers, &call(2, "x")).message().contains("\"got\":\"x\""));
+        assert_eq!(bridge.heard(), ["x"]);
+    }
+}
+
+#[test]
+fn when_a_session_ends_its_held_calls_are_answered() {
+    let bridge = Inward::open("ended");
+    let session = bridge.session();
+    let headers = [JSON, &[&session]].concat();
+    let mut one = bridge.send(&headers, &call(1, "hold"));
+    bridge.desk.held();
+    web::reply(&mut web::send(bridge.port, "DELETE /mcp", &[&session], ""));
+    let told = web::reply(&mut one).body;
+    assert!(told.contains("\"id\":1,\"error\"") && told.contains("ended the session"), "{told}");
+    assert_eq!(bridge.wait_ended(), [HoldEnd::Closed]);
+}
+
+#[test]
+fn clients_that_share_a_server_are_held_and_answered_apart() {
+    let bridge = Inward::open("shared");
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let call = |name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","_meta":{meta}}}}}"#
+        )
+    };
+    let headers = |name: &'static str| [MODERN, &[name]].concat();
+    let mut one = bridge.send(&headers("mcp-name: hold"), &call("hold"));
+    let (first, _) = bridge.desk.held();
+    let mut two = bridge.send(&headers("mcp-name: hold"), &call("hold"));
+    let (second, _) = bridge.desk.held();
+    assert_eq!(
+        bridge.post(&headers("mcp-name: deny"), &call("deny")).message(),
+        refused(1, "denied")
+    );
+    assert_eq!(bridge.post(&headers("mcp-name: x"), &call("x")).message(), answer(1, "x"));
+    bridge.desk.approve(first);
+    assert_eq!(web::reply(&mut one).message(), answer(1, "hold"));
+    bridge.desk.deny(second);
+    assert_eq!(web::reply(&mut two).message(), refused(1, "rejected"));
+    assert_eq!(bridge.heard(), ["x", "hold"]);
+}
+
+#[test]
+fn a_client_of_the_older_transport_hears_of_its_held_calls_on_its_stream() {
+    let bridge = Inward::open("older");
+    let mut stream = web::send(bridge.port, "GET /sse", &["accept: text/event-stream"], "");
+    web::head(&mut stream);
+    let event = web::chunk(&mut stream).unwrap();
+    let path = event.split("data: ").nth(1).unwrap().trim().to_owned();
+    let post = |body: &str| {
+        let reply = web::reply(&mut web::send(bridge.port, &format!("POST {path}"), JSON, body));
+        assert!(reply.head.contains(" 202 "), "{reply:?}");
+    };
+    post(&call(1, "deny"));
+    assert!(web::chunk(&mut stream).unwrap().contains(&refused(1, "denied")));
+    post(&call(2, "hold"));
+    let (ticket, _) = bridge.desk.held();
+    bridge.desk.deny(ticket);
+    assert!(web::chunk(&mut stream).unwrap().contains(&refused(2, "rejected")));
+    post(&call(3, "hold"));
+    let (ticket, _) = bridge.desk.held();
+    bridge.desk.approve(ticket);
+    assert!(web::chunk(&mut stream).unwrap().contains(&answer(3, "hold")));
+    post(&call(4, "spoil"));
+    assert!(web::chunk(&mut stream).unwrap().contains(&refused(4, "spoilt")));
+    assert_eq!(bridge.heard(), ["hold", "spoil"]);
+}
+
+/// A client on pipes in front of a server by HTTP.
+struct Outward {
+    input: Option<PipeWriter>,
+    output: BufReader<PipeReader>,
+    desk: Desk,
+    server: Server,
+}
+
+impl Outward {
+    fn open() -> Self {
+        let server = Server::start(|seen| {
+            let part = |from: &str| {
+                let rest = seen.body.split(from).nth(1)?;
+                Some(rest.split(['"', ',', '}']).next()?.to_owned())
+            };
+            let body = match (part("\"id\":"), part("\"name\":\"")) {
+                (Some(id), Some(name)) => answer(id.parse().unwrap(), &name),
+                _ => String::new(),
+            };
+            (String::new(), body)
+        });
+        let (desk, deck) = guarded();
+        let (theirs_in, input) = pipe().unwrap();
+        let (output, theirs_out) = pipe().unwrap();
+        let url = server.url();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            LocalSet::new().block_on(&runtime, async {
+                let client = ClientPorts {
+                    input: Port::reader(theirs_in.into()).unwrap(),
+                    output: Port::writer(theirs_out.into()).unwrap(),
+                };
+                let station = Station::new(deck(Clock::start()), 1 << 20);
+                let upstream = Upstream::new(&url, &[]).unwrap();
+                let (never, patience) = (Signals::never(), Patience::default());
+                bridge_out::run(station, client, upstream, never, patience, Box::new(|_| ())).await;
+            });
+        });
+        Self { input: Some(input), output: BufReader::new(output), desk, server }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.input.as_mut().unwrap().write_all(format!("{text}\n").as_bytes()).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+#[test]
+fn a_call_on_pipes_to_a_server_by_http_is_judged_both_ways() {
+    let mut bridge = Outward::open();
+    for (id, name, expected) in [
+        (1, "deny", refused(1, "denied")),
+        (2, "x", answer(2, "x")),
+        (3, "spoil", refused(3, "spoilt")),
+        (4, "cut", answer(4, "-")),
+        (5, "short", refused(5, "timed out")),
+    ] {
+        bridge.say(&call(id, name));
+        assert_eq!(bridge.line(), expected);
+    }
+    bridge.desk.held();
+    bridge.say(r#"{"jsonrpc":"2.0","method":"deny"}"#);
+    bridge.say(&call(6, "hold"));
+    let (first, _) = bridge.desk.held();
+    bridge.say(&call(7, "x"));
+    assert_eq!(bridge.line(), answer(7, "x"));
+    bridge.desk.approve(first);
+    assert_eq!(bridge.line(), answer(6, "hold"));
+    bridge.say(&call(8, "hold"));
+    bridge.desk.held();
+    bridge.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#);
+    bridge.say(&call(9, "hold"));
+    let (last, _) = bridge.desk.held();
+    // Who has said all still gets what is decided later.
+    bridge.input.take();
+    bridge.desk.approve(last);
+    assert_eq!(bridge.line(), answer(9, "hold"));
+    assert_eq!(bridge.line(), "");
+    let expected: Vec<_> = [(2, "x"), (3, "spoil"), (4, "cut"), (7, "x"), (6, "hold"), (9, "hold")]
+        .map(|(id, name)| call(id, name))
+        .to_vec();
+    assert_eq!(bridge.server.bodies(), expected);
+}

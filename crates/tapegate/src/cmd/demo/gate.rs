@@ -1,0 +1,98 @@
+//! The last act of the demo: the same agent with a gate in front of the same server.
+//!
+//! One tool needs a person's yes, which the demo gives as a person would, by `tapegate approvals`;
+//! the other is denied. What was decided is read from the activity log.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::agent;
+
+const POLICY: &str = "\
+schema: 1
+governance:
+  defaults: { action: deny }
+  rules:
+    - { match: count_words, action: approve }
+";
+
+/// How often it is looked whether somebody must decide, and for how long.
+const LOOKS_MAX: usize = 400;
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// What the act is played with.
+pub(super) struct Gate<'a> {
+    us: &'a Path,
+    folder: PathBuf,
+}
+
+impl<'a> Gate<'a> {
+    pub(super) fn new(us: &'a Path, folder: PathBuf) -> Self {
+        Self { us, folder }
+    }
+
+    /// Plays the act. False if the gate did something else than the policy says.
+    pub(super) fn play(&self, out: &mut dyn Write) -> anyhow::Result<bool> {
+        let policy = self.folder.join("tapegate.yaml");
+        std::fs::write(&policy, POLICY).context("cannot write a policy")?;
+        writeln!(out, "\nThe same agent once more, behind a gate with this policy:\n")?;
+        for line in POLICY.lines() {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)?;
+        let mut shim = self.command();
+        shim.args(["shim", "--server-id", "demo", "--log-format", "human", "--config"])
+            .arg(&policy);
+        shim.arg("--").arg(self.us).args(["demo", "--serve"]);
+        // The demo says itself what happens.
+        shim.stderr(std::process::Stdio::null());
+        let mut seen = Vec::new();
+        let status = std::thread::scope(|scope| {
+            let person = scope.spawn(|| self.approve());
+            let status = agent::run(shim, &mut super::Both(out, &mut seen));
+            person.join().ok();
+            status
+        })?;
+        let seen = String::from_utf8_lossy(&seen);
+        let good = status.success() && seen.contains("4 words") && seen.contains("-32014");
+        self.show_log(out)?;
+        match good {
+            true => writeln!(out, "A person's yes let the one call pass; the other went nowhere.")?,
+            false => writeln!(out, "The gate did something else than the policy says.")?,
+        }
+        Ok(good)
+    }
+
+    /// Says yes to the first call that waits, as a person at a terminal would.
+    fn approve(&self) {
+        for _ in 0..LOOKS_MAX {
+            let mut approve = self.command();
+            approve.args(["approvals", "approve", "--all", "--by", "demo"]);
+            if approve.output().is_ok_and(|done| done.status.success() && !done.stdout.is_empty()) {
+                return;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn show_log(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let done = self.command().args(["log", "--kind", "decision,approval"]).output();
+        let done = done.context("cannot read the activity log")?;
+        writeln!(out, "\nWhat was decided is in the activity log:")?;
+        for line in String::from_utf8_lossy(&done.stdout).lines() {
+            writeln!(out, "  {line}")?;
+        }
+        Ok(())
+    }
+
+    /// Ourselves, with what we keep kept in the demo's folder.
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.us);
+        command.env("TAPEGATE_HOME", self.folder.join("state")).current_dir(&self.folder);
+        command
+    }
+}

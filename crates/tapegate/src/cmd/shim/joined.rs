@@ -1,0 +1,185 @@
+//! A shim that has joined a hub: the policy comes from there, and people are asked there.
+//!
+//! Decisions are made here all the same, by the same loader and the same gate. A policy is good for
+//! one lease: if the hub is gone, the session ends in order; if it hangs, the session ends when the
+//! lease does. Nothing passes under a policy that nobody answers for.
+
+mod desk;
+mod pulse;
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapegate_hub::api::Snapshot;
+use tapegate_hub::client::{Client, ClientError};
+use tapegate_policy::model::Profile;
+use tapegate_policy::warden::Reins;
+use tapegate_wire::signals::Signals;
+use tapegate_yaml::files::Held;
+use tokio::sync::{Notify, mpsc};
+
+use super::desk::SETTLEMENTS_MAX;
+use super::guard::Guard;
+use super::journal::Sink;
+use super::plan::{HubPlace, Plan};
+use super::reload::Reload;
+use super::rulebook::{self, Found, Rule};
+use super::session::{self, serve, stand_in};
+use crate::exit::{Exit, Failure};
+use crate::logs::Level;
+use desk::Counter;
+use pulse::Pulse;
+
+/// How long what a client has asked already is answered for, if there is no hub.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long the hub is told that we have ended.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Governs by the policy of a hub.
+pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
+    let client = Client::new(&place.endpoint, &place.token_file)
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let client = Arc::new(client);
+    let hang_up = Arc::new(Notify::new());
+    let (stop, stopped) = mpsc::channel(1);
+    let mut signals = Signals::listen()?.with_reload(Arc::clone(&hang_up)).with_stop(stopped);
+    let joined = tokio::select! {
+        joined = join(&client) => joined,
+        number = signals.next() => return Ok(Exit::of_signal(number)),
+    };
+    let snapshot = match joined {
+        Ok(snapshot) => snapshot,
+        Err(error) => return no_hub(&plan, &error, (&stop, signals)).await,
+    };
+    let found = load(&snapshot, &plan);
+    found.warnings.iter().for_each(|words| plan.log.say(Level::Warn, words));
+    let Some(rule) = found.rule else {
+        let words = format!("{}\nthe policy of the hub does not load", found.faults.join("\n"));
+        return Err(Failure::new(Exit::Invalid, words).into());
+    };
+    let (plan, sink) = at_home(plan, &snapshot, &rule, &client);
+    let joined = Joined { client, snapshot, rule, sink, hang_up, stop };
+    joined.govern(&plan, signals).await
+}
+
+/// What is known once the hub has answered.
+struct Joined {
+    client: Arc<Client>,
+    snapshot: Snapshot,
+    rule: Rule,
+    sink: Sink,
+    hang_up: Arc<Notify>,
+    /// Asks the session to end.
+    stop: mpsc::Sender<()>,
+}
+
+impl Joined {
+    async fn govern(self, plan: &Plan, signals: Signals) -> anyhow::Result<Exit> {
+        let Self { client, snapshot, rule, sink, hang_up, stop } = self;
+        let upstream = plan.upstream(&rule)?;
+        let journal = session::journal(plan, &rule, sink);
+        let reins = Reins::new(rule.regime.clone());
+        let (settle, settlements) = mpsc::channel(SETTLEMENTS_MAX);
+        let (counter, clerk) = Counter::new(&client, settle, &journal, &reins, plan);
+        let reload = Reload { plan, reins: reins.clone(), journal: journal.clone(), hang_up };
+        reload.note(&rule, "loaded");
+        let mut guard = Guard {
+            plan,
+            rule: &rule,
+            upstream: &upstream,
+            reins,
+            journal: journal.clone(),
+            people: Some(Box::new(counter)),
+            settlements: Some(settlements),
+            tape: None,
+            counts: true,
+        };
+        let pulse = Pulse { client: &client, plan, reload: &reload, journal: &journal, stop };
+        let besides = async {
+            tokio::join!(clerk.run(), pulse.run(&snapshot));
+            std::future::pending::<Infallible>().await
+        };
+        let exit = tokio::select! {
+            exit = serve(plan, &upstream, signals, &mut guard) => exit,
+            never = besides => match never {},
+        };
+        tokio::time::timeout(FAREWELL, pulse.farewell(exit.as_ref().ok())).await.ok();
+        exit
+    }
+}
+
+/// Waits for the hub and gets its policy.
+async fn join(client: &Client) -> Result<Snapshot, ClientError> {
+    client.ready().await?;
+    client.snapshot().await
+}
+
+/// There is no hub: whoever has asked something already is told, and that is all.
+async fn no_hub(
+    plan: &Plan,
+    error: &ClientError,
+    (stop, signals): (&mpsc::Sender<()>, Signals),
+) -> anyhow::Result<Exit> {
+    let words = format!("the governance service is not available: {error}");
+    if plan.args.http.is_none() {
+        let soon = async {
+            tokio::time::sleep(LAST_WORDS).await;
+            stop.send(()).await.ok();
+            std::future::pending::<Infallible>().await
+        };
+        tokio::select! {
+            told = stand_in(plan, words.clone(), signals) => { told?; },
+            never = soon => match never {},
+        }
+    }
+    Err(Failure::new(Exit::Transport, words)
+        .hint("start one by `tapegate hub`, and check --governance-endpoint and --token-file")
+        .into())
+}
+
+/// The policy of a snapshot.
+pub(super) fn load(snapshot: &Snapshot, plan: &Plan) -> Found {
+    let theirs = snapshot.profile.map(Profile::from);
+    let profile = stricter(theirs, plan.wanted);
+    let Some(config) = &snapshot.config else {
+        let rule = Some(Rule::observing(profile));
+        return Found { rule, faults: Vec::new(), warnings: Vec::new(), files: Vec::new() };
+    };
+    let main = snapshot.config_path.as_deref().unwrap_or("tapegate.yaml");
+    let mut held = Held::default().with(main, config.as_bytes());
+    for (path, text) in &snapshot.files {
+        held = held.with(path, text.as_bytes());
+    }
+    held.variables.extend(snapshot.env.clone());
+    rulebook::load(main, &held, profile, &plan.key)
+}
+
+/// The stricter one of two profiles: an agent's config must not loosen what the hub holds to.
+fn stricter(hub: Option<Profile>, own: Option<Profile>) -> Option<Profile> {
+    match (hub, own) {
+        (Some(Profile::Production), _) | (_, Some(Profile::Production)) => {
+            Some(Profile::Production)
+        }
+        (hub, own) => hub.or(own),
+    }
+}
+
+/// Moves to the state folder of the hub, if it can be reached; else events go to the hub by HTTP.
+fn at_home(mut plan: Plan, snapshot: &Snapshot, rule: &Rule, client: &Arc<Client>) -> (Plan, Sink) {
+    plan.config = snapshot.config_path.as_ref().map(PathBuf::from);
+    let theirs = snapshot.state_folder.as_ref().map(PathBuf::from);
+    let opened = theirs.filter(|folder| folder.is_dir()).map(|folder| {
+        plan.state.clone_from(&folder);
+        session::activity(&plan, rule)
+    });
+    match opened {
+        Some(Ok(log)) => (plan, Sink::file(log)),
+        Some(Err(words)) => {
+            plan.log.say(Level::Warn, &format!("{words}; events are sent to the hub"));
+            (plan, pulse::posted(client))
+        }
+        None => (plan, pulse::posted(client)),
+    }
+}

@@ -1,0 +1,235 @@
+//! Asks people through the hub, and tells the wire what they have decided.
+//!
+//! The gate does not wait for the hub: a question goes to the clerk, who puts it, waits for the
+//! answer and has it looked at once more when it is yes. A hub that cannot be asked is no yes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tapegate_core::frame::Frame;
+use tapegate_core::gate::{Approval, HoldEnd, Refusal, Settlement, Ticket};
+use tapegate_core::time::At;
+use tapegate_hub::api::{
+    self, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse, JsonRpcId,
+    MessageType, StreamDirection, TaskStatus,
+};
+use tapegate_hub::client::{Client, ClientError};
+use tapegate_policy::people::{Asking, People};
+use tapegate_policy::refuse::Subject;
+use tapegate_policy::warden::Reins;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::super::desk::Settle;
+use super::super::journal::{Journal, quoted};
+use super::super::plan::Plan;
+use crate::logs::Level;
+
+/// How often a question is put again that the hub did not answer.
+const TRIES: u32 = 3;
+
+/// Where questions are handed in.
+pub(super) struct Counter {
+    questions: mpsc::UnboundedSender<Errand>,
+    reins: Reins,
+    connection_id: String,
+}
+
+/// Who puts them to the hub.
+pub(super) struct Clerk {
+    client: Arc<Client>,
+    errands: mpsc::UnboundedReceiver<Errand>,
+    settle: Settle,
+    journal: Journal,
+}
+
+/// Something for the clerk to do.
+enum Errand {
+    Ask(Box<Question>),
+    /// A call waits no more.
+    Withdraw(Ticket),
+}
+
+/// A question.
+struct Question {
+    ticket: Ticket,
+    request: GovernanceEvaluateRequest,
+    subject: Subject,
+}
+
+/// What is known of a question that was put.
+type Tasks = HashMap<Ticket, (tokio::task::AbortHandle, Arc<std::sync::OnceLock<String>>)>;
+
+impl Counter {
+    pub(super) fn new(
+        client: &Arc<Client>,
+        settle: Settle,
+        journal: &Journal,
+        reins: &Reins,
+        plan: &Plan,
+    ) -> (Self, Clerk) {
+        let (questions, errands) = mpsc::unbounded_channel();
+        let (reins, connection_id) = (reins.clone(), plan.connection_id.clone());
+        let client = Arc::clone(client);
+        let clerk = Clerk { client, errands, settle, journal: journal.clone() };
+        (Self { questions, reins, connection_id }, clerk)
+    }
+}
+
+impl People for Counter {
+    fn ask(&mut self, ticket: Ticket, asking: &Asking<'_>) {
+        let frame = Frame::read(asking.message);
+        let params = frame.envelope().and_then(|said| said.params);
+        let id = asking.id.and_then(|id| std::str::from_utf8(id).ok());
+        let who = asking.principal;
+        let request = GovernanceEvaluateRequest {
+            server_id: asking.source.to_owned(),
+            direction: StreamDirection::AgentToServer,
+            method: asking.method.to_owned(),
+            id: id.and_then(JsonRpcId::from_json),
+            params: params.and_then(api::raw),
+            message_type: MessageType::Request,
+            profile: self.reins.get().profile.into(),
+            connection_id: Some(self.connection_id.clone()),
+            request_id: Some(asking.subject.correlation_id.clone()),
+            principal: Some(api::Principal {
+                name: who.name.clone(),
+                namespace: who.namespace.clone(),
+                service_account: who.service_account.clone(),
+                roles: who.roles.clone(),
+                client: who.client.clone(),
+            }),
+            drift: None,
+            held: true,
+            workflow: Some(asking.workflow_name.to_owned()),
+            traceparent: None,
+            tape_session_id: None,
+            tape_seq: None,
+        };
+        let question = Question { ticket, request, subject: asking.subject.clone() };
+        // The clerk is there as long as the session is.
+        self.questions.send(Errand::Ask(Box::new(question))).ok();
+    }
+
+    fn withdraw(&mut self, _: At, ticket: Ticket, _: HoldEnd) {
+        self.questions.send(Errand::Withdraw(ticket)).ok();
+    }
+}
+
+impl Clerk {
+    /// Does errands for ever.
+    pub(super) async fn run(mut self) {
+        let mut tasks = Tasks::new();
+        let mut running = JoinSet::new();
+        loop {
+            tokio::select! {
+                errand = self.errands.recv() => match errand {
+                    None => return std::future::pending().await,
+                    Some(Errand::Ask(question)) => {
+                        let (ticket, id) = (question.ticket, Arc::default());
+                        let asked = ask(
+                            Arc::clone(&self.client),
+                            *question,
+                            self.journal.clone(),
+                            Arc::clone(&id),
+                        );
+                        let settle = self.settle.clone();
+                        let handle = running.spawn(async move {
+                            settle.send((ticket, asked.await)).await.ok();
+                            ticket
+                        });
+                        tasks.insert(ticket, (handle, id));
+                    }
+                    Some(Errand::Withdraw(ticket)) => {
+                        let Some((handle, id)) = tasks.remove(&ticket) else { continue };
+                        handle.abort();
+                        if let Some(id) = id.get().cloned() {
+                            let client = Arc::clone(&self.client);
+                            // A hub that is gone needs not be told.
+                            running.spawn(async move { drop(client.cancel(&id).await); ticket });
+                        }
+                    }
+                },
+                Some(done) = running.join_next() => {
+                    if let Ok(ticket) = done {
+                        tasks.remove(&ticket);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Puts a question, and comes back with how it was settled.
+async fn ask(
+    client: Arc<Client>,
+    question: Question,
+    journal: Journal,
+    task: Arc<std::sync::OnceLock<String>>,
+) -> Settlement {
+    let Question { ticket, request, subject } = question;
+    let unavailable = |error: ClientError| {
+        journal.say(Level::Error, &format!("nobody can be asked: {error}"));
+        Settlement::Refused(subject.unavailable("nobody can be asked for approval"))
+    };
+    let answer = match client.evaluate(&request).await {
+        Ok(answer) => answer,
+        Err(error) => return unavailable(error),
+    };
+    let approved = |by: String| Settlement::Approved(Approval { ticket, by });
+    let id = match (answer.decision, answer.task_id.clone()) {
+        (GovernanceDecision::Forward, id) => {
+            id.iter().for_each(|id| journal.asked(ticket, id));
+            return approved(answer.reason.clone().unwrap_or_else(|| "the hub".to_owned()));
+        }
+        (GovernanceDecision::PendingApproval, Some(id)) => id,
+        _ => return Settlement::Refused(refusal(&answer, &subject)),
+    };
+    task.set(id.clone()).ok();
+    journal.asked(ticket, &id);
+    let decided = match settled(&client, &id).await {
+        Ok(decided) => decided,
+        Err(error) => return unavailable(error),
+    };
+    match decided.status {
+        TaskStatus::Approved => match client.revalidate(&id, &request).await {
+            Ok(answer) if answer.decision == GovernanceDecision::Forward => {
+                approved(decided.decided_by.unwrap_or_default())
+            }
+            Ok(answer) => Settlement::Refused(refusal(&answer, &subject)),
+            Err(error) => unavailable(error),
+        },
+        TaskStatus::Pending => {
+            Settlement::Refused(subject.unavailable("the governance service is ending"))
+        }
+        TaskStatus::Rejected | TaskStatus::Expired | TaskStatus::Cancelled => {
+            Settlement::Refused(subject.rejected())
+        }
+    }
+}
+
+/// Waits until a task is decided about. One question that is not answered is no end.
+async fn settled(client: &Client, id: &str) -> Result<api::TaskAnswer, ClientError> {
+    let mut tries = 1;
+    loop {
+        match client.settled(id).await {
+            Err(ClientError::TimedOut(_) | ClientError::Broken(_)) if tries < TRIES => tries += 1,
+            done => return done,
+        }
+    }
+}
+
+/// What the caller is told, in the hub's words where it has some.
+fn refusal(answer: &GovernanceEvaluateResponse, subject: &Subject) -> Refusal {
+    let Some(error) = &answer.error else { return subject.rejected() };
+    let gate = answer.gate.as_deref().unwrap_or("approval");
+    let data = format!(
+        "{{\"gate\":{},\"tool\":{},\"correlation_id\":{},\"error_type\":{}}}",
+        quoted(gate),
+        quoted(&subject.name),
+        quoted(&subject.correlation_id),
+        quoted(&error.error_type)
+    );
+    let why = format!("{} (gate: {gate})", error.error_type);
+    Refusal { code: error.code, message: error.message.clone(), data, why }
+}

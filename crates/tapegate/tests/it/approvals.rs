@@ -1,0 +1,274 @@
+//! `tapegate approvals`
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
+use tempfile::TempDir;
+
+use crate::support::tapegate;
+
+/// A state folder with requests in it.
+struct State {
+    folder: TempDir,
+}
+
+fn now_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64
+}
+
+impl State {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn approvals(&self) -> Approvals {
+        Approvals::open(&self.folder.path().join("approvals")).unwrap()
+    }
+
+    /// Asks for `id`, with what `change` does to the request.
+    fn ask(&self, id: &str, change: impl FnOnce(&mut Request)) {
+        let mut request = Request {
+            id: id.to_owned(),
+            created_us: now_us() - 5_000_000,
+            expires_us: now_us() + 600_000_000,
+            server_id: "files".to_owned(),
+            method: "tools/call".to_owned(),
+            tool: "delete_file".to_owned(),
+            arguments: Some("{\"path\":\"/etc/passwd\"}".to_owned()),
+            call_hash: "ff".to_owned(),
+            principal: "agent".to_owned(),
+            workflow: "default".to_owned(),
+            connection_id: "c1".to_owned(),
+            request_id: "r1".to_owned(),
+            ..Request::default()
+        };
+        change(&mut request);
+        self.approvals().ask(&request).unwrap();
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        tapegate()
+            .arg("approvals")
+            .args(args)
+            .env("TAPEGATE_HOME", self.folder.path())
+            .env("USER", "alice")
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that must end with `code`, and returns what it said on both outputs.
+    #[track_caller]
+    fn says(&self, args: &[&str], code: i32) -> (String, String) {
+        let run = self.run(args);
+        let (out, err) =
+            (String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap());
+        assert_eq!(run.status.code(), Some(code), "{out}{err}");
+        (out, err)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("activity.jsonl")
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+#[test]
+fn nothing_waits_where_nobody_has_asked_and_nothing_is_made() {
+    let state = State::new();
+    assert_eq!(state.says(&[], 0).0, "nothing waits for approval\n");
+    assert_eq!(state.says(&["list", "--format", "json"], 0).0, "");
+    assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_waits_is_listed_with_everything_that_is_needed_to_decide() {
+    let state = State::new();
+    state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
+    state.ask("ap_bbbbbbbbbbbbbbbb", |request| request.expires_us = now_us() - 1);
+    let (out, _) = state.says(&[], 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2, "{out}");
+    for word in [
+        "ap_aaaaaaaaaaaaaaaa",
+        "5s",
+        "9m5",
+        "files",
+        "delete_file",
+        "agent",
+        "default",
+        "{\"path\":\"/etc/passwd\"}",
+    ] {
+        assert!(lines[1].contains(word), "{word}: {out}");
+    }
+    let (all, _) = state.says(&["list", "--all"], 0);
+    assert!(all.contains("ap_bbbbbbbbbbbbbbbb") && all.contains("expired"), "{all}");
+    let (json, _) = state.says(&["--format", "json"], 0);
+    let read: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (read["state"].as_str(), read["arguments"]["path"].as_str()),
+        (Some("pending"), Some("/etc/passwd"))
+    );
+}
+
+#[test]
+fn an_approval_by_the_beginning_of_a_name_is_made_and_logged() {
+    let state = State::new();
+    state.ask("ap_k3x9aaaaaaaaaaaa", |_| {});
+    let (out, err) = state.says(&["approve", "k3x9", "--reason", "fine"], 0);
+    assert_eq!(out, "approved ap_k3x9aaaaaaaaaaaa: files delete_file {\"path\":\"/etc/passwd\"}\n");
+    assert_eq!(err, "");
+    let decided = state.approvals().decision("ap_k3x9aaaaaaaaaaaa").unwrap().unwrap();
+    assert_eq!((decided.by.as_str(), decided.ruling), ("alice", Ruling::Approved));
+    assert_eq!(decided.reason.as_deref(), Some("fine"));
+    let text = std::fs::read_to_string(state.log()).unwrap();
+    let event: Value = serde_json::from_str(&text).unwrap();
+    for (key, value) in [
+        ("kind", "approval"),
+        ("component", "cli"),
+        ("governance_decision", "approved"),
+        ("approval_id", "ap_k3x9aaaaaaaaaaaa"),
+        ("decided_by", "alice"),
+        ("policy_reason", "fine"),
+    ] {
+        assert_eq!(event[key], value, "{text}");
+    }
+}
+
+#[test]
+fn the_second_decision_is_told_of_the_first() {
+    let state = State::new();
+    state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
+    state.says(&["deny", "ap_aaaaaaaaaaaaaaaa", "--by", "bob"], 0);
+    let (out, err) = state.says(&["approve", "ap_aaaaaaaaaaaaaaaa"], 1);
+    assert_eq!(out, "");
+    assert_eq!(err, "error: `ap_aaaaaaaaaaaaaaaa` was denied by bob already\n");
+}
+
+#[test]
+fn what_is_unknown_unclear_or_too_short_decides_nothing() {
+    let state = State::new();
+    state.ask("ap_k3x9aaaaaaaaaaaa", |_| {});
+    state.ask("ap_k3x9bbbbbbbbbbbb", |_| {});
+    for (args, words) in [
+        (&["approve", "k3x9a", "zzzz"][..], "there is no request `zzzz`"),
+        (&["approve", "k3x9"], "`k3x9` could be any of ap_k3x9aaaaaaaaaaaa, ap_k3x9bbbbbbbbbbbb"),
+        (&["approve", "ap_k"], "`ap_k` is too short"),
+        (&["approve", "../../etc"], "there is no request `../../etc`"),
+        (&["deny", "\u{1b}[2J"], "there is no request `\\u001b[2J`"),
+    ] {
+        let (_, err) = state.says(args, 2);
+        assert!(err.contains(words), "{err}");
+    }
+    assert_eq!(state.approvals().pending(now_us()).unwrap().len(), 2);
+}
+
+#[test]
+fn commands_that_make_no_sense_are_refused() {
+    let state = State::new();
+    for args in [
+        &["approve"][..],
+        &["approve", "x", "--all"],
+        &["show"],
+        &["list", "ap_x"],
+        &["approve", "--all", "--wait"],
+        &["list", "--by", "me"],
+        &["approve", "abc", "--by", ""],
+    ] {
+        state.says(args, 64);
+    }
+    let (_, err) = state.says(&["list", "--state", "/nowhere/at/all"], 3);
+    assert_eq!(err, "error: there is no folder `/nowhere/at/all`\n");
+}
+
+#[test]
+fn only_those_who_are_named_decide() {
+    let state = State::new();
+    state.ask("ap_aaaaaaaaaaaaaaaa", |request| request.approvers = vec!["carol".to_owned()]);
+    let (_, err) = state.says(&["approve", "aaaaaa"], 1);
+    assert_eq!(err, "error: `alice` may not decide about `ap_aaaaaaaaaaaaaaaa`, only carol\n");
+    state.says(&["approve", "aaaaaa", "--by", "carol"], 0);
+}
+
+#[test]
+fn everything_that_waits_is_decided_at_once() {
+    let state = State::new();
+    state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
+    state.ask("ap_bbbbbbbbbbbbbbbb", |request| request.approvers = vec!["carol".to_owned()]);
+    state.ask("ap_cccccccccccccccc", |request| request.expires_us = now_us() - 1);
+    let (out, err) = state.says(&["deny", "--all", "--format", "json"], 1);
+    assert_eq!(out.lines().count(), 1);
+    let read: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (read["state"].as_str(), read["decided_by"].as_str()),
+        (Some("denied"), Some("alice"))
+    );
+    assert!(err.contains("only carol"), "{err}");
+    state.says(&["deny", "--all", "--by", "carol"], 0);
+    assert!(state.says(&["deny", "--all"], 0).1.contains("nothing waits for approval"));
+}
+
+#[test]
+fn hostile_requests_do_nothing_to_a_terminal() {
+    let state = State::new();
+    state.ask("ap_aaaaaaaaaaaaaaaa", |request| {
+        request.tool = "ls\u{1b}]0;owned\u{7}\u{202e}\r\nap_fake approved".to_owned();
+        request.arguments = Some(format!("{{\"\u{9b}31m\":\"{}\"}}", "x\u{200b}".repeat(50_000)));
+        request.reason = "\u{1b}[1A".to_owned();
+    });
+    for args in [&["list"][..], &["list", "--all"], &["show", "aaaaaa"], &["approve", "aaaaaa"]] {
+        let (out, _) = state.says(args, 0);
+        let hidden =
+            |c: &char| *c != '\n' && (c.is_control() || ['\u{202e}', '\u{200b}'].contains(c));
+        assert_eq!(out.chars().find(hidden), None, "{args:?}");
+        assert!(out.len() < 200_000);
+    }
+    // What was spoiled by somebody is told of, and does not hide the rest.
+    std::fs::write(state.approvals().path().join("ap_spoiled.request.json"), "{").unwrap();
+    let (out, err) = state.says(&["list", "--all"], 0);
+    assert!(
+        out.contains("ap_aaaaaaaaaaaaaaaa") && err.contains("ap_spoiled.request.json"),
+        "{err}"
+    );
+}
+
+#[test]
+fn waiting_ends_when_something_is_asked_and_when_it_is_decided() {
+    let state = State::new();
+    let wait = |args: &[&str]| {
+        let mut command = tapegate();
+        command.arg("approvals").args(args).env("TAPEGATE_HOME", state.path());
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let lister = wait(&["list", "--wait", "--format", "json"]);
+    state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
+    let listed = lister.wait_with_output().unwrap();
+    let read: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(read["id"], "ap_aaaaaaaaaaaaaaaa");
+    let shower = wait(&["show", "aaaaaa", "--wait", "--format", "json"]);
+    let decided =
+        Decided { ruling: Ruling::Approved, by: "bob".to_owned(), at_us: now_us(), reason: None };
+    state.approvals().decide("ap_aaaaaaaaaaaaaaaa", &decided).unwrap();
+    let shown = shower.wait_with_output().unwrap();
+    let read: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(
+        (read["state"].as_str(), read["decided_by"].as_str()),
+        (Some("approved"), Some("bob"))
+    );
+}
+
+#[test]
+fn a_decision_holds_though_the_log_cannot_be_written() {
+    let state = State::new();
+    state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
+    std::fs::write(state.log(), "my notes\n").unwrap();
+    let (_, err) = state.says(&["deny", "aaaaaa"], 0);
+    assert!(err.contains("the decision holds, but is not in the activity log"), "{err}");
+    assert_eq!(std::fs::read_to_string(state.log()).unwrap(), "my notes\n");
+    assert!(state.approvals().decision("ap_aaaaaaaaaaaaaaaa").unwrap().is_some());
+}

@@ -1,0 +1,222 @@
+//! `tapegate hub` from outside: a real process, real sockets, real files.
+
+mod doors;
+mod hostile;
+mod lives;
+mod reload;
+mod scrape;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{GUARD, tapegate};
+
+const POLICY: &str = "\
+schema: 1
+governance:
+  defaults: { action: forward }
+  rules:
+    - { match: rm, action: deny }
+    - { match: pay, action: approve }
+";
+
+/// A folder with a policy, in which hubs are started.
+struct Place {
+    folder: TempDir,
+}
+
+/// A hub that runs; it is killed when the test ends.
+struct Run {
+    child: Child,
+    said: Arc<Mutex<String>>,
+    address: String,
+    token: String,
+}
+
+/// A reply.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        fs::write(place.policy(), POLICY).unwrap();
+        place
+    }
+
+    fn policy(&self) -> PathBuf {
+        self.folder.path().join("tapegate.yaml")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.path().join(".tapegate")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.state().join("hub").join(name)
+    }
+
+    fn command(&self, flags: &[&str]) -> Command {
+        let mut command = tapegate();
+        command.arg("hub").args(["--log-format", "human", "--state"]).arg(self.state());
+        command.args(flags).current_dir(self.folder.path());
+        for name in ["TAPEGATE_CONFIG", "TAPEGATE_HOME", "TAPEGATE_PROFILE", "TAPEGATE_LOG"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs a hub that is expected to end by itself.
+    fn fails(&self, flags: &[&str]) -> Output {
+        self.command(flags).output().unwrap()
+    }
+
+    fn start(&self) -> Run {
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, flags: &[&str]) -> Run {
+        let mut command = self.command(flags);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said: Arc<Mutex<String>> = Arc::default();
+        let (mut stderr, heard) = (child.stderr.take().unwrap(), Arc::clone(&said));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+                heard.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
+            }
+        });
+        let mut run = Run { child, said, address: String::new(), token: String::new() };
+        run.says("listening on http://");
+        let said = run.said.lock().unwrap().clone();
+        let address = said.split("listening on http://").nth(1).unwrap().split(';').next();
+        address.unwrap().clone_into(&mut run.address);
+        let told = said.split("the token is in ").nth(1).unwrap().split(';').next().unwrap();
+        run.token = fs::read_to_string(told).unwrap().trim().to_owned();
+        run
+    }
+}
+
+impl Run {
+    /// Waits until something was said on standard error.
+    fn says(&mut self, words: &str) {
+        let began = Instant::now();
+        while !self.said.lock().unwrap().contains(words) {
+            let said = self.said.lock().unwrap().clone();
+            assert!(self.child.try_wait().unwrap().is_none(), "the hub has ended: {said}");
+            assert!(began.elapsed() < GUARD, "`{words}` was never said: {said}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until something holds.
+    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !holds() {
+            assert!(began.elapsed() < GUARD, "{what} never came");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn get(&self, path: &str) -> Reply {
+        self.send(&format!("GET {path} HTTP/1.1\r\n{}\r\n", self.headers()))
+    }
+
+    fn post(&self, path: &str, body: &str) -> Reply {
+        let headers = self.headers();
+        self.send(&format!(
+            "POST {path} HTTP/1.1\r\n{headers}Content-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    }
+
+    /// Headers of somebody who may ask.
+    fn headers(&self) -> String {
+        format!(
+            "Host: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n",
+            self.address, self.token
+        )
+    }
+
+    /// Sends bytes as they are and reads to the end.
+    fn send(&self, request: impl AsRef<[u8]>) -> Reply {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(GUARD)).unwrap();
+        // A hub may refuse before it has read everything.
+        stream.write_all(request.as_ref()).ok();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).ok();
+        Reply::read(&reply)
+    }
+
+    /// Has a call of a tool decided about.
+    fn evaluate(&self, tool: &str) -> Value {
+        let reply = self.post("/governance/evaluate", &call(tool, "{}"));
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.json()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for the end.
+    fn end(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < GUARD, "the hub does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Reply {
+    fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+        Self { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+/// The body of a question about a call.
+fn call(tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"server_id":"fs","direction":"agent_to_server","method":"tools/call","id":1,"params":{{"name":"{tool}","arguments":{arguments}}},"message_type":"request","profile":"production"}}"#
+    )
+}
+
+/// The activity log of a state folder.
+fn log(state: &Path) -> String {
+    fs::read_to_string(state.join("activity.jsonl")).unwrap()
+}

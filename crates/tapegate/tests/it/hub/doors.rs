@@ -1,0 +1,118 @@
+//! Who gets in: token, Host, Origin, methods and paths.
+
+use super::{Place, call};
+
+#[test]
+fn nobody_gets_in_without_the_token_of_this_run() {
+    let place = Place::new();
+    let hub = place.start();
+    let (address, token) = (&hub.address, &hub.token);
+    let ask = |header: &str| {
+        let host = format!("Host: {address}\r\nConnection: close\r\n");
+        hub.send(format!("GET /governance/snapshot HTTP/1.1\r\n{host}{header}\r\n")).status
+    };
+    assert_eq!(ask(&format!("Authorization: Bearer {token}\r\n")), 200);
+    assert_eq!(ask(&format!("authorization: bearer {token}\r\n")), 200);
+    let other: String = token.chars().rev().collect();
+    for header in [
+        String::new(),
+        "Authorization: Bearer \r\n".to_owned(),
+        "Authorization: Bearer\r\n".to_owned(),
+        format!("Authorization: Bearer {other}\r\n"),
+        format!("Authorization: Bearer {}\r\n", &token[1..]),
+        format!("Authorization: Bearer {token}0\r\n"),
+        format!("Authorization: Basic {token}\r\n"),
+        format!("Authorization: {token}\r\n"),
+        format!("Authorization: Bearer {token}\r\nAuthorization: Bearer {other}\r\n"),
+        format!("X-Token: {token}\r\nCookie: token={token}\r\n"),
+    ] {
+        assert_eq!(ask(&header), 401, "{header}");
+    }
+    // Only whether it lives is told to anybody.
+    for path in ["/metrics", "/readyz", "/openapi.json", "/approvals", "/nothing"] {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let reply = hub.send(request);
+        assert_eq!(reply.status, 401, "{path}");
+        assert!(reply.head.to_lowercase().contains("www-authenticate: bearer"));
+    }
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    assert_eq!(hub.send(request).json()["status"], "healthy");
+    assert!(!hub.said.lock().unwrap().contains(token), "the token is told to nobody");
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(place.file(name)).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode("token"), mode("endpoint"), mode("")), (0o600, 0o600, 0o700));
+}
+
+#[test]
+fn web_pages_and_other_names_for_this_machine_are_refused() {
+    let place = Place::new();
+    let hub = place.start();
+    let port = hub.address.rsplit(':').next().unwrap();
+    let ask = |host: &str, more: &str| {
+        let token = &hub.token;
+        hub.send(format!(
+            "GET /readyz HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n{more}Connection: close\r\n\r\n"
+        ))
+        .status
+    };
+    assert_eq!(ask(&format!("localhost:{port}"), ""), 200);
+    assert_eq!(ask("[::1]", "Origin: http://localhost:3000\r\n"), 200);
+    for host in ["evil.test", "127.0.0.1.evil.test", "localhost.evil.test:80", "10.0.0.1", ""] {
+        assert_eq!(ask(host, ""), 403, "{host}");
+    }
+    for origin in ["null", "http://evil.test", "https://localhost.evil.test", "file://"] {
+        assert_eq!(ask("localhost", &format!("Origin: {origin}\r\n")), 403, "{origin}");
+    }
+}
+
+#[test]
+fn a_wrong_method_or_path_or_type_is_told_what_is_right() {
+    let place = Place::new();
+    let hub = place.start();
+    let reply = hub.get("/governance/evaluate");
+    assert_eq!(reply.status, 405);
+    assert!(reply.head.to_lowercase().contains("allow: post"), "{}", reply.head);
+    assert_eq!(hub.post("/metrics", "{}").status, 405);
+    for path in ["/", "/governance", "/governance/evaluate/", "/governance/task/", "/../token"] {
+        assert_eq!(hub.get(path).status, 404, "{path}");
+    }
+    let send = |headers: &str| {
+        let (ours, body) = (hub.headers(), call("ls", "{}"));
+        let length = body.len();
+        hub.send(format!(
+            "POST /governance/evaluate HTTP/1.1\r\n{ours}{headers}Content-Length: {length}\r\n\r\n{body}"
+        ))
+        .status
+    };
+    assert_eq!(send("Content-Type: application/json; charset=utf-8\r\n"), 200);
+    assert_eq!(send("Content-Type: APPLICATION/JSON\r\n"), 200);
+    assert_eq!(send(""), 415);
+    assert_eq!(send("Content-Type: text/plain\r\n"), 415);
+    assert_eq!(send("Content-Type: application/json\r\nContent-Encoding: gzip\r\n"), 415);
+}
+
+#[test]
+fn ec_stdio_040_a_port_in_use_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let place = Place::new();
+    for flag in ["--port", "--governance-port"] {
+        let done = place.fails(&[flag, &port]);
+        assert_eq!(done.status.code(), Some(4));
+        let words = String::from_utf8_lossy(&done.stderr);
+        assert!(words.starts_with(&format!("error: port {port} is in use")), "{words}");
+        assert!(words.contains("hint: "), "{words}");
+    }
+}
+
+#[test]
+fn the_token_can_be_put_where_somebody_wants_it() {
+    let place = Place::new();
+    let elsewhere = place.folder.path().join("secret");
+    let hub = place.start_with(&["--token-file", elsewhere.to_str().unwrap()]);
+    assert!(!place.file("token").exists());
+    assert_eq!(hub.get("/readyz").status, 200);
+}

@@ -1,0 +1,277 @@
+//! `tapegate log`, and `tapegate check` of what it reads
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tapegate_store::activity::{ActivityLog, Event, Options, parts};
+use tempfile::TempDir;
+
+use crate::support::tapegate;
+use crate::tape_faults::Disk;
+
+fn event(number: u64) -> Event {
+    Event {
+        wall_us: 1_774_016_531_804_012 + number as i64 * 1_000_000,
+        level: if number.is_multiple_of(2) { "info" } else { "warn" },
+        kind: "decision",
+        component: "shim",
+        server_id: if number < 5 { "files" } else { "github" }.to_owned(),
+        direction: Some("agent_to_server"),
+        method: Some("tools/call".to_owned()),
+        tool: Some(format!("tool_{number}")),
+        governance_decision: Some(
+            if number.is_multiple_of(2) { "forward" } else { "deny" }.to_owned(),
+        ),
+        gate: Some("rules"),
+        profile: "production",
+        forwarded: Some(number.is_multiple_of(2)),
+        ..Event::default()
+    }
+}
+
+/// A state folder with a log of ten events in several files.
+fn logged() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), 1200, 0..10);
+    folder
+}
+
+fn write(folder: &Path, rotate_bytes: u64, numbers: std::ops::Range<u64>) {
+    let options = Options { rotate_bytes, retention: None };
+    let mut log = ActivityLog::open(folder, options).unwrap();
+    for number in numbers {
+        log.append(&event(number));
+        log.commit().unwrap();
+    }
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    tapegate().args(args).env("TAPEGATE_HOME", folder).current_dir(folder).output().unwrap()
+}
+
+#[track_caller]
+fn says(folder: &Path, args: &[&str], code: i32) -> String {
+    let done = run(folder, args);
+    let (out, err) =
+        (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert_eq!(done.status.code(), Some(code), "{out}{err}");
+    out + &err
+}
+
+/// The tools that a command names, in order.
+#[track_caller]
+fn tools(folder: &Path, args: &[&str]) -> Vec<u64> {
+    let out = says(folder, args, 0);
+    let number = |line: &str| {
+        line.split_once("tool_")?
+            .1
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+            .parse()
+            .ok()
+    };
+    out.lines().filter_map(number).collect()
+}
+
+fn aside(folder: &Path) -> Vec<PathBuf> {
+    parts(folder).unwrap().into_iter().map(|part| part.path).collect()
+}
+
+#[test]
+fn a_log_is_shown_over_all_its_files() {
+    let folder = logged();
+    assert!(aside(folder.path()).len() > 3);
+    assert_eq!(tools(folder.path(), &["log"]), (0..10).collect::<Vec<_>>());
+    let out = says(folder.path(), &["log", "--tail", "1"], 0);
+    assert_eq!(
+        out,
+        "2026-03-20T14:22:20.804012Z deny             github tools/call tool_9  (rules)\n"
+    );
+}
+
+#[test]
+fn filters_choose_what_is_shown() {
+    let folder = logged();
+    for (args, expected) in [
+        (&["log", "--server", "files", "--decision", "deny"][..], &[1, 3][..]),
+        (&["log", "--decision", "DENY,would_block", "--tail", "2"], &[7, 9]),
+        (&["log", "--tool", "tool_[23]"], &[2, 3]),
+        (&["log", "--since", "2026-03-20T14:22:19.804012Z"], &[8, 9]),
+        (&["log", "--since", "1h", "--kind", "decision"], &[]),
+        (&["log", "--kind", "session,policy"], &[]),
+        (&["log", "--tail", "0"], &[]),
+    ] {
+        assert_eq!(tools(folder.path(), args), expected, "{args:?}");
+    }
+    let out = says(folder.path(), &["log", "--since", "soon"], 64);
+    assert!(out.contains("`soon` is no time"), "{out}");
+    says(folder.path(), &["log", "--tool", "[a"], 64);
+}
+
+#[test]
+fn json_is_what_stands_in_the_log_and_ocsf_has_its_class() {
+    let folder = logged();
+    let all: Vec<u8> =
+        aside(folder.path()).iter().flat_map(|path| fs::read(path).unwrap()).collect();
+    assert_eq!(says(folder.path(), &["log", "--format", "json"], 0).as_bytes(), all);
+    let out = says(folder.path(), &["log", "--format", "ocsf", "--kind", "decision"], 0);
+    assert_eq!(out.lines().count(), 10);
+    for (number, line) in out.lines().enumerate() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (event["class_uid"].as_u64(), event["type_uid"].as_u64()),
+            (Some(6003), Some(600_399))
+        );
+        assert_eq!(event["action_id"], if number % 2 == 0 { 1 } else { 2 });
+        assert_eq!(event["resources"][0]["name"], format!("tool_{number}"));
+    }
+}
+
+#[test]
+fn files_are_read_by_their_names() {
+    let folder = logged();
+    let first = aside(folder.path())[0].to_str().unwrap().to_owned();
+    assert_eq!(tools(folder.path(), &["log", &first]).first(), Some(&0));
+    let mixed = folder.path().join("mixed.jsonl");
+    fs::write(&mixed, "{\"kind\":\"decision\",\"tool\":\"tool_3\"}\nnonsense\n{\"kind\":").unwrap();
+    let out = says(folder.path(), &["log", "mixed.jsonl"], 1);
+    assert!(out.contains("tool_3") && out.contains("line 2 is no event"), "{out}");
+    assert!(says(folder.path(), &["log", "none.jsonl"], 3).contains("cannot read `none.jsonl`"));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(says(empty.path(), &["log"], 0).contains("there is no activity log in `"));
+}
+
+#[test]
+fn a_log_is_followed_while_files_are_put_aside() {
+    let folder = logged();
+    let mut command = tapegate();
+    command.args(["log", "-f", "--tail", "1"]).env("TAPEGATE_HOME", folder.path());
+    let mut follower = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("tool_9 "));
+    for round in 1..5 {
+        write(folder.path(), 1200, round * 10..round * 10 + 10);
+        for number in round * 10..round * 10 + 10 {
+            let next = lines.by_ref().map(Result::unwrap).find(|line| line.contains("tool_"));
+            assert!(next.unwrap().contains(&format!("tool_{number} ")));
+        }
+    }
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+}
+
+#[test]
+fn check_tells_a_log_that_nobody_touched_from_one_that_somebody_has() {
+    let folder = logged();
+    let current = folder.path().join("activity.jsonl");
+    let out = says(folder.path(), &["check", "activity.jsonl"], 0);
+    let head = fs::read_to_string(&current)
+        .unwrap()
+        .trim_end()
+        .trim_end_matches("\"}")
+        .rsplit('"')
+        .next()
+        .unwrap()
+        .to_owned();
+    let count = fs::read_dir(folder.path()).unwrap().count();
+    let events = out.split(", ").nth(1).unwrap().to_owned();
+    assert_eq!(out, format!("activity.jsonl: ok, {events}, head {head}\n"));
+    assert!(events.ends_with(&format!(" in {count} files")));
+    assert!(says(folder.path(), &["check", "."], 0).starts_with(".: ok, "));
+    let out = says(folder.path(), &["check", "activity.jsonl", "--expect-head", &head], 0);
+    assert!(out.contains(", 0 since the head that was expected, head "), "{out}");
+
+    let first = &aside(folder.path())[0];
+    let text = fs::read_to_string(first).unwrap();
+    fs::write(first, text.replace("tool_1", "tool_7")).unwrap();
+    let out = says(folder.path(), &["check", "activity.jsonl"], 1);
+    let words =
+        "activity-1.jsonl:2: error: the line was changed: its hash is not that of its text\n";
+    assert!(out.contains(words) && out.contains("activity.jsonl: 1 error, "), "{out}");
+    let out = says(folder.path(), &["check", "--format", "json", "activity.jsonl"], 1);
+    let found: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert_eq!((found["line"].as_u64(), found["fault"].as_str()), (Some(2), Some("changed")));
+    let totals: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (totals["errors"].as_u64(), totals["head"].as_str()),
+        (Some(1), Some(head.as_str()))
+    );
+
+    fs::remove_file(first).unwrap();
+    let out = says(folder.path(), &["check", "activity.jsonl"], 1);
+    assert!(out.contains("are missing, and nothing says that their time was over"), "{out}");
+    let alone = aside(folder.path())[0].file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(says(folder.path(), &["check", &alone], 0).contains("note: events 1 to "));
+}
+
+#[test]
+fn check_tells_a_log_whose_end_was_cut_off_by_its_head_alone() {
+    let folder = logged();
+    let current = folder.path().join("activity.jsonl");
+    let text = fs::read_to_string(&current).unwrap();
+    let head = text.trim_end().trim_end_matches("\"}").rsplit('"').next().unwrap();
+    let shorter = text.trim_end().rsplit_once('\n').map_or("", |(before, _)| before);
+    fs::write(&current, shorter.to_owned() + if shorter.is_empty() { "" } else { "\n" }).unwrap();
+    says(folder.path(), &["check", "activity.jsonl"], 0);
+    let out = says(folder.path(), &["check", "activity.jsonl", "--expect-head", head], 1);
+    assert!(out.contains(&format!("error: the head {head} is not in the log")), "{out}");
+    says(folder.path(), &["check", "activity.jsonl", "--expect-head", "abc"], 64);
+    fs::write(folder.path().join("t.jsonl"), "").unwrap();
+    says(folder.path(), &["check", "t.jsonl", "--expect-head", head], 64);
+}
+
+#[test]
+fn check_calls_a_torn_end_torn_and_something_else_invalid() {
+    let folder = logged();
+    let current = folder.path().join("activity.jsonl");
+    let text = fs::read(&current).unwrap();
+    fs::write(&current, &text[..text.len() - 20]).unwrap();
+    let out = says(folder.path(), &["check", "activity.jsonl"], 0);
+    assert!(
+        out.contains("warning: the last line, of ") && out.contains("ok with 1 warning"),
+        "{out}"
+    );
+    says(folder.path(), &["check", "--strict", "activity.jsonl"], 1);
+    write(folder.path(), u64::MAX, 10..11);
+    let out = says(folder.path(), &["check", "activity.jsonl"], 0);
+    assert!(out.contains("warning: a writer was killed here; "), "{out}");
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("activity.jsonl"), "my notes\n").unwrap();
+    says(other.path(), &["check", "activity.jsonl"], 2);
+    says(other.path(), &["check", "activity-3.jsonl"], 3);
+    // By another name a log is known by its lines.
+    fs::copy(aside(folder.path())[0].as_path(), other.path().join("kept.txt")).unwrap();
+    assert!(says(other.path(), &["check", "kept.txt"], 0).contains("kept.txt: ok, "));
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
+    let disk = Disk::new("64k");
+    let filler = disk.path().join("filler");
+    fs::write(&filler, vec![0; 20_000]).unwrap();
+    let mut log = ActivityLog::open(disk.path(), Options::default()).unwrap();
+    let mut whole = 0;
+    let error = loop {
+        assert!(whole < 10_000, "the disk is not full");
+        (0..10).for_each(|number| log.append(&event(number)));
+        match log.commit() {
+            Ok(()) => whole += 10,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("No space left on device"), "{error}");
+    let check = says(disk.path(), &["check", "activity.jsonl"], 0);
+    assert!(check.starts_with(&format!("activity.jsonl: ok, {whole} events, ")), "{check}");
+    // When there is room again, the log says what it lacks.
+    fs::remove_file(filler).unwrap();
+    log.append(&event(0));
+    log.commit().unwrap();
+    let out = says(disk.path(), &["log", "--kind", "log"], 0);
+    assert!(out.contains("log:lost") && out.contains("lost=10"), "{out}");
+    let check = says(disk.path(), &["check", "activity.jsonl"], 0);
+    assert!(check.contains("warning: 10 events before this one could not be written"), "{check}");
+}

@@ -1,0 +1,346 @@
+//! Shims that have joined a hub: the policy comes from there, people are asked there, and with the hub
+//! they end.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tapegate_store::approvals::Ruling;
+use tempfile::TempDir;
+
+use super::stand::{
+    FORWARD, answer, answer_in, ask, call, decide, event, events, held, is_refused, messages,
+    rules, server_got,
+};
+use crate::support::{GUARD, Run, Setup, shim};
+use crate::web::{self, Seen, WebServer, json};
+
+/// A hub that is ended on every way out.
+struct Hub {
+    process: Child,
+    folder: TempDir,
+    url: String,
+}
+
+impl Hub {
+    /// A hub with this policy, on a port of its own.
+    fn start(policy: &str, flags: &[&str]) -> Self {
+        Self::start_at(tempfile::tempdir().unwrap(), policy, flags)
+    }
+
+    fn start_at(folder: TempDir, policy: &str, flags: &[&str]) -> Self {
+        let config = folder.path().join("tapegate.yaml");
+        fs::write(config, policy).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
+        command.arg("hub").arg("--state").arg(folder.path().join("state")).args(flags);
+        command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        let process = command.stderr(Stdio::null()).spawn().unwrap();
+        let endpoint = folder.path().join("state/hub/endpoint");
+        let start = Instant::now();
+        let url = loop {
+            let text = fs::read_to_string(&endpoint).unwrap_or_default();
+            if text.starts_with("http://") {
+                break text.trim().to_owned();
+            }
+            assert!(start.elapsed() < GUARD, "the hub does not start");
+            thread::sleep(Duration::from_millis(5));
+        };
+        Self { process, folder, url }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    fn token(&self) -> String {
+        fs::read_to_string(self.state().join("hub/token")).unwrap().trim().to_owned()
+    }
+
+    /// A shim that joins it; its own state folder is the hub's.
+    fn shim(&self, steps: &[&str]) -> Setup {
+        self.join(shim("", steps))
+    }
+
+    fn join(&self, setup: Setup) -> Setup {
+        let token = self.state().join("hub/token");
+        setup
+            .flags(&["--governance-endpoint", &self.url])
+            .flags(&["--token-file", token.to_str().unwrap()])
+            .env("TAPEGATE_HOME", self.state().to_str().unwrap())
+    }
+
+    fn port(&self) -> u16 {
+        self.url.rsplit(':').next().unwrap().parse().unwrap()
+    }
+
+    fn ask(&self, request_line: &str, body: &str) -> web::Got {
+        let token = format!("authorization: Bearer {}", self.token());
+        web::ask(self.port(), request_line, &[&token, "content-type: application/json"], body)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// Waits until an event is in the hub's log.
+fn until_logged(run: &Run, folder: &Path, what: &str, holds: impl Fn(&serde_json::Value) -> bool) {
+    run.until(what, |_| events(folder).iter().any(&holds));
+}
+
+#[test]
+fn the_hub_s_policy_holds_and_its_log_has_every_decision() {
+    let hub = Hub::start(&rules(&[("no", "deny")]), &[]);
+    let mut run = hub.shim(&["log=log", "serve"]).start();
+    run.send([call(1, "no"), call(2, "yes")].concat().as_bytes());
+    is_refused(&answer(&run, 1), -32014, "governance", "no", "governance_rule_denied");
+    assert_eq!(answer(&run, 2)["result"]["for"], 2);
+    let end = run.end_of_input().exits(0).leaves_no_process();
+    assert_eq!(server_got(end.run.folder()), call(2, "yes"));
+    event(hub.folder.path(), &[("tool", "no"), ("component", "shim"), ("server_id", "s")]);
+    event(hub.folder.path(), &[("tool", "yes"), ("governance_decision", "forward")]);
+}
+
+#[test]
+fn what_shims_count_is_among_the_hub_s_metrics() {
+    let hub = Hub::start(&rules(&[("no", "deny")]), &[]);
+    let mut run = hub.shim(&["serve"]).start();
+    run.send([call(1, "no"), call(2, "yes"), "garbage\n".to_owned()].concat().as_bytes());
+    answer(&run, 2);
+    run.end_of_input().exits(0);
+    let text = hub.ask("GET /metrics", "").body;
+    for line in [
+        "thoughtgate_stdio_governance_decisions_total{server_id=\"s\",decision=\"deny\",profile=\"production\"} 1",
+        "thoughtgate_stdio_governance_decisions_total{server_id=\"s\",decision=\"forward\",profile=\"production\"} 1",
+        "thoughtgate_stdio_messages_total{server_id=\"s\",direction=\"agent_to_server\",method=\"tools/call\"} 2",
+        "thoughtgate_stdio_framing_errors_total{server_id=\"s\",error_type=\"malformed_json\"} 1",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn people_are_asked_through_the_hub_and_a_yes_or_no_reaches_the_caller() {
+    let hub = Hub::start(&rules(&[("ask*", "approve")]), &[]);
+    let mut run = hub.shim(&["log=log", "serve"]).start();
+    for (id, verb) in [(1, "approve"), (2, "deny")] {
+        run.send(call(id, &format!("ask_{id}")).as_bytes());
+        let mut list = serde_json::Value::Null;
+        run.until("a request for approval", |_| {
+            let body = hub.ask("GET /approvals", "").body;
+            list = serde_json::from_str(&body).unwrap();
+            list["approvals"].as_array().is_some_and(|list| list.len() == 1)
+        });
+        let name = list["approvals"][0]["id"].as_str().unwrap().to_owned();
+        let done = hub.ask(&format!("POST /approvals/{name}/{verb}"), r#"{"by":"a person"}"#);
+        assert_eq!(done.status, 200, "{}", done.body);
+        match verb {
+            "approve" => assert_eq!(answer(&run, id)["result"]["for"], id),
+            _ => is_refused(&answer(&run, id), -32007, "approval", "ask_2", "approval_rejected"),
+        }
+    }
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()), call(1, "ask_1"));
+}
+
+#[test]
+fn a_call_that_is_taken_back_is_not_asked_about_any_more() {
+    let hub = Hub::start(&rules(&[("*", "approve")]), &[]);
+    let mut run = hub.shim(&["log=log", "serve"]).start();
+    run.send(call(1, "a").as_bytes());
+    let waits = |count: usize| {
+        move |hub: &Hub| {
+            let body = hub.ask("GET /approvals", "").body;
+            body.matches("\"server_id\"").count() == count
+        }
+    };
+    run.until("a question", |_| waits(1)(&hub));
+    run.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n");
+    run.until("no question", |_| waits(0)(&hub));
+    run.end_of_input().exits(0);
+}
+
+#[test]
+fn a_policy_that_changes_at_the_hub_holds_at_its_shims_at_once() {
+    let hub = Hub::start(FORWARD, &[]);
+    let mut run = hub.shim(&["serve"]).start();
+    run.send(call(1, "a").as_bytes());
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    fs::write(hub.folder.path().join("tapegate.yaml"), rules(&[("a", "deny")])).unwrap();
+    until_logged(&run, hub.folder.path(), "the new policy at the shim", |event| {
+        event["kind"] == "policy" && event["component"] == "shim" && event["event"] == "reloaded"
+    });
+    run.send(call(2, "a").as_bytes());
+    is_refused(&answer(&run, 2), -32014, "governance", "a", "governance_rule_denied");
+}
+
+#[test]
+fn a_shim_cannot_be_laxer_than_its_hub() {
+    let hub = Hub::start(&rules(&[("no", "deny")]), &["--profile", "production"]);
+    let mut run = hub.join(shim("", &["serve"]).flags(&["--profile", "development"])).start();
+    run.send(call(1, "no").as_bytes());
+    assert_eq!(answer(&run, 1)["error"]["code"], -32014);
+}
+
+#[test]
+fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("state/hub/token");
+    let mut run = shim("", &["serve"])
+        .flags(&["--governance-endpoint", &format!("http://127.0.0.1:{port}")])
+        .flags(&["--token-file", token.to_str().unwrap()])
+        .start();
+    run.send(call(1, "a").as_bytes());
+    // It is there a few tries later.
+    thread::sleep(Duration::from_millis(300));
+    let hub = Hub::start_at(folder, FORWARD, &["--port", &port.to_string()]);
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    run.end_of_input().exits(0);
+    drop(hub);
+}
+
+#[test]
+fn ec_stdio_036_without_a_hub_what_was_asked_is_answered_and_the_shim_exits() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut run = shim("", &["log=log", "serve"])
+        .flags(&["--governance-endpoint", &format!("http://127.0.0.1:{port}")])
+        .start();
+    run.send(ask(1, "initialize").as_bytes());
+    let end = run.end().exits(4).complains("governance service").complains("tapegate hub");
+    assert_eq!(answer_in(&end.stdout, &1.into())["error"]["code"], -32000);
+    assert_eq!(server_got(end.run.folder()), "", "no server was started");
+}
+
+#[test]
+fn without_the_token_nothing_is_governed_and_nothing_passes() {
+    let hub = Hub::start(FORWARD, &[]);
+    let wrong = hub.folder.path().join("wrong");
+    fs::write(&wrong, "0".repeat(64)).unwrap();
+    for token in [wrong.to_str().unwrap(), "/no/such/file"] {
+        let mut run = shim("", &["log=log", "serve"])
+            .flags(&["--governance-endpoint", &hub.url, "--token-file", token])
+            .start();
+        run.send(call(1, "a").as_bytes());
+        let end = run.end().exits(4);
+        assert_eq!(server_got(end.run.folder()), "");
+    }
+}
+
+/// A hub that hands out a policy and then hangs whenever it is asked to decide.
+fn hung(policy: &'static str, profile: &'static str) -> WebServer {
+    WebServer::start(move |seen: &Seen, stream| {
+        use std::io::Write;
+        let path = seen.head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let quoted = serde_json::Value::from(policy).to_string();
+        let body = match path.split('?').next().unwrap_or_default() {
+            "/healthz" => "{}".to_owned(),
+            "/governance/snapshot" => format!(
+                "{{\"version\":\"1\",\"lease_ms\":60000,\"profile\":\"{profile}\",\"config\":{quoted},\"config_path\":\"/x/tapegate.yaml\"}}"
+            ),
+            "/governance/heartbeat" => {
+                "{\"shutdown\":false,\"policy_version\":\"1\",\"lease_ms\":60000}".to_owned()
+            }
+            "/governance/events" => "{\"written\":1}".to_owned(),
+            // Longer than anybody waits.
+            _ => {
+                thread::sleep(Duration::from_secs(20));
+                return false;
+            }
+        };
+        stream.write_all(&json("connection: close\r\n", &body)).ok();
+        false
+    })
+}
+
+const ASKS: &str = "schema: 1\ngovernance:\n  defaults: { action: forward }\n  rules:\n    - { match: ask, action: approve }\n";
+
+#[test]
+fn ec_stdio_037_a_hub_that_hangs_is_a_no_in_production_and_the_rest_flows_on() {
+    let hub = hung(ASKS, "production");
+    let setup = shim("", &["log=log", "serve"]);
+    let token = setup.folder().join("token");
+    fs::write(&token, "0".repeat(64)).unwrap();
+    let mut run = setup
+        .flags(&["--governance-endpoint", &hub.url(""), "--token-file", token.to_str().unwrap()])
+        .start();
+    run.send([call(1, "ask"), call(2, "other")].concat().as_bytes());
+    assert_eq!(answer(&run, 2)["result"]["for"], 2);
+    let error = answer(&run, 1);
+    assert_eq!(error["error"]["code"], -32013, "{error}");
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()), call(2, "other"));
+}
+
+#[test]
+fn ec_stdio_037_in_development_it_is_logged_and_sent_on() {
+    let hub = hung(ASKS, "development");
+    let setup = shim("", &["log=log", "serve"]).flags(&["--log-format", "json"]);
+    let token = setup.folder().join("token");
+    fs::write(&token, "0".repeat(64)).unwrap();
+    let mut run = setup
+        .flags(&["--governance-endpoint", &hub.url(""), "--token-file", token.to_str().unwrap()])
+        .start();
+    run.send(call(1, "ask").as_bytes());
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    run.end_of_input().exits(0).complains("WOULD_REQUIRE_APPROVAL");
+}
+
+#[test]
+fn ec_stdio_041_an_idle_shim_ends_in_order_when_the_hub_is_told_to() {
+    let hub = Hub::start(FORWARD, &[]);
+    let mut run = hub.shim(&["serve"]).start();
+    run.send(ask(1, "ping").as_bytes());
+    answer(&run, 1);
+    assert_eq!(hub.ask("POST /governance/shutdown", "{}").status, 200);
+    run.end().exits(0).leaves_no_process();
+}
+
+#[test]
+fn ec_stdio_041_what_is_under_way_is_finished_and_what_is_held_is_answered() {
+    let hub = Hub::start(&rules(&[("ask", "approve")]), &[]);
+    let mut run = hub.shim(&["serve=500"]).start();
+    run.send([call(1, "slow"), call(2, "ask")].concat().as_bytes());
+    run.until("a question", |_| hub.ask("GET /approvals", "").body.contains("\"server_id\""));
+    hub.signal(Signal::TERM);
+    let end = run.end().exits(0).leaves_no_process();
+    assert_eq!(answer_in(&end.stdout, &1.into())["result"]["for"], 1);
+    assert!(answer_in(&end.stdout, &2.into())["error"]["code"].is_i64());
+}
+
+#[test]
+fn ec_stdio_042_when_the_hub_is_killed_the_shim_ends_at_once_and_its_server_with_it() {
+    let mut hub = Hub::start(FORWARD, &[]);
+    let mut run = hub.shim(&["serve"]).start();
+    run.send(ask(1, "ping").as_bytes());
+    answer(&run, 1);
+    hub.process.kill().unwrap();
+    hub.process.wait().unwrap();
+    let end = run.end().leaves_no_process();
+    assert!(end.stderr.contains("hub"), "{}", end.stderr);
+    assert_eq!(messages(&end.stdout).len(), 1);
+}
+
+#[test]
+fn the_folder_of_approvals_is_one_for_shims_with_and_without_a_hub() {
+    let hub = Hub::start(&rules(&[("*", "approve")]), &[]);
+    let setup = shim("", &["serve"]);
+    // The helpers of other tests look in the test's own folder.
+    std::os::unix::fs::symlink(hub.state(), setup.folder().join("state")).unwrap();
+    let mut run = hub.join(setup).start();
+    run.send(call(1, "a").as_bytes());
+    let id = held(&run, 1).remove(0);
+    decide(&run, Ruling::Approved, &id);
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+}
