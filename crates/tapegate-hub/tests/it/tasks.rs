@@ -173,3 +173,23 @@ fn events_of_a_shim_are_written_down_all_or_none() {
         assert_eq!(log().matches(r#""server_id":"far""#).count(), 2);
     });
 }
+
+#[test]
+fn what_a_shim_holds_is_asked_its_way_and_logged_by_the_shim_alone() {
+    with_hub(loaded, |running| async move {
+        let mut asked = call("ls");
+        (asked.held, asked.workflow) = (true, Some("named".to_owned()));
+        asked.connection_id = Some("c1".to_owned());
+        let answer = running.client.evaluate(&asked).await.unwrap();
+        assert_eq!(answer.decision, GovernanceDecision::PendingApproval);
+        let id = answer.task_id.unwrap();
+        let error = running.client.approve(&id, &by("eve")).await.unwrap_err();
+        assert!(error.to_string().contains("ann, bob"), "{error}");
+        let log = std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
+        assert!(!log.contains(r#""kind":"decision""#) && !log.contains(r#""kind":"approval""#));
+        asked.workflow = Some("nobody".to_owned());
+        let answer = running.client.evaluate(&asked).await.unwrap();
+        assert_eq!(answer.decision, GovernanceDecision::Deny);
+        assert_eq!(answer.error.unwrap().code, -32013);
+    });
+}

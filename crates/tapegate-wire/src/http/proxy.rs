@@ -301,6 +301,10 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if let (Some(lane), Some(_)) = (self.lane, &self.inbox) {
             self.proxy.inboxes.borrow_mut().remove(&lane);
+            if self.proxy.station.is_governed() {
+                // It was the only stream of the session: nobody waits for what is held.
+                self.proxy.forget(lane);
+            }
         }
         if let (Some(lane), Scope::Alone | Scope::Opening) = (self.lane, self.scope) {
             self.proxy.forget(lane);

@@ -10,3 +10,4 @@ mod passing;
 mod reloads;
 pub(crate) mod stand;
 mod stress;
+mod web;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use hyper::body::{Body as _, Incoming};
@@ -35,6 +35,13 @@ impl Exchange {
         headers::strip_hop_by_hop(&mut parts.headers);
         self.note_session(&parts.headers, parts.status.is_success());
         self.keep_redirect_here(&mut parts.headers);
+        if self.proxy.station.is_governed() {
+            parts.headers.remove(ALT_SVC);
+            let elsewhere = parts.headers.get(LOCATION).is_some_and(|to| !self.is_here(to));
+            if parts.status.is_redirection() && elsewhere && self.asked.is_some() {
+                return self.unreachable("the server sends its client past the gate");
+            }
+        }
         if headers::is_type(&parts.headers, "text/event-stream") {
             if parts.headers.contains_key(CONTENT_ENCODING) {
                 return self
@@ -199,6 +206,12 @@ impl Exchange {
         }
     }
 
+    /// Whether a redirect stays with us.
+    fn is_here(&self, target: &HeaderValue) -> bool {
+        let target = target.to_str().ok();
+        target.is_some_and(|target| !target.contains("//") && self.path_at_server(target).is_some())
+    }
+
     /// The path of a place at the server, or `None` for any other place.
     fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
         redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
@@ -237,7 +250,11 @@ impl Exchange {
     /// Learns where a legacy client is told to post, and keeps that place at our origin.
     fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
         let told = String::from_utf8_lossy(data);
-        let Some(path) = self.path_at_server(&told) else { return piece.raw.clone() };
+        let Some(path) = self.path_at_server(&told) else {
+            // Whoever posts elsewhere posts past the gate.
+            let governed = self.proxy.station.is_governed();
+            return if governed { instead_of(piece, &[]) } else { piece.raw.clone() };
+        };
         let lane = match (self.lane, self.scope) {
             (Some(lane), Scope::Session) => lane,
             _ => self.proxy.station.open_session(),

@@ -1,0 +1,234 @@
+//! The shim as a sidecar: HTTP on one side or both, with a server that remembers everything it was asked.
+
+use std::io::Write;
+use std::thread;
+
+use serde_json::{Value, json};
+use tapegate_store::approvals::Ruling;
+
+use super::stand::{
+    FORWARD, answer, ask as line, call, decide, event, held, is_refused, rules, server_got,
+};
+use crate::support::{Run, shim};
+use crate::web::{Got, STREAM, Seen, WebServer, ask, json};
+
+const JSON: &str = "content-type: application/json";
+const ACCEPT: &str = "accept: application/json, text/event-stream";
+
+/// A server that answers every request, and lists tools `a` and `x1`.
+fn upstream() -> WebServer {
+    WebServer::start(|seen: &Seen, stream| {
+        let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
+        let reply = |asked: &Value| match asked["method"].as_str() {
+            Some("tools/list") => {
+                json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"tools": [{"name": "a"}, {"name": "x1"}]}})
+            }
+            _ => json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"for": asked["id"]}}),
+        };
+        let text = match &asked {
+            Value::Array(all) => Value::from(all.iter().map(reply).collect::<Vec<_>>()).to_string(),
+            one => reply(one).to_string(),
+        };
+        if seen.head.contains("x-stream") {
+            let event = format!("event: message\ndata: {text}\n\n");
+            stream.write_all(&[STREAM, event.as_bytes()].concat()).ok();
+            return false;
+        }
+        stream.write_all(&json("", &text)).is_ok()
+    })
+}
+
+/// A sidecar in front of it.
+fn sidecar(policy: &str, upstream: &WebServer) -> Run {
+    let setup = shim(policy, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
+    setup.flags(&["--upstream-http", &upstream.url("/mcp")]).start()
+}
+
+fn post(run: &Run, path: &str, headers: &[&str], body: &str) -> Got {
+    ask(run.port(), &format!("POST {path}"), headers, body)
+}
+
+fn said(got: &Got) -> Value {
+    let text = got.body.trim();
+    let text = text.lines().find_map(|line| line.strip_prefix("data:")).unwrap_or(text);
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("{got:?}"))
+}
+
+fn hidden() -> String {
+    let hides = "sources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"x*\"] } }]\n";
+    rules(&[("rm*", "deny"), ("ask*", "approve")])
+        .replace("schema: 1\n", &format!("schema: 1\n{hides}"))
+}
+
+#[test]
+fn a_denied_call_is_a_json_rpc_error_and_never_reaches_the_server() {
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    let got = post(&run, "/mcp", &[JSON, ACCEPT], call(1, "rm").trim_end());
+    assert_eq!(got.status, 200, "{got:?}");
+    is_refused(&said(&got), -32014, "governance", "rm", "governance_rule_denied");
+    let got = post(&run, "/mcp", &[JSON, ACCEPT], call(2, "ok").trim_end());
+    assert_eq!(said(&got)["result"]["for"], 2);
+    let seen = upstream.seen();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(seen[0].body, call(2, "ok").trim_end().as_bytes());
+    event(run.folder(), &[("tool", "rm"), ("governance_decision", "deny")]);
+}
+
+#[test]
+fn no_path_method_or_content_type_leads_round_the_gate() {
+    // A denied tool that was posted to another path, or as text/plain, was executed by the earlier tool.
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    let body = call(1, "rm");
+    let body = body.trim_end();
+    for path in
+        ["/mcp", "/mcp/", "/mcp/v1", "/", "//mcp", "/elsewhere", "/message?sessionId=1", "/mcp?x=1"]
+    {
+        for kind in [
+            JSON,
+            "content-type: text/plain",
+            "content-type: application/JSON; charset=utf-8",
+            "x-none: 1",
+        ] {
+            for verb in ["POST", "PUT", "PATCH"] {
+                ask(run.port(), &format!("{verb} {path}"), &[kind, ACCEPT], body);
+            }
+        }
+    }
+    for body in [
+        format!("\u{feff}{body}"),
+        format!(" \r\n{body}\r\n"),
+        format!("[{body}]"),
+        format!("{body}{body}"),
+        body.replace("rm", "r\\u006d"),
+    ] {
+        post(&run, "/mcp", &[JSON, ACCEPT], &body);
+        post(&run, "/elsewhere", &["content-type: text/plain"], &body);
+    }
+    let through: Vec<_> =
+        upstream.seen().into_iter().filter(|seen| !seen.body.is_empty()).collect();
+    assert!(through.is_empty(), "{through:?}");
+}
+
+#[test]
+fn a_batch_passes_only_as_a_whole() {
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    let two =
+        |one: &str, two: &str| format!("[{},{}]", call(1, one).trim_end(), call(2, two).trim_end());
+    let got = post(&run, "/mcp", &[JSON, ACCEPT], &two("ok", "fine"));
+    assert_eq!(got.status, 200, "{got:?}");
+    let passed = upstream.seen().len();
+    let got = post(&run, "/mcp", &[JSON, ACCEPT], &two("ok", "rm"));
+    let errors = said(&got);
+    let ids: Vec<&Value> =
+        errors.as_array().expect("errors").iter().map(|one| &one["id"]).collect();
+    assert_eq!(ids, [&Value::from(1), &Value::from(2)]);
+    assert_eq!(upstream.seen().len(), passed, "nothing of it was sent");
+}
+
+#[test]
+fn lists_are_filtered_in_bodies_and_in_streams() {
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    for header in ["x-plain: 1", "x-stream: 1"] {
+        let got = post(&run, "/mcp", &[JSON, ACCEPT, header], line(1, "tools/list").trim_end());
+        assert_eq!(said(&got)["result"]["tools"], json!([{ "name": "a" }]), "{got:?}");
+    }
+}
+
+#[test]
+fn a_held_post_waits_and_is_answered_when_somebody_has_decided() {
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    let port = run.port();
+    let asks = [1, 2].map(|id| {
+        let body = call(id, &format!("ask_{id}")).trim_end().to_owned();
+        thread::spawn(move || ask(port, "POST /mcp", &[JSON, ACCEPT], &body))
+    });
+    held(&run, 2);
+    // Others are answered meanwhile.
+    assert_eq!(
+        said(&post(&run, "/mcp", &[JSON, ACCEPT], call(3, "ok").trim_end()))["result"]["for"],
+        3
+    );
+    for request in super::stand::waiting(&run) {
+        let yes = request.tool == "ask_1";
+        decide(&run, if yes { Ruling::Approved } else { Ruling::Denied }, &request.id);
+    }
+    let [one, two] = asks.map(|asked| said(&asked.join().unwrap()));
+    assert_eq!(one["result"]["for"], 1, "{one}");
+    is_refused(&two, -32007, "approval", "ask_2", "approval_rejected");
+}
+
+#[test]
+fn a_client_that_goes_away_takes_its_held_call_with_it() {
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    let stream =
+        crate::web::send(run.port(), "POST /mcp", &[JSON, ACCEPT], call(1, "ask").trim_end());
+    held(&run, 1);
+    drop(stream);
+    held(&run, 0);
+    assert!(upstream.seen().is_empty());
+}
+
+#[test]
+fn session_and_authorisation_headers_reach_the_server() {
+    // The earlier tool kept them all back, so that no conforming server could be spoken to.
+    let upstream = upstream();
+    let run = sidecar(FORWARD, &upstream);
+    let headers = [
+        JSON,
+        ACCEPT,
+        "mcp-session-id: abc",
+        "mcp-protocol-version: 2025-11-25",
+        "authorization: Bearer t",
+    ];
+    post(&run, "/mcp", &headers, call(1, "a").trim_end());
+    let seen = upstream.seen().remove(0);
+    assert_eq!(seen.header("mcp-session-id"), Some("abc"));
+    assert_eq!(seen.header("mcp-protocol-version"), Some("2025-11-25"));
+    assert_eq!(seen.header("authorization"), Some("Bearer t"));
+}
+
+#[test]
+fn http_in_front_of_a_process_is_governed() {
+    let run = shim(&hidden(), &["log=log", "mcp=a,x1"]).flags(&["--http", "127.0.0.1:0"]).start();
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let opened = post(&run, "/mcp", &[JSON, ACCEPT], hello);
+    let session = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}"));
+    let session = format!("mcp-session-id: {session}");
+    let headers = [JSON, ACCEPT, session.as_str(), "mcp-protocol-version: 2025-11-25"];
+    let refused = said(&post(&run, "/mcp", &headers, call(1, "rm").trim_end()));
+    is_refused(&refused, -32014, "governance", "rm", "governance_rule_denied");
+    let passed = said(&post(&run, "/mcp", &headers, call(2, "ok").trim_end()));
+    assert_eq!(passed["id"], 2, "{passed}");
+    let listed = said(&post(&run, "/mcp", &headers, line(3, "tools/list").trim_end()));
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert!(!server_got(run.folder()).contains("\"rm\""));
+}
+
+#[test]
+fn stdio_in_front_of_http_is_governed() {
+    let upstream = upstream();
+    let setup = shim(&hidden(), &[]).server(&[]);
+    let mut run = setup.flags(&["--upstream-http", &upstream.url("/mcp")]).start();
+    run.send([call(1, "rm"), line(2, "tools/list"), call(3, "ok")].concat().as_bytes());
+    is_refused(&answer(&run, 1), -32014, "governance", "rm", "governance_rule_denied");
+    assert_eq!(answer(&run, 2)["result"]["tools"], json!([{ "name": "a" }]));
+    assert_eq!(answer(&run, 3)["result"]["for"], 3);
+    run.end_of_input().exits(0);
+    let denied =
+        upstream.seen().into_iter().find(|seen| seen.body.windows(4).any(|part| part == b"\"rm\""));
+    assert!(denied.is_none(), "{denied:?}");
+}
+
+#[test]
+fn a_server_that_cannot_be_started_is_answered_for_by_http_too() {
+    let setup = shim(FORWARD, &[]).server(&["/no/such/server"]).flags(&["--http", "127.0.0.1:0"]);
+    let run = setup.start();
+    let error = said(&post(&run, "/mcp", &[JSON, ACCEPT], line(1, "initialize").trim_end()));
+    assert_eq!(error["error"]["code"], -32000, "{error}");
+}
