@@ -24,12 +24,14 @@ pub(crate) struct Types {
     fixed: Option<Record>,
 }
 
-/// Types that follow from how policies use what they read.
+/// Types that follow from how policies use what they read: for each name and each server that some
+/// policy is about, and for all others.
 #[derive(Debug, Default)]
 struct Implied {
-    /// By name, where some policy is about that name.
-    named: BTreeMap<String, Record>,
-    rest: Record,
+    names: BTreeMap<String, usize>,
+    servers: BTreeMap<String, usize>,
+    /// By name, then by server; 0 stands for those that no policy names.
+    cells: Vec<Record>,
 }
 
 impl Types {
@@ -61,13 +63,13 @@ impl Types {
     /// The types of the arguments of a call.
     pub(crate) fn of(&self, tool: bool, server: &str, name: &str) -> Option<&Record> {
         if !tool {
-            return Some(self.other.of_name(name));
+            return self.other.of_name(server, name);
         }
         if let Some(fixed) = &self.fixed {
             return Some(fixed);
         }
         let known = self.tools.get(server).and_then(|tools| tools.get(name));
-        Some(known.unwrap_or_else(|| self.unknown.of_name(name)))
+        known.or_else(|| self.unknown.of_name(server, name))
     }
 
     /// What the tools that a policy can be about have in common; `None` if none of them is known.
@@ -108,24 +110,35 @@ impl Implied {
         concerns: impl Fn(&Selector) -> bool,
     ) -> Result<Self, Clash> {
         let policies: Vec<_> = policies.iter().filter(|(_, selector)| concerns(selector)).collect();
-        let union = |name: Option<&String>| {
-            let mut union = Reads::default();
-            for (reads, selector) in &policies {
-                let own = selector.names.as_ref();
-                if own.is_none_or(|own| name.is_some_and(|name| own.contains(name))) {
-                    union.add(reads);
-                }
-            }
-            union.arguments.implied()
+        let numbered = |of: fn(&Selector) -> &Option<BTreeSet<String>>| {
+            let all: BTreeSet<&String> =
+                policies.iter().flat_map(|(_, selector)| of(selector).iter().flatten()).collect();
+            all.into_iter().zip(1..).map(|(name, number)| (name.clone(), number)).collect()
         };
-        let names: BTreeSet<&String> =
-            policies.iter().flat_map(|(_, selector)| selector.names.iter().flatten()).collect();
-        let named = names.into_iter().map(|name| Ok((name.clone(), union(Some(name))?)));
-        Ok(Self { named: named.collect::<Result<_, Clash>>()?, rest: union(None)? })
+        let names: BTreeMap<String, usize> = numbered(|selector| &selector.names);
+        let servers: BTreeMap<String, usize> = numbered(|selector| &selector.servers);
+        let mut cells = Vec::new();
+        for name in std::iter::once(None).chain(names.keys().map(Some)) {
+            for server in std::iter::once(None).chain(servers.keys().map(Some)) {
+                let mut union = Reads::default();
+                let about = |own: &Option<BTreeSet<String>>, here: Option<&String>| {
+                    own.as_ref().is_none_or(|own| here.is_some_and(|here| own.contains(here)))
+                };
+                for (reads, selector) in &policies {
+                    if about(&selector.names, name) && about(&selector.servers, server) {
+                        union.add(reads);
+                    }
+                }
+                cells.push(union.arguments.implied()?);
+            }
+        }
+        Ok(Self { names, servers, cells })
     }
 
-    fn of_name(&self, name: &str) -> &Record {
-        self.named.get(name).unwrap_or(&self.rest)
+    fn of_name(&self, server: &str, name: &str) -> Option<&Record> {
+        let row = self.names.get(name).copied().unwrap_or_default();
+        let column = self.servers.get(server).copied().unwrap_or_default();
+        self.cells.get(row * (self.servers.len() + 1) + column)
     }
 }
 

@@ -10,13 +10,13 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::Open;
+use tapegate_core::gate::{Case, Gate, HoldEnd, Open, Ticket, Verdict};
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::{Action, Event, Relay};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::{Splicer, Stretch};
-use tapegate_core::tape::{Dialect, Line, Scribe, ScribeOptions};
+use tapegate_core::tape::{Dialect, Line, RecordError, Scribe, ScribeOptions};
 use tapegate_core::time::At;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":12345,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello there"}}}"#;
@@ -41,6 +41,7 @@ fn main() {
     }
     measure("pass a call and its answer, tape included", 2, pass());
     measure("pair a call and its answer, no tape", 2, pair());
+    measure("pair a call and its answer, each put to a gate", 2, judge());
     measure("cut a line", 600, cut());
     let line = format!(
         r#"{{"type":"message","seq":7,"ts":"2026-01-01T00:00:00.000000Z","dir":"c2s","msg":{CALL}}}"#
@@ -127,6 +128,36 @@ fn pass() -> impl FnMut() {
             });
         }
         black_box(&tape);
+    }
+}
+
+/// The relay with a gate that has to be asked, and lets everything pass.
+fn judge() -> impl FnMut() {
+    let (mut relay, mut gate) = (Relay::default(), Watchman(0));
+    move || {
+        let gate: &mut dyn Gate = &mut gate;
+        for event in call_and_answer() {
+            relay.handle(At::default(), event, gate, &mut |action| drop(black_box(action)));
+        }
+    }
+}
+
+/// Looks at everything, and stops nothing.
+#[derive(Debug)]
+struct Watchman(u64);
+
+impl Gate for Watchman {
+    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+        self.0 += u64::from(case.topic.is_some());
+        Verdict::Forward
+    }
+
+    fn ended(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
     }
 }
 

@@ -37,6 +37,17 @@ pub struct Terms {
     pub settings: Settings,
 }
 
+/// What must be known of what was said before a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Memory {
+    /// Nothing.
+    None,
+    /// Whatever sets the scene: see [`sets_scene`].
+    Scene,
+    /// Everything.
+    All,
+}
+
 /// A policy that is tried on the messages of one tape, in their order.
 #[derive(Debug)]
 pub struct Trial {
@@ -106,16 +117,21 @@ impl People for Nobody {
 }
 
 impl Terms {
-    /// Whether a message is judged alike whatever was said before it, so that parts of a tape can be
-    /// judged side by side.
-    pub fn is_stateless(&self) -> bool {
+    /// What must be known of what was said before, to judge a message as it would have been.
+    pub fn memory(&self) -> Memory {
         let policy = self.regime.policy.as_ref();
         let pinned = policy.is_some_and(|policy| {
             policy.pins.on_drift != OnDrift::Ignore && !policy.pins.lock.servers.is_empty()
         });
         // Cedar may ask which client has introduced itself.
         let cedar = policy.is_some_and(|policy| policy.cedar.is_some());
-        !cedar && !pinned && self.regime.redactor.is_none()
+        if self.regime.redactor.is_some() {
+            Memory::All
+        } else if cedar || pinned {
+            Memory::Scene
+        } else {
+            Memory::None
+        }
     }
 
     /// Begins a trial.
@@ -187,6 +203,23 @@ impl Trial {
             _ => None,
         }
     }
+}
+
+/// Whether a message may change what is decided about others: a client introduces itself, or a
+/// server lists what it has.
+pub fn sets_scene(from: Side, bytes: &[u8]) -> bool {
+    let words: &[&[u8]] = match from {
+        Side::Client => &[b"initialize"],
+        Side::Server => &[b"tools", b"prompts", b"resource"],
+    };
+    // Most messages are told by a search; a word may also be written in escapes.
+    let may = memchr::memchr(b'\\', bytes).is_some()
+        || words.iter().any(|word| memchr::memmem::find(bytes, word).is_some());
+    let frame = Frame::read(if may { bytes } else { b"" });
+    frame.envelope().is_some_and(|said| match from {
+        Side::Client => said.is_method("initialize"),
+        Side::Server => said.lists,
+    })
 }
 
 #[cfg(test)]

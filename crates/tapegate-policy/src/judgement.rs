@@ -14,6 +14,7 @@ use crate::gated::{Gated, Offer};
 use crate::glob::Glob;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::model::{Expose, Policy, Profile, Source};
+use crate::pins::Watch;
 
 /// Judges messages of one server.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +108,11 @@ impl<'p> Judge<'p> {
         facts: &Facts<'_>,
     ) -> Decision {
         let call = Call { source: self.source, method, name, arguments };
+        // Nothing has been listed, so all that can be known is what was never accepted.
+        let (watch, lock) = (Watch::default(), &self.policy.pins.lock);
+        let offer = Gated::of(method).map(|gated| gated.offer(name));
+        let drift = offer.and_then(|offer| watch.drift(lock, self.source, offer, name));
+        let facts = &Facts { drift: facts.drift.or(drift), ..*facts };
         if !self.telling {
             return decide(self.policy, self.profile, &call, facts);
         }

@@ -11,7 +11,7 @@ mod shadow;
 mod survey;
 mod text;
 
-pub use drift::{Drifted, Watch, compare};
+pub use drift::{Drifted, Watch};
 pub use lock::{Lock, LockError, Pin, Server};
 pub use shadow::{Shadow, shadows};
 pub use survey::{Difference, Survey};

@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_store::activity::{ActivityLog, Event, Options};
+use tapegate_store::activity::{ActivityLog, Event, Options, open_file, verify};
 
 const ROUNDS: usize = 5;
 
@@ -21,6 +21,8 @@ fn main() {
             best(|round| write(&folder.path().join(format!("{events}-{round}")), commits, events));
         println!("{events:>4} events a commit {us:>7.2} us an event");
     }
+    let us = best(|_| look_over(&folder.path().join("log"), 100_000));
+    println!("looking over      {us:>7.2} us an event");
     let bare = best(|round| append(&folder.path().join(format!("bare-{round}")), 100_000, 500));
     println!("500 bytes by a bare write {bare:>7.2} us");
 }
@@ -46,6 +48,21 @@ fn write(folder: &Path, commits: usize, events: usize) -> f64 {
         log.commit().expect("room");
     }
     let us = (cpu_us() - started) / (commits * events) as f64;
+    std::fs::remove_dir_all(folder).expect("a folder");
+    us
+}
+
+/// What `tapegate check` does, an event.
+fn look_over(folder: &Path, events: usize) -> f64 {
+    let mut log = ActivityLog::open(folder, Options::default()).expect("a log");
+    let event = event();
+    (0..events).for_each(|_| log.append(&event));
+    log.commit().expect("room");
+    let text = open_file(&log.path()).expect("a log");
+    let started = cpu_us();
+    let report = verify(text).expect("a log");
+    let us = (cpu_us() - started) / events as f64;
+    assert!(report.found.is_empty());
     std::fs::remove_dir_all(folder).expect("a folder");
     us
 }

@@ -31,8 +31,8 @@ pub struct Event {
     pub wall_us: i64,
     /// `info`, `warn` or `error`.
     pub level: &'static str,
-    /// What kind of event: `decision`, `approval`, `framing`, `filter`, `drift`, `session`, `policy`, `hub`,
-    /// or `log` for what the log says about itself.
+    /// What kind of event: `decision`, `approval`, `framing`, `filter`, `redaction`, `drift`,
+    /// `session`, `policy`, `hub`, or `log` for what the log says about itself.
     pub kind: &'static str,
     /// Who writes: `shim`, `hub`, `cli`.
     pub component: &'static str,

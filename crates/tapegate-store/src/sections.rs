@@ -27,6 +27,8 @@ const WORKERS_MAX: usize = 4;
 pub struct Section {
     /// The lines.
     pub text: Vec<u8>,
+    /// How many bytes of the tape are before them.
+    pub offset: u64,
     /// Whether the tape ends with them.
     pub last: bool,
 }
@@ -36,6 +38,8 @@ struct Cutter {
     text: Box<dyn BufRead>,
     /// What was read behind the last section.
     rest: Vec<u8>,
+    /// Where the next section starts.
+    offset: u64,
 }
 
 /// Reads the tape at `path`. `work` makes something of each section, on several threads if there are
@@ -48,7 +52,7 @@ pub fn read<T: Send, E: From<io::Error>>(
     mut take: impl FnMut(T) -> Result<(), E>,
 ) -> Result<Vec<Finding>, E> {
     let Plain { text, oddities } = Plain::read(source::open(path)?, watch)?;
-    let mut cutter = Cutter { text, rest: Vec::new() };
+    let mut cutter = Cutter { text, rest: Vec::new(), offset: 0 };
     let first = cutter.next()?;
     if first.last {
         // A thread costs more than a small tape.
@@ -111,24 +115,30 @@ impl Cutter {
             let missing = (wanted - text.len()) as u64;
             let count = self.text.by_ref().take(missing).read_to_end(&mut text)? as u64;
             if count < missing {
-                return Ok(Section { text, last: true });
+                return Ok(self.section(text, true));
             }
             if let Some(cut) = last_cut(&text) {
                 self.rest = text.split_off(cut);
-                return Ok(Section { text, last: false });
+                return Ok(self.section(text, false));
             }
             if text.len() >= SECTION_BYTES_MAX {
                 // Nobody can read such a line, so it does not matter where it is cut.
-                return Ok(Section { text, last: false });
+                return Ok(self.section(text, false));
             }
             wanted = text.len() * 2;
         }
+    }
+
+    fn section(&mut self, text: Vec<u8>, last: bool) -> Section {
+        let offset = self.offset;
+        self.offset += text.len() as u64;
+        Section { text, offset, last }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Seek, Write};
 
     use tapegate_core::tape::read_section;
 
@@ -145,6 +155,11 @@ mod tests {
         let mut found = Vec::new();
         let work = |section: Section| {
             let mut ids = Vec::new();
+            let mut file = std::fs::File::open(path).unwrap();
+            file.seek(io::SeekFrom::Start(section.offset)).unwrap();
+            let mut there = vec![0; section.text.len()];
+            file.read_exact(&mut there).unwrap();
+            assert!(there == section.text);
             read_section(&section.text, section.last, &mut |next| {
                 let text = String::from_utf8_lossy(next.unwrap().text).into_owned();
                 let (_, id) = text.split_once("\"id\":").unwrap();

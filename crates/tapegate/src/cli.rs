@@ -16,11 +16,12 @@ use crate::cmd::{
 use crate::exit::{self, Exit};
 use crate::talk;
 
-/// Records what an AI agent and its MCP servers say to each other.
+/// Records, replays and gates what an AI agent and its MCP servers say to each other.
 ///
-/// Tapegate sits on the wire between an agent and an MCP server, changes nothing, and keeps a tape
-/// of every message. Put `tapegate record -o /tmp/tapes/ --` in front of a server's command line in
-/// any client's config, and use the client as before: each session gets a tape in that folder.
+/// Tapegate sits on the wire between an agent and an MCP server. `record` changes nothing and keeps a
+/// tape of every message; `shim` also decides about every call, by a policy. Put `tapegate record -o
+/// /tmp/tapes/ --` or `tapegate shim --` in front of a server's command line in any client's config,
+/// and use the client as before.
 #[derive(Debug, Parser)]
 #[command(name = "tapegate", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
@@ -32,6 +33,9 @@ const AFTER_HELP: &str = "\
 Examples:
   tapegate demo                                    see it work, nothing to install
   tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
+  tapegate init                                    write a policy to start with
+  tapegate shim --server-id files -- CMD ARGS      let through what the policy permits
+  tapegate approvals list                          which calls wait for a person?
   tapegate replay -r s.jsonl                       the tape in the server's place
   tapegate verify -r s.jsonl -- node server.js     what has changed since
   tapegate serve --scenario rug-pull --expect      an attack: does the agent fall for it?
@@ -39,7 +43,7 @@ Examples:
   tapegate convert -r s.jsonl -o s.yaml            a scenario to edit
 
 Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 5 a scenario gave
-up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record and tape hand on the server's code.";
+up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record, tape and shim hand on the server's code.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

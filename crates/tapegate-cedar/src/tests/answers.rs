@@ -246,6 +246,10 @@ fn policies_that_take_one_argument_for_different_things_do_not_load() {
     assert!(call(&cedar, "m", r#"{"a":2}"#).permit);
     assert!(call(&cedar, "n", r#"{"a":"x1"}"#).permit);
     assert!(!call(&cedar, "n", r#"{"a":2}"#).permit);
+    let elsewhere = one(" in Server::\"files\"", number) + &one(" in Server::\"other\"", text);
+    let cedar = fine(&elsewhere, &[]);
+    assert!(call(&cedar, "m", r#"{"a":2}"#).permit);
+    assert!(!call(&cedar, "m", r#"{"a":"x1"}"#).permit);
 }
 
 #[test]

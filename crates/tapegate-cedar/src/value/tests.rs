@@ -1,3 +1,5 @@
+//! JSON becomes Cedar, and never something that opens a gate.
+
 use super::*;
 use cedar_policy::Context;
 

@@ -9,7 +9,9 @@ use tapegate_core::gate::{
 };
 use tapegate_core::relay::{Action, Event, HELD_MAX, Relay};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::RecordError;
+use tapegate_core::tape::{
+    Audit, Dialect, Header, Reader, RecordError, Scribe, ScribeOptions, Severity,
+};
 use tapegate_core::time::At;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,9 +134,46 @@ impl Gate for Puppet {
     }
 }
 
+/// A tape of one dialect, and what lies beside it.
+struct Tape {
+    scribe: Scribe,
+    tape: Vec<u8>,
+    beside: Vec<u8>,
+}
+
+impl Tape {
+    fn open(dialect: Dialect) -> Self {
+        let options = ScribeOptions { dialect, raw: false, shared: false };
+        let mut scribe = Scribe::new(options, None, At::default());
+        let (mut tape, beside) = (Vec::new(), Vec::new());
+        let header = Header {
+            version: "1.0".into(),
+            recorded_at: "2026-01-01T00:00:00.000000Z".into(),
+            upstream: "cmd".into(),
+            tool_version: "0".into(),
+            ..Header::default()
+        };
+        scribe.open(&header, &mut tape);
+        Self { scribe, tape, beside }
+    }
+
+    /// What is wrong with it.
+    fn errors(mut self, at: At) -> Vec<String> {
+        self.scribe.close(at, &mut self.tape);
+        let mut reader = Reader::new(self.tape.as_slice());
+        let mut audit = Audit::default();
+        while let Some(next) = reader.next() {
+            audit.line(&next);
+        }
+        let (findings, _) = audit.finish();
+        let errors = findings.into_iter().filter(|one| one.severity == Severity::Error);
+        errors.map(|one| format!("{one:?}")).collect()
+    }
+}
+
 /// A session under test.
-#[derive(Default)]
 struct World {
+    tapes: [Tape; 2],
     relay: Relay,
     gate: Puppet,
     ms: u64,
@@ -160,7 +199,19 @@ fn number(text: &str, key: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
+impl Default for World {
+    fn default() -> Self {
+        let tapes = [Dialect::Thoughtjack, Dialect::Overwatch].map(Tape::open);
+        let (relay, gate, asked) = (Relay::default(), Puppet::default(), BTreeMap::new());
+        Self { tapes, relay, gate, ms: 0, serial: 0, asked, last: [0; 2] }
+    }
+}
+
 impl World {
+    fn now(&self) -> At {
+        At { wall_us: self.ms as i64 * 1000, mono_ns: self.ms * 1_000_000 }
+    }
+
     fn receive(&mut self, from: Side, text: &str, word: Word) {
         self.gate.word = Some(word);
         let (lane, bytes) = (Lane::ONLY, text.as_bytes());
@@ -170,12 +221,18 @@ impl World {
     }
 
     fn feed(&mut self, event: Event<'_>) {
-        let at = At { wall_us: 0, mono_ns: self.ms * 1_000_000 };
+        let at = self.now();
+        let tapes = &mut self.tapes;
         let at_once = matches!(event, Event::Received { .. });
         let mut actions = Vec::new();
         let mut recorded = 0;
         self.relay.handle(at, event, &mut self.gate, &mut |action| match action {
-            Action::Record(_) => recorded += 1,
+            Action::Record(entry) => {
+                recorded += 1;
+                for Tape { scribe, tape, beside } in tapes.iter_mut() {
+                    scribe.write(&entry, tape, beside);
+                }
+            }
             Action::Held { .. } | Action::HeldAgain { .. } => {}
             Action::Forward { to, message, .. } => {
                 assert!(!at_once || recorded == 1, "recorded, then sent");
@@ -348,6 +405,10 @@ proptest! {
         world.take(&Step::Gone);
         for (id, one) in &world.asked {
             prop_assert!(one.answers == 1 || one.cancelled, "{id} waits for ever: {one:?}");
+        }
+        let at = world.now();
+        for tape in world.tapes {
+            prop_assert_eq!(tape.errors(at), Vec::<String>::new());
         }
     }
 }

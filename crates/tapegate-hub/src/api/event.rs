@@ -113,8 +113,18 @@ pub struct StrangeWord {
 }
 
 const LEVELS: &[&str] = &["info", "warn", "error"];
-const KINDS: &[&str] =
-    &["decision", "approval", "framing", "filter", "drift", "session", "policy", "hub", "request"];
+const KINDS: &[&str] = &[
+    "decision",
+    "approval",
+    "framing",
+    "filter",
+    "drift",
+    "redaction",
+    "session",
+    "policy",
+    "hub",
+    "log",
+];
 const COMPONENTS: &[&str] = &["shim", "hub", "cli"];
 const DIRECTIONS: &[&str] = &["agent_to_server", "server_to_agent"];
 const GATES: &[&str] = &["framing", "visibility", "governance", "policy", "approval"];

@@ -21,6 +21,14 @@ impl JsonRpcId {
         serde_json::from_str(text).ok()
     }
 
+    /// As people write it: text without its quotes.
+    pub fn plain(&self) -> String {
+        match self {
+            Self::String(text) => text.clone(),
+            Self::Number(_) | Self::Null => self.to_json(),
+        }
+    }
+
     /// The JSON text of it.
     pub fn to_json(&self) -> String {
         match self {

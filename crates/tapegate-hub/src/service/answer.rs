@@ -21,6 +21,11 @@ impl Refusal {
         Self { status, code, words: words.to_owned() }
     }
 
+    /// What kind of refusal it is.
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub(super) fn bad_request(words: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", words)
     }

@@ -15,7 +15,6 @@ use tapegate_store::activity::{CURRENT, Event, Logged};
 
 use super::Hub;
 use super::answer::Refusal;
-use super::journal;
 use crate::api::{
     EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
 };
@@ -139,30 +138,6 @@ impl Hub {
         }
     }
 
-    /// Writes down and counts that people are asked.
-    pub(super) fn opened(&self, asking: &super::tasks::Asking<'_>, id: &str) {
-        self.metrics.borrow_mut().count("thoughtgate_tasks_created_total", &["approval"]);
-        // A shim has written down itself that it holds a call.
-        if asking.request.held {
-            return;
-        }
-        let event = Event {
-            server_id: asking.request.server_id.clone(),
-            method: Some(asking.decided.method.clone()),
-            tool: Some(asking.decided.name.clone()),
-            gate: Some("approval"),
-            principal: Some(asking.principal.to_owned()).filter(|name| !name.is_empty()),
-            approval_id: Some(id.to_owned()),
-            connection_id: asking.request.connection_id.clone().unwrap_or_default(),
-            request_id: Some(asking.request_id.to_owned()),
-            extra: "\"opened\":true".to_owned(),
-            ..journal::event(asking.wall_us, "warn", "approval", asking.governed.profile)
-        };
-        if let Err(why) = self.journal.write(&[event]) {
-            (self.options.notice)(super::Level::Error, &why);
-        }
-    }
-
     fn count_line(&self, line: &Logged) {
         let text = |key| line.str(key).unwrap_or_default();
         let (kind, word) = (text("kind"), text("governance_decision"));
@@ -180,11 +155,12 @@ impl Hub {
             metrics.count("thoughtgate_stdio_governance_decisions_total", &labels);
         }
         if kind == "framing" {
-            let error_type = line.str("error_type").unwrap_or("framing".into());
-            metrics.count("thoughtgate_errors_total", &[&error_type, &method]);
-            if !counts_itself {
-                let labels = [&*server, &*error_type];
-                metrics.count("thoughtgate_stdio_framing_errors_total", &labels);
+            for fault in texts(line, "faults") {
+                metrics.count("thoughtgate_errors_total", &[&fault, &method]);
+                if !counts_itself {
+                    let labels = [&*server, &*fault];
+                    metrics.count("thoughtgate_stdio_framing_errors_total", &labels);
+                }
             }
             return;
         }
@@ -196,13 +172,17 @@ impl Hub {
         if line.raw("rule").is_some() {
             metrics.count("thoughtgate_rule_matches_total", &[&word]);
         }
-        let policies = line.raw("policies").and_then(|list| serde_json::from_slice(list).ok());
-        let policies: Vec<String> = policies.unwrap_or_default();
         let allowed = if gate == "policy" && word != "forward" { "deny" } else { "allow" };
-        for policy in &policies {
-            metrics.count("thoughtgate_cedar_evaluations_total", &[allowed, policy]);
+        for policy in texts(line, "policies") {
+            metrics.count("thoughtgate_cedar_evaluations_total", &[allowed, &policy]);
         }
     }
+}
+
+/// The texts of a list in a line.
+fn texts(line: &Logged, key: &str) -> Vec<String> {
+    let list = line.raw(key).and_then(|list| serde_json::from_slice(list).ok());
+    list.unwrap_or_default()
 }
 
 fn open(path: &Path) -> Option<File> {

@@ -1,14 +1,19 @@
-//! The activity log, as the hub writes it.
+//! The activity log, as the hub writes it. Secrets that the policy knows are masked.
 
-use std::cell::RefCell;
-use std::path::Path;
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
 
 use tapegate_policy::model::{Policy, Profile};
+use tapegate_policy::redact::{Key, Redactor};
 use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
 
 /// The activity log.
 pub(super) struct Journal {
+    state: PathBuf,
     log: RefCell<ActivityLog>,
+    /// How it is kept.
+    options: Cell<Options>,
+    masking: RefCell<Option<Redactor>>,
     /// Why it could not be written the last time, if it could not.
     trouble: RefCell<Option<String>>,
 }
@@ -16,18 +21,54 @@ pub(super) struct Journal {
 impl Journal {
     /// Opens the log in a state folder, to be kept as the policy says.
     pub(super) fn open(state: &Path, policy: Option<&Policy>) -> Result<Self, ActivityError> {
-        let options = policy.map_or_else(Options::default, |policy| Options {
-            rotate_bytes: policy.activity.rotate_bytes,
-            retention: policy.activity.retention,
-        });
-        let log = RefCell::new(ActivityLog::open(state, options)?);
-        Ok(Self { log, trouble: RefCell::default() })
+        let options = options(policy);
+        Ok(Self {
+            state: state.to_owned(),
+            log: RefCell::new(ActivityLog::open(state, options)?),
+            options: Cell::new(options),
+            masking: RefCell::default(),
+            trouble: RefCell::default(),
+        })
+    }
+
+    /// From now on what the policy redacts is masked, and the log is kept as it says.
+    pub(super) fn heed(&self, policy: Option<&Policy>, key: &Key) {
+        let options = options(policy);
+        // One that cannot be opened anew is written on as it is, and says itself what is wrong.
+        if self.options.replace(options) != options
+            && let Ok(log) = ActivityLog::open(&self.state, options)
+        {
+            self.log.replace(log);
+        }
+        let rules = policy.and_then(|policy| policy.redaction.rules.clone());
+        self.masking.replace(rules.map(|rules| Redactor::new(rules, key.clone())));
+    }
+
+    /// A text with the secrets masked.
+    pub(super) fn masked(&self, text: &str) -> String {
+        match &*self.masking.borrow() {
+            Some(masking) => masking.text(text).into_owned(),
+            None => text.to_owned(),
+        }
+    }
+
+    fn masked_event(&self, event: &Event) -> Event {
+        let mask = |text: &Option<String>| text.as_deref().map(|text| self.masked(text));
+        Event {
+            method: mask(&event.method),
+            tool: mask(&event.tool),
+            message_id: mask(&event.message_id),
+            policy_reason: mask(&event.policy_reason),
+            principal: mask(&event.principal),
+            extra: self.masked(&event.extra),
+            ..event.clone()
+        }
     }
 
     /// Writes events down, all of them or none.
     pub(super) fn write(&self, events: &[Event]) -> Result<(), String> {
         let mut log = self.log.borrow_mut();
-        events.iter().for_each(|event| log.append(event));
+        events.iter().for_each(|event| log.append(&self.masked_event(event)));
         let written = log.commit().map_err(|error| error.to_string());
         self.trouble.replace(written.clone().err());
         written
@@ -37,6 +78,14 @@ impl Journal {
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.borrow().clone()
     }
+}
+
+/// How a policy wants the log kept.
+fn options(policy: Option<&Policy>) -> Options {
+    policy.map_or_else(Options::default, |policy| Options {
+        rotate_bytes: policy.activity.rotate_bytes,
+        retention: policy.activity.retention,
+    })
 }
 
 /// Something that the hub itself has done or seen.

@@ -20,6 +20,8 @@ pub(super) enum Answer {
     Passes,
     /// It is not written as it must be.
     Faulty(Fault),
+    /// It calls this, and there is no policy.
+    Observed(String),
     /// It was decided about.
     Decided(Box<Decided>),
 }
@@ -79,7 +81,12 @@ impl Question<'_> {
         match (gated, self.policy) {
             (Some(gated), Some(policy)) => self.called(policy, said, gated),
             (None, Some(policy)) => self.unguarded(policy, said),
-            (_, None) => Answer::Passes,
+            (Some(gated), None) => match targets(said, gated) {
+                Ok(Target::One(name)) => Answer::Observed(name.into_owned()),
+                Ok(Target::Each(names)) => Answer::Observed(names.join(" ")),
+                Err(fault) => Answer::Faulty(fault),
+            },
+            (None, None) => Answer::Passes,
         }
     }
 

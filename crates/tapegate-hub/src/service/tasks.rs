@@ -37,7 +37,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Tasks {
     approvals: Approvals,
     /// Masks what people must not see. It is of this run alone: nobody needs to compare.
-    key: Key,
+    pub(super) key: Key,
     /// Requests that nobody has decided about, as far as we know.
     open: RefCell<BTreeMap<String, Request>>,
     /// Requests that were decided about, and counted.

@@ -8,6 +8,7 @@ use tapegate_hub::api::{
     Profile, Push, StreamDirection,
 };
 use tapegate_hub::service::Level;
+use tapegate_store::activity::{ActivityLog, Event, Options};
 
 use crate::support::{call, policy, raw, request, with_hub};
 
@@ -214,4 +215,75 @@ fn a_bad_new_policy_keeps_the_old_one_and_a_good_one_is_pushed() {
         let log = std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
         assert!(log.contains("does not load"), "{log}");
     });
+}
+
+#[test]
+fn what_shims_write_to_the_log_is_counted_also_after_it_was_put_aside() {
+    with_hub(
+        || policy(POLICY),
+        |running| async move {
+            let options = Options { rotate_bytes: 2000, retention: None };
+            let mut shim = ActivityLog::open(&running.state(), options).unwrap();
+            let event = Event {
+                wall_us: 1_800_000_000_000_000,
+                level: "warn",
+                kind: "decision",
+                component: "shim",
+                server_id: "far".to_owned(),
+                method: Some("tools/call".to_owned()),
+                tool: Some("t".to_owned()),
+                governance_decision: Some("deny".to_owned()),
+                gate: Some("policy"),
+                policies: vec!["p1".to_owned()],
+                profile: "production",
+                ..Event::default()
+            };
+            let framing = Event {
+                kind: "framing",
+                extra: r#""faults":["smuggling"]"#.to_owned(),
+                ..event.clone()
+            };
+            let scrape = || raw(&running.address, request(&running, "GET", "/metrics", ""));
+            for _ in 0..10 {
+                shim.append(&event);
+                shim.append(&framing);
+                shim.commit().unwrap();
+                scrape().await;
+            }
+            assert!(
+                std::fs::read_dir(running.state()).unwrap().count() > 4,
+                "nothing was put aside"
+            );
+            let text = scrape().await;
+            for line in [
+                r#"thoughtgate_requests_total{method="tools/call",tool_name="t",status="deny"} 10"#,
+                r#"thoughtgate_cedar_evaluations_total{decision="deny",policy_id="p1"} 10"#,
+                r#"thoughtgate_stdio_framing_errors_total{server_id="far",error_type="smuggling"} 10"#,
+            ] {
+                assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+            }
+        },
+    );
+}
+
+#[test]
+fn secrets_in_names_are_in_no_log_and_in_no_request_for_approval() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let text = format!("{POLICY}redaction: {{ enabled: true, patterns: [secrets] }}\n");
+    let text = text.replace("match: \"pay\"", "match: \"x://*\"");
+    with_hub(
+        move || policy(&text),
+        move |running| async move {
+            let mut asked = call("x");
+            asked.method = "resources/read".to_owned();
+            let params = format!(r#"{{"uri":"x://{secret}"}}"#);
+            asked.params = serde_json::from_str(&params).unwrap();
+            let answer = running.client.evaluate(&asked).await.unwrap();
+            assert_eq!(answer.decision, GovernanceDecision::PendingApproval);
+            let log = std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
+            let list = raw(&running.address, request(&running, "GET", "/approvals", "")).await;
+            assert!(log.contains("resources/read") && list.contains("resources/read"));
+            assert!(!log.contains(secret) && !list.contains(secret), "{log}{list}");
+        },
+    );
 }

@@ -64,6 +64,8 @@ fn without_a_policy_calls_are_forwarded_and_it_is_said_why() {
         let answer = running.client.evaluate(&call("x")).await.unwrap();
         assert_eq!(answer.decision, GovernanceDecision::Forward);
         assert_eq!(answer.reason.as_deref(), Some("there is no policy"));
+        let log = std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
+        assert!(log.contains(r#""tool":"x","governance_decision":"forward""#), "{log}");
     });
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use tapegate_core::json::string;
 
 use super::limit::{Limit, Row, Server, Step, Uris, Use};
+use super::seen::Digits;
 use super::words::{calls, cedar, cedar_under, comment, is_name};
 use crate::gated::Offer;
 
@@ -126,13 +127,28 @@ impl Row {
                 vec![format!("!({})", guards.join(" && "))]
             }
             (limit, each) => {
-                let Some(test) = test(limit, each, &place, declared) else { return Vec::new() };
+                let Some(test) = test(limit, each, &place, self.numbers()) else {
+                    return Vec::new();
+                };
                 let guards = guards.join(" && ");
                 match self.always {
                     true => vec![guards, test],
                     false => vec![format!("(if {guards} then {test} else true)")],
                 }
             }
+        }
+    }
+}
+
+impl Row {
+    /// How Cedar writes the numbers here; `None` if it has no type for all of them.
+    fn numbers(&self) -> Option<fn(&str) -> String> {
+        match (self.declared.as_deref(), self.digits) {
+            (Some("integer") | None, Digits::Long) => Some(str::to_owned),
+            (Some("number"), Digits::Long | Digits::Decimal) | (None, Digits::Decimal) => {
+                Some(decimal)
+            }
+            _ => None,
         }
     }
 }
@@ -153,51 +169,52 @@ fn path(names: &[&str]) -> (Vec<String>, String) {
     (guards, place)
 }
 
-fn test(limit: &Limit, each: bool, place: &str, declared: Option<&str>) -> Option<String> {
-    let text = |json: &String| string(json.as_bytes()).map(|text| cedar(&text));
+/// What must hold of what is at a place; `numbers` is how numbers there are written.
+fn test(
+    limit: &Limit,
+    each: bool,
+    place: &str,
+    numbers: Option<fn(&str) -> String>,
+) -> Option<String> {
     match limit {
-        Limit::OneOf(values) => {
+        Limit::OneOf(values) if values.iter().all(|one| one.starts_with('"')) => {
+            let text = |json: &String| string(json.as_bytes()).map(|text| cedar(&text));
             let texts: Option<Vec<String>> = values.iter().map(text).collect();
-            let bools = || values.iter().all(|value| matches!(&**value, "true" | "false"));
-            if let Some(texts) = texts {
-                let list = texts.join(", ");
-                return Some(match each {
-                    true => format!("[{list}].containsAll({place})"),
-                    false => one_of(&texts, place),
-                });
-            }
-            if each {
-                return None;
-            }
-            if bools() {
-                return Some(one_of(values, place));
-            }
-            let decimal = declared == Some("number") || !values.iter().all(|one| is_long(one));
-            let listed: Option<Vec<String>> = values
-                .iter()
-                .map(|one| if decimal { as_decimal(one) } else { Some(one.clone()) })
-                .collect();
-            listed.map(|listed| one_of(&listed, place))
+            let texts = texts?;
+            Some(match each {
+                true => format!("[{}].containsAll({place})", texts.join(", ")),
+                false => one_of(&texts, place),
+            })
         }
         _ if each => None,
+        Limit::OneOf(values) if values.iter().all(|one| matches!(&**one, "true" | "false")) => {
+            Some(one_of(values, place))
+        }
+        Limit::OneOf(values) if values.iter().all(|one| is_number(one)) => {
+            let values: Vec<String> =
+                values.iter().map(|one| numbers.map(|f| f(one))).collect::<Option<_>>()?;
+            Some(one_of(&values, place))
+        }
         Limit::Under(folder) => {
-            Some(format!("{place} like {} && !({place} like \"*..*\")", cedar_under(folder)))
-                .map(|test| format!("({test})"))
+            Some(format!("({place} like {} && !({place} like \"*..*\"))", cedar_under(folder)))
         }
         Limit::Text => Some(format!("{place} like \"*\"")),
-        Limit::Range(least, most)
-            if declared != Some("number") && is_long(least) && is_long(most) =>
-        {
-            Some(format!("({place} >= {least} && {place} <= {most})"))
-        }
         Limit::Range(least, most) => {
-            let (least, most) = (as_decimal(least)?, as_decimal(most)?);
-            Some(format!(
-                "({place}.greaterThanOrEqual({least}) && {place}.lessThanOrEqual({most}))"
-            ))
+            let write = numbers?;
+            let (least, most) = (write(least), write(most));
+            Some(match least.starts_with("decimal") {
+                true => format!(
+                    "({place}.greaterThanOrEqual({least}) && {place}.lessThanOrEqual({most}))"
+                ),
+                false => format!("({place} >= {least} && {place} <= {most})"),
+            })
         }
-        Limit::Any | Limit::NoText | Limit::Nothing => None,
+        Limit::OneOf(_) | Limit::Any | Limit::NoText | Limit::Nothing => None,
     }
+}
+
+fn is_number(json: &str) -> bool {
+    json.starts_with(|one: char| one == '-' || one.is_ascii_digit())
 }
 
 fn one_of(values: &[String], place: &str) -> String {
@@ -207,14 +224,8 @@ fn one_of(values: &[String], place: &str) -> String {
     }
 }
 
-fn is_long(number: &str) -> bool {
-    number.parse::<i64>().is_ok()
-}
-
-/// A number as a decimal of Cedar, if it is one as it is written.
-fn as_decimal(number: &str) -> Option<String> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let fits = digits(whole.trim_start_matches('-')) && digits(fraction) && fraction.len() <= 4;
-    (fits && whole.len() < 15).then(|| format!("decimal(\"{whole}.{fraction}\")"))
+/// A number as a decimal of Cedar.
+fn decimal(number: &str) -> String {
+    let point = if number.contains('.') { "" } else { ".0" };
+    format!("decimal(\"{number}{point}\")")
 }

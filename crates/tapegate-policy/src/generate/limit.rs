@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tapegate_core::json::{member, string, write_str};
 
-use super::seen::{self, Eyes, Members, Seen};
+use super::seen::{self, Digits, Eyes, Members, Seen};
 use super::traffic::Traffic;
 use crate::gated::{Gated, Offer};
 
@@ -52,6 +52,8 @@ pub(super) struct Row {
     /// Whether it was there in every call.
     pub(super) always: bool,
     pub(super) limit: Limit,
+    /// What numbers there can be for Cedar.
+    pub(super) digits: Digits,
     /// The `type` that the tool's schema gives it.
     pub(super) declared: Option<String>,
 }
@@ -106,7 +108,7 @@ pub(super) fn uses(traffic: &Traffic) -> Vec<Server> {
     for uris in servers.iter_mut().flat_map(|server| &mut server.resources) {
         let many = uris.uris.len() > URIS_MAX;
         let mut folders = uris.uris.iter().map(|uri| seen::folder(uri).map(str::to_owned));
-        let first = folders.next().flatten();
+        let first = folders.next().flatten().and_then(|own| seen::common(&own, &own));
         let common = folders.fold(first, |known, own| seen::common(&known?, &own?));
         uris.folder = common.filter(|_| many);
     }
@@ -157,7 +159,13 @@ fn rows(members: &Members, schema: Option<&str>) -> Vec<Row> {
     }
     for (name, _) in properties.iter().filter(|(name, _)| !members.members.contains_key(name)) {
         let path = vec![Step::Key(name.clone())];
-        rows.push(Row { path, always: true, limit: Limit::Nothing, declared: declared(name) });
+        rows.push(Row {
+            path,
+            always: true,
+            limit: Limit::Nothing,
+            digits: Digits::Long,
+            declared: declared(name),
+        });
     }
     rows
 }
@@ -171,7 +179,8 @@ fn inside(members: &Members, path: &[Step], always: bool, rows: &mut Vec<Row>) {
 
 /// The rows of a place: of what is there, and of what is in it.
 fn at(seen: &Seen, path: Vec<Step>, always: bool, rows: &mut Vec<Row>) {
-    let one = |limit| Row { path: path.clone(), always, limit, declared: None };
+    let digits = seen.digits;
+    let one = |limit| Row { path: path.clone(), always, limit, digits, declared: None };
     let below = (seen.objects.as_ref(), seen.elements.as_deref());
     match below {
         (Some(members), None) if seen.kinds() == 1 => {
@@ -204,8 +213,8 @@ fn scalar(seen: &Seen) -> Limit {
     let numbers = seen.numbers.iter().cloned();
     let bools = seen.bools.iter().map(bool::to_string);
     let nulls = seen.null.then(|| "null".to_owned());
-    let few =
-        !seen.other_texts && seen.texts.len() <= LISTED_MAX && seen.numbers.len() <= NUMBERS_MAX;
+    let plain = !seen.other_texts && !seen.odd;
+    let few = plain && seen.texts.len() <= LISTED_MAX && seen.numbers.len() <= NUMBERS_MAX;
     if few && seen.count > 0 {
         return Limit::OneOf(texts.chain(numbers).chain(bools).chain(nulls).collect());
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tapegate_core::frame::array_items;
-use tapegate_core::json::{Cursor, Kind, string};
+use tapegate_core::json::{Cursor, Kind};
 
 use crate::predicate::is_less;
 use crate::redact::{Key, Redactor, Rules};
@@ -32,10 +32,24 @@ pub(super) struct Seen {
     pub(super) numbers: BTreeSet<String>,
     /// The least and the most of them.
     pub(super) range: Option<(String, String)>,
+    /// What all of them can be for Cedar.
+    pub(super) digits: Digits,
     pub(super) bools: BTreeSet<bool>,
     pub(super) null: bool,
+    /// Values that nothing can be said of: too deep, or texts with half a character in them.
+    pub(super) odd: bool,
     pub(super) objects: Option<Members>,
     pub(super) elements: Option<Box<Seen>>,
+}
+
+/// What numbers can be for Cedar, as they are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Digits {
+    #[default]
+    Long,
+    Decimal,
+    /// Neither.
+    Odd,
 }
 
 /// What was seen in objects.
@@ -93,18 +107,27 @@ pub(super) fn members(text: &[u8]) -> Option<Vec<(String, &[u8])>> {
     Some(found)
 }
 
+/// What a JSON string means, unless half a character is in it.
+fn whole_text(json: &[u8]) -> Option<String> {
+    let mut bytes = Vec::new();
+    Cursor::new(json).ok()?.string().ok()?.exact(&mut bytes);
+    String::from_utf8(bytes).ok()
+}
+
 impl Seen {
     fn value(&mut self, value: &[u8], times: usize, eyes: &Eyes, depth: usize) {
         self.count += times;
         let Some(depth) = depth.checked_sub(1) else {
-            self.other_texts = true;
-            self.null = true;
+            self.odd = true;
             return;
         };
         match value.first() {
             Some(b'n') => self.null = true,
             Some(b't' | b'f') => drop(self.bools.insert(value == b"true")),
-            Some(b'"') => self.text(&string(value).unwrap_or_default(), eyes),
+            Some(b'"') => match whole_text(value) {
+                Some(text) => self.text(&text, eyes),
+                None => self.odd = true,
+            },
             Some(b'[') => {
                 let elements = self.elements.get_or_insert_default();
                 array_items(value).iter().for_each(|one| elements.value(one, times, eyes, depth));
@@ -117,6 +140,7 @@ impl Seen {
     }
 
     fn number(&mut self, text: &str) {
+        self.digits = self.digits.max(Digits::of(text));
         if self.numbers.len() < KEPT_MAX {
             self.numbers.insert(text.to_owned());
         }
@@ -133,7 +157,7 @@ impl Seen {
         self.folder = match (folder(text), self.folder.take()) {
             _ if self.no_folder => None,
             (None, _) => None,
-            (Some(own), None) => Some(own.to_owned()),
+            (Some(own), None) => common(own, own),
             (Some(own), Some(known)) => common(&known, own),
         };
         self.no_folder |= self.folder.is_none();
@@ -149,7 +173,7 @@ impl Seen {
         self.folder.as_deref()
     }
 
-    /// How many kinds of values there were.
+    /// How many kinds of values there were; what nothing can be said of is of all kinds.
     pub(super) fn kinds(&self) -> usize {
         [
             !self.texts.is_empty() || self.other_texts,
@@ -158,10 +182,28 @@ impl Seen {
             self.null,
             self.objects.is_some(),
             self.elements.is_some(),
+            self.odd,
+            self.odd,
         ]
         .into_iter()
         .filter(|there| *there)
         .count()
+    }
+}
+
+impl Digits {
+    fn of(number: &str) -> Self {
+        const WHOLE_MAX: usize = 14;
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let whole = whole.trim_start_matches('-');
+        let plain = digits(whole) && digits(fraction);
+        match number.parse::<i64>() {
+            // What is to be a decimal as well must not be too large for one.
+            Ok(_) if whole.len() <= WHOLE_MAX => Self::Long,
+            _ if plain && fraction.len() <= 4 && whole.len() <= WHOLE_MAX => Self::Decimal,
+            _ => Self::Odd,
+        }
     }
 }
 
@@ -189,8 +231,7 @@ pub(super) fn common(one: &str, two: &str) -> Option<String> {
         }
     }
     let common = &one[..end];
-    let (scheme, path) = common.split_once("://").unwrap_or(("", common));
+    let (_, path) = common.split_once("://").unwrap_or(("", common));
     // `/` and `https://` have nothing in common but that they are paths and URLs.
-    let says = path.trim_matches('/');
-    (!says.is_empty() && !(scheme.is_empty() && common.contains("://"))).then(|| common.to_owned())
+    (!path.trim_matches('/').is_empty()).then(|| common.to_owned())
 }

@@ -99,6 +99,16 @@ fn what_was_observed_passes_and_what_was_not_does_not() {
 }
 
 #[test]
+fn paths_that_share_nothing_but_the_root_are_any_text() {
+    for start in ["/", "https://"] {
+        let messages: Vec<String> =
+            (0..9).map(|n| call("read", &format!(r#"{{"path":"{start}{n}/x"}}"#))).collect();
+        let made = generate(&heard(&messages), &wish(false)).unwrap();
+        assert!(made.policy.contains("path: { glob: \"*\" }"), "{}", made.policy);
+    }
+}
+
+#[test]
 fn a_list_may_be_empty_and_is_never_text() {
     let messages = [call("list", r#"{"dirs":["/a"]}"#), call("list", r#"{"dirs":[]}"#)];
     let made = generate(&heard(&messages), &wish(false)).unwrap();
@@ -108,6 +118,19 @@ fn a_list_may_be_empty_and_is_never_text() {
     assert!(passes(r#"{"dirs":[]}"#));
     assert!(!passes(r#"{"dirs":"/b"}"#));
     assert!(!passes(r#"{"dirs":["/a","/b"]}"#));
+}
+
+#[test]
+fn numbers_that_cedar_has_no_type_for_pass_all_the_same() {
+    for numbers in
+        [&["1", "5.5", "10", "7"][..], &["0.5", "3.14159", "9.5", "1"], &["1e5", "1", "2", "3"]]
+    {
+        let messages: Vec<String> =
+            numbers.iter().map(|one| call("sum", &format!(r#"{{"n":{one}}}"#))).collect();
+        for cedar in [false, true] {
+            generate(&heard(&messages), &wish(cedar)).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -194,5 +217,6 @@ proptest! {
         let made = generate(&traffic, &wish(false)).map_err(TestCaseError::fail)?;
         let stranger = outcome(&made, &wish(false), "files", "stranger", "{}");
         prop_assert_eq!(stranger, Outcome::Deny);
+        generate(&traffic, &wish(true)).map_err(TestCaseError::fail)?;
     }
 }

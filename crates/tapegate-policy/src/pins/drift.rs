@@ -139,27 +139,6 @@ impl Watch {
     }
 }
 
-/// How a server that was pinned once and is pinned anew has changed, kind by kind and by name.
-pub fn compare(old: &Lock, new: &Lock, server: &str) -> Vec<Drifted> {
-    let (Some(old), Some(new)) = (old.servers.get(server), new.servers.get(server)) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for offer in Offer::ALL {
-        let (Some(old), Some(new)) = (old.offers.get(&offer), new.offers.get(&offer)) else {
-            continue;
-        };
-        for (name, pin) in new {
-            let words = words(old.get(name), pin);
-            found.extend(words.map(|words| Drifted { offer, name: name.clone(), words }));
-        }
-        let gone = old.keys().filter(|name| !new.contains_key(*name));
-        let words = "it is no longer offered";
-        found.extend(gone.map(|name| Drifted { offer, name: name.clone(), words: words.into() }));
-    }
-    found
-}
-
 /// How a definition differs from the one that was accepted, if it does.
 fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
     let Some(accepted) = accepted else { return Some(NEW.to_owned()) };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tapegate_policy::gated::Offer;
 use tapegate_policy::model::{Policy, Profile};
-use tapegate_policy::pins::{Lock, compare};
+use tapegate_policy::pins::Lock;
 
 use crate::rig::{Rig, call, policy_with, refused, request, shown};
 
@@ -182,22 +182,6 @@ fn what_is_gone_is_told_when_the_last_page_has_come() {
     assert_eq!(rig.noted(), [""; 0]);
     rig.server(&reply(r#"{"tools":[]}"#));
     assert_eq!(rig.noted(), ["drift warn list"]);
-}
-
-#[test]
-fn two_locks_are_compared_by_name() {
-    let mut new = lock();
-    new.learn("fs", &[br#"{"tools":[{"name":"read"},{"name":"extra"}]}"#]);
-    let told: Vec<String> = compare(&lock(), &new, "fs")
-        .into_iter()
-        .map(|drifted| {
-            format!("{} {}", drifted.name, drifted.words.chars().take(30).collect::<String>())
-        })
-        .collect();
-    assert_eq!(
-        told,
-        ["extra it is new", "read `description` is gone: \"Reads ", "list it is no longer offered",]
-    );
 }
 
 #[test]

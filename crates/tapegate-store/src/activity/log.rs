@@ -231,7 +231,9 @@ impl ActivityLog {
                 Some(open) => open,
                 None => Open::new(&self.folder).map_err(|source| self.cannot_open(source))?,
             };
-            open.lock(&self.path())?;
+            if !open.lock() {
+                return Err(ActivityError::Busy { path: self.path() });
+            }
             let there = self.folder.stat(CURRENT).map_err(|source| self.cannot_open(source))?;
             let Some(there) = there.filter(|there| open.is(there)) else {
                 // Put aside or taken away by somebody else; the lock goes with the file.
@@ -325,19 +327,20 @@ impl Open {
         (there.st_dev, there.st_ino) == (self.device, self.inode)
     }
 
-    fn lock(&self, path: &Path) -> Result<(), ActivityError> {
+    /// Takes the lock; false if somebody else does not let go of it.
+    fn lock(&self) -> bool {
         let mut started = None;
         loop {
             match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {}
                 // A file system without locks is no reason not to log; one writer does well there.
-                _ => return Ok(()),
+                _ => return true,
             }
             let waited = started.get_or_insert_with(Instant::now).elapsed();
             match waited {
                 _ if waited < SPIN => std::thread::yield_now(),
                 _ if waited < LOCK_WAIT_MAX => std::thread::sleep(SPIN),
-                _ => return Err(ActivityError::Busy { path: path.to_owned() }),
+                _ => return false,
             }
         }
     }

@@ -11,6 +11,7 @@ mod gated;
 mod holding;
 mod reply;
 mod sessions;
+mod stream;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -301,6 +302,10 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if let (Some(lane), Some(_)) = (self.lane, &self.inbox) {
             self.proxy.inboxes.borrow_mut().remove(&lane);
+            if self.proxy.station.is_governed() {
+                // It was the only stream of the session: nobody waits for what is held.
+                self.proxy.forget(lane);
+            }
         }
         if let (Some(lane), Scope::Alone | Scope::Opening) = (self.lane, self.scope) {
             self.proxy.forget(lane);

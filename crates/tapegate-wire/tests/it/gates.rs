@@ -128,6 +128,7 @@ fn no_path_method_or_content_type_leads_around_the_gate() {
         r#"{"id":1,"method":"tools/call","params":{"name":"deny"}}"#,
         r#"[{"id":1,"METHOD":"tools/call","params":{"name":"deny"}}]"#,
         "{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"},}",
+        "/* */ {\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"}}",
         "\u{feff}{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"}}",
     ] {
         go("POST /elsewhere", "application/json", text);
@@ -386,6 +387,45 @@ fn a_legacy_client_is_answered_on_its_stream() {
         assert!(begin.elapsed() < Duration::from_secs(20));
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_legacy_client_that_leaves_takes_its_held_calls_back() {
+    let port = raw(|seen| match seen.head.starts_with("GET") {
+        true => format!("{EVENTS}event: endpoint\ndata: /post?s=1\n\n"),
+        false => "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned(),
+    });
+    let gate = Gate::before(&format!("http://127.0.0.1:{port}/sse"));
+    let mut stream = gate.send("GET /sse", &["accept: text/event-stream"], "");
+    web::head(&mut stream);
+    web::chunk(&mut stream).unwrap();
+    web::reply(&mut gate.send("POST /post?s=1", JSON, &call(1, "hold")));
+    gate.desk.held();
+    drop(stream);
+    assert_eq!(gate.wait_ended(), [HoldEnd::Cancelled]);
+}
+
+#[test]
+fn a_server_cannot_send_its_client_past_the_gate() {
+    let port = raw(|seen| {
+        match seen.head.starts_with("GET") {
+        true => format!("{EVENTS}event: endpoint\ndata: http://elsewhere.test/post\n\n: end\n\n"),
+        false => "HTTP/1.1 307 There\r\nlocation: //elsewhere.test/mcp\r\nalt-svc: h3=\":1\"\r\ncontent-length: 0\r\n\r\n".to_owned(),
+    }
+    });
+    let gate = Gate::before(&format!("http://127.0.0.1:{port}/mcp"));
+    let moved = gate.post(&call(1, "x"));
+    assert!(
+        moved.head.starts_with("HTTP/1.1 502") && moved.body.contains("past the gate"),
+        "{moved:?}"
+    );
+    let mut stream = gate.send("GET /sse", &["accept: text/event-stream"], "");
+    web::head(&mut stream);
+    let mut seen = String::new();
+    while !seen.contains(": end") {
+        seen.push_str(&web::chunk(&mut stream).unwrap());
+    }
+    assert!(!seen.contains("elsewhere"), "{seen}");
 }
 
 #[test]

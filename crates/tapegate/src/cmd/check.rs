@@ -1,7 +1,9 @@
 //! `tapegate check`
 
 mod activity;
+mod cases;
 mod findings;
+mod lock;
 mod policy;
 mod scenario;
 mod tape;
@@ -19,8 +21,8 @@ use crate::exit::{Exit, Failure};
 /// Look over tapes, logs, scenarios and policies and report every fault with its line
 ///
 /// Errors mean that a tape says less, or other things, than it seems to, or that a scenario cannot be
-/// served or a policy not be held to; warnings that something is unusual and was coped with, such as a torn last line after a
-/// crash, or is perhaps not what was meant; notes are worth knowing.
+/// served or a policy not be held to; warnings that something is unusual and was coped with, such as
+/// a torn last line after a crash, or is perhaps not what was meant; notes are worth knowing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +38,7 @@ Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log 
 could not be read.")]
 pub(crate) struct Args {
     /// Tapes, plain or gzip, of any dialect; activity logs, whose older files are looked over with
-    /// them; scenarios and policies, which end in .yaml or .yml
+    /// them; scenarios, policies and their tests, which end in .yaml or .yml; lock files
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How findings are printed; json is one object a line
@@ -85,6 +87,8 @@ enum Kind {
     Tape,
     Activity,
     Policy,
+    Cases,
+    Lock,
     Scenario(Form),
 }
 
@@ -112,6 +116,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
                 }
             }
             Kind::Policy => policy::check(args, path, out)?,
+            Kind::Cases => cases::check(args, path, out)?,
+            Kind::Lock => lock::check(args, path, out)?,
             Kind::Scenario(form) => scenario::check(args, path, form, out)?,
         };
         if is_bad {
@@ -147,6 +153,12 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
         return Ok(Kind::Activity);
     }
     let has = |key: &[u8]| head.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
+    if cases::is_named(path) || is_yaml && has(b"cases:") {
+        return Ok(Kind::Cases);
+    }
+    if path.extension().is_some_and(|end| end == "lock") {
+        return Ok(Kind::Lock);
+    }
     let is_policy = has(b"governance:") || is_yaml && has(b"schema:");
     if policy::is_named(path) || is_policy && !has(b"server:") {
         return Ok(Kind::Policy);

@@ -119,12 +119,14 @@ fn outcome(json: &mut Writer, logged: &Logged) {
         "drop" | "dropped" => (2, (6, "Dropped")),
         "denied" | "rejected" => (2, (25, "Rejected")),
         "" => (0, (17, "Logged")),
+        "warn" => (1, (17, "Logged")),
         would if would.starts_with("would_") => (1, (17, "Logged")),
         "redact" | "filter" | "redacted" | "filtered" => (1, (11, "Corrected")),
         _ if logged.flag("forwarded") == Some(true) => (1, (1, "Allowed")),
         _ => (2, (2, "Blocked")),
     };
-    let forwarded = logged.flag("forwarded").or((action > 0).then_some(action == 1));
+    // What is held has not come to anything yet.
+    let forwarded = logged.flag("forwarded").or(Some(action == 1)).filter(|_| action > 0);
     let status = match forwarded {
         Some(true) => (1, "Success"),
         Some(false) => (2, "Failure"),
@@ -246,9 +248,16 @@ mod tests {
             ("denied", 2, 25),
             ("pending_approval", 0, 14),
             ("WOULD_BLOCK", 1, 17),
+            ("warn", 1, 17),
             ("drop", 2, 6),
         ] {
             let event = of(&format!("{{\"governance_decision\":\"{decision}\"}}"));
+            let status = match action {
+                0 => 0,
+                1 => 1,
+                _ => 2,
+            };
+            assert_eq!(event["status_id"], status, "{decision}");
             let found = (event["action_id"].as_u64(), event["disposition_id"].as_u64());
             assert_eq!(found, (Some(action), Some(disposition)), "{decision}");
         }

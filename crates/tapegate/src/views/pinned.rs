@@ -65,6 +65,8 @@ pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> Stri
 }
 
 fn one(server: &str, difference: &Difference, palette: Palette) -> String {
+    // A tape may say whose it is, and so have a say in this.
+    let server = visible::inline(server, NAME_CHARS_MAX);
     let name = visible::inline(&difference.name, NAME_CHARS_MAX);
     let head = format!("{server}: {} {name}", difference.offer.word());
     match change(difference) {

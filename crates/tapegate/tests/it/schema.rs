@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::lockstep::talk;
 use crate::peers::{self, peer};
+use crate::support::shim;
 use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
@@ -60,6 +61,36 @@ fn an_overwatch_tape_of_everything_odd_fits_its_schema() {
         assert_has(&tape, &["empty_frame", "unterminated_frame_at_close", "neither an object"]);
         assert!(!beside(&tape).exists(), "overwatch has a line for everything");
     }
+}
+
+#[test]
+fn a_tape_of_what_a_gate_refused_held_and_changed_fits_its_schema() {
+    let policy = "\
+schema: 1
+sources:
+  - { id: s, kind: mcp, expose: { mode: blocklist, tools: [\"x*\"] } }
+governance:
+  defaults: { action: forward }
+  rules:
+    - { match: rm, action: deny }
+    - { match: wait, action: approve }
+approval:
+  people: { destination: { type: cli }, timeout: 1s }
+";
+    let call = |id: u64, name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#
+        )
+    };
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.to_owned();
+    let lines = [list, call(2, "rm"), call(3, "wait"), call(4, "a"), String::new()].join("\n");
+    let end = shim(policy, &["mcp=a,x1,rm,wait"]).run(lines.as_bytes()).exits(0);
+    let tapes = fs::read_dir(end.run.folder().join("state/tapes/s")).unwrap();
+    let tape = tapes.map(|entry| entry.unwrap().path()).min().expect("a tape");
+    assert_fits(&tape, "thoughtjack", "written");
+    assert_has(&tape, &["\"refused\":\"", "\"held\":true", "\"rewritten\":true"]);
+    let check = Command::new(TAPEGATE).arg("check").arg(&tape).output().unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
 }
 
 #[test]

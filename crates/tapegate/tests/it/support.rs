@@ -7,6 +7,7 @@
 
 mod dice;
 mod kept;
+mod processes;
 mod terminal;
 mod words;
 
@@ -26,6 +27,8 @@ use tempfile::TempDir;
 
 pub(crate) use dice::Dice;
 pub(crate) use kept::{Kept, beside, check, kept};
+pub(crate) use processes::fake_server;
+use processes::marked;
 pub(crate) use terminal::terminal;
 pub(crate) use words::{reply, request};
 
@@ -508,37 +511,4 @@ impl Ended {
         let tape = self.tape().into_iter().filter(|kept| kept.from == side);
         tape.flat_map(|kept| [kept.bytes, b"\n".to_vec()].concat()).collect()
     }
-}
-
-/// The processes that carry `mark` in their environment.
-fn marked(mark: &str) -> Vec<Pid> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let has = |pid: &i32| {
-        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
-    };
-    pids.filter(has).filter_map(Pid::from_raw).collect()
-}
-
-/// The scripted server, compiled when it is not there yet or is older than its source.
-pub(crate) fn fake_server() -> PathBuf {
-    let source = include_bytes!("../fake/server.rs");
-    let sum = source.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("fake-server-{sum:016x}"));
-    let lock = File::create(folder.join("fake-server.lock")).unwrap();
-    lock.lock().unwrap();
-    if !program.exists() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake/server.rs");
-        let half = program.with_extension("half");
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let mut compile = Command::new(rustc);
-        compile.args(["--edition", "2024", "-O", "-o"]).arg(&half).arg(path);
-        assert!(compile.status().unwrap().success(), "the scripted server does not compile");
-        fs::rename(half, &program).unwrap();
-    }
-    program
 }

@@ -19,6 +19,8 @@ pub(in crate::service) struct Asking<'a> {
     pub(in crate::service) request_id: &'a str,
     pub(in crate::service) wall_us: i64,
     pub(in crate::service) decided: &'a Decided,
+    /// What is called, as people are shown it.
+    pub(in crate::service) shown: &'a str,
     /// The name of the workflow.
     pub(in crate::service) workflow: &'a str,
 }
@@ -87,7 +89,7 @@ impl Tasks {
             expires_us: wall_us.saturating_add(timeout_us),
             server_id: request.server_id.clone(),
             method: decided.method.clone(),
-            tool: decided.name.clone(),
+            tool: asking.shown.to_owned(),
             arguments: None,
             call_hash: decided.call_hash(),
             principal: asking.principal.to_owned(),

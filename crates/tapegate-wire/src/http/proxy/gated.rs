@@ -159,7 +159,8 @@ fn may_be_message(frame: &Frame<'_>) -> bool {
         Body::Garbage(_) => {
             let text = frame.bytes();
             let odd = text.iter().take(4).any(|byte| matches!(byte, 0 | 0xFE | 0xFF | 0xEF));
-            odd || matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+            let quoted = || text.windows(8).any(|part| part.eq_ignore_ascii_case(b"\"method\""));
+            odd || matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) || quoted()
         }
     }
 }

@@ -1,26 +1,24 @@
 //! The way back: replies and event streams, read along and passed on.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
-use tapegate_core::sse::{self, Events, Piece};
+use tapegate_core::sse::{self, Piece};
 use tokio::sync::mpsc;
 
 use super::super::ReplyBody;
-use super::super::body::{BrokenBody, Collected, Pieces, collect};
+use super::super::body::{Collected, collect};
 use super::super::station::{Passage, Passed, Stopped};
 use super::super::{headers, redirect};
+use super::stream::{EventStream, PlainStream};
 use super::{Exchange, Scope, ended};
 use crate::deck::Outgoing;
 
@@ -35,21 +33,19 @@ impl Exchange {
         headers::strip_hop_by_hop(&mut parts.headers);
         self.note_session(&parts.headers, parts.status.is_success());
         self.keep_redirect_here(&mut parts.headers);
+        if self.proxy.station.is_governed() {
+            parts.headers.remove(ALT_SVC);
+            let elsewhere = parts.headers.get(LOCATION).is_some_and(|to| !self.is_here(to));
+            if parts.status.is_redirection() && elsewhere && self.asked.is_some() {
+                return self.unreachable("the server sends its client past the gate");
+            }
+        }
         if headers::is_type(&parts.headers, "text/event-stream") {
             if parts.headers.contains_key(CONTENT_ENCODING) {
                 return self
                     .unreachable("the server compresses its events, though it was not asked to");
             }
-            let events = Events::new(self.proxy.station.message_bytes_max());
-            let ending = Box::pin(ended(self.proxy.ending.subscribe()));
-            let stream = EventStream {
-                exchange: self,
-                body,
-                events,
-                ready: Vec::new(),
-                ended: false,
-                ending,
-            };
+            let stream = EventStream::new(self, body);
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
         let carries_messages =
@@ -147,7 +143,7 @@ impl Exchange {
     }
 
     /// Marks an oversize message of the server, and returns what its asker is told.
-    fn too_large(&mut self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+    pub(super) fn too_large(&mut self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
         let bytes_max = self.proxy.station.message_bytes_max();
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };
@@ -199,6 +195,12 @@ impl Exchange {
         }
     }
 
+    /// Whether a redirect stays with us.
+    fn is_here(&self, target: &HeaderValue) -> bool {
+        let target = target.to_str().ok();
+        target.is_some_and(|target| !target.contains("//") && self.path_at_server(target).is_some())
+    }
+
     /// The path of a place at the server, or `None` for any other place.
     fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
         redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
@@ -206,7 +208,11 @@ impl Exchange {
 
     /// Records what an event carries and returns the bytes to send. Half an event at the end of a
     /// stream is `terminated` by nothing, but may be taken for a whole one.
-    fn pass_event(&mut self, piece: Piece, terminated: bool) -> Result<Vec<u8>, Stopped> {
+    pub(super) fn pass_event(
+        &mut self,
+        piece: Piece,
+        terminated: bool,
+    ) -> Result<Vec<u8>, Stopped> {
         let Some(data) = &piece.data else { return Ok(piece.raw) };
         if terminated && piece.event.as_deref() == Some(b"endpoint") {
             return Ok(self.pass_endpoint(&piece, data));
@@ -237,7 +243,11 @@ impl Exchange {
     /// Learns where a legacy client is told to post, and keeps that place at our origin.
     fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
         let told = String::from_utf8_lossy(data);
-        let Some(path) = self.path_at_server(&told) else { return piece.raw.clone() };
+        let Some(path) = self.path_at_server(&told) else {
+            // Whoever posts elsewhere posts past the gate.
+            let governed = self.proxy.station.is_governed();
+            return if governed { instead_of(piece, &[]) } else { piece.raw.clone() };
+        };
         let lane = match (self.lane, self.scope) {
             (Some(lane), Scope::Session) => lane,
             _ => self.proxy.station.open_session(),
@@ -281,106 +291,5 @@ fn is_message(frame: &Frame<'_>) -> bool {
         Body::Batch => true,
         Body::Message(said) => said.kind() != Kind::Other && (said.version_ok || said.id.is_some()),
         Body::Garbage(_) => false,
-    }
-}
-
-/// An event stream that is recorded as it passes.
-struct EventStream {
-    exchange: Exchange,
-    body: Incoming,
-    events: Events,
-    ready: Vec<u8>,
-    ended: bool,
-    /// Comes when the recording ends.
-    ending: Pin<Box<dyn Future<Output = String>>>,
-}
-
-impl EventStream {
-    /// Takes bytes of the stream; what may be sent of them gathers in `ready`.
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
-        self.events.feed(bytes);
-        while let Some(next) = self.events.next() {
-            match next {
-                Ok(piece) => {
-                    let sent = self.exchange.pass_event(piece, true)?;
-                    self.ready.extend_from_slice(&sent);
-                }
-                Err(message) => {
-                    if let Some(answer) = self.exchange.too_large(message)? {
-                        sse::write_event(&mut self.ready, None, Some("message"), &answer);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the stream before the server does; whoever waits for an answer on it is told `why`.
-    fn give_up(&mut self, why: &str) {
-        self.ended = true;
-        // If the tape is what failed, all that is left is to end.
-        for answer in self.exchange.dismiss(Some(why)).unwrap_or_default() {
-            sse::write_event(&mut self.ready, None, Some("message"), &answer);
-        }
-    }
-
-    fn finish(&mut self) -> Result<(), Stopped> {
-        self.ended = true;
-        if let Some(rest) = self.events.finish() {
-            self.ready = self.exchange.pass_event(rest, false)?;
-        }
-        Ok(())
-    }
-}
-
-impl Pieces for EventStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
-        loop {
-            if !self.ready.is_empty() {
-                return Poll::Ready(Some(Ok(Bytes::from(std::mem::take(&mut self.ready)))));
-            }
-            if self.ended {
-                return Poll::Ready(None);
-            }
-            if let Some(inbox) = &mut self.exchange.inbox
-                && let Poll::Ready(Some(text)) = inbox.poll_recv(cx)
-            {
-                sse::write_event(&mut self.ready, None, Some("message"), &text);
-                continue;
-            }
-            if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
-                self.give_up(&why);
-                continue;
-            }
-            let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    let Ok(bytes) = frame.into_data() else { continue };
-                    self.take(&bytes)
-                }
-                Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
-                None => self.finish(),
-            };
-            if let Err(Stopped) = passed {
-                return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
-            }
-        }
-    }
-}
-
-/// A body that is none of our business.
-struct PlainStream(Incoming);
-
-impl Pieces for PlainStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
-        loop {
-            match ready!(Pin::new(&mut self.0).poll_frame(cx)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(bytes) => return Poll::Ready(Some(Ok(bytes))),
-                    Err(_) => continue,
-                },
-                Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
-                None => return Poll::Ready(None),
-            }
-        }
     }
 }

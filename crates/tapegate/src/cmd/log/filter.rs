@@ -18,7 +18,8 @@ pub(crate) struct FilterArgs {
     /// Only these decisions: forward, deny, pending_approval, approved, would_block …
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     decision: Vec<String>,
-    /// Only these kinds: decision, approval, framing, filter, drift, session, policy, hub, log
+    /// Only these kinds: decision, approval, framing, filter, redaction, drift, session, policy,
+    /// hub, log
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     kind: Vec<String>,
     /// Only events from this moment on: 30m, 1h, 2d, or an RFC 3339 time

@@ -1,5 +1,6 @@
 //! `tapegate policy backtest`: what a policy would have done to old tapes.
 
+mod scene;
 pub(super) mod shelf;
 mod walk;
 

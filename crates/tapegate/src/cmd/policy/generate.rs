@@ -114,10 +114,10 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<(), Failure>
     }
     if entries == 0 {
         let words = format!("`{}` is no tape: nothing in it is an entry", path.display());
-        return match tape.by_chance {
-            true => Ok(talk::warn(&words)),
-            false => Err(Failure::new(Exit::Invalid, words)),
-        };
+        if !tape.by_chance {
+            return Err(Failure::new(Exit::Invalid, words));
+        }
+        talk::warn(&words);
     }
     Ok(())
 }

@@ -105,7 +105,7 @@ pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
     };
     let lock = Lock::parse(&text).map_err(|error| {
         Failure::new(Exit::Invalid, format!("`{}` cannot be used: {error}", path.display()))
-            .hint("`tapegate policy pin --all` writes it anew")
+            .hint("to have it written anew, remove it and accept what is offered by --all")
     })?;
     Ok(Some(lock))
 }

@@ -87,6 +87,28 @@ fn a_policy_is_known_by_its_name_or_by_what_is_in_it() {
 }
 
 #[test]
+fn tests_of_a_policy_and_lock_files_are_looked_over_too() {
+    let folder = folder(&[
+        ("tapegate.test.yaml", "cases:\n- {call: read, expect: forward}\n"),
+        ("bad.test.yaml", "casses: []\n"),
+        ("tapegate.lock", "{\"schema\": 1, \"servers\": {\"a\": {}}}\n"),
+        ("bad.lock", "{\n\"schema\": 2}\n"),
+    ]);
+    let said = |args: &[&str]| check(folder.path(), args);
+    assert_eq!(said(&["tapegate.test.yaml"]), ("tapegate.test.yaml: ok, 1 case\n".to_owned(), 0));
+    assert_eq!(said(&["bad.test.yaml"]).1, 1);
+    let words = "tapegate.lock: ok, 1 server, 0 definitions\n";
+    assert_eq!(said(&["tapegate.lock"]), (words.to_owned(), 0));
+    let words = "bad.lock:1:1: error: this is no lock file of schema 1\nbad.lock: 1 error\n";
+    assert_eq!(said(&["bad.lock"]), (words.to_owned(), 1));
+    let (json, _) = said(&["--format", "json", "tapegate.test.yaml", "tapegate.lock"]);
+    let lines: Vec<&str> = json.lines().collect();
+    assert_eq!(lines[0], r#"{"tests":"tapegate.test.yaml","errors":0,"warnings":0,"cases":1}"#);
+    let lock = r#"{"lock":"tapegate.lock","errors":0,"warnings":0,"servers":1,"definitions":0}"#;
+    assert_eq!(lines[1], lock);
+}
+
+#[test]
 fn warnings_count_when_it_is_strict() {
     let text = "schema: 1\ngovernance: {defaults: {action: deny}}\nsources: [{id: a, prefix: p}]\n";
     let folder = folder(&[("tapegate.yaml", text)]);

@@ -9,12 +9,13 @@ use tapegate_core::tape::{
 };
 use tapegate_core::time::read_rfc3339;
 use tapegate_policy::backtest::{
-    Finding, Place, Said, Sort, Tally, Terms, Trial, What, differ, told,
+    Finding, Memory, Place, Said, Sort, Tally, Terms, Trial, What, differ, told,
 };
 use tapegate_policy::inspect::Carrier;
 use tapegate_store::sections::{self, Section};
 use tapegate_store::writer;
 
+use super::scene::Scene;
 use super::shelf::Tape;
 use crate::exit::{Exit, Failure};
 use crate::talk;
@@ -91,7 +92,7 @@ impl Walk<'_> {
         outline: &mut Outline,
         print: &mut Print<'_>,
     ) -> anyhow::Result<u64> {
-        let side_by_side = self.terms.is_stateless() && self.before.is_none_or(Terms::is_stateless);
+        let scene = Scene::of(path, self.memory())?;
         let mut bench = self.bench();
         let (mut lines, mut entries, mut broken) = (0, 0, None);
         let take = |work: Work| -> anyhow::Result<()> {
@@ -111,9 +112,13 @@ impl Walk<'_> {
             (lines, entries) = (lines + sheet.lines, entries + sheet.entries);
             Ok(())
         };
-        let work = |section: Section| match side_by_side {
-            true => Work::Done(Box::new(self.judge(&section, &mut self.bench()))),
-            false => Work::Left(section),
+        let work = |section: Section| match &scene {
+            Some(scene) => {
+                let mut bench = self.bench();
+                self.set(scene, section.offset, &mut bench);
+                Work::Done(Box::new(self.judge(&section, &mut bench)))
+            }
+            None => Work::Left(section),
         };
         let name = path.display();
         let read = sections::read(path, talk::progress(path), work, take);
@@ -131,6 +136,25 @@ impl Walk<'_> {
             talk::warn(&format!("{name}: {words}; such lines are left out"));
         }
         Ok(entries)
+    }
+
+    /// What both policies must know of what was said before a message.
+    fn memory(&self) -> Memory {
+        let before = self.before.map_or(Memory::None, Terms::memory);
+        self.terms.memory().max(before)
+    }
+
+    /// Has a bench hear what sets the scene before some place of a tape.
+    fn set(&self, scene: &Scene, offset: u64, bench: &mut Bench) {
+        for said in scene.before(offset) {
+            match said {
+                None => *bench = self.bench(),
+                Some(said) => {
+                    bench.trial.hear(&said);
+                    bench.before.iter_mut().for_each(|trial| drop(trial.hear(&said)));
+                }
+            }
+        }
     }
 
     fn bench(&self) -> Bench {
@@ -242,7 +266,7 @@ enum Work {
     Left(Section),
 }
 
-fn moment(ts: Stamp<'_>) -> i64 {
+pub(super) fn moment(ts: Stamp<'_>) -> i64 {
     match ts {
         Stamp::At(wall_us) => wall_us,
         Stamp::Text(text) => read_rfc3339(text).unwrap_or_default(),

@@ -135,6 +135,7 @@ fn live(args: &Args, upstream: Upstream) -> anyhow::Result<Learnt> {
 
 /// Says what is odd about what a server offers.
 fn told(server: &str, survey: &Survey) {
+    let server = visible::inline(server, WHY_CHARS_MAX);
     for (offer, name) in survey.fickle() {
         let name = visible::inline(name, WHY_CHARS_MAX);
         let words = "is defined in several ways; the last one counts";

@@ -1,0 +1,192 @@
+//! A question on its way to an answer: what was found out, in the words of the answer and of the log.
+
+use tapegate_core::gate;
+use tapegate_core::json::{member, string};
+use tapegate_policy::decide::{GateName, Outcome, Principal};
+use tapegate_policy::inspect::Fault;
+use tapegate_policy::model::Profile;
+use tapegate_policy::refuse::Subject;
+use tapegate_store::activity::Event;
+
+use super::journal;
+use super::question::{Answer, Decided, Question};
+use crate::api::{
+    DenyError, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse, JsonRpcId,
+};
+use crate::governed::Governed;
+
+/// A question on its way to an answer.
+pub(super) struct Case<'a> {
+    pub(super) governed: &'a Governed,
+    pub(super) request: &'a GovernanceEvaluateRequest,
+    pub(super) profile: Profile,
+    pub(super) principal: Principal,
+    pub(super) request_id: String,
+    pub(super) wall_us: i64,
+}
+
+impl Case<'_> {
+    pub(super) fn ask(&self) -> Answer {
+        let question = Question {
+            policy: self.governed.policy.as_deref(),
+            profile: self.profile,
+            wall_us: self.wall_us,
+            principal: &self.principal,
+            request: self.request,
+        };
+        let mut answer = question.answer();
+        // Whoever has decided itself that people are to be asked is taken at its word.
+        if let Answer::Decided(decided) = &mut answer
+            && let (true, Some(workflow)) = (self.request.held, &self.request.workflow)
+            && decided.decision.strict == Outcome::Forward
+            && self.profile == Profile::Production
+        {
+            decided.decision.outcome = Outcome::Hold { workflow: workflow.clone() };
+            decided.decision.gate = GateName::Approval;
+        }
+        answer
+    }
+
+    /// An answer that has yet to be filled in.
+    pub(super) fn blank(&self, shutdown: bool) -> GovernanceEvaluateResponse {
+        let version = self.governed.version();
+        GovernanceEvaluateResponse {
+            decision: GovernanceDecision::Forward,
+            task_id: None,
+            policy_id: None,
+            reason: None,
+            poll_interval_ms: None,
+            shutdown,
+            gate: None,
+            error: None,
+            would: None,
+            auto_approved: false,
+            timeout_ms: None,
+            forward_on_timeout: false,
+            request_id: Some(self.request_id.clone()),
+            policy_version: Some(version.to_owned()).filter(|version| !version.is_empty()),
+        }
+    }
+
+    pub(super) fn event(&self) -> Event {
+        let request = self.request;
+        let text = |text: &Option<String>| text.clone();
+        Event {
+            server_id: request.server_id.clone(),
+            direction: Some(request.direction.name()),
+            method: Some(request.method.clone()),
+            message_id: request.id.as_ref().map(JsonRpcId::plain),
+            policy_version: Some(self.governed.version().to_owned()).filter(|it| !it.is_empty()),
+            principal: Some(self.principal.name.clone()).filter(|name| !name.is_empty()),
+            connection_id: request.connection_id.clone().unwrap_or_default(),
+            request_id: Some(self.request_id.clone()),
+            tape_session_id: text(&request.tape_session_id),
+            tape_seq: request.tape_seq,
+            traceparent: traceparent(request).or_else(|| text(&request.traceparent)),
+            ..journal::event(self.wall_us, "info", "decision", self.profile)
+        }
+    }
+
+    /// Puts what was found out into an answer, and into the log.
+    pub(super) fn tell(
+        &self,
+        answered: &Answer,
+        answer: &mut GovernanceEvaluateResponse,
+        event: &mut Event,
+    ) {
+        match answered {
+            Answer::Passes => {}
+            Answer::Observed(name) => {
+                answer.reason = Some("there is no policy".to_owned());
+                event.tool = Some(name.clone());
+                event.governance_decision = Some("forward".to_owned());
+            }
+            Answer::Faulty(fault) => self.tell_fault(*fault, answer, event),
+            Answer::Decided(decided) => self.tell_decision(decided, answer, event),
+        }
+        event.policy_reason = answer.reason.clone();
+        event.forwarded = Some(answer.decision == GovernanceDecision::Forward);
+        if event.forwarded == Some(false) || answer.would.is_some() {
+            event.level = "warn";
+        }
+    }
+
+    fn tell_fault(&self, fault: Fault, answer: &mut GovernanceEvaluateResponse, event: &mut Event) {
+        answer.gate = Some(GateName::Framing.name().to_owned());
+        answer.reason = Some(fault.words().to_owned());
+        (event.kind, event.gate) = ("framing", Some(GateName::Framing.name()));
+        event.extra = format!("\"faults\":[\"{}\"]", fault.label());
+        if self.profile == Profile::Development {
+            answer.would = Some(fault.would().to_owned());
+            event.governance_decision = Some(fault.would().to_owned());
+            return;
+        }
+        answer.decision = GovernanceDecision::Deny;
+        answer.error = Some(told(&self.subject(&Answer::Faulty(fault)).faulty(fault)));
+        event.governance_decision = Some("reject".to_owned());
+    }
+
+    fn tell_decision(
+        &self,
+        decided: &Decided,
+        answer: &mut GovernanceEvaluateResponse,
+        event: &mut Event,
+    ) {
+        let decision = &decided.decision;
+        answer.gate = Some(decision.gate.name().to_owned());
+        answer.policy_id = decision.policies.first().or(decision.rule.as_ref()).cloned();
+        answer.reason = Some(decision.reason.clone()).filter(|reason| !reason.is_empty());
+        answer.auto_approved = decision.auto_approved();
+        if decision.word().starts_with("WOULD_") {
+            answer.would = Some(decision.word().to_owned());
+        }
+        answer.decision = match decision.outcome {
+            Outcome::Forward => GovernanceDecision::Forward,
+            Outcome::Deny => GovernanceDecision::Deny,
+            Outcome::Hold { .. } => GovernanceDecision::PendingApproval,
+        };
+        if answer.decision == GovernanceDecision::Deny {
+            answer.error = Some(told(&self.subject_of(decided).denied(decision)));
+        }
+        event.tool = Some(decided.name.clone()).filter(|name| !name.is_empty());
+        event.governance_decision = Some(decision.word().to_owned());
+        event.gate = Some(decision.gate.name());
+        event.rule.clone_from(&decision.rule);
+        event.policies.clone_from(&decision.policies);
+        event.auto_approved = decision.auto_approved();
+    }
+
+    pub(super) fn subject(&self, answered: &Answer) -> Subject {
+        match answered {
+            Answer::Decided(decided) => self.subject_of(decided),
+            _ => Subject {
+                word: "method",
+                name: self.request.method.clone(),
+                correlation_id: self.request_id.clone(),
+            },
+        }
+    }
+
+    pub(super) fn subject_of(&self, decided: &Decided) -> Subject {
+        let (word, name) = (decided.word, decided.name.clone());
+        Subject { word, name, correlation_id: self.request_id.clone() }
+    }
+}
+
+/// What a caller is told.
+pub(super) fn told(refusal: &gate::Refusal) -> DenyError {
+    let error_type = member(refusal.data.as_bytes(), "error_type").and_then(string);
+    DenyError {
+        code: refusal.code,
+        message: refusal.message.clone(),
+        error_type: error_type.unwrap_or_default().into_owned(),
+        data: serde_json::value::RawValue::from_string(refusal.data.clone()).ok(),
+    }
+}
+
+/// The trace that a call belongs to, if it says so itself.
+fn traceparent(request: &GovernanceEvaluateRequest) -> Option<String> {
+    let params = request.params.as_ref()?.get().as_bytes();
+    let text = string(member(member(params, "_meta")?, "traceparent")?)?;
+    (text.len() <= 256).then(|| text.into_owned())
+}

@@ -1,0 +1,67 @@
+//! The policy is loaded anew, and what comes of it is told everywhere.
+
+use std::rc::Rc;
+
+use super::{Hub, Level, journal};
+use crate::api::Push;
+use crate::governed::Governed;
+
+impl Hub {
+    /// Loads the policy anew. One with faults changes nothing, and is loudly complained of.
+    pub fn reload(&self) {
+        let loading = (self.options.load)();
+        if !loading.faults.is_empty() {
+            let name = self.governed().name().to_owned();
+            let faults = loading.faults.join("\n");
+            let words = format!("the new policy does not load, and {name} goes on:\n{faults}");
+            (self.options.notice)(Level::Error, &words);
+            self.trouble.replace(loading.faults);
+            return self.loaded("failure", "error", &words);
+        }
+        for warning in &loading.warnings {
+            (self.options.notice)(Level::Warn, warning);
+        }
+        let recovered = !self.trouble.take().is_empty();
+        let new = Rc::new(Governed::new(loading, self.options.profile));
+        let old = self.governed.replace(Rc::clone(&new));
+        self.journal.heed(new.policy.as_deref(), &self.tasks.key);
+        self.refit();
+        if old.version() != new.version() || recovered {
+            let words = format!("policy {} holds from now on", new.name());
+            (self.options.notice)(Level::Info, &words);
+            self.loaded("success", "info", &words);
+            self.push(Push::Policy { version: new.version().to_owned() });
+        }
+    }
+
+    /// Counts and writes down that a policy was loaded, or was not.
+    pub(super) fn loaded(&self, status: &str, level: &'static str, words: &str) {
+        let (now, governed) = (self.clock.now(), self.governed());
+        let mut metrics = self.metrics.borrow_mut();
+        metrics.count("thoughtgate_config_load_total", &[status]);
+        if let Some(cedar) = governed.policy.as_ref().and_then(|policy| policy.cedar.as_ref()) {
+            metrics.count("thoughtgate_cedar_reload_total", &[status]);
+            metrics.set("thoughtgate_cedar_policies_loaded", &[], cedar.len() as f64);
+        }
+        if status == "success" {
+            let seconds = (now.wall_us / 1_000_000) as f64;
+            metrics.set("thoughtgate_config_reload_timestamp", &[], seconds);
+        }
+        drop(metrics);
+        self.log(level, "policy", words);
+    }
+
+    /// Writes down something about the hub itself.
+    pub(super) fn log(&self, level: &'static str, kind: &'static str, words: &str) {
+        let (now, governed) = (self.clock.now(), self.governed());
+        let version = governed.version();
+        let event = tapegate_store::activity::Event {
+            policy_version: Some(version.to_owned()).filter(|version| !version.is_empty()),
+            policy_reason: Some(words.to_owned()),
+            ..journal::event(now.wall_us, level, kind, governed.profile)
+        };
+        if let Err(why) = self.journal.write(&[event]) {
+            (self.options.notice)(Level::Error, &why);
+        }
+    }
+}

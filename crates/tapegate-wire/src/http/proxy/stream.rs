@@ -1,0 +1,120 @@
+//! Bodies of replies that are passed on as they come.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use tapegate_core::sse::{self, Events};
+
+use super::super::body::{BrokenBody, Pieces};
+use super::super::station::Stopped;
+use super::{Exchange, ended};
+
+/// An event stream that is recorded as it passes.
+pub(super) struct EventStream {
+    exchange: Exchange,
+    body: Incoming,
+    events: Events,
+    ready: Vec<u8>,
+    ended: bool,
+    /// Comes when the recording ends.
+    ending: Pin<Box<dyn Future<Output = String>>>,
+}
+
+impl EventStream {
+    pub(super) fn new(exchange: Exchange, body: Incoming) -> Self {
+        let events = Events::new(exchange.proxy.station.message_bytes_max());
+        let ending = Box::pin(ended(exchange.proxy.ending.subscribe()));
+        Self { exchange, body, events, ready: Vec::new(), ended: false, ending }
+    }
+
+    /// Takes bytes of the stream; what may be sent of them gathers in `ready`.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+        self.events.feed(bytes);
+        while let Some(next) = self.events.next() {
+            match next {
+                Ok(piece) => {
+                    let sent = self.exchange.pass_event(piece, true)?;
+                    self.ready.extend_from_slice(&sent);
+                }
+                Err(message) => {
+                    if let Some(answer) = self.exchange.too_large(message)? {
+                        sse::write_event(&mut self.ready, None, Some("message"), &answer);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the stream before the server does; whoever waits for an answer on it is told `why`.
+    fn give_up(&mut self, why: &str) {
+        self.ended = true;
+        // If the tape is what failed, all that is left is to end.
+        for answer in self.exchange.dismiss(Some(why)).unwrap_or_default() {
+            sse::write_event(&mut self.ready, None, Some("message"), &answer);
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Stopped> {
+        self.ended = true;
+        if let Some(rest) = self.events.finish() {
+            self.ready = self.exchange.pass_event(rest, false)?;
+        }
+        Ok(())
+    }
+}
+
+impl Pieces for EventStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+        loop {
+            if !self.ready.is_empty() {
+                return Poll::Ready(Some(Ok(Bytes::from(std::mem::take(&mut self.ready)))));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            if let Some(inbox) = &mut self.exchange.inbox
+                && let Poll::Ready(Some(text)) = inbox.poll_recv(cx)
+            {
+                sse::write_event(&mut self.ready, None, Some("message"), &text);
+                continue;
+            }
+            if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
+                self.give_up(&why);
+                continue;
+            }
+            let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    let Ok(bytes) = frame.into_data() else { continue };
+                    self.take(&bytes)
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
+                None => self.finish(),
+            };
+            if let Err(Stopped) = passed {
+                return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
+            }
+        }
+    }
+}
+
+/// A body that is none of our business.
+pub(super) struct PlainStream(pub(super) Incoming);
+
+impl Pieces for PlainStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+        loop {
+            match ready!(Pin::new(&mut self.0).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => return Poll::Ready(Some(Ok(bytes))),
+                    Err(_) => continue,
+                },
+                Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}

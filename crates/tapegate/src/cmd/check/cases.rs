@@ -1,0 +1,45 @@
+//! Looking over tests of a policy. What becomes of them, `tapegate policy test` finds out.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use tapegate_policy::cases::load;
+use tapegate_yaml::finding::Severity;
+
+use super::findings::Found;
+use super::{Args, Format, counted, verdict};
+use crate::disk::Disk;
+
+/// Whether a file of this name holds tests, whatever is in it.
+pub(super) fn is_named(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    name.ends_with(".test.yaml") || name.ends_with(".test.yml")
+}
+
+/// Prints what is found in tests of a policy; true if they are bad.
+pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
+    let main = path.to_string_lossy();
+    let loaded = load(&main, &Disk::default()).with_context(|| format!("cannot read `{main}`"))?;
+    let sources = [main.to_string()];
+    let found = Found { kind: "tests", main: &main, list: &loaded.findings, sources: &sources };
+    let cases = loaded.suite.map(|suite| suite.cases.len());
+    match args.format {
+        Format::Text => {
+            found.print_text(out)?;
+            let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
+            match cases {
+                Some(cases) => writeln!(out, "{main}: {verdict}, {}", counted(cases, "case"))?,
+                None => writeln!(out, "{main}: {verdict}")?,
+            }
+        }
+        Format::Json => {
+            found.print_json(out)?;
+            if let Some(cases) = cases {
+                write!(out, ",\"cases\":{cases}")?;
+            }
+            writeln!(out, "}}")?;
+        }
+    }
+    Ok(found.count(Severity::Error) > 0 || args.strict && !loaded.findings.is_empty())
+}

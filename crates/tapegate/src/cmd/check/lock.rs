@@ -1,0 +1,61 @@
+//! Looking over a lock file.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use tapegate_policy::pins::Lock;
+use tapegate_yaml::finding::{Finding, Severity};
+use tapegate_yaml::node::Spot;
+
+use super::findings::Found;
+use super::{Args, Format, counted, verdict};
+
+/// Prints what is found in a lock file; true if it is bad.
+pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
+    let main = path.to_string_lossy();
+    let text = fs::read(path).with_context(|| format!("cannot read `{main}`"))?;
+    let lock = Lock::parse(&String::from_utf8_lossy(&text));
+    let list: Vec<Finding> = lock
+        .as_ref()
+        .err()
+        .into_iter()
+        .map(|error| Finding {
+            severity: Severity::Error,
+            spot: Spot { file: 0, line: u32::try_from(error.line).unwrap_or_default(), column: 1 },
+            path: String::new(),
+            words: error.what.clone(),
+        })
+        .collect();
+    let sources = [main.to_string()];
+    let found = Found { kind: "lock", main: &main, list: &list, sources: &sources };
+    let counts = lock.as_ref().ok().map(|lock| (lock.servers.len(), pins(lock)));
+    match args.format {
+        Format::Text => {
+            found.print_text(out)?;
+            let verdict = verdict(list.len(), 0);
+            match counts {
+                Some((servers, pins)) => {
+                    let (servers, pins) = (counted(servers, "server"), counted(pins, "definition"));
+                    writeln!(out, "{main}: {verdict}, {servers}, {pins}")?;
+                }
+                None => writeln!(out, "{main}: {verdict}")?,
+            }
+        }
+        Format::Json => {
+            found.print_json(out)?;
+            if let Some((servers, pins)) = counts {
+                write!(out, ",\"servers\":{servers},\"definitions\":{pins}")?;
+            }
+            writeln!(out, "}}")?;
+        }
+    }
+    Ok(!list.is_empty())
+}
+
+/// How many definitions were accepted.
+fn pins(lock: &Lock) -> usize {
+    let offers = lock.servers.values().flat_map(|server| server.offers.values());
+    offers.map(|pins| pins.len()).sum()
+}
