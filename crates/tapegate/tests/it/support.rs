@@ -6,18 +6,18 @@
 //! hanging.
 
 mod dice;
+mod heard;
 mod kept;
 mod processes;
 mod terminal;
 mod words;
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ use tapegate_core::side::Side;
 use tempfile::TempDir;
 
 pub(crate) use dice::Dice;
+use heard::{Heard, lock};
 pub(crate) use kept::{Kept, beside, check, kept};
 pub(crate) use processes::fake_server;
 use processes::marked;
@@ -199,70 +200,6 @@ impl Setup {
         run.send_aside(bytes.to_vec());
         run.end()
     }
-}
-
-/// What a reader has heard so far.
-pub(crate) struct Heard(Arc<(Mutex<State>, Condvar)>);
-
-struct State {
-    bytes: Vec<u8>,
-    reading: bool,
-    ended: bool,
-}
-
-impl Heard {
-    fn new(source: Option<OwnedFd>, reading: bool) -> Self {
-        let ended = source.is_none();
-        let state = State { bytes: Vec::new(), reading, ended };
-        let shared = Arc::new((Mutex::new(state), Condvar::new()));
-        if let Some(source) = source {
-            let of_thread = Arc::clone(&shared);
-            thread::spawn(move || Self::listen(File::from(source), &of_thread));
-        }
-        Self(shared)
-    }
-
-    fn listen(mut source: File, (state, changed): &(Mutex<State>, Condvar)) {
-        let mut piece = vec![0; 1 << 16];
-        drop(changed.wait_while(lock(state), |state| !state.reading).unwrap());
-        loop {
-            let count = source.read(&mut piece).unwrap_or(0);
-            let mut state = lock(state);
-            state.bytes.extend_from_slice(&piece[..count]);
-            state.ended = count == 0;
-            changed.notify_all();
-            if count == 0 {
-                return;
-            }
-        }
-    }
-
-    /// Waits until what was heard satisfies `enough`.
-    fn wait(&self, what: &str, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-        let (state, changed) = &*self.0;
-        let state = lock(state);
-        let pending = |state: &mut State| !enough(&state.bytes) && !state.ended;
-        let (state, _) = changed.wait_timeout_while(state, GUARD, pending).unwrap();
-        let bytes = state.bytes.clone();
-        drop(state);
-        let heard = String::from_utf8_lossy(&bytes[..bytes.len().min(600)]);
-        assert!(enough(&bytes), "waited for {what}, heard {heard}");
-        bytes
-    }
-
-    /// Everything, when the other end is closed.
-    fn all(&self) -> Vec<u8> {
-        let (state, changed) = &*self.0;
-        let state = lock(state);
-        let (state, late) = changed.wait_timeout_while(state, GUARD, |s| !s.ended).unwrap();
-        assert!(!late.timed_out(), "an output was never closed");
-        state.bytes.clone()
-    }
-}
-
-/// A test that failed elsewhere is no reason to fail in the guard too.
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A session under way.

@@ -40,15 +40,12 @@ pub(super) struct Guard<'a> {
 
 impl Guard<'_> {
     fn recorder(&mut self) -> anyhow::Result<Box<dyn Recorder>> {
-        let at = self.plan.clock.now();
-        let id = tapes::session_id(self.plan, at);
-        self.journal.taped(&id);
         let recorded =
             self.rule.regime.policy.as_ref().is_none_or(|policy| policy.recording.enabled);
         if !recorded {
             return Ok(Box::new(Untaped));
         }
-        match tapes::open(self.plan, self.rule, self.upstream, (&id, at)) {
+        match tapes::open(self.plan, self.rule, self.upstream) {
             Ok(tape) => {
                 let tape = SharedTape::new(tape);
                 self.tape = Some(tape.clone());

@@ -41,7 +41,7 @@ struct Inner {
     sink: Sink,
     server_id: String,
     connection_id: String,
-    tape_session_id: Option<String>,
+    session_id: String,
     masking: Option<Redactor>,
     profile: Profile,
     /// The requests for approval that held calls are known by to people.
@@ -72,17 +72,19 @@ pub(super) struct Begin {
     pub(super) sink: Sink,
     pub(super) server_id: String,
     pub(super) connection_id: String,
+    /// The name of the session's tape.
+    pub(super) session_id: String,
 }
 
 impl Journal {
     pub(super) fn new(begin: Begin) -> Self {
-        let Begin { log, sink, server_id, connection_id } = begin;
+        let Begin { log, sink, server_id, connection_id, session_id } = begin;
         Self(Arc::new(Mutex::new(Inner {
             log,
             sink,
             server_id,
             connection_id,
-            tape_session_id: None,
+            session_id,
             masking: None,
             profile: Profile::default(),
             approvals: HashMap::new(),
@@ -100,11 +102,6 @@ impl Journal {
     pub(super) fn mask(&self, masking: Option<Redactor>, profile: Profile) {
         let mut inner = self.inner();
         (inner.masking, inner.profile) = (masking, profile);
-    }
-
-    /// From now on everything belongs to this tape.
-    pub(super) fn taped(&self, session_id: &str) {
-        self.inner().tape_session_id = Some(session_id.to_owned());
     }
 
     /// A held call is known to people by this name.
@@ -216,7 +213,7 @@ impl Inner {
                 true => self.connection_id.clone(),
                 false => event.connection_id,
             },
-            tape_session_id: self.tape_session_id.clone(),
+            tape_session_id: Some(self.session_id.clone()),
             ..event
         };
         telling::tell(&self.log, &event);

@@ -10,6 +10,7 @@ use tapegate_wire::clock::Clock;
 
 use super::args::Args;
 use super::rulebook::{self, Found, Rule};
+use super::tapes;
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::redaction;
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     /// The hub to be joined.
     pub(super) hub: Option<HubPlace>,
     pub(super) connection_id: String,
+    /// The name of the session's tape, by which events find it.
+    pub(super) session_id: String,
     /// What placeholders of secrets are made with.
     pub(super) key: Key,
     pub(super) clock: Clock,
@@ -62,15 +65,17 @@ impl Plan {
         let log = Log::new(&args.log, &around, "shim", &server_id)?;
         let state = around.state_folder()?;
         let user = around.first(&["USER", "LOGNAME"]).and_then(|user| user.into_string().ok());
+        let (connection_id, clock) = (fresh_id()?, Clock::start());
         Ok(Self {
             config: around.config(args.project.config.as_deref())?,
             wanted: around.profile(args.project.profile)?,
             hub: hub(&args, &around, &state),
             server_id,
             state,
-            connection_id: fresh_id()?,
+            session_id: tapes::session_id(&connection_id, clock.now()),
+            connection_id,
             key: Key::on_tape(redaction::random()?),
-            clock: Clock::start(),
+            clock,
             log,
             user: user.unwrap_or_else(|| "local".to_owned()),
             without: hidden(std::env::vars_os().map(|(name, _)| name)),

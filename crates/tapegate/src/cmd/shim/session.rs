@@ -111,6 +111,7 @@ pub(super) fn journal(plan: &Plan, rule: &Rule, sink: Sink) -> Journal {
         sink,
         server_id: plan.server_id.clone(),
         connection_id: plan.connection_id.clone(),
+        session_id: plan.session_id.clone(),
     });
     journal.mask(rule.masking.clone(), rule.regime.profile);
     journal

@@ -22,27 +22,22 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Untaped;
 
 /// The name of a session's tape, by which events find it.
-pub(super) fn session_id(plan: &Plan, at: At) -> String {
+pub(super) fn session_id(connection_id: &str, at: At) -> String {
     let mut stamp = Vec::new();
     write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
     let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
-    format!("{stamp}-{}", plan.connection_id)
+    format!("{stamp}-{connection_id}")
 }
 
 /// Opens the tape of a session.
-pub(super) fn open(
-    plan: &Plan,
-    rule: &Rule,
-    upstream: &Upstream,
-    (id, at): (&str, At),
-) -> Result<TapeWriter, OpenError> {
+pub(super) fn open(plan: &Plan, rule: &Rule, upstream: &Upstream) -> Result<TapeWriter, OpenError> {
     let recording = rule.regime.policy.as_ref().map(|policy| &policy.recording);
     let folder = folder(plan, recording);
     if let Some(retention) = recording.and_then(|recording| recording.retention) {
         clean(&folder, retention);
     }
     let tape = NewTape {
-        path: folder.join(format!("{id}.jsonl")),
+        path: folder.join(format!("{}.jsonl", plan.session_id)),
         scribe: ScribeOptions {
             dialect: Dialect::Thoughtjack,
             raw: true,
@@ -55,7 +50,7 @@ pub(super) fn open(
         upstream: &upstream.words(),
         redactor: rule.masking.clone(),
     };
-    tape.open(at)
+    tape.open(plan.clock.now())
 }
 
 fn folder(plan: &Plan, recording: Option<&Recording>) -> PathBuf {
