@@ -115,6 +115,8 @@ pub enum HoldEnd {
     TimedOut,
     /// The caller took the call back.
     Cancelled,
+    /// The caller has waited long enough, and may well ask again: a decision is still worth having.
+    Abandoned,
     /// The session is over.
     Closed,
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use rustix::process::Signal as Number;
 use tapegate_wire::http::listen::Listener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
@@ -33,6 +34,9 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// Listened to and not heard: a log over the user's limit for files is an error like a full
+    /// disk, not the end of us.
+    _file_limit: Signal,
 }
 
 impl Signals {
@@ -42,6 +46,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            _file_limit: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
         })
     }
 

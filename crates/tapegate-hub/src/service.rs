@@ -144,7 +144,7 @@ impl Hub {
             options,
             clock,
         };
-        hub.journal.mask(hub.governed().policy.as_deref(), &hub.tasks.key);
+        hub.journal.heed(hub.governed().policy.as_deref(), &hub.tasks.key);
         hub.catch_up_tasks();
         hub.refit();
         hub.log("info", "hub", "started");

@@ -254,6 +254,7 @@ impl Gate for Warden {
             HoldEnd::TimedOut if held.forward_on_timeout => ("forward", true),
             HoldEnd::TimedOut => ("approval_timeout", false),
             HoldEnd::Cancelled => ("cancelled", false),
+            HoldEnd::Abandoned => ("abandoned", false),
             HoldEnd::Closed => ("closed", false),
         };
         let jot = Jot {

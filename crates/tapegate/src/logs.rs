@@ -91,11 +91,11 @@ impl Log {
         if self.json {
             return talk::line(&self.object(now_us(), level, words));
         }
-        match level {
-            Level::Error => talk::error(words, None),
-            Level::Warn => talk::warn(words),
-            Level::Info | Level::Debug => talk::say(words),
-        }
+        talk::line(&match level {
+            Level::Error => format!("error: {words}"),
+            Level::Warn => format!("tapegate: warning: {words}"),
+            Level::Info | Level::Debug => format!("tapegate: {words}"),
+        });
     }
 
     /// Says something that is to be known whatever else is said, unless nothing is.

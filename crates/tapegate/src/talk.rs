@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::views::palette::{Palette, Surroundings};
 
 /// Says what went wrong, and the way out after a blank line.
@@ -23,9 +25,28 @@ pub(crate) fn say(words: &str) {
     say_raw(&format!("tapegate: {words}\n"));
 }
 
-/// Says a line as it is, for a log that has a form of its own.
+/// Says a line as it is, for a log that has a form of its own. If whoever should read it does not, it
+/// is lost: a client that does not read our log must not hold up its own calls.
 pub(crate) fn line(text: &str) {
-    say_raw(&format!("{text}\n"));
+    let text = format!("{text}\n");
+    for (at, piece) in text.as_bytes().chunks(SURE_BYTES).enumerate() {
+        // The rest of a line that was begun is worth a moment.
+        let patience = if at == 0 { Duration::ZERO } else { Duration::from_millis(20) };
+        if !is_writable(patience) || std::io::stderr().write_all(piece).is_err() {
+            return;
+        }
+    }
+}
+
+/// What a pipe surely takes once it is writable.
+const SURE_BYTES: usize = 4096;
+
+/// Whether standard error takes something now.
+fn is_writable(patience: Duration) -> bool {
+    let errors = rustix::stdio::stderr();
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
+    let polled = poll(&mut [PollFd::new(&errors, PollFlags::OUT)], Some(&timeout));
+    polled.is_ok_and(|ready| ready > 0)
 }
 
 /// Says that something is amiss.

@@ -40,6 +40,9 @@ impl Watch {
 
     /// Waits until files have changed and then stayed as they are.
     pub(crate) async fn changed(&mut self) {
+        if self.files.is_empty() {
+            return std::future::pending().await;
+        }
         let mut dirty = false;
         loop {
             tokio::time::sleep(EVERY).await;

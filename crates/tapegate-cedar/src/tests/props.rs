@@ -79,12 +79,18 @@ fn fitting() -> impl Strategy<Value = Value> {
         .prop_map(|(s, n, b, l, o)| json!({ "s": s, "n": n, "b": b, "l": l, "o": { "s": o } }))
 }
 
-/// A value the plain way; null and what JSON cannot say to Cedar is left out.
+/// A value the plain way; null is left out.
 fn plain(value: &Value) -> Option<RestrictedExpression> {
     Some(match value {
         Value::Null => return None,
         Value::Bool(value) => RestrictedExpression::new_bool(*value),
-        Value::Number(number) => RestrictedExpression::new_long(number.as_i64()?),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => RestrictedExpression::new_long(whole),
+            (None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e15 => {
+                RestrictedExpression::new_long(float as i64)
+            }
+            _ => RestrictedExpression::new_string(number.to_string()),
+        },
         Value::String(text) => RestrictedExpression::new_string(text.clone()),
         Value::Array(all) => RestrictedExpression::new_set(all.iter().filter_map(plain)),
         Value::Object(members) => RestrictedExpression::new_record(

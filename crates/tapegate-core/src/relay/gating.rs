@@ -9,6 +9,7 @@ use super::holds::{HELD_MAX, Held};
 use super::{Action, Relay, Way, answer_with};
 use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::gate::{Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Topic, Verdict};
+use crate::json;
 use crate::side::Side;
 use crate::tape::{Element, Entry, Fate, What};
 use crate::time::At;
@@ -171,9 +172,10 @@ impl Relay {
         let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) else {
             return false;
         };
+        let how = if gave_up(said) { HoldEnd::Abandoned } else { HoldEnd::Cancelled };
         let mut any = false;
         while let Some(held) = self.holds.take_id(way.lane, way.from, id) {
-            gate.ended(way.at, held.ticket, HoldEnd::Cancelled);
+            gate.ended(way.at, held.ticket, how);
             any = true;
         }
         any
@@ -273,6 +275,14 @@ impl Relay {
         let message = Permitted(Passed::Late(ticket, text));
         emit(Action::Forward { lane, to: from.other(), message });
     }
+}
+
+/// Whether a call is taken back because its caller would not wait any longer. There is no other sign
+/// of it than the reason, which the SDKs write in English.
+fn gave_up(said: &Envelope<'_>) -> bool {
+    let reason = said.params.and_then(|params| json::member(params, "reason"));
+    let words = reason.and_then(json::string).unwrap_or_default().to_lowercase();
+    ["timed out", "timeout", "deadline"].iter().any(|word| words.contains(word))
 }
 
 /// What a request is about.

@@ -1,7 +1,7 @@
 //! The activity log, as the hub writes it. Secrets that the policy knows are masked.
 
-use std::cell::RefCell;
-use std::path::Path;
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
 
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::redact::{Key, Redactor};
@@ -9,7 +9,10 @@ use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
 
 /// The activity log.
 pub(super) struct Journal {
+    state: PathBuf,
     log: RefCell<ActivityLog>,
+    /// How it is kept.
+    options: Cell<Options>,
     masking: RefCell<Option<Redactor>>,
     /// Why it could not be written the last time, if it could not.
     trouble: RefCell<Option<String>>,
@@ -18,16 +21,25 @@ pub(super) struct Journal {
 impl Journal {
     /// Opens the log in a state folder, to be kept as the policy says.
     pub(super) fn open(state: &Path, policy: Option<&Policy>) -> Result<Self, ActivityError> {
-        let options = policy.map_or_else(Options::default, |policy| Options {
-            rotate_bytes: policy.activity.rotate_bytes,
-            retention: policy.activity.retention,
-        });
-        let log = RefCell::new(ActivityLog::open(state, options)?);
-        Ok(Self { log, masking: RefCell::default(), trouble: RefCell::default() })
+        let options = options(policy);
+        Ok(Self {
+            state: state.to_owned(),
+            log: RefCell::new(ActivityLog::open(state, options)?),
+            options: Cell::new(options),
+            masking: RefCell::default(),
+            trouble: RefCell::default(),
+        })
     }
 
-    /// From now on what the policy redacts is masked.
-    pub(super) fn mask(&self, policy: Option<&Policy>, key: &Key) {
+    /// From now on what the policy redacts is masked, and the log is kept as it says.
+    pub(super) fn heed(&self, policy: Option<&Policy>, key: &Key) {
+        let options = options(policy);
+        // One that cannot be opened anew is written on as it is, and says itself what is wrong.
+        if self.options.replace(options) != options
+            && let Ok(log) = ActivityLog::open(&self.state, options)
+        {
+            self.log.replace(log);
+        }
         let rules = policy.and_then(|policy| policy.redaction.rules.clone());
         self.masking.replace(rules.map(|rules| Redactor::new(rules, key.clone())));
     }
@@ -66,6 +78,14 @@ impl Journal {
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.borrow().clone()
     }
+}
+
+/// How a policy wants the log kept.
+fn options(policy: Option<&Policy>) -> Options {
+    policy.map_or_else(Options::default, |policy| Options {
+        rotate_bytes: policy.activity.rotate_bytes,
+        retention: policy.activity.retention,
+    })
 }
 
 /// Something that the hub itself has done or seen.

@@ -24,7 +24,7 @@ impl Hub {
         let recovered = !self.trouble.take().is_empty();
         let new = Rc::new(Governed::new(loading, self.options.profile));
         let old = self.governed.replace(Rc::clone(&new));
-        self.journal.mask(new.policy.as_deref(), &self.tasks.key);
+        self.journal.heed(new.policy.as_deref(), &self.tasks.key);
         self.refit();
         if old.version() != new.version() || recovered {
             let words = format!("policy {} holds from now on", new.name());

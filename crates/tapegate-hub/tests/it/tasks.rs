@@ -1,5 +1,6 @@
 //! Requests for approval by way of the hub.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use tapegate_hub::api::{
@@ -191,5 +192,26 @@ fn what_a_shim_holds_is_asked_its_way_and_logged_by_the_shim_alone() {
         let answer = running.client.evaluate(&asked).await.unwrap();
         assert_eq!(answer.decision, GovernanceDecision::Deny);
         assert_eq!(answer.error.unwrap().code, -32013);
+    });
+}
+
+#[test]
+fn a_hundred_who_wait_for_one_decision_all_hear_of_it() {
+    with_hub(loaded, |running| async move {
+        let id = running.client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..100 {
+            let (running, id) = (Rc::clone(&running), id.clone());
+            waiting.spawn_local(async move { running.client.settled(&id).await.unwrap().status });
+        }
+        let scrape = || raw(&running.address, request(&running, "GET", "/metrics", ""));
+        // The one who scrapes is being answered too.
+        while !scrape().await.contains("thoughtgate_active_requests 101") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        running.client.approve(&id, &by("ann")).await.unwrap();
+        let heard = waiting.join_all().await;
+        assert!(heard.iter().all(|status| *status == TaskStatus::Approved), "{heard:?}");
+        assert!(scrape().await.contains("thoughtgate_active_requests 1\n"));
     });
 }

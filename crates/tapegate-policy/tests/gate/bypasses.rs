@@ -109,9 +109,13 @@ fn a_name_that_go_folds_to_another_is_refused() {
     ] {
         stopped(text.as_bytes(), -32600);
     }
-    // Deeper down are maps, whose keys are data.
-    let map = r#"{"name":"ls","arguments":{"map":{"May":1,"may":2}}}"#;
-    assert_eq!(shown(&rig().client(&request("tools/call", map))), "forward");
+    // Deeper down are maps, whose keys are data; and so are the names a server makes up.
+    for map in [
+        r#"{"name":"ls","arguments":{"map":{"May":1,"may":2}}}"#,
+        r#"{"name":"ls","inputResponses":{"aB":{},"Ab":{}},"requestState":"s"}"#,
+    ] {
+        assert_eq!(shown(&rig().client(&request("tools/call", map))), "forward", "{map}");
+    }
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod matrix;
 mod pins;
 mod properties;
 mod readers;
+mod relayed;
 mod rig;
 mod sessions;

@@ -24,7 +24,7 @@ governance:
     - {match: write, action: forward, arguments: {path: '/work/*'}}
 ";
 
-fn may_run(call: &Found) -> bool {
+pub(crate) fn may_run(call: &Found) -> bool {
     match call.tool.as_str() {
         "ls" => true,
         "write" => call.path.as_deref().is_some_and(|path| path.starts_with("/work/")),
@@ -50,7 +50,7 @@ fn holds(rig: &mut Rig, carrier: Carrier, text: &[u8]) -> Result<bool, TestCaseE
 
 /// A change of a text that is hardly seen.
 #[derive(Debug, Clone)]
-enum Twist {
+pub(crate) enum Twist {
     /// The letter there is written as an escape.
     Escape(usize),
     /// The case of the letter there is the other one.
@@ -124,7 +124,7 @@ fn twist() -> impl Strategy<Value = Twist> {
     ]
 }
 
-fn twisted(text: &str, twists: &[Twist]) -> String {
+pub(crate) fn twisted(text: &str, twists: &[Twist]) -> String {
     let mut letters: Vec<char> = text.chars().collect();
     for twist in twists {
         let within = |at: &usize| at % (letters.len() + 1);
@@ -193,7 +193,7 @@ const MEMBERS: &[&str] = &[
 ];
 
 /// A call, well written or nearly so.
-fn call() -> impl Strategy<Value = String> {
+pub(crate) fn call() -> impl Strategy<Value = String> {
     let tool = proptest::sample::select(&["rm", "ls", "ls", "write", "write", "hidden"][..]);
     let path = proptest::sample::select(&["/work/a", "/work/a", "/etc/a"][..]);
     let key = |name: &'static str, odd: &'static [&'static str]| prop_oneof![8 => Just(name), 1 => proptest::sample::select(odd)];
@@ -223,7 +223,7 @@ fn call() -> impl Strategy<Value = String> {
 }
 
 /// Mostly none, for it takes little to make a text none that anybody reads.
-fn twists() -> impl Strategy<Value = Vec<Twist>> {
+pub(crate) fn twists() -> impl Strategy<Value = Vec<Twist>> {
     prop_oneof![2 => Just(Vec::new()), 1 => proptest::collection::vec(twist(), 1..4)]
 }
 

@@ -32,8 +32,9 @@ impl State {
     fn ask(&self, id: &str, change: impl FnOnce(&mut Request)) {
         let mut request = Request {
             id: id.to_owned(),
-            created_us: now_us() - 5_000_000,
-            expires_us: now_us() + 600_000_000,
+            // Half a minute more, so that a slow machine shows the same minutes.
+            created_us: now_us() - (3 * 3600 + 5 * 60) * 1_000_000,
+            expires_us: now_us() + (2 * 3600 + 5 * 60 + 30) * 1_000_000,
             server_id: "files".to_owned(),
             method: "tools/call".to_owned(),
             tool: "delete_file".to_owned(),
@@ -96,8 +97,8 @@ fn what_waits_is_listed_with_everything_that_is_needed_to_decide() {
     assert_eq!(lines.len(), 2, "{out}");
     for word in [
         "ap_aaaaaaaaaaaaaaaa",
-        "5s",
-        "9m5",
+        "3h05m",
+        "2h05m",
         "files",
         "delete_file",
         "agent",

@@ -133,12 +133,12 @@ impl Run {
     }
 
     fn get(&self, path: &str) -> Reply {
-        self.send(&format!("GET {path} HTTP/1.1\r\n{}\r\n", self.headers()))
+        self.send(format!("GET {path} HTTP/1.1\r\n{}\r\n", self.headers()))
     }
 
     fn post(&self, path: &str, body: &str) -> Reply {
         let headers = self.headers();
-        self.send(&format!(
+        self.send(format!(
             "POST {path} HTTP/1.1\r\n{headers}Content-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()

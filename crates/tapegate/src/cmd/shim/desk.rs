@@ -129,6 +129,9 @@ impl Inner {
     }
 
     fn settle(&self, ticket: Ticket, settlement: Settlement) {
+        if let Settlement::Refused(_) = &settlement {
+            self.journal.forget(ticket);
+        }
         // There is room for more than are ever held; and if the wire is gone, nobody waits.
         self.settle.try_send((ticket, settlement)).ok();
     }
@@ -253,6 +256,8 @@ impl People for Desk {
         let Some(open) = self.0.open().remove(&ticket) else { return };
         let Ok(approvals) = &self.0.approvals else { return };
         let ruling = match how {
+            // It can still be decided about; then the same call passes once.
+            HoldEnd::Abandoned => return,
             HoldEnd::TimedOut => Ruling::Expired,
             HoldEnd::Cancelled | HoldEnd::Closed => Ruling::Cancelled,
         };

@@ -112,6 +112,11 @@ impl Journal {
         self.inner().approvals.insert(ticket, approval_id.to_owned());
     }
 
+    /// A held call was refused, and is of no interest to the gate any more.
+    pub(super) fn forget(&self, ticket: Ticket) {
+        self.inner().approvals.remove(&ticket);
+    }
+
     /// Keeps an event that is about no message, at once. What cannot be kept is said.
     pub(super) fn keep(&self, event: Event) {
         let mut inner = self.inner();
@@ -337,6 +342,7 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
             let outcome = match how {
                 HoldEnd::TimedOut => "expired",
                 HoldEnd::Cancelled => "cancelled",
+                HoldEnd::Abandoned => "abandoned",
                 HoldEnd::Closed => "closed",
             };
             (format!("\"outcome\":\"{outcome}\""), Some(*ticket), None)

@@ -111,7 +111,7 @@ fn many_at_once_all_get_the_answer_to_their_own_question() {
             let hub = &hub;
             move || {
                 let one = |number: usize| {
-                    let tool = if (caller + number) % 2 == 0 { "rm" } else { "ls" };
+                    let tool = if (caller + number).is_multiple_of(2) { "rm" } else { "ls" };
                     let begun = Instant::now();
                     let answer = hub.evaluate(tool);
                     let expected = if tool == "rm" { "deny" } else { "forward" };

@@ -153,3 +153,33 @@ fn every_request_gets_one_answer_also_when_many_are_on_their_way() {
     let end = shim(FORWARD, &["reverse=3000", "eof"]).run(lines.as_bytes()).exits(0);
     assert_eq!(end.stdout.iter().filter(|byte| **byte == b'\n').count(), 3000);
 }
+
+#[test]
+fn a_client_that_does_not_read_our_log_is_served_all_the_same() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tapegate.yaml"), DENY).unwrap();
+    let mut command = crate::support::tapegate();
+    command.args(["shim", "--verbose", "--"]).arg(crate::support::fake_server()).arg("serve");
+    command.current_dir(folder.path()).env("TAPEGATE_HOME", folder.path().join("state"));
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Held open and never read: a pipe holds some hundred lines.
+    let errors = child.stderr.take();
+    let mut input = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        (0..3000).for_each(|id| input.write_all(call(id, "a").as_bytes()).unwrap());
+    });
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let answers = output.lines().map_while(Result::ok).filter(|line| line.contains("-32014"));
+    assert_eq!(answers.count(), 3000);
+    writer.join().unwrap();
+    assert!(child.wait().unwrap().success());
+    drop(errors);
+}

@@ -46,8 +46,11 @@ pub(super) struct Clerk {
 /// Something for the clerk to do.
 enum Errand {
     Ask(Box<Question>),
-    /// A call waits no more.
-    Withdraw(Ticket),
+    /// A call waits no more, and perhaps nobody is to decide about it.
+    Withdraw {
+        ticket: Ticket,
+        cancel: bool,
+    },
 }
 
 /// A question.
@@ -111,8 +114,10 @@ impl People for Counter {
         self.questions.send(Errand::Ask(Box::new(question))).ok();
     }
 
-    fn withdraw(&mut self, _: At, ticket: Ticket, _: HoldEnd) {
-        self.questions.send(Errand::Withdraw(ticket)).ok();
+    fn withdraw(&mut self, _: At, ticket: Ticket, how: HoldEnd) {
+        // What was only given up can still be decided about; then the same call passes once.
+        let cancel = how != HoldEnd::Abandoned;
+        self.questions.send(Errand::Withdraw { ticket, cancel }).ok();
     }
 }
 
@@ -134,16 +139,21 @@ impl Clerk {
                             Arc::clone(&id),
                         );
                         let settle = self.settle.clone();
+                        let journal = self.journal.clone();
                         let handle = running.spawn(async move {
-                            settle.send((ticket, asked.await)).await.ok();
+                            let settlement = asked.await;
+                            if let Settlement::Refused(_) = &settlement {
+                                journal.forget(ticket);
+                            }
+                            settle.send((ticket, settlement)).await.ok();
                             ticket
                         });
                         tasks.insert(ticket, (handle, id));
                     }
-                    Some(Errand::Withdraw(ticket)) => {
+                    Some(Errand::Withdraw { ticket, cancel }) => {
                         let Some((handle, id)) = tasks.remove(&ticket) else { continue };
                         handle.abort();
-                        if let Some(id) = id.get().cloned() {
+                        if let Some(id) = id.get().cloned().filter(|_| cancel) {
                             let client = Arc::clone(&self.client);
                             // A hub that is gone needs not be told.
                             running.spawn(async move { drop(client.cancel(&id).await); ticket });

@@ -1,0 +1,132 @@
+//! A warden in its relay: what reaches the server, and what reaches the client, over whole sessions.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use proptest::prelude::*;
+use tapegate_core::gate::{Approval, Refusal, Settlement, Ticket};
+use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::time::At;
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::model::{Policy, Profile};
+
+use crate::properties::{call, may_run, twisted, twists};
+use crate::readers::calls_in_line;
+use crate::rig::{Memory, Rig, policy};
+
+const POLICY: &str = "
+schema: 1
+sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden]}}]
+governance:
+  defaults: {action: deny}
+  rules:
+    - {match: ls, action: forward}
+    - {match: write, action: forward, arguments: {path: '/work/*'}}
+    - {match: ask, action: approve}
+";
+
+static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| Arc::new(policy(POLICY)));
+
+/// Something that happens in a session.
+#[derive(Debug, Clone)]
+enum Step {
+    Client(String),
+    Server(String),
+    Approve(u64),
+    Reject(u64),
+    Tick(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let id = || proptest::sample::select(&["1", "2", "\"1\"", "1.0", "null"][..]);
+    let ask = id().prop_map(|id| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"ask"}}}}"#)
+    });
+    let list =
+        id().prop_map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#));
+    let cancel = id().prop_map(|id| {
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#)
+    });
+    let key = proptest::sample::select(&["tools", "Tools", r"t\u006fols", "tool_s"][..]);
+    let reply = (id(), key).prop_map(|(id, key)| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"{key}":[{{"name":"hidden"}},{{"name":"ls"}}]}}}}"#)
+    });
+    prop_oneof![
+        4 => (call(), twists()).prop_map(|(text, twists)| Step::Client(twisted(&text, &twists))),
+        2 => ask.prop_map(Step::Client),
+        1 => list.prop_map(Step::Client),
+        1 => cancel.prop_map(Step::Client),
+        3 => (reply, twists()).prop_map(|(text, twists)| Step::Server(twisted(&text, &twists))),
+        1 => (1..6_u64).prop_map(Step::Approve),
+        1 => (1..6_u64).prop_map(Step::Reject),
+        1 => (0..700_u64).prop_map(Step::Tick),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn nothing_reaches_the_server_without_a_permit_nor_the_client_that_is_hidden(
+        steps in proptest::collection::vec(step(), 1..40)
+    ) {
+        let policy = Some(Arc::clone(&SHARED));
+        let mut rig = Rig::sharing(Memory::default(), Carrier::Lines, policy, Profile::Production);
+        let mut relay = Relay::default();
+        let (mut now, mut approved) = (At::default(), BTreeSet::new());
+        for step in &steps {
+            let lane = Lane::ONLY;
+            let event = match step {
+                // A line has no line end in it.
+                Step::Client(text) | Step::Server(text) if text.contains('\n') => continue,
+                Step::Client(text) => {
+                    let bytes = text.as_bytes();
+                    Event::Received { lane, from: Side::Client, bytes, terminated: true }
+                }
+                Step::Server(text) => {
+                    let bytes = text.as_bytes();
+                    Event::Received { lane, from: Side::Server, bytes, terminated: true }
+                }
+                Step::Approve(ticket) => {
+                    let ticket = Ticket(*ticket);
+                    approved.insert(ticket);
+                    let approval = Approval { ticket, by: "bob".to_owned() };
+                    Event::Settled { ticket, settlement: Settlement::Approved(approval) }
+                }
+                Step::Reject(ticket) => {
+                    let (message, data, why) = (String::new(), "{}".to_owned(), String::new());
+                    let refusal = Refusal { code: -32007, message, data, why };
+                    let settlement = Settlement::Refused(refusal);
+                    Event::Settled { ticket: Ticket(*ticket), settlement }
+                }
+                Step::Tick(seconds) => {
+                    now.mono_ns += seconds * 1_000_000_000;
+                    Event::Tick
+                }
+            };
+            let mut sent = Vec::new();
+            relay.handle(now, event, &mut rig.warden, &mut |action| {
+                if let Action::Forward { to, message, .. } = action {
+                    sent.push((to, message.ticket(), message.bytes().to_vec()));
+                }
+            });
+            for (to, ticket, bytes) in sent {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                match to {
+                    Side::Server => {
+                        let by_person = ticket.is_some_and(|ticket| approved.contains(&ticket));
+                        for call in calls_in_line(&bytes) {
+                            let may = may_run(&call) || (call.tool == "ask" && by_person);
+                            prop_assert!(may, "{call:?} in {text}");
+                        }
+                    }
+                    Side::Client => {
+                        let listed = text.contains(r#""name":"hidden""#) && text.contains("result");
+                        let list = ["tools", "Tools", r"t\u006fols", "tool_s"];
+                        let list = list.iter().any(|key| text.contains(&format!("\"{key}\":[")));
+                        prop_assert!(!(listed && list), "{text}");
+                    }
+                }
+            }
+        }
+    }
+}
