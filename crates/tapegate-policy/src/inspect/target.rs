@@ -18,7 +18,14 @@ pub enum Target<'a> {
 }
 
 /// What a call is about. A call that does not say so is at fault.
+///
+/// A subscription with nothing but `_meta` asks for nothing, whoever reads it: that is how a client
+/// finds out that 2026-07-28 has no such method any more, and it is the server's to say so.
 pub fn targets<'a>(said: &Envelope<'a>, gated: Gated) -> Result<Target<'a>, Fault> {
+    let subscribes = matches!(gated, Gated::Subscribe | Gated::Unsubscribe);
+    if subscribes && said.params.is_some_and(has_only_meta) {
+        return Ok(Target::Each(Vec::new()));
+    }
     let one = match gated {
         Gated::Call | Gated::Prompt => said.name,
         Gated::Read | Gated::Subscribe | Gated::Unsubscribe => said.uri,
@@ -26,6 +33,26 @@ pub fn targets<'a>(said: &Envelope<'a>, gated: Gated) -> Result<Target<'a>, Faul
         Gated::Listen => return listened(said.params.unwrap_or(b"{}")),
     };
     name(one.ok_or(Fault::Nameless)?).map(Target::One)
+}
+
+/// Whether `_meta` is the only member.
+fn has_only_meta(params: &[u8]) -> bool {
+    let members = || {
+        let mut cursor = Cursor::new(params).ok()?;
+        if cursor.open().ok()? != Kind::Object {
+            return None;
+        }
+        let (mut first, mut only) = (true, false);
+        while let Some(key) = cursor.key(&mut first).ok()? {
+            if only || !key.is("_meta") {
+                return None;
+            }
+            cursor.value().ok()?;
+            only = true;
+        }
+        Some(only)
+    };
+    members() == Some(true)
 }
 
 /// The prompt or resource whose arguments are to be completed.

@@ -151,8 +151,9 @@ impl Between {
         }
         let tapes = fs::read_dir(folder.join("state/tapes/peer")).expect("a folder of tapes");
         let tapes = tapes.map(|entry| entry.expect("a tape").path());
-        let mut tapes = tapes.filter(|path| !path.to_string_lossy().contains(".anomalies."));
-        tapes.next().expect("a tape")
+        let tapes = tapes.filter(|path| !path.to_string_lossy().contains(".anomalies."));
+        // Each session has its own, named by its time; `record --force` keeps the last.
+        tapes.max().expect("a tape")
     }
 }
 

@@ -187,3 +187,19 @@ fn ids_of_every_spelling_are_kept_as_they_are() {
         assert!(end.stdout.starts_with(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},").as_bytes()));
     }
 }
+
+#[test]
+fn a_subscription_that_asks_for_nothing_is_left_to_the_server() {
+    // So clients find out that 2026-07-28 has no such method any more.
+    let asks = |id: u32, params: &str| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"resources/subscribe\",\"params\":{params}}}\n"
+        )
+    };
+    let lines = [asks(1, r#"{"_meta":{}}"#), asks(2, r#"{"_meta":{},"Uri":"x"}"#), asks(3, "{}")];
+    let end = sent("production", FORWARD, lines.concat().as_bytes());
+    assert_eq!(answer_in(&end.stdout, &1.into())["result"]["for"], 1);
+    for id in [2, 3] {
+        assert_eq!(answer_in(&end.stdout, &id.into())["error"]["code"], -32602);
+    }
+}
