@@ -1,5 +1,4 @@
 //! What is published about policies is what the tables say, and every sample in it loads.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
