@@ -75,7 +75,7 @@ governance:
     - { match: rm, action: deny }
     - { match: wait, action: approve }
 approval:
-  people: { destination: { type: cli }, timeout: 1s }
+  people: { destination: { type: cli }, timeout: 5s }
 ";
     let call = |id: u64, name: &str| {
         format!(
