@@ -86,7 +86,8 @@ fn ends_in_order(signal: Signal) {
     run.until("the server", |_| order.exists());
     run.signal(signal);
     let end = run.end().exits(128 + signal.as_raw()).leaves_no_process();
-    drop(end);
+    let kept = fs::read_to_string(end.run.folder().join("order")).unwrap();
+    assert_eq!(kept, "up\neof\nterm\n");
 }
 
 #[test]
@@ -151,11 +152,25 @@ fn ec_stdio_022_ctrl_c_while_somebody_is_asked_cancels_the_question_and_answers_
 
 #[test]
 fn a_client_that_is_killed_leaves_no_server_behind() {
-    // The earlier tool left servers behind after SIGTERM and after the death of their client.
-    let run = stubborn(shim(FORWARD, &[])).start();
-    let order = run.folder().join("order");
-    run.until("the server", |_| order.exists());
-    run.end_of_input().leaves_no_process();
+    // The client is a shell between pipes that we kill; the shim is in a session of its own.
+    let setup = shim(FORWARD, &[]);
+    let script = format!(
+        "exec 0</dev/null; while :; do echo x; sleep 0.05; done | TAPEGATE_HOME=inner setsid {} shim -q -- \
+         sh -c 'echo up >inner-up; exec sleep 300' | cat >/dev/null",
+        env!("CARGO_BIN_EXE_tapegate")
+    );
+    let run = setup.sh(&script).start();
+    run.until("the inner server", |run| run.folder().join("inner-up").exists());
+    for pid in run.others() {
+        let path = format!("/proc/{}/cmdline", pid.as_raw_pid());
+        let line = fs::read(path).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        // Everything of the client dies; the shim and its server are left to themselves.
+        if line.starts_with("cat") || line.starts_with("sh -c exec") {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    }
+    run.until("the end of every process", |run| run.others().is_empty());
 }
 
 #[test]
