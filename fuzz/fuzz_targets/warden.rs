@@ -27,7 +27,7 @@ governance:
   defaults: {action: deny}
   rules:
     - {match: ls, action: forward}
-    - {match: write, action: forward, arguments: {path: '/work/*'}}
+    - {match: write, action: forward, arguments: {path: '/data/*'}}
 ";
 
 static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| {
@@ -63,7 +63,7 @@ fn warden(carrier: Carrier) -> Warden {
 fn may_run(call: &readers::Found) -> bool {
     match call.tool.as_str() {
         "ls" => true,
-        "write" => call.path.as_deref().is_some_and(|path| path.starts_with("/work/")),
+        "write" => call.path.as_deref().is_some_and(|path| path.starts_with("/data/")),
         _ => false,
     }
 }

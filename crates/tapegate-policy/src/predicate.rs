@@ -107,7 +107,7 @@ impl Test {
 }
 
 impl std::fmt::Display for Predicate {
-    /// The predicate in words for people: "`path` is like `/work/*`".
+    /// The predicate in words for people: "`path` is like `/data/*`".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let words: Cow<'_, str> = match (&self.test, self.not) {
             (Test::Exists, false) => "is there".into(),

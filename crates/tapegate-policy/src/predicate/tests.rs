@@ -17,12 +17,12 @@ fn range(min: Option<&str>, max: Option<&str>) -> Test {
 
 #[test]
 fn text_is_compared_by_its_meaning_however_it_is_escaped() {
-    let work = glob("path", "/work/*");
-    assert!(work.holds(br#"{"path":"/work/a"}"#));
+    let work = glob("path", "/data/*");
+    assert!(work.holds(br#"{"path":"/data/a"}"#));
     assert!(work.holds(br#"{ "\u0070ath" : "\/w\u006frk/a" }"#));
     assert!(!work.holds(br#"{"path":"/etc/a"}"#));
-    assert!(!work.holds(br#"{"Path":"/work/a"}"#));
-    assert!(!work.holds(br#"{"path":["/work/a"]}"#));
+    assert!(!work.holds(br#"{"Path":"/data/a"}"#));
+    assert!(!work.holds(br#"{"path":["/data/a"]}"#));
 }
 
 #[test]
@@ -46,21 +46,21 @@ fn what_is_no_json_holds_nothing() {
 
 #[test]
 fn what_stops_a_call_needs_one_value_and_what_lets_it_through_needs_all() {
-    let mixed = br#"{"paths":["/work/a","/etc/passwd"]}"#;
-    let good = br#"{"paths":["/work/a","/work/b"]}"#;
-    let some = glob("paths[*]", "/work/*");
-    let every = Predicate { every: true, ..glob("paths[*]", "/work/*") };
+    let mixed = br#"{"paths":["/data/a","/etc/passwd"]}"#;
+    let good = br#"{"paths":["/data/a","/data/b"]}"#;
+    let some = glob("paths[*]", "/data/*");
+    let every = Predicate { every: true, ..glob("paths[*]", "/data/*") };
     assert!(some.holds(mixed) && !every.holds(mixed));
     assert!(some.holds(good) && every.holds(good));
-    let outside = Predicate { not: true, ..glob("paths[*]", "/work/*") };
+    let outside = Predicate { not: true, ..glob("paths[*]", "/data/*") };
     assert!(outside.holds(mixed) && !outside.holds(good));
     assert!(!every.holds(br#"{"paths":[]}"#));
 }
 
 #[test]
 fn a_key_that_comes_twice_cannot_hide_one_of_its_values() {
-    let twice = br#"{"path":"/work/a","path":"/etc/passwd"}"#;
-    assert!(!Predicate { every: true, ..glob("path", "/work/*") }.holds(twice));
+    let twice = br#"{"path":"/data/a","path":"/etc/passwd"}"#;
+    assert!(!Predicate { every: true, ..glob("path", "/data/*") }.holds(twice));
     assert!(glob("path", "/etc/*").holds(twice));
 }
 
@@ -68,7 +68,7 @@ fn a_key_that_comes_twice_cannot_hide_one_of_its_values() {
 fn a_value_of_another_kind_is_not_known_to_be_harmless() {
     let list = br#"{"path":["/etc/passwd"]}"#;
     let lets = Predicate { not: true, every: true, ..glob("path", "/etc/*") };
-    let stops = Predicate { not: true, ..glob("path", "/work/*") };
+    let stops = Predicate { not: true, ..glob("path", "/data/*") };
     assert!(!lets.holds(list));
     assert!(stops.holds(list));
 }

@@ -15,7 +15,7 @@ governance:
   rules:
     - {match: [rm, 'file:///etc/*'], action: deny}
     - {match: ask, action: approve}
-    - {match: write, action: deny, arguments: {path: {not: {glob: '/work/*'}}}}
+    - {match: write, action: deny, arguments: {path: {not: {glob: '/data/*'}}}}
 ";
 
 fn rig() -> Rig {
@@ -87,9 +87,9 @@ fn a_member_that_occurs_twice_is_refused_wherever_a_reader_may_take_the_other_on
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping","params":{"name":"rm"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","\u006dethod":"tools/call","params":{"name":"rm"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":{"name":"ls"}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a","path":"/etc/a"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/data/a","path":"/etc/a"}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"a":[{"b":1,"b":2}]}}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a"},"arguments":{"path":"/etc/a"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/data/a"},"arguments":{"path":"/etc/a"}}}"#,
     ] {
         stopped(text.as_bytes(), -32600);
     }
@@ -103,8 +103,8 @@ fn a_name_that_go_folds_to_another_is_refused() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls"},"PARAMS":{"name":"rm"}}"#,
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"ls\"},\"param\u{17f}\":{\"name\":\"rm\"}}",
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","Name":"rm"}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a"},"ARGUMENTS":{"path":"/etc/a"}}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a","Path":"/etc/a"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/data/a"},"ARGUMENTS":{"path":"/etc/a"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/data/a","Path":"/etc/a"}}}"#,
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"ls\",\"tas\u{212a}\":{}}}",
     ] {
         stopped(text.as_bytes(), -32600);

@@ -21,13 +21,13 @@ governance:
   defaults: {action: deny}
   rules:
     - {match: ls, action: forward}
-    - {match: write, action: forward, arguments: {path: '/work/*'}}
+    - {match: write, action: forward, arguments: {path: '/data/*'}}
 ";
 
 pub(crate) fn may_run(call: &Found) -> bool {
     match call.tool.as_str() {
         "ls" => true,
-        "write" => call.path.as_deref().is_some_and(|path| path.starts_with("/work/")),
+        "write" => call.path.as_deref().is_some_and(|path| path.starts_with("/data/")),
         _ => false,
     }
 }
@@ -195,7 +195,7 @@ const MEMBERS: &[&str] = &[
 /// A call, well written or nearly so.
 pub(crate) fn call() -> impl Strategy<Value = String> {
     let tool = proptest::sample::select(&["rm", "ls", "ls", "write", "write", "hidden"][..]);
-    let path = proptest::sample::select(&["/work/a", "/work/a", "/etc/a"][..]);
+    let path = proptest::sample::select(&["/data/a", "/data/a", "/etc/a"][..]);
     let key = |name: &'static str, odd: &'static [&'static str]| prop_oneof![8 => Just(name), 1 => proptest::sample::select(odd)];
     let method = key("method", &["Method", r"\u006dethod", "met_hod", r"metho\ud800d"]);
     let params = key("params", &["PARAMS", "param\u{17f}", r"p\u0061rams"]);
@@ -321,7 +321,7 @@ fn well_written_calls_of_what_may_run_are_among_those_that_are_tried() {
             true,
         ),
         (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/work/a"}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"path":"/data/a"}}}"#,
             true,
         ),
         (

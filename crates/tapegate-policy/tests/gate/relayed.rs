@@ -22,7 +22,7 @@ governance:
   defaults: {action: deny}
   rules:
     - {match: ls, action: forward}
-    - {match: write, action: forward, arguments: {path: '/work/*'}}
+    - {match: write, action: forward, arguments: {path: '/data/*'}}
     - {match: ask, action: approve}
 ";
 

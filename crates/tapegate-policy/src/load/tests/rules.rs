@@ -213,7 +213,7 @@ fn arguments_are_tested_by_path() {
         "  - match: write_file
     action: forward
     arguments:
-      path: /work/*
+      path: /data/*
       mode: {in: [text, 5, null]}
       size: {min: 0, max: 1e6}
       $.opts['a.b']: {exists: false}
@@ -227,7 +227,7 @@ fn arguments_are_tested_by_path() {
     };
     let call = |change: &str| {
         format!(
-            r#"{{"path":"/work/a","mode":"text","size":10,"tags":["x"],"count":3.0,"force":false{change}}}"#
+            r#"{{"path":"/data/a","mode":"text","size":10,"tags":["x"],"count":3.0,"force":false{change}}}"#
         )
     };
     assert_eq!(policy.rules[0].arguments.len(), 7);
