@@ -96,7 +96,6 @@ fn everything_that_is_wrong_is_told_at_once() {
     for expected in [
         "delivery.byte_delay_ms: `-1` is negative",
         "delivery.chunk_size: a piece has at least one byte",
-        "on_cancel: `never` is none of `stop`, `ignore`",
         "side_effects[0].batch_size: there must be at least one",
         "side_effects[1].type: `floods` is none of",
         "side_effects[2]: `method` is missing",
@@ -104,6 +103,7 @@ fn everything_that_is_wrong_is_told_at_once() {
         "side_effects[4]: only a flood goes on all the time",
         "side_effects[4].fill_bytes: `1gb` is no size",
         "side_effects[5]: expected a map, found a number",
+        "on_cancel: `never` is none of `stop`, `ignore`",
     ] {
         let next = found.next().unwrap_or_else(|| panic!("{expected} in {findings:#?}"));
         assert!(next.starts_with(expected), "{expected} in {findings:#?}");
