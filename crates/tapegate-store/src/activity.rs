@@ -22,6 +22,8 @@ pub use follow::Follower;
 pub use log::{ActivityError, ActivityLog, Options};
 pub use verify::{Fault, Found, Report, Verifier, verify};
 
+use crate::approvals::{Decided, Request, Ruling};
+
 /// Something that happened.
 ///
 /// What is `None` or empty is left out of the line.
@@ -87,6 +89,28 @@ pub struct Event {
 }
 
 impl Event {
+    /// That a request for approval has come to its end.
+    pub fn settled(request: &Request, decided: &Decided) -> Self {
+        Self {
+            wall_us: decided.at_us,
+            level: if decided.ruling == Ruling::Approved { "info" } else { "warn" },
+            kind: "approval",
+            server_id: request.server_id.clone(),
+            direction: Some("agent_to_server"),
+            method: Some(request.method.clone()),
+            tool: Some(request.tool.clone()),
+            governance_decision: Some(decided.ruling.word().to_owned()),
+            gate: Some("approval"),
+            policy_reason: decided.reason.clone(),
+            principal: Some(request.principal.clone()).filter(|name| !name.is_empty()),
+            approval_id: Some(request.id.clone()),
+            decided_by: Some(decided.by.clone()),
+            connection_id: request.connection_id.clone(),
+            request_id: Some(request.request_id.clone()).filter(|id| !id.is_empty()),
+            ..Self::default()
+        }
+    }
+
     /// The event as one JSON object, as the log has it but for the links of its chain.
     pub fn json(&self) -> String {
         let mut out = Vec::new();

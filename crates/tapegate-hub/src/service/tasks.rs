@@ -17,13 +17,13 @@ use std::time::Duration;
 use http::StatusCode;
 use tapegate_core::time::{SubSecond, write_rfc3339};
 use tapegate_policy::redact::Key;
+use tapegate_store::activity::Event;
 use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Request, Ruling};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Hub;
 use super::answer::Refusal;
-use super::journal;
 use crate::api::{
     ApprovalItem, ApprovalsAnswer, GovernanceDecision, GovernanceEvaluateRequest,
     GovernanceEvaluateResponse, SettleRequest, TaskAnswer, TaskStatus,
@@ -183,22 +183,8 @@ impl Hub {
 
     /// Writes down how a request came to its end by way of the hub.
     fn log_settled(&self, request: &Request, decided: &Decided) {
-        let approved = decided.ruling == Ruling::Approved;
-        let level = if approved { "info" } else { "warn" };
-        let event = tapegate_store::activity::Event {
-            server_id: request.server_id.clone(),
-            method: Some(request.method.clone()),
-            tool: Some(request.tool.clone()),
-            governance_decision: Some(decided.ruling.word().to_owned()),
-            gate: Some("approval"),
-            policy_reason: decided.reason.clone(),
-            principal: Some(request.principal.clone()).filter(|name| !name.is_empty()),
-            approval_id: Some(request.id.clone()),
-            decided_by: Some(decided.by.clone()),
-            connection_id: request.connection_id.clone(),
-            request_id: Some(request.request_id.clone()),
-            ..journal::event(decided.at_us, level, "approval", self.governed().profile)
-        };
+        let (component, profile) = ("hub", self.governed().profile.name());
+        let event = Event { component, profile, ..Event::settled(request, decided) };
         if let Err(why) = self.journal.write(&[event]) {
             (self.options.notice)(super::Level::Error, &why);
         }

@@ -92,26 +92,8 @@ fn event(request: &Request, decided: &Decided) -> Event {
     let mut workflow = Vec::new();
     write_str(&mut workflow, &request.workflow);
     let workflow = String::from_utf8(workflow).unwrap_or_default();
-    Event {
-        wall_us: decided.at_us,
-        level: if decided.ruling == Ruling::Approved { "info" } else { "warn" },
-        kind: "approval",
-        component: "cli",
-        server_id: request.server_id.clone(),
-        direction: Some("agent_to_server"),
-        method: Some(request.method.clone()),
-        tool: Some(request.tool.clone()),
-        governance_decision: Some(decided.ruling.word().to_owned()),
-        gate: Some("approval"),
-        policy_reason: decided.reason.clone(),
-        principal: Some(request.principal.clone()).filter(|name| !name.is_empty()),
-        approval_id: Some(request.id.clone()),
-        decided_by: Some(decided.by.clone()),
-        connection_id: request.connection_id.clone(),
-        request_id: Some(request.request_id.clone()).filter(|id| !id.is_empty()),
-        extra: format!("\"workflow\":{workflow}"),
-        ..Event::default()
-    }
+    let extra = format!("\"workflow\":{workflow}");
+    Event { component: "cli", extra, ..Event::settled(request, decided) }
 }
 
 /// Who decides.
