@@ -88,6 +88,10 @@ impl Relay {
                 let what = What::Garbage(reason);
                 emit(Action::Record(way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
             }
+            Event::TurnedAway { lane, from, bytes, why } => {
+                let way = Way { at, lane, from, terminated: true, resumed: false };
+                self.turn_away(way, &Frame::read(bytes), why, emit);
+            }
             Event::Dismissed { lane, asker, bytes, why } => {
                 self.dismiss(at, (lane, asker), bytes, why, gate, emit);
             }
