@@ -21,6 +21,7 @@ mod stream;
 mod tasks;
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -93,6 +94,8 @@ pub struct Hub {
     /// What was wrong when the policy was last loaded, if something was.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<Shims>,
+    /// The names of what shims have sent last for the log.
+    batches: RefCell<VecDeque<String>>,
     pushes: broadcast::Sender<Push>,
     stopping: watch::Sender<bool>,
     /// Streams end when this is true.
@@ -137,6 +140,7 @@ impl Hub {
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
+            batches: RefCell::default(),
             pushes: broadcast::Sender::new(PUSHES_MAX),
             stopping: watch::Sender::new(false),
             closing: watch::Sender::new(false),

@@ -104,6 +104,7 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
         principal: None,
         drift: None,
         held: false,
+        approval_id: None,
         workflow: None,
         traceparent: None,
         tape_session_id: None,
