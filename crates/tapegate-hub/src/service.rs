@@ -33,6 +33,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::api::Push;
 use crate::governed::{Governed, Loading};
+use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::otlp::Exporter;
 use crate::token::Token;
@@ -61,6 +62,8 @@ pub struct Options {
     pub load: Load,
     /// Is told what a person should know.
     pub notice: Notice,
+    /// What it bears of those who talk to it.
+    pub limits: Limits,
 }
 
 /// Loads the policy.
@@ -119,6 +122,11 @@ pub enum StartError {
 }
 
 impl Hub {
+    /// What it bears of those who talk to it.
+    pub fn limits(&self) -> Limits {
+        self.options.limits
+    }
+
     /// A hub, with its policy loaded. A policy with faults is no policy.
     pub fn new(options: Options) -> Result<Rc<Self>, StartError> {
         let clock = Clock::start();

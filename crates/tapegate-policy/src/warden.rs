@@ -285,6 +285,26 @@ impl Gate for Warden {
         self.note(jot);
     }
 
+    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
+        let said = frame.envelope();
+        let method = said.and_then(|said| said.method).map(|method| method.decode());
+        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
+        let correlation_id = (self.hands.ids)();
+        let jot = Jot {
+            kind: NoteKind::Framing { faults: Vec::new() },
+            word: "reject",
+            method: method.as_deref(),
+            name: name.as_deref(),
+            id: said.and_then(|said| said.id),
+            reason: Some(why.to_owned()),
+            forwarded: Some(false),
+            correlation_id: Some(&correlation_id),
+            gate: Some(GateName::Framing),
+            ..Jot::new(at, lane, from)
+        };
+        self.note(jot);
+    }
+
     fn commit(&mut self) -> Result<(), RecordError> {
         self.hands.notes.commit()
     }

@@ -134,6 +134,13 @@ impl Station {
         Ok(Passed { passage, said })
     }
 
+    /// Marks a message that its headers describe wrongly, and that goes nowhere because of it.
+    pub(crate) fn disagreed(&self, lane: Lane, bytes: &[u8]) {
+        let (from, why, delivered) = (Side::Client, "its headers and its body disagree", false);
+        // If the tape has failed, everything ends anyway.
+        self.pass(Event::Marked { lane, from, bytes, why, delivered }).ok();
+    }
+
     /// Answers a request of the server that would have to be held, and has nobody decide about it: by
     /// HTTP there is no stream that it surely could go on by once somebody has.
     fn decline(&self, lane: Lane, bytes: &[u8]) -> Result<Vec<Outgoing>, Stopped> {

@@ -274,3 +274,17 @@ fn a_request_of_a_process_behind_http_that_would_be_held_is_refused_and_nobody_i
         run.signal(rustix::process::Signal::TERM);
     });
 }
+
+#[test]
+fn what_headers_describe_wrongly_is_in_the_activity_log() {
+    let upstream = upstream();
+    let process = shim(FORWARD, &["serve"]).flags(&["--http", "127.0.0.1:0"]).start();
+    for run in [sidecar(FORWARD, &upstream), process] {
+        let wrong = [JSON, ACCEPT, "mcp-method: tools/list", "mcp-protocol-version: 2026-07-28"];
+        let got = post(&run, "/mcp", &wrong, call(1, "a").trim_end());
+        assert_eq!((got.status, &said(&got)["error"]["code"]), (400, &json!(-32020)));
+        let noted = event(run.folder(), &[("governance_decision", "reject"), ("tool", "a")]);
+        assert_eq!(noted["policy_reason"], "its headers and its body disagree", "{noted}");
+        assert_eq!((&noted["forwarded"], &noted["message_id"]), (&json!(false), &json!("1")));
+    }
+}
