@@ -12,10 +12,12 @@ use crate::tape::RecordError;
 use crate::time::At;
 
 /// One message, and what is known of it besides its bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
     /// When it came.
     pub at: At,
+    /// Its number on the tape; of a batch, that of its first message.
+    pub n: u64,
     /// The conversation.
     pub lane: Lane,
     /// Who sent it.

@@ -68,7 +68,8 @@ impl Relay {
     ) {
         let topic = if gate.governs() { self.topic(way, frame) } else { None };
         let Way { at, lane, from, terminated, .. } = way;
-        let case = Case { at, lane, from, frame, terminated, topic, approved: None };
+        let n = self.count + 1;
+        let case = Case { at, n, lane, from, frame, terminated, topic, approved: None };
         match gate.judge(&case) {
             Verdict::Refuse(refusal) => self.refuse(way, frame, &refusal, emit),
             Verdict::Hold(hold) => self.hold(way, frame, *hold, gate, emit),
@@ -227,9 +228,9 @@ impl Relay {
             Settlement::Refused(refusal) => return self.refuse_held(at, held, refusal, emit),
         };
         let frame = Frame::read(&held.bytes);
-        let (lane, from, topic, terminated) = (held.lane, held.from, None, true);
+        let (n, lane, from, topic, terminated) = (held.n, held.lane, held.from, None, true);
         let approved = Some(approval);
-        let case = Case { at, lane, from, frame: &frame, terminated, topic, approved };
+        let case = Case { at, n, lane, from, frame: &frame, terminated, topic, approved };
         match gate.judge(&case) {
             Verdict::Forward => self.release(held, None, emit),
             Verdict::Rewrite(text) => self.release(held, Some(text), emit),

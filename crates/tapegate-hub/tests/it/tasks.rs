@@ -157,8 +157,8 @@ fn events_of_a_shim_are_written_down_all_or_none() {
             level: "warn",
             kind: "decision",
             component: "shim",
-            server_id: "far".to_owned(),
-            governance_decision: Some("deny".to_owned()),
+            server_id: "far".into(),
+            governance_decision: Some("deny".into()),
             profile: "production",
             ..Default::default()
         };

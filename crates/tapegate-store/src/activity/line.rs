@@ -15,7 +15,7 @@ const TEXT_BYTES_MAX: usize = 2048;
 const EXTRA_BYTES_MAX: usize = 64 * 1024;
 
 /// Appends an event as an object without its closing bracket.
-pub(super) fn write(event: &Event, out: &mut Vec<u8>) {
+pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
     let mut body = Body { out };
     body.moment(event.wall_us);
     body.text("level", event.level);

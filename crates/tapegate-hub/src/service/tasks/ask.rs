@@ -99,7 +99,7 @@ impl Tasks {
             call_hash: decided.call_hash(),
             principal: asking.principal.to_owned(),
             workflow: asking.workflow.to_owned(),
-            reason: decided.decision.reason.clone(),
+            reason: decided.decision.reason.to_string(),
             approvers: workflow.approvers.clone(),
             connection_id: request.connection_id.clone().unwrap_or_default(),
             request_id: asking.request_id.to_owned(),

@@ -6,6 +6,7 @@
 
 mod telling;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +45,8 @@ struct Inner {
     session_id: String,
     masking: Option<Redactor>,
     profile: Profile,
+    /// Whether messages have numbers on a tape.
+    taped: bool,
     /// The requests for approval that held calls are known by to people.
     approvals: HashMap<Ticket, String>,
     tally: Tally,
@@ -87,6 +90,7 @@ impl Journal {
             session_id,
             masking: None,
             profile: Profile::default(),
+            taped: false,
             approvals: HashMap::new(),
             tally: Tally::default(),
         })))
@@ -104,6 +108,11 @@ impl Journal {
         (inner.masking, inner.profile) = (masking, profile);
     }
 
+    /// From now on messages have numbers on a tape.
+    pub(super) fn taped(&self) {
+        self.inner().taped = true;
+    }
+
     /// A held call is known to people by this name.
     pub(super) fn asked(&self, ticket: Ticket, approval_id: &str) {
         self.inner().approvals.insert(ticket, approval_id.to_owned());
@@ -115,7 +124,7 @@ impl Journal {
     }
 
     /// Keeps an event that is about no message, at once. What cannot be kept is said.
-    pub(super) fn keep(&self, event: Event) {
+    pub(super) fn keep(&self, event: Event<'_>) {
         let mut inner = self.inner();
         let event = Event { profile: inner.profile.name(), ..event };
         inner.append(event);
@@ -127,7 +136,7 @@ impl Journal {
     /// Says something that is no event.
     pub(super) fn say(&self, level: Level, words: &str) {
         let inner = self.inner();
-        let words = inner.masked(words);
+        let words = masked(inner.masking.as_ref(), Some(words)).unwrap_or_default();
         inner.log.say(level, &words);
     }
 
@@ -153,7 +162,7 @@ impl fmt::Debug for Journal {
 }
 
 impl Notes for Pen {
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: &Note<'_>) {
         self.journal.inner().note(note);
     }
 
@@ -199,21 +208,66 @@ impl Sink {
 }
 
 impl Inner {
-    fn note(&mut self, note: Note) {
-        self.tally.note(&note);
-        let event = self.event(note);
-        self.append(event);
+    /// Keeps what a note tells. Every call comes through here, so nothing is copied that need not be.
+    fn note(&mut self, note: &Note<'_>) {
+        self.tally.note(note);
+        let (extra, ticket, decided_by) = details(&note.kind);
+        let approval_id = ticket.and_then(|ticket| match note.kind {
+            NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
+            _ => self.approvals.remove(&ticket),
+        });
+        let listed = match &note.kind {
+            NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
+            _ => None,
+        };
+        let connection_id = match note.lane.session {
+            0 | 1 => Cow::Borrowed(""),
+            session => Cow::Owned(format!("{}.{session}", self.connection_id)),
+        };
+        let masked = |text| masked(self.masking.as_ref(), text);
+        let id = note.id.as_deref().map(plain);
+        self.append(Event {
+            wall_us: note.at.wall_us,
+            level: level(note),
+            kind: note.kind.name(),
+            direction: Some(match note.from {
+                Side::Client => "agent_to_server",
+                Side::Server => "server_to_agent",
+            }),
+            method: masked(note.method.as_deref().or(listed)),
+            tool: masked(note.name.as_deref()),
+            message_id: masked(id.as_deref()),
+            governance_decision: Some(note.word.into()),
+            gate: note.gate.map(|gate| gate.name()),
+            rule: note.rule.as_deref().map(Cow::Borrowed),
+            policies: Cow::Borrowed(&note.policies),
+            policy_reason: masked(note.reason.as_deref()),
+            policy_version: note.policy_version.as_deref().map(Cow::Borrowed),
+            profile: note.profile.name(),
+            forwarded: note.forwarded,
+            auto_approved: note.auto_approved,
+            latency_us: note.latency_ns.map(|ns| ns.div_ceil(1000)),
+            principal: masked(note.principal.as_deref()),
+            approval_id: approval_id.as_deref().map(Cow::Borrowed),
+            decided_by: decided_by.map(Cow::Borrowed),
+            connection_id,
+            request_id: note.correlation_id.as_deref().map(Cow::Borrowed),
+            tape_seq: note.n.filter(|_| self.taped),
+            traceparent: note.traceparent.as_deref().map(Cow::Borrowed),
+            extra: masked(Some(&extra)).unwrap_or_default(),
+            ..Event::default()
+        });
     }
 
-    fn append(&mut self, event: Event) {
+    fn append(&mut self, event: Event<'_>) {
         let event = Event {
             component: "shim",
-            server_id: self.server_id.clone(),
+            server_id: Cow::Borrowed(&self.server_id),
             connection_id: match event.connection_id.is_empty() {
-                true => self.connection_id.clone(),
+                true => Cow::Borrowed(&self.connection_id),
                 false => event.connection_id,
             },
-            tape_session_id: Some(self.session_id.clone()),
+            tape_session_id: Some(Cow::Borrowed(&self.session_id)),
             ..event
         };
         telling::tell(&self.log, &event);
@@ -229,61 +283,13 @@ impl Inner {
         let Sink::File(log) = &mut self.sink else { return Ok(()) };
         log.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
     }
+}
 
-    fn masked(&self, text: &str) -> String {
-        match &self.masking {
-            Some(masking) => masking.text(text).into_owned(),
-            None => text.to_owned(),
-        }
-    }
-
-    fn event(&mut self, note: Note) -> Event {
-        let kind = note.kind.name();
-        let (extra, ticket, decided_by) = details(&note.kind);
-        let approval_id = ticket.and_then(|ticket| match note.kind {
-            NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
-            _ => self.approvals.remove(&ticket),
-        });
-        let listed = match &note.kind {
-            NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
-            _ => None,
-        };
-        let mask = |text: Option<String>| text.map(|text| self.masked(&text));
-        let session = note.lane.session;
-        let connection_id = match session {
-            0 | 1 => String::new(),
-            _ => format!("{}.{session}", self.connection_id),
-        };
-        Event {
-            wall_us: note.at.wall_us,
-            level: level(&note),
-            kind,
-            direction: Some(match note.from {
-                Side::Client => "agent_to_server",
-                Side::Server => "server_to_agent",
-            }),
-            method: mask(note.method).or(listed.map(str::to_owned)),
-            tool: mask(note.name),
-            message_id: mask(note.id.map(|id| plain(&id))),
-            governance_decision: Some(note.word.to_owned()),
-            gate: note.gate.map(|gate| gate.name()),
-            rule: note.rule,
-            policies: note.policies,
-            policy_reason: mask(note.reason),
-            policy_version: note.policy_version.map(|version| version.to_string()),
-            profile: note.profile.name(),
-            forwarded: note.forwarded,
-            auto_approved: note.auto_approved,
-            latency_us: note.latency_ns.map(|ns| ns.div_ceil(1000)),
-            principal: mask(note.principal),
-            approval_id,
-            decided_by,
-            connection_id,
-            request_id: note.correlation_id,
-            traceparent: note.traceparent,
-            extra: self.masked(&extra),
-            ..Event::default()
-        }
+/// A text with its secrets masked, if there is anything to mask.
+fn masked<'t>(masking: Option<&Redactor>, text: Option<&'t str>) -> Option<Cow<'t, str>> {
+    match masking {
+        Some(masking) => text.map(|text| masking.text(text)),
+        None => text.map(Cow::Borrowed),
     }
 }
 
@@ -297,7 +303,7 @@ fn list_of(offer: Offer) -> &'static str {
     }
 }
 
-fn level(note: &Note) -> &'static str {
+fn level(note: &Note<'_>) -> &'static str {
     let quiet = match &note.kind {
         NoteKind::Decision => note.word == "forward",
         NoteKind::ServerRequest | NoteKind::Filter { .. } => true,
@@ -307,7 +313,7 @@ fn level(note: &Note) -> &'static str {
 }
 
 /// What a kind of note says besides, the hold it is about, and who has decided.
-fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
+fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<&str>) {
     match kind {
         NoteKind::Decision | NoteKind::ServerRequest => (String::new(), None, None),
         NoteKind::Framing { faults } => {
@@ -333,7 +339,7 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
             (extra, Some(*ticket), None)
         }
         NoteKind::HoldApproved { ticket, by } => {
-            ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by.clone()))
+            ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by))
         }
         NoteKind::HoldEnded { ticket, how } => {
             let outcome = match how {
@@ -348,8 +354,8 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
 }
 
 /// The id of a message as people write it: text without its quotes.
-fn plain(id: &str) -> String {
-    json::string(id.as_bytes()).map_or_else(|| id.to_owned(), std::borrow::Cow::into_owned)
+fn plain(id: &str) -> Cow<'_, str> {
+    json::string(id.as_bytes()).unwrap_or(Cow::Borrowed(id))
 }
 
 pub(super) fn quoted(text: &str) -> String {
