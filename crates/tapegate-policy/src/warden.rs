@@ -323,20 +323,18 @@ impl Gate for Warden {
         let said = frame.envelope();
         let method = said.and_then(|said| said.method).map(|method| method.decode());
         let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
-        let correlation_id = (self.hands.ids)();
-        let jot = Jot {
+        let note = Note {
             kind: NoteKind::Framing { faults: Vec::new() },
             word: "reject",
-            method: method.as_deref(),
-            name: name.as_deref(),
-            id: said.and_then(|said| said.id),
-            reason: Some(why.to_owned()),
+            method: method.as_deref().and_then(Note::text),
+            name: name.as_deref().and_then(Note::text),
+            id: Note::raw(said.and_then(|said| said.id)),
+            reason: Some(Cow::Borrowed(why)),
             forwarded: Some(false),
-            correlation_id: Some(&correlation_id),
             gate: Some(GateName::Framing),
-            ..Jot::new(at, lane, from)
+            ..Note::new(at, lane, from)
         };
-        self.note(jot);
+        self.hands.note(&self.regime, note);
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {
