@@ -4,11 +4,13 @@
 //! explanation is the decision itself with the steps gathered on the way, so that it cannot differ.
 
 mod gates;
+mod rules;
+mod steps;
 
 use std::sync::Arc;
 
 use crate::model::{Policy, Profile};
-use gates::Steps;
+use steps::Steps;
 
 pub(crate) use gates::shows;
 

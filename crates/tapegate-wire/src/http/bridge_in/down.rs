@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapegate_core::frame::{
-    self, Body, Envelope, Frame, Kind as MessageKind, error_reply, same_id,
+    self, Body, Envelope, Frame, Kind as MessageKind, envelopes, error_reply, same_id,
 };
 use tapegate_core::json;
 use tapegate_core::lines::{Cut, Lines, Oversize};
@@ -14,7 +14,7 @@ use tapegate_core::side::Side;
 use tokio::time::Instant;
 
 use super::board::{Board, Kind};
-use super::book::{Place, envelopes};
+use super::book::Place;
 use super::ending::End;
 use super::exchange::Exchange;
 use super::servers::Server;

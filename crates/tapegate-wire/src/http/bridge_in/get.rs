@@ -10,7 +10,7 @@ use super::super::terms::{LAST_EVENT_ID, Terms};
 use super::super::{ReplyBody, headers};
 use super::board::{Board, Kind};
 use super::history::EventId;
-use super::post::{Watch, events};
+use super::post::Watch;
 use super::{Bridge, Refused, not_allowed};
 
 /// Opens the stream of a session, or goes on with one that broke.
@@ -31,7 +31,7 @@ pub(super) fn get(
         if board.main.is_attended() {
             return headers::refusal(409, "the session has a stream already");
         }
-        return events(ReplyBody::stream(board.main.attach(None)));
+        return headers::events(ReplyBody::stream(board.main.attach(None)));
     };
     let Some(last) = last.to_str().ok().and_then(EventId::parse) else {
         return headers::refusal(400, "the Last-Event-ID header names no event of ours");
@@ -41,7 +41,7 @@ pub(super) fn get(
         let watch: Box<dyn std::any::Any> = Box::new(Watch { board, exchange, opens: false });
         watch
     });
-    events(ReplyBody::stream(stream.attach(watch)))
+    headers::events(ReplyBody::stream(stream.attach(watch)))
 }
 
 /// Ends a session and its server.

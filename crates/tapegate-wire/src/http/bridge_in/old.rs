@@ -13,7 +13,7 @@ use super::super::listen::Cord;
 use super::super::{ReplyBody, Stopped, headers};
 use super::Bridge;
 use super::board::{Board, Kind, Sent};
-use super::post::{accepted, events, not_sent};
+use super::post::{accepted, not_sent};
 
 /// Ends a session whose only stream is gone.
 struct Hangup(Rc<Board>, std::time::Duration);
@@ -36,7 +36,7 @@ pub(super) fn get(bridge: &Bridge, cord: &Rc<Cord>) -> Response<ReplyBody> {
     board.main.begin_with(Bytes::from(endpoint));
     let stream = Rc::clone(&board.main);
     let hangup = Hangup(board, bridge.patience.grace);
-    events(ReplyBody::stream(stream.attach(Some(Box::new(hangup)))))
+    headers::events(ReplyBody::stream(stream.attach(Some(Box::new(hangup)))))
 }
 
 /// Takes a message; its answer comes on the stream.

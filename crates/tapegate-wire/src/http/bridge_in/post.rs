@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind};
+use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind, envelopes};
 use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
@@ -19,7 +19,6 @@ use super::super::station::{Passage, Passed};
 use super::super::terms::{SESSION, Terms};
 use super::super::{ReplyBody, Stopped, headers};
 use super::board::{Board, Kind, NotSent, Sent};
-use super::book::envelopes;
 use super::exchange::Exchange;
 use super::stream::KEEP_ALIVE;
 use super::{Bridge, Refused};
@@ -217,8 +216,8 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     }
     Ok(match exchange.stream() {
         Some(stream) => match stream.whole() {
-            Some(whole) => events(ReplyBody::full(whole)),
-            None => events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
+            Some(whole) => headers::events(ReplyBody::full(whole)),
+            None => headers::events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
         },
         None if exchange.cancelled.get() && exchange.has_nothing() => accepted(),
         None => {
@@ -300,15 +299,6 @@ fn session_of(bridge: &Bridge, terms: &Terms) -> Option<Rc<Board>> {
 /// Where a body that goes nowhere stands on the tape.
 fn lane_of(bridge: &Bridge, terms: &Terms) -> Lane {
     session_of(bridge, terms).map_or_else(|| bridge.station.open_exchange(), |board| board.lane)
-}
-
-/// A reply that is a stream of events.
-pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    response
 }
 
 /// A reply that is meant to be JSON, and comes in pieces.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use tapegate_core::frame::{self, Body, Envelope, Frame};
+use tapegate_core::frame::{self, Body, Frame, envelopes};
 use tapegate_core::gate::Ticket;
 use tapegate_core::json::{Cursor, Kind as JsonKind};
 use tapegate_core::side::Side;
@@ -116,7 +116,7 @@ impl Exchange {
         }
         let mut event = Vec::new();
         sse::write_event(&mut event, None, Some("message"), &text);
-        super::holding::events(ReplyBody::full(Bytes::from(event)))
+        headers::events(ReplyBody::full(Bytes::from(event)))
     }
 
     /// Says something on the stream of a legacy session; false if nobody listens to it.
@@ -178,16 +178,4 @@ fn names_method(object: &[u8]) -> bool {
         }
     }
     false
-}
-
-/// The messages of a frame.
-fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
-    match frame.body() {
-        Body::Message(said) => vec![said.clone()],
-        Body::Batch => frame::elements(frame.bytes())
-            .iter()
-            .filter_map(|one| one.envelope().cloned())
-            .collect(),
-        Body::Garbage(_) => Vec::new(),
-    }
 }
