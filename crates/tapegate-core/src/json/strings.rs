@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::runs::plain_run;
+
 /// A string as it stands in the text, without its quotes.
 ///
 /// `escaped` tells whether any escape occurs; only then does comparing or decoding cost more than
@@ -116,7 +118,14 @@ fn unit(text: &str) -> Option<u16> {
 
 /// Appends `text` as a JSON string, quotes included, escaping only what must be escaped.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
-    write_exact(out, text.as_bytes());
+    // Nearly every text is plain, and is only looked at word by word.
+    if plain_run(text.as_bytes()) < text.len() {
+        return write_exact(out, text.as_bytes());
+    }
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 /// Appends the bytes that [`Str::exact`] gave as a JSON string, quotes included.

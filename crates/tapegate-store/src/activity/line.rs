@@ -14,10 +14,21 @@ const TEXT_BYTES_MAX: usize = 2048;
 /// More than this beside the known keys is left out.
 const EXTRA_BYTES_MAX: usize = 64 * 1024;
 
+/// Most lines are shorter.
+const LINE_BYTES: usize = 1024;
+/// Where the fraction of a second begins in a moment.
+const FRACTION: usize = "2026-01-01T00:00:00.".len();
+
 /// Appends an event as an object without its closing bracket.
 pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
+    write_at(event, &mut Second::default(), out);
+}
+
+/// The same of one event of many.
+pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>) {
+    out.reserve(LINE_BYTES);
     let mut body = Body { out };
-    body.moment(event.wall_us);
+    body.moment(event.wall_us, second);
     body.text("level", event.level);
     body.text("kind", event.kind);
     body.text("component", event.component);
@@ -51,6 +62,32 @@ pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
     body.extra(&event.extra);
 }
 
+/// The second of the last event, which most have in common with the one before.
+#[derive(Debug, Default)]
+pub(super) struct Second {
+    number: Option<i64>,
+    text: Vec<u8>,
+}
+
+impl Second {
+    /// Appends a moment as RFC 3339 has it, with microseconds.
+    fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
+        let (number, micros) = (wall_us.div_euclid(1_000_000), wall_us.rem_euclid(1_000_000));
+        if self.number != Some(number) {
+            self.text.clear();
+            write_rfc3339(&mut self.text, number.saturating_mul(1_000_000), SubSecond::Micros);
+            self.number = Some(number);
+        }
+        let start = out.len();
+        out.extend_from_slice(&self.text);
+        let digits = &mut out[start + FRACTION..start + FRACTION + 6];
+        digits.iter_mut().rev().fold(micros, |rest, digit| {
+            *digit = b'0' + (rest % 10) as u8;
+            rest / 10
+        });
+    }
+}
+
 /// An object that is being written.
 struct Body<'a> {
     out: &'a mut Vec<u8>,
@@ -58,9 +95,9 @@ struct Body<'a> {
 
 impl Body<'_> {
     /// The first member of all.
-    fn moment(&mut self, wall_us: i64) {
+    fn moment(&mut self, wall_us: i64, second: &mut Second) {
         self.out.extend_from_slice(b"{\"timestamp\":\"");
-        write_rfc3339(self.out, wall_us, SubSecond::Micros);
+        second.write(wall_us, self.out);
         self.out.push(b'"');
     }
 
