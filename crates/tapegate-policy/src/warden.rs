@@ -319,6 +319,24 @@ impl Gate for Warden {
         self.hands.note(&self.regime, note);
     }
 
+    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
+        let said = frame.envelope();
+        let method = said.and_then(|said| said.method).map(|method| method.decode());
+        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
+        let note = Note {
+            kind: NoteKind::Framing { faults: Vec::new() },
+            word: "reject",
+            method: method.as_deref().and_then(Note::text),
+            name: name.as_deref().and_then(Note::text),
+            id: Note::raw(said.and_then(|said| said.id)),
+            reason: Some(Cow::Borrowed(why)),
+            forwarded: Some(false),
+            gate: Some(GateName::Framing),
+            ..Note::new(at, lane, from)
+        };
+        self.hands.note(&self.regime, note);
+    }
+
     fn commit(&mut self) -> Result<(), RecordError> {
         self.hands.notes.commit()
     }

@@ -173,7 +173,10 @@ impl Relay {
         let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) else {
             return false;
         };
-        let how = if gave_up(said) { HoldEnd::Abandoned } else { HoldEnd::Cancelled };
+        let how = match timed_out(said) {
+            true => HoldEnd::Abandoned,
+            false => HoldEnd::Cancelled,
+        };
         let mut any = false;
         while let Some(held) = self.holds.take_id(way.lane, way.from, id) {
             gate.ended(way.at, held.ticket, how);
@@ -278,12 +281,16 @@ impl Relay {
     }
 }
 
-/// Whether a call is taken back because its caller would not wait any longer. There is no other sign
-/// of it than the reason, which the SDKs write in English.
-fn gave_up(said: &Envelope<'_>) -> bool {
+/// The code of the SDKs for a request whose answer did not come in time.
+const CODE_TIMED_OUT: &str = "-32001";
+
+/// Whether a call is taken back because its caller would not wait any longer. The protocol has no sign
+/// of it. The SDKs put the error that they raise into the reason, whose code is the same in every
+/// language; without that code the call counts as taken back, which lets nothing pass later.
+fn timed_out(said: &Envelope<'_>) -> bool {
     let reason = said.params.and_then(|params| json::member(params, "reason"));
-    let words = reason.and_then(json::string).unwrap_or_default().to_lowercase();
-    ["timed out", "timeout", "deadline"].iter().any(|word| words.contains(word))
+    let words = reason.and_then(json::string).unwrap_or_default();
+    words.split(|c: char| c != '-' && !c.is_alphanumeric()).any(|word| word == CODE_TIMED_OUT)
 }
 
 /// What a request is about.

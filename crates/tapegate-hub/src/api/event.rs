@@ -10,6 +10,9 @@ use tapegate_store::activity;
 /// Events to be written down, in their order.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EventsRequest {
+    /// A name by which they are written down only once, however often they are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
     /// The events.
     pub events: Vec<EventLine>,
 }

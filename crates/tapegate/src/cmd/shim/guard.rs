@@ -1,5 +1,6 @@
 //! A governed session: its gate, its tape, and what is kept of its beginning and its end.
 
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, Recorder};
@@ -191,6 +192,10 @@ impl Gate for Counted {
 
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
         self.gate.oversized(at, lane, from, bytes_total);
+    }
+
+    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
+        self.gate.unsent(at, lane, from, frame, why);
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {
