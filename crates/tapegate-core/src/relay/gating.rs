@@ -278,11 +278,12 @@ impl Relay {
 }
 
 /// Whether a call is taken back because its caller would not wait any longer. There is no other sign
-/// of it than the reason, which the SDKs write in English.
+/// of it than the reason, which the SDKs write in English. Codex says that a future was dropped, also
+/// when its user has stopped it; a question too many does less harm than an approval that is lost.
 fn gave_up(said: &Envelope<'_>) -> bool {
     let reason = said.params.and_then(|params| json::member(params, "reason"));
     let words = reason.and_then(json::string).unwrap_or_default().to_lowercase();
-    ["timed out", "timeout", "deadline"].iter().any(|word| words.contains(word))
+    ["timed out", "timeout", "deadline", "future dropped"].iter().any(|word| words.contains(word))
 }
 
 /// What a request is about.
