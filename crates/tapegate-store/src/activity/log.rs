@@ -273,7 +273,12 @@ impl ActivityLog {
             Ok(Some(tail)) => {
                 open.bytes = bytes - tail.torn.len() as u64;
                 open.unended = tail.open;
-                (self.link, self.continued) = (tail.link, None);
+                self.continued = None;
+                // A file that ends before what this writer has written itself was cut off by
+                // somebody. To go on from there would hide that.
+                if tail.link.seq > self.link.seq {
+                    self.link = tail.link;
+                }
                 if !tail.torn.is_empty() {
                     let cut = open.file.set_len(open.bytes);
                     cut.map_err(|source| ActivityError::Write { path: self.path(), source })?;
