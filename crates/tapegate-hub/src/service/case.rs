@@ -6,6 +6,7 @@ use tapegate_policy::decide::{GateName, Outcome, Principal};
 use tapegate_policy::inspect::Fault;
 use tapegate_policy::model::Profile;
 use tapegate_policy::refuse::Subject;
+use tapegate_policy::trace::is_traceparent;
 use tapegate_store::activity::Event;
 
 use super::journal;
@@ -82,7 +83,9 @@ impl Case<'_> {
             request_id: Some(self.request_id.clone()),
             tape_session_id: text(&request.tape_session_id),
             tape_seq: request.tape_seq,
-            traceparent: traceparent(request).or_else(|| text(&request.traceparent)),
+            traceparent: traceparent(request)
+                .or_else(|| text(&request.traceparent))
+                .filter(|text| is_traceparent(text)),
             ..journal::event(self.wall_us, "info", "decision", self.profile)
         }
     }

@@ -330,6 +330,8 @@ fn refuse(refusal: Refusal) -> Verdict {
     Verdict::Refuse(Box::new(refusal))
 }
 
+/// The trace that a call belongs to. What is none is not kept: it could be anything.
 fn trace(now: &Now<'_, '_>) -> Option<String> {
-    now.said.traceparent.and_then(json::string).map(Cow::into_owned)
+    let text = now.said.traceparent.and_then(json::string)?;
+    crate::trace::is_traceparent(&text).then(|| text.into_owned())
 }
