@@ -9,8 +9,9 @@ use crate::decide::GateName;
 use crate::model::Profile;
 use crate::note::{Note, NoteKind};
 
-/// How much of an id or a name is noted.
-const TEXT_BYTES_MAX: usize = 1024;
+/// How much of an id or a name is noted: more than is kept, so that secrets can be masked before
+/// they are cut.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// What is to be noted about a message.
 pub(super) struct Jot<'a> {

@@ -25,6 +25,9 @@ use tokio::sync::mpsc;
 use super::tally::Tally;
 use crate::logs::{Level, Log};
 
+/// How much of the name of something hidden is kept.
+const NAME_CHARS_MAX: usize = 200;
+
 /// The journal of a session. Clones are the same journal.
 #[derive(Clone)]
 pub(super) struct Journal(Arc<Mutex<Inner>>);
@@ -117,11 +120,23 @@ impl Journal {
     /// Keeps an event that is about no message, at once. What cannot be kept is said.
     pub(super) fn keep(&self, event: Event) {
         let mut inner = self.inner();
-        let event = Event { profile: inner.profile.name(), ..event };
+        let mask = |text: Option<String>| text.map(|text| inner.masked(&text));
+        let event = Event {
+            profile: inner.profile.name(),
+            method: mask(event.method),
+            tool: mask(event.tool),
+            policy_reason: mask(event.policy_reason),
+            ..event
+        };
         inner.append(event);
         if let Err(words) = inner.commit() {
             inner.log.say(Level::Error, &words);
         }
+    }
+
+    /// A text without the secrets in it.
+    pub(super) fn masked(&self, text: &str) -> String {
+        self.inner().masked(text)
     }
 
     /// Says something that is no event.
@@ -239,7 +254,7 @@ impl Inner {
 
     fn event(&mut self, note: Note) -> Event {
         let kind = note.kind.name();
-        let (extra, ticket, decided_by) = details(&note.kind);
+        let (extra, ticket, decided_by) = details(&note.kind, &|name| self.masked(name));
         let approval_id = ticket.and_then(|ticket| match note.kind {
             NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
             _ => self.approvals.remove(&ticket),
@@ -307,7 +322,10 @@ fn level(note: &Note) -> &'static str {
 }
 
 /// What a kind of note says besides, the hold it is about, and who has decided.
-fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
+fn details(
+    kind: &NoteKind,
+    masked: &dyn Fn(&str) -> String,
+) -> (String, Option<Ticket>, Option<String>) {
     match kind {
         NoteKind::Decision | NoteKind::ServerRequest => (String::new(), None, None),
         NoteKind::Framing { faults } => {
@@ -320,7 +338,10 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<String>) {
             (extra, None, None)
         }
         NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
-            let names: Vec<String> = hidden.iter().map(|name| quoted(name)).collect();
+            // What is cut in half is no secret to whoever masks any more, so that comes first.
+            let short = |name: &String| masked(name).chars().take(NAME_CHARS_MAX).collect();
+            let names: Vec<String> =
+                hidden.iter().map(short).map(|name: String| quoted(&name)).collect();
             let names = names.join(",");
             let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
             (extra, None, None)
