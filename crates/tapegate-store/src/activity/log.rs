@@ -282,7 +282,10 @@ impl ActivityLog {
                     self.notices.push(notice::torn(&tail.torn));
                 }
                 match tail.link {
-                    Some(link) => self.link = link,
+                    Some(link) if link.seq > self.link.seq => self.link = link,
+                    // A file that ends before what this writer has written itself was cut off by
+                    // somebody. To go on from there would hide that.
+                    Some(_) => {}
                     None => self.follow_predecessor(),
                 }
             }
