@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::runs::plain_run;
+use super::runs::is_plain;
 
 /// A string as it stands in the text, without its quotes.
 ///
@@ -119,7 +119,7 @@ fn unit(text: &str) -> Option<u16> {
 /// Appends `text` as a JSON string, quotes included, escaping only what must be escaped.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
     // Nearly every text is plain, and is only looked at word by word.
-    if plain_run(text.as_bytes()) < text.len() {
+    if !is_plain(text.as_bytes()) {
         return write_exact(out, text.as_bytes());
     }
     out.reserve(text.len() + 2);
@@ -202,6 +202,22 @@ mod tests {
             let written = std::str::from_utf8(&written[1..written.len() - 1]).unwrap();
             assert_eq!(exact(written), exact(one), "{one} {written}");
             assert!(all[index + 1..].iter().all(|other| exact(one) != exact(other)), "{one}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_written_the_same_whether_or_not_it_looks_plain() {
+        for length in 0..40 {
+            for odd in [b'a', b'"', b'\\', 7, 0, 0x7f] {
+                for at in 0..length.max(1) {
+                    let mut text = vec![b'a'; length];
+                    text.get_mut(at).into_iter().for_each(|byte| *byte = odd);
+                    let (mut one, mut two) = (Vec::new(), Vec::new());
+                    write_str(&mut one, std::str::from_utf8(&text).unwrap());
+                    write_exact(&mut two, &text);
+                    assert_eq!(one, two, "{length} {at} {odd}");
+                }
+            }
         }
     }
 
