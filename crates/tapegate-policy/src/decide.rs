@@ -4,6 +4,7 @@
 //! explanation is the decision itself with the steps gathered on the way, so that it cannot differ.
 
 mod gates;
+mod readings;
 mod rules;
 mod steps;
 
@@ -105,13 +106,13 @@ pub struct Decision {
 
 /// Decides about a call.
 pub fn decide(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
-    under(profile, gates::ask(policy, call, facts, &mut ()))
+    under(profile, readings::ask(policy, call, facts, &mut ()))
 }
 
 /// Decides about a call, and tells every step on the way.
 pub fn explain(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
     let mut steps = Vec::new();
-    let mut decision = under(profile, gates::ask(policy, call, facts, &mut steps));
+    let mut decision = under(profile, readings::ask(policy, call, facts, &mut steps));
     let done = match (&decision.strict, &decision.outcome) {
         (Outcome::Forward, _) => "sent on".to_owned(),
         (strict, outcome) if strict != outcome => {

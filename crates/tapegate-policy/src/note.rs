@@ -12,8 +12,9 @@ use crate::gated::Offer;
 use crate::inspect::Fault;
 use crate::model::Profile;
 
-/// How much of an id or a name is noted.
-const TEXT_BYTES_MAX: usize = 1024;
+/// How much of an id or a name is noted: more than is kept, so that secrets can be masked before
+/// they are cut.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Takes what is noted.
 pub trait Notes: Send {

@@ -77,16 +77,16 @@ impl Relay {
     }
 }
 
-/// The code of the SDKs for a request whose answer did not come in time.
-const CODE_TIMED_OUT: &str = "-32001";
+/// The code of the SDKs for a request whose answer did not come in time, and the words of those that
+/// give no code. Codex says that a future was dropped, also when its user has stopped it.
+const TIMED_OUT: [&str; 5] = ["-32001", "timed out", "timeout", "deadline", "future dropped"];
 
 /// Whether a call is taken back because its caller would not wait any longer. The protocol has no sign
-/// of it. The SDKs put the error that they raise into the reason, whose code is the same in every
-/// language; without that code the call counts as taken back, which lets nothing pass later.
+/// of it but the reason, for people; a question too many does less harm than an approval that is lost.
 fn timed_out(said: &Envelope<'_>) -> bool {
     let reason = said.params.and_then(|params| json::member(params, "reason"));
-    let words = reason.and_then(json::string).unwrap_or_default();
-    words.split(|c: char| c != '-' && !c.is_alphanumeric()).any(|word| word == CODE_TIMED_OUT)
+    let words = reason.and_then(json::string).unwrap_or_default().to_lowercase();
+    TIMED_OUT.iter().any(|sign| words.contains(sign))
 }
 
 fn guessed() -> Refusal {

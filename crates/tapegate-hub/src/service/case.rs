@@ -8,6 +8,7 @@ use tapegate_policy::decide::{GateName, Outcome, Principal};
 use tapegate_policy::inspect::Fault;
 use tapegate_policy::model::Profile;
 use tapegate_policy::refuse::Subject;
+use tapegate_policy::trace::is_traceparent;
 use tapegate_store::activity::Event;
 
 use super::journal;
@@ -85,7 +86,10 @@ impl Case<'_> {
             request_id: Some(self.request_id.clone().into()),
             tape_session_id: maybe(&request.tape_session_id),
             tape_seq: request.tape_seq,
-            traceparent: traceparent(request).map(Cow::Owned).or(maybe(&request.traceparent)),
+            traceparent: traceparent(request)
+                .map(Cow::Owned)
+                .or(maybe(&request.traceparent))
+                .filter(|text| is_traceparent(text)),
             ..journal::event(self.wall_us, "info", "decision", self.profile)
         }
     }

@@ -314,12 +314,13 @@ fn refuse(refusal: Refusal) -> Verdict {
     Verdict::Refuse(Box::new(refusal))
 }
 
-/// A note about a call.
+/// A note about a call. What is no trace context is not kept: it could be anything.
 fn called<'a>(now: &Now<'a, '_>, method: &'a str) -> Note<'a> {
+    let trace = now.said.traceparent.and_then(json::string);
     Note {
         method: Note::text(method),
         id: Note::raw(now.said.id),
-        traceparent: now.said.traceparent.and_then(json::string),
+        traceparent: trace.filter(|text| crate::trace::is_traceparent(text)),
         ..now.note()
     }
 }

@@ -79,6 +79,7 @@ pub struct ActivityLog {
     /// The end of the chain, as far as it is known.
     link: Link,
     pending: Pending,
+    second: line::Second,
     out: Vec<u8>,
     /// What is to be said about the log itself.
     notices: Vec<Vec<u8>>,
@@ -144,6 +145,7 @@ impl ActivityLog {
             open: None,
             link: Link::START,
             pending: Pending::default(),
+            second: line::Second::default(),
             out: Vec::new(),
             notices: Vec::new(),
             continued: None,
@@ -168,7 +170,7 @@ impl ActivityLog {
 
     /// Notes an event, for the next commit.
     pub fn append(&mut self, event: &Event<'_>) {
-        line::write(event, &mut self.pending.text);
+        line::write_at(event, &mut self.second, &mut self.pending.text);
         self.pending.ends.push(self.pending.text.len());
     }
 
@@ -280,7 +282,10 @@ impl ActivityLog {
                     self.notices.push(notice::torn(&tail.torn));
                 }
                 match tail.link {
-                    Some(link) => self.link = link,
+                    Some(link) if link.seq > self.link.seq => self.link = link,
+                    // A file that ends before what this writer has written itself was cut off by
+                    // somebody. To go on from there would hide that.
+                    Some(_) => {}
                     None => self.follow_predecessor(),
                 }
             }

@@ -195,6 +195,23 @@ fn a_log_that_was_removed_or_emptied_goes_on_with_its_numbers() {
     assert!(fs::read_to_string(log.path()).unwrap().contains("\"seq\":5,"));
 }
 
+#[test]
+fn a_log_that_is_cut_off_under_its_writer_tells_of_it() {
+    for cut in [1, 40] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        write(&mut log, 0..3);
+        // The last line is gone as a whole, or half of it and more.
+        let text = fs::read(log.path()).unwrap();
+        let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
+        let kept = text.len() - lines[2].len() + cut - 1;
+        fs::OpenOptions::new().write(true).open(log.path()).unwrap().set_len(kept as u64).unwrap();
+        write(&mut log, 3..4);
+        let report = report(folder.path());
+        assert!(report.is_bad(), "{report:?}");
+    }
+}
+
 /// Makes a file look as if it had been written long ago.
 fn age(path: &Path, days: u64) {
     let then = std::time::SystemTime::now() - Duration::from_secs(days * 86_400);

@@ -26,6 +26,9 @@ use tokio::sync::mpsc;
 use super::tally::Tally;
 use crate::logs::{Level, Log};
 
+/// How much of the name of something hidden is kept.
+const NAME_CHARS_MAX: usize = 200;
+
 /// The journal of a session. Clones are the same journal.
 #[derive(Clone)]
 pub(super) struct Journal(Arc<Mutex<Inner>>);
@@ -126,11 +129,26 @@ impl Journal {
     /// Keeps an event that is about no message, at once. What cannot be kept is said.
     pub(super) fn keep(&self, event: Event<'_>) {
         let mut inner = self.inner();
-        let event = Event { profile: inner.profile.name(), ..event };
+        let mask = |text: &Option<Cow<'_, str>>| {
+            let masked = masked(inner.masking.as_ref(), text.as_deref());
+            masked.map(|text| Cow::Owned(text.into_owned()))
+        };
+        let event = Event {
+            profile: inner.profile.name(),
+            method: mask(&event.method),
+            tool: mask(&event.tool),
+            policy_reason: mask(&event.policy_reason),
+            ..event
+        };
         inner.append(event);
         if let Err(words) = inner.commit() {
             inner.log.say(Level::Error, &words);
         }
+    }
+
+    /// A text without the secrets in it.
+    pub(super) fn masked(&self, text: &str) -> String {
+        masked(self.inner().masking.as_ref(), Some(text)).unwrap_or_default().into_owned()
     }
 
     /// Says something that is no event.
@@ -211,7 +229,7 @@ impl Inner {
     /// Keeps what a note tells. Every call comes through here, so nothing is copied that need not be.
     fn note(&mut self, note: &Note<'_>) {
         self.tally.note(note);
-        let (extra, ticket, decided_by) = details(&note.kind);
+        let (extra, ticket, decided_by) = details(&note.kind, self.masking.as_ref());
         let approval_id = ticket.and_then(|ticket| match note.kind {
             NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
             _ => self.approvals.remove(&ticket),
@@ -313,7 +331,10 @@ fn level(note: &Note<'_>) -> &'static str {
 }
 
 /// What a kind of note says besides, the hold it is about, and who has decided.
-fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<&str>) {
+fn details<'k>(
+    kind: &'k NoteKind,
+    masking: Option<&Redactor>,
+) -> (String, Option<Ticket>, Option<&'k str>) {
     match kind {
         NoteKind::Decision | NoteKind::ServerRequest => (String::new(), None, None),
         NoteKind::Framing { faults } => {
@@ -326,7 +347,13 @@ fn details(kind: &NoteKind) -> (String, Option<Ticket>, Option<&str>) {
             (extra, None, None)
         }
         NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
-            let names: Vec<String> = hidden.iter().map(|name| quoted(name)).collect();
+            // What is cut in half is no secret to whoever masks any more, so that comes first.
+            let short = |name: &String| {
+                let name = masked(masking, Some(name)).unwrap_or_default();
+                name.chars().take(NAME_CHARS_MAX).collect()
+            };
+            let names: Vec<String> =
+                hidden.iter().map(short).map(|name: String| quoted(&name)).collect();
             let names = names.join(",");
             let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
             (extra, None, None)
