@@ -4,6 +4,9 @@
 //! explanation is the decision itself with the steps gathered on the way, so that it cannot differ.
 
 mod gates;
+mod readings;
+
+use std::sync::Arc;
 
 use crate::model::{Policy, Profile};
 use gates::Steps;
@@ -90,24 +93,24 @@ pub struct Decision {
     /// Whether it was said because a definition is not what was accepted.
     pub drift: bool,
     /// The rule that matched, by name.
-    pub rule: Option<String>,
+    pub rule: Option<Arc<str>>,
     /// The Cedar policies that decided, by their ids.
     pub policies: Vec<String>,
     /// Why, in words for logs and for people. Callers never see them.
-    pub reason: String,
+    pub reason: Arc<str>,
     /// Every step on the way here, for `policy explain`. Empty unless it was asked for.
     pub steps: Vec<String>,
 }
 
 /// Decides about a call.
 pub fn decide(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
-    under(profile, gates::ask(policy, call, facts, &mut ()))
+    under(profile, readings::ask(policy, call, facts, &mut ()))
 }
 
 /// Decides about a call, and tells every step on the way.
 pub fn explain(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
     let mut steps = Vec::new();
-    let mut decision = under(profile, gates::ask(policy, call, facts, &mut steps));
+    let mut decision = under(profile, readings::ask(policy, call, facts, &mut steps));
     let done = match (&decision.strict, &decision.outcome) {
         (Outcome::Forward, _) => "sent on".to_owned(),
         (strict, outcome) if strict != outcome => {

@@ -74,7 +74,8 @@ impl Gated {
             if method.chars().all(odd) {
                 return None;
             }
-            let plain = method.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+            let blank = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
+            let plain = method.trim_matches(blank);
             Self::exact(&plain.to_ascii_lowercase())
         })
     }

@@ -39,5 +39,7 @@ pub mod redact;
 pub mod refuse;
 /// What people who decide are shown of a call.
 pub mod shown;
+/// The trace that a call belongs to.
+pub mod trace;
 /// The gate over all of these.
 pub mod warden;

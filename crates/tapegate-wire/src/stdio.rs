@@ -188,7 +188,9 @@ impl Session<'_> {
             turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
-                self.unhold(&Cause::Signal(number).words());
+                let why = Cause::Signal(number).words();
+                self.unhold(&why);
+                self.turn_away(&why);
                 if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {
                     self.let_go();
                 }
@@ -291,6 +293,15 @@ impl Session<'_> {
         }
     }
 
+    /// Answers what was read and waits until fewer calls are held, because it will not be sent.
+    fn turn_away(&mut self, why: &str) {
+        if self.up.waits() {
+            let down = &mut self.down;
+            self.up.turn_away(self.deck, why, &mut |answer| down.say(answer));
+            self.send(Side::Client);
+        }
+    }
+
     /// Feeds an event that is no message, and sends what comes of it.
     fn feed(&mut self, event: Event<'_>) {
         let at = self.deck.now();
@@ -318,6 +329,7 @@ impl Session<'_> {
 
     /// Tells a client that still listens that its requests will not be answered.
     async fn last_words(&mut self, status: Option<ExitStatus>) {
+        self.turn_away(&self.ending.words(status));
         if !self.down.is_heard() {
             if self.deck.held() > 0 {
                 // Nobody is told, but whoever was asked to decide need not any more.

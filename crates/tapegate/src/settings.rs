@@ -72,17 +72,8 @@ impl Surroundings<'_> {
         for folder in self.folder.ancestors() {
             for name in CONFIG_NAMES {
                 let path = folder.join(name);
-                match path.metadata() {
-                    Ok(file) if file.is_file() && !is_trusted(file.uid()) => {
-                        return Err(foreign(&path));
-                    }
-                    Ok(file) if file.is_file() => return Ok(Some(path)),
-                    // What is there and cannot be looked at must not be passed over.
-                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                        let words = format!("cannot look at `{}`: {error}", path.display());
-                        return Err(Failure::new(Exit::Io, words));
-                    }
-                    _ => {}
+                if found(&path)? {
+                    return Ok(Some(path));
                 }
             }
         }
@@ -136,6 +127,31 @@ impl From<ProfileWord> for Profile {
             ProfileWord::Production => Self::Production,
             ProfileWord::Development => Self::Development,
         }
+    }
+}
+
+/// Whether there is a config here that may be relied on. What is there and is none, such as a link
+/// that leads nowhere or a folder, must not be passed over: nothing would be governed then.
+fn found(path: &Path) -> Result<bool, Failure> {
+    let absent = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    };
+    let unusable = |exit: Exit, why: &str| {
+        let name = path.display();
+        let hint = "a policy that cannot be read is not passed over; remove it, or name another by --config";
+        Err(Failure::new(exit, format!("cannot use `{name}` as a policy: {why}")).hint(hint))
+    };
+    match path.symlink_metadata() {
+        Err(error) if absent(&error) => return Ok(false),
+        Err(error) => return unusable(Exit::Io, &error.to_string()),
+        Ok(_) => {}
+    }
+    match path.metadata() {
+        Err(error) if absent(&error) => unusable(Exit::Invalid, "it is a link that leads nowhere"),
+        Err(error) => unusable(Exit::Io, &error.to_string()),
+        Ok(file) if !file.is_file() => unusable(Exit::Invalid, "it is no regular file"),
+        Ok(file) if !is_trusted(file.uid()) => Err(foreign(path)),
+        Ok(_) => Ok(true),
     }
 }
 

@@ -5,8 +5,9 @@ use crate::json::{Cursor, Fault, Kind as JsonKind, Str};
 
 /// The members of a message.
 const MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
-/// The members of a result that are lists of what a server offers.
-const LISTS: &[&str] = &["tools", "resources", "resourceTemplates", "prompts"];
+/// The members of a result that are looked at: what the server wants to know first, and lists of
+/// what it offers.
+const RESULTS: &[&str] = &["inputRequests", "tools", "resources", "resourceTemplates", "prompts"];
 
 /// The sort of a message, by the members it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,8 @@ pub struct Envelope<'a> {
     pub client_info: Option<&'a [u8]>,
     /// `traceparent` in `params._meta`.
     pub traceparent: Option<&'a [u8]>,
-    /// The raw text of `result.inputRequests`: what the server wants to know first.
+    /// The raw text of `result.inputRequests`, or of what careless readers take for it: what the
+    /// server wants to know first.
     pub input_requests: Option<&'a [u8]>,
     /// Whether `jsonrpc` is present and says `"2.0"`.
     pub version_ok: bool,
@@ -186,10 +188,9 @@ impl<'a> Envelope<'a> {
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
             let value = cursor.value()?;
-            if key.raw == b"inputRequests" || key.escaped && key.is("inputRequests") {
-                self.repeated |= self.input_requests.replace(value).is_some();
-            } else {
-                self.lists |= careless(key, LISTS).is_some();
+            match careless(key, RESULTS) {
+                Some(0) => self.repeated |= self.input_requests.replace(value).is_some(),
+                list => self.lists |= list.is_some(),
             }
         }
         Ok(cursor.slice(start, cursor.position()))

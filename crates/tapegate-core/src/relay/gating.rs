@@ -68,7 +68,8 @@ impl Relay {
     ) {
         let topic = if gate.governs() { self.topic(way, frame) } else { None };
         let Way { at, lane, from, terminated, .. } = way;
-        let case = Case { at, lane, from, frame, terminated, topic, approved: None };
+        let n = self.count + 1;
+        let case = Case { at, n, lane, from, frame, terminated, topic, approved: None };
         match gate.judge(&case) {
             Verdict::Refuse(refusal) => self.refuse(way, frame, &refusal, emit),
             Verdict::Hold(hold) => self.hold(way, frame, *hold, gate, emit),
@@ -172,7 +173,10 @@ impl Relay {
         let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) else {
             return false;
         };
-        let how = if gave_up(said) { HoldEnd::Abandoned } else { HoldEnd::Cancelled };
+        let how = match timed_out(said) {
+            true => HoldEnd::Abandoned,
+            false => HoldEnd::Cancelled,
+        };
         let mut any = false;
         while let Some(held) = self.holds.take_id(way.lane, way.from, id) {
             gate.ended(way.at, held.ticket, how);
@@ -224,9 +228,9 @@ impl Relay {
             Settlement::Refused(refusal) => return self.refuse_held(at, held, refusal, emit),
         };
         let frame = Frame::read(&held.bytes);
-        let (lane, from, topic, terminated) = (held.lane, held.from, None, true);
+        let (n, lane, from, topic, terminated) = (held.n, held.lane, held.from, None, true);
         let approved = Some(approval);
-        let case = Case { at, lane, from, frame: &frame, terminated, topic, approved };
+        let case = Case { at, n, lane, from, frame: &frame, terminated, topic, approved };
         match gate.judge(&case) {
             Verdict::Forward => self.release(held, None, emit),
             Verdict::Rewrite(text) => self.release(held, Some(text), emit),
@@ -277,13 +281,16 @@ impl Relay {
     }
 }
 
-/// Whether a call is taken back because its caller would not wait any longer. There is no other sign
-/// of it than the reason, which the SDKs write in English. Codex says that a future was dropped, also
-/// when its user has stopped it; a question too many does less harm than an approval that is lost.
-fn gave_up(said: &Envelope<'_>) -> bool {
+/// The code of the SDKs for a request whose answer did not come in time, and the words of those that
+/// give no code. Codex says that a future was dropped, also when its user has stopped it.
+const TIMED_OUT: [&str; 5] = ["-32001", "timed out", "timeout", "deadline", "future dropped"];
+
+/// Whether a call is taken back because its caller would not wait any longer. The protocol has no sign
+/// of it but the reason, for people; a question too many does less harm than an approval that is lost.
+fn timed_out(said: &Envelope<'_>) -> bool {
     let reason = said.params.and_then(|params| json::member(params, "reason"));
     let words = reason.and_then(json::string).unwrap_or_default().to_lowercase();
-    ["timed out", "timeout", "deadline", "future dropped"].iter().any(|word| words.contains(word))
+    TIMED_OUT.iter().any(|sign| words.contains(sign))
 }
 
 /// What a request is about.

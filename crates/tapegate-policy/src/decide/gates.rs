@@ -1,5 +1,7 @@
 //! The gates, in their order.
 
+use std::sync::Arc;
+
 use tapegate_cedar::{Caller, Question};
 
 use super::{Call, Decision, Facts, GateName, Outcome};
@@ -37,23 +39,23 @@ pub(super) fn ask(
         return unguarded(policy, call, facts, steps);
     };
     if let Err(reason) = visible(policy, gated, call, steps) {
-        return said(Outcome::Deny, GateName::Visibility, reason);
+        return said(Outcome::Deny, GateName::Visibility, reason.into());
     }
     if gated == Gated::Unsubscribe {
-        return said(Outcome::Forward, GateName::Visibility, "visible".to_owned());
+        return said(Outcome::Forward, GateName::Visibility, "visible".into());
     }
     let drifted = facts.drift.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
     if let Some(drift) = drifted {
         steps.add(|| format!("pins: {drift}; {}", on_drift(policy.pins.on_drift)));
         if policy.pins.on_drift == OnDrift::Deny {
-            let denied = said(Outcome::Deny, GateName::Governance, drift.to_owned());
+            let denied = said(Outcome::Deny, GateName::Governance, drift.into());
             return Decision { drift: true, ..denied };
         }
     }
     let decision = match rule(policy, call, false, steps) {
         Some(rule) => {
             let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
-            Decision { rule: Some(rule.name.clone()), ..decision }
+            Decision { rule: Some(Arc::clone(&rule.name)), ..decision }
         }
         None => {
             steps.add(|| format!("rules: none matches; the default is {}", verb(&policy.default)));
@@ -79,11 +81,11 @@ fn unguarded(
         steps.add(|| format!("`{}` is part of any conversation and always passes", call.method));
     } else if let Some(rule) = rule(policy, call, true, steps) {
         let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
-        return Decision { rule: Some(rule.name.clone()), ..decision };
+        return Decision { rule: Some(Arc::clone(&rule.name)), ..decision };
     } else {
         steps.add(|| format!("`{}` is not gated, and no rule names it as `method`", call.method));
     }
-    said(Outcome::Forward, GateName::Governance, "not gated".to_owned())
+    said(Outcome::Forward, GateName::Governance, "not gated".into())
 }
 
 /// Whether what is called may be seen at all; if not, why.
@@ -201,16 +203,14 @@ fn act(
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
-    let by = |what: &str| match rule {
-        Some(rule) => format!("rule `{}` {what}", rule.name),
-        None => format!("the default {what}"),
+    let why = || match rule {
+        Some(rule) => Arc::clone(&rule.reason),
+        None => format!("the default {}", act.words()).into(),
     };
     match act {
-        Act::Forward => said(Outcome::Forward, GateName::Governance, by("sends it on")),
-        Act::Deny => said(Outcome::Deny, GateName::Governance, by("denies it")),
-        Act::Approve { workflow } => {
-            hold(policy, workflow.as_deref(), by("wants it approved"), steps)
-        }
+        Act::Forward => said(Outcome::Forward, GateName::Governance, why()),
+        Act::Deny => said(Outcome::Deny, GateName::Governance, why()),
+        Act::Approve { workflow } => hold(policy, workflow.as_deref(), why(), steps),
         Act::Policy { policy_id, workflow } => {
             cedar(policy, policy_id, workflow.as_deref(), call, facts, steps)
         }
@@ -229,7 +229,7 @@ fn cedar(
     let Some(cedar) = &policy.cedar else {
         let why = "there are no Cedar policies".to_owned();
         steps.add(|| format!("cedar: {why}"));
-        return said(Outcome::Deny, GateName::Policy, why);
+        return said(Outcome::Deny, GateName::Policy, why.into());
     };
     let caller =
         facts.principal.map_or(Caller { name: NOBODY, ..Caller::default() }, |principal| Caller {
@@ -250,11 +250,11 @@ fn cedar(
     });
     steps.add(|| format!("cedar: {}", answer.reason));
     let decision = if !answer.permit {
-        said(Outcome::Deny, GateName::Policy, answer.reason)
+        said(Outcome::Deny, GateName::Policy, answer.reason.into())
     } else if let Some(workflow) = workflow.or(answer.approval.as_deref()) {
-        hold(policy, Some(workflow), answer.reason, steps)
+        hold(policy, Some(workflow), answer.reason.into(), steps)
     } else {
-        said(Outcome::Forward, GateName::Policy, answer.reason)
+        said(Outcome::Forward, GateName::Policy, answer.reason.into())
     };
     Decision { policies: answer.policies, ..decision }
 }
@@ -263,14 +263,14 @@ fn cedar(
 fn hold(
     policy: &Policy,
     workflow: Option<&str>,
-    reason: String,
+    reason: Arc<str>,
     steps: &mut impl Steps,
 ) -> Decision {
     let known = workflow.filter(|name| policy.workflows.contains_key(*name));
     let Some(workflow) = known else {
         let why = format!("{reason}, but there is no such workflow");
         steps.add(|| format!("approval: {why}"));
-        return said(Outcome::Deny, GateName::Approval, why);
+        return said(Outcome::Deny, GateName::Approval, why.into());
     };
     steps.add(|| format!("approval: workflow `{workflow}` is asked"));
     said(Outcome::Hold { workflow: workflow.to_owned() }, GateName::Approval, reason)
@@ -286,11 +286,11 @@ fn held_for_drift(
     if decision.strict != Outcome::Forward {
         return decision;
     }
-    let held = hold(policy, policy.pins.workflow.as_deref(), drift.to_owned(), steps);
+    let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
     Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
 }
 
-fn said(strict: Outcome, gate: GateName, reason: String) -> Decision {
+fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
     Decision {
         outcome: strict.clone(),
         strict,

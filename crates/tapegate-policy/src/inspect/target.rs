@@ -69,8 +69,16 @@ fn completed(params: &[u8]) -> Option<Str<'_>> {
 
 /// The resources whose changes are to be told.
 fn listened(params: &[u8]) -> Result<Target<'_>, Fault> {
-    let wanted = member(params, "notifications");
-    let Some(uris) = wanted.and_then(|wanted| member(wanted, "resourceSubscriptions")) else {
+    if params.first() != Some(&b'{') {
+        return Err(Fault::Nameless);
+    }
+    let Some(wanted) = member(params, "notifications") else {
+        return Ok(Target::Each(Vec::new()));
+    };
+    if has_twin(wanted, "resourceSubscriptions") {
+        return Err(Fault::Twin);
+    }
+    let Some(uris) = member(wanted, "resourceSubscriptions") else {
         return Ok(Target::Each(Vec::new()));
     };
     if uris.first() != Some(&b'[') {
@@ -79,6 +87,25 @@ fn listened(params: &[u8]) -> Result<Target<'_>, Fault> {
     let items = frame::array_items(uris).into_iter();
     let names = items.map(|item| name(string(item).ok_or(Fault::Nameless)?));
     names.collect::<Result<_, _>>().map(Target::Each)
+}
+
+/// Whether a member of an object is nearly, but not quite, called so.
+fn has_twin(object: &[u8], name: &str) -> bool {
+    let twin = || {
+        let mut cursor = Cursor::new(object).ok()?;
+        if cursor.open().ok()? != Kind::Object {
+            return None;
+        }
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first).ok()? {
+            if !key.is(name) && frame::careless(key, &[name]).is_some() {
+                return Some(());
+            }
+            cursor.value().ok()?;
+        }
+        None
+    };
+    twin().is_some()
 }
 
 /// A name, if everybody reads the same.

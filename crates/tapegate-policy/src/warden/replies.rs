@@ -2,23 +2,24 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::frame::careless;
 use tapegate_core::gate::{Topic, Verdict};
 use tapegate_core::json::{self, Cursor, Fault, Kind};
 use tapegate_core::tape::Mask;
 
 use super::calls::Asked;
-use super::jot::Jot;
 use super::{Now, Warden};
 use crate::decide::{GateName, shows};
 use crate::filter::{Filtered, List, Sight, filter, lists};
 use crate::gated::Offer;
 use crate::model::{Expose, OnDrift, Policy, Source};
-use crate::note::NoteKind;
+use crate::note::{Note, NoteKind};
 use crate::pins::{Lock, Watch};
 
-/// How many names of one list are noted, and how much of each.
+/// How many names of one list are noted, and how much of each: more than is kept, so that secrets
+/// can be masked before they are cut.
 const NAMES_MAX: usize = 64;
-const NAME_CHARS_MAX: usize = 200;
+const NAME_CHARS_MAX: usize = 4096;
 
 /// What may be seen of a server, by the policy and by what was accepted.
 struct View<'a> {
@@ -60,10 +61,14 @@ impl Warden {
         {
             return refused;
         }
-        match now.said.result {
+        let listed = match now.said.result {
             Some(result) if now.said.lists => self.listed(now, result),
-            Some(_) => self.masked(now),
-            None => Verdict::Forward,
+            _ => Verdict::Forward,
+        };
+        match listed {
+            Verdict::Forward => self.masked(now, now.frame.bytes()).unwrap_or(Verdict::Forward),
+            Verdict::Rewrite(text) => self.masked(now, &text).unwrap_or(Verdict::Rewrite(text)),
+            other => other,
         }
     }
 
@@ -102,25 +107,23 @@ impl Warden {
                 (OnDrift::Approve, false) => "WOULD_REQUIRE_APPROVAL",
                 _ => "warn",
             };
-            let correlation_id = (self.hands.ids)();
-            let jot = Jot {
+            let note = Note {
                 kind: NoteKind::Drift { offer: drifted.offer },
                 word,
-                name: Some(&drifted.name),
-                id: now.said.id,
+                name: Note::text(&drifted.name),
+                id: Note::raw(now.said.id),
                 gate: Some(GateName::Governance).filter(|_| denied),
-                reason: Some(drifted.words),
-                correlation_id: Some(&correlation_id),
-                ..Jot::new(now.case.at, now.case.lane, now.case.from)
+                reason: Some(Cow::Owned(drifted.words)),
+                ..now.note()
             };
-            self.note(jot);
+            self.hands.note(&self.regime, note);
         }
     }
 
     fn note_hidden(&mut self, now: &Now<'_, '_>, filtered: &Filtered, strict: bool) {
+        let latency_ns = self.latency(now.begun_ns);
         for list in filtered.lists.iter().filter(|list| !list.hidden.is_empty()) {
-            let correlation_id = (self.hands.ids)();
-            let jot = Jot {
+            let note = Note {
                 kind: NoteKind::Filter {
                     offer: list.offer,
                     kept: list.kept,
@@ -128,42 +131,37 @@ impl Warden {
                     hidden_total: list.hidden.len(),
                 },
                 word: if strict { "filter" } else { "WOULD_FILTER" },
-                id: now.said.id,
+                id: Note::raw(now.said.id),
                 gate: Some(GateName::Visibility),
                 forwarded: Some(true),
-                latency_ns: Some(self.latency(now)),
-                correlation_id: Some(&correlation_id),
-                ..Jot::new(now.case.at, now.case.lane, now.case.from)
+                latency_ns,
+                ..now.note()
             };
-            self.note(jot);
+            self.hands.note(&self.regime, note);
         }
     }
 
-    /// Masks the secrets in a result.
-    fn masked(&mut self, now: &Now<'_, '_>) -> Verdict {
+    /// Masks the secrets in an answer, if there are any.
+    fn masked(&mut self, now: &Now<'_, '_>, answer: &[u8]) -> Option<Verdict> {
         // The result of a task comes under other methods, and an answer that nobody has asked for
         // may be one to a client that is careless about ids.
-        let content = now.case.topic != Some(Topic::Hello);
-        let Some(redactor) = self.regime.redactor.clone().filter(|_| content) else {
-            return Verdict::Forward;
-        };
-        let masked = redactor.message(now.frame.bytes());
+        let content = matches!(now.case.topic, None | Some(Topic::Call | Topic::Other));
+        let redactor = self.regime.redactor.clone().filter(|_| content)?;
+        let masked = redactor.message(answer);
         if matches!(masked.text, Cow::Borrowed(_)) {
-            return Verdict::Forward;
+            return None;
         }
-        let strict = self.strict();
-        let correlation_id = (self.hands.ids)();
-        let jot = Jot {
+        let (strict, latency_ns) = (self.strict(), self.latency(now.begun_ns));
+        let note = Note {
             kind: NoteKind::Redaction { count: masked.paths.len() },
             word: if strict { "redact" } else { "WOULD_REDACT" },
-            id: now.said.id,
+            id: Note::raw(now.said.id),
             forwarded: Some(true),
-            latency_ns: Some(self.latency(now)),
-            correlation_id: Some(&correlation_id),
-            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+            latency_ns,
+            ..now.note()
         };
-        self.note(jot);
-        if strict { Verdict::Rewrite(masked.text.into_owned()) } else { Verdict::Forward }
+        self.hands.note(&self.regime, note);
+        strict.then(|| Verdict::Rewrite(masked.text.into_owned()))
     }
 
     /// The server asks for something before it answers; each such request is one of its own.
@@ -187,7 +185,7 @@ fn short(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// The methods of the requests in an `inputRequests`.
+/// The methods of the requests in an `inputRequests`; of one that has several, each.
 fn methods(requests: &[u8]) -> Result<Vec<String>, Fault> {
     let mut cursor = Cursor::new(requests)?;
     let mut found = Vec::new();
@@ -197,8 +195,17 @@ fn methods(requests: &[u8]) -> Result<Vec<String>, Fault> {
     let mut first = true;
     cursor.open()?;
     while cursor.key(&mut first)?.is_some() {
-        let method = json::member(cursor.value()?, "method").and_then(json::string);
-        found.extend(method.map(String::from));
+        let mut request = Cursor::new(cursor.value()?)?;
+        if request.kind()? != Kind::Object {
+            continue;
+        }
+        let mut first = true;
+        request.open()?;
+        while let Some(key) = request.key(&mut first)? {
+            let value = request.value()?;
+            let method = careless(key, &["method"]).and_then(|_| json::string(value));
+            found.extend(method.map(String::from));
+        }
     }
     Ok(found)
 }

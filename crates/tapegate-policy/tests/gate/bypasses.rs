@@ -262,6 +262,60 @@ fn resources_are_gated_by_every_way_to_them() {
 }
 
 #[test]
+fn what_is_listened_to_hides_behind_no_other_spelling() {
+    for (odd, code) in [
+        (r#"{"notifications":{"ResourceSubscriptions":["file:///etc/a"]}}"#, -32600),
+        (r#"{"notifications":{"resource_subscriptions":["file:///etc/a"]}}"#, -32600),
+        (r#"{"notifications":{"resource\u0053ubscription\u017f":["file:///etc/a"]}}"#, -32600),
+        (r#"[{"resourceSubscriptions":["file:///etc/a"]}]"#, -32602),
+    ] {
+        stopped(request("subscriptions/listen", odd).as_bytes(), code);
+    }
+}
+
+#[test]
+fn a_uri_is_denied_if_what_a_server_makes_of_it_is() {
+    for uri in [
+        "file:///data/../etc/passwd",
+        "file:///data/%2e%2E/etc/passwd",
+        "file:///data/..%2fetc/passwd",
+        "file:///data/..%5Cetc%5Cpasswd",
+        r"file:///data\\..\\etc\\passwd",
+        "file:///data//../../etc/passwd",
+        "file:///./etc/passwd",
+        "file:////etc/passwd",
+        "file:///%65tc/passwd",
+        "FILE:///etc/passwd",
+        "file:/etc/passwd",
+        "file://localhost/etc/passwd",
+        "file:///e\\tt\\nc/passwd",
+        " file:///etc/passwd",
+    ] {
+        for method in ["resources/read", "resources/subscribe"] {
+            let said = request(method, &format!(r#"{{"uri":"{uri}"}}"#));
+            assert_eq!(shown(&rig().client(&said)), "refuse -32014", "{said}");
+        }
+        let listens = format!(r#"{{"notifications":{{"resourceSubscriptions":["{uri}"]}}}}"#);
+        let said = request("subscriptions/listen", &listens);
+        assert_eq!(shown(&rig().client(&said)), "refuse -32014", "{said}");
+    }
+    for uri in
+        ["file:///data/a%20b..c", "note://Team/../etc/x", "urn:a/../b", "x", "file:///etcetera"]
+    {
+        let said = request("resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
+        assert_eq!(shown(&rig().client(&said)), "forward", "{said}");
+    }
+}
+
+#[test]
+fn a_method_hides_behind_no_mark_that_readers_take_off() {
+    for method in ["\\ufefftools/call", "tools/call\\u00a0"] {
+        let said = request(method, r#"{"name":"rm"}"#);
+        assert_eq!(shown(&rig().client(&said)), "refuse -32014", "{said}");
+    }
+}
+
+#[test]
 fn the_retry_of_a_call_is_gated_like_the_call() {
     let params = r#"{"name":"rm","arguments":{},"inputResponses":{"a":{}},"requestState":"s"}"#;
     assert_eq!(shown(&rig().client(&request("tools/call", params))), "refuse -32014");

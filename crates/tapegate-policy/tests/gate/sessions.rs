@@ -171,6 +171,22 @@ fn what_a_server_asks_for_before_it_answers_is_a_request_of_its_own() {
 }
 
 #[test]
+fn what_a_server_asks_for_hides_behind_no_other_spelling_and_no_second_member() {
+    let asks = r#""a":{"method":"sampling/createMessage","params":{}}"#;
+    for result in [
+        r#"{"inputRequests":{"a":{"method":"sampling/createMessage","method":"roots/list"}}}"#
+            .to_owned(),
+        r#"{"inputRequests":{"a":{"method":"roots/list","Method":"sampling/createMessage"}}}"#
+            .to_owned(),
+        format!(r#"{{"InputRequests":{{{asks}}}}}"#),
+        format!(r#"{{"input_requests":{{{asks}}}}}"#),
+    ] {
+        let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        assert_eq!(shown(&rig().server(&reply)), "refuse -32014", "{reply}");
+    }
+}
+
+#[test]
 fn a_caller_is_known_by_its_introduction_or_by_what_comes_with_the_call() {
     let mut rig = rig();
     let hello = r#"{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude","version":"1"}}"#;
@@ -220,6 +236,37 @@ fn secrets_in_results_are_masked_on_the_wire_if_that_is_wished() {
         assert_eq!(rig.noted(), [format!("redaction {word} ")]);
         let verdict = rig.judge(Side::Server, Some(Topic::Hello), text.as_bytes());
         assert_eq!(shown(&verdict), "forward");
+    }
+}
+
+#[test]
+fn no_list_beside_a_result_and_no_error_keeps_a_secret_unmasked() {
+    let redactor = Redactor::new(Rules::parse(["secrets"]).unwrap(), Key::from_secret(b"k"));
+    let mut rig = Rig::new(Some(policy(POLICY)), Profile::Production);
+    let mut regime = rig.reins.get();
+    regime.redactor = Some(Arc::new(redactor));
+    rig.reins.set(regime);
+    for said in [
+        r#""result":{"tools":[],"content":[{"type":"text","text":"AKIAIOSFODNN7EXAMPLE"}]}"#,
+        r#""error":{"code":1,"message":"no access by AKIAIOSFODNN7EXAMPLE"}"#,
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,{said}}}"#);
+        let masked = shown(&rig.judge(Side::Server, Some(Topic::Call), text.as_bytes()));
+        assert!(masked.starts_with("rewrite") && !masked.contains("AKIA"), "{masked}");
+    }
+    let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"AKIAIOSFODNN7EXAMPLE"}]}}"#;
+    let verdict = rig.judge(Side::Server, Some(Topic::Tools), list.as_bytes());
+    assert_eq!(shown(&verdict), "forward");
+}
+
+#[test]
+fn a_traceparent_that_is_none_is_not_noted() {
+    let mut rig = rig();
+    for text in ["ghp_0123456789abcdefghijABCDEFGHIJ012345", "00-A", ""] {
+        let params = format!(r#"{{"name":"ls","_meta":{{"traceparent":"{text}"}}}}"#);
+        rig.client(&request("tools/call", &params));
+        let note = rig.memory.notes.lock().unwrap().pop().unwrap();
+        assert_eq!(note.traceparent, None);
     }
 }
 

@@ -123,15 +123,29 @@ impl Pump {
                 return;
             }
             let Some(cut) = self.lines.cut() else { return };
-            self.pass_cut(deck, at, cut, answer);
+            self.pass_cut(deck, at, cut, None, answer);
         }
+    }
+
+    /// Has the lines that wait recorded and answered as not sent, for this reason.
+    pub(super) fn turn_away(
+        &mut self,
+        deck: &mut Deck,
+        why: &str,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) {
+        let at = deck.now();
+        while let Some(cut) = self.lines.cut() {
+            self.pass_cut(deck, at, cut, Some(why), answer);
+        }
+        self.waits = false;
     }
 
     /// The same for what is left without a line end.
     pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
         if let Some(cut) = self.lines.finish() {
             let at = deck.now();
-            self.pass_cut(deck, at, cut, answer);
+            self.pass_cut(deck, at, cut, None, answer);
         }
     }
 
@@ -140,7 +154,15 @@ impl Pump {
         self.waits
     }
 
-    fn pass_cut(&mut self, deck: &mut Deck, at: At, cut: Cut, answer: &mut dyn FnMut(Vec<u8>)) {
+    /// Feeds a line, which goes nowhere if there is a reason against it.
+    fn pass_cut(
+        &mut self,
+        deck: &mut Deck,
+        at: At,
+        cut: Cut,
+        against: Option<&str>,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) {
         let (lane, from) = (Lane::ONLY, self.from);
         let (range, terminated) = match cut {
             Cut::Line(range) => (range, true),
@@ -157,7 +179,11 @@ impl Pump {
             }
         };
         let sent = range.start..range.end + usize::from(terminated);
-        let event = Event::Received { lane, from, bytes: self.lines.bytes(range), terminated };
+        let bytes = self.lines.bytes(range);
+        let event = match against {
+            None => Event::Received { lane, from, bytes, terminated },
+            Some(why) => Event::TurnedAway { lane, from, bytes, why },
+        };
         let (due, mid_line) = (&mut self.due, &mut self.mid_line);
         deck.feed(at, event, &mut |outgoing| match outgoing.text {
             None => {

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
     Approval, Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Verdict,
 };
@@ -132,6 +133,8 @@ impl Gate for Guard {
     }
 
     fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
     fn commit(&mut self) -> Result<(), RecordError> {
         match self.done.lock().unwrap().broken {

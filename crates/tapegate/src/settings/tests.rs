@@ -50,6 +50,25 @@ fn the_nearest_config_is_taken_and_ours_before_the_other_name() {
 }
 
 #[test]
+fn a_config_that_is_there_but_cannot_be_read_is_not_passed_over() {
+    let top = project();
+    fs::write(top.path().join("tapegate.yaml"), "schema: 1\n").expect("a file");
+    let near = top.path().join("a/tapegate.yaml");
+    let config = || inside(top.path(), &[], |around| around.config(None));
+    std::os::unix::fs::symlink("nowhere", &near).expect("a link");
+    let words = config().expect_err("it leads nowhere").to_string();
+    assert!(
+        words.ends_with("a/tapegate.yaml` as a policy: it is a link that leads nowhere"),
+        "{words}"
+    );
+    fs::remove_file(&near).expect("no link");
+    fs::create_dir(&near).expect("a folder");
+    assert!(config().is_err());
+    fs::remove_dir(&near).expect("no folder");
+    assert_eq!(config().expect("nothing is amiss"), Some(top.path().join("tapegate.yaml")));
+}
+
+#[test]
 fn a_variable_that_is_empty_is_not_set() {
     let top = project();
     let home = top.path().join("home").display().to_string();

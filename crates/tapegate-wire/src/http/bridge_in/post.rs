@@ -73,8 +73,13 @@ pub(super) async fn post(
     };
     let frame = Frame::read(&bytes);
     let said = frame.envelope();
-    let disagrees = said.and_then(|said| terms.check_mirrors(said));
-    if let Some(refused) = disagrees.or_else(|| terms.check_version(said)) {
+    if let Some(refused) = said.and_then(|said| terms.check_mirrors(said)) {
+        if bridge.station.is_governed() {
+            bridge.station.disagreed(lane_of(bridge, &terms), &bytes);
+        }
+        return refused;
+    }
+    if let Some(refused) = terms.check_version(said) {
         return refused;
     }
     if let Body::Garbage(garbage) = frame.body() {

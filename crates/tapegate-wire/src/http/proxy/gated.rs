@@ -10,7 +10,6 @@ use http::{Method, Response, StatusCode};
 use tapegate_core::frame::{self, Body, Envelope, Frame};
 use tapegate_core::gate::Ticket;
 use tapegate_core::json::{Cursor, Kind as JsonKind};
-use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tapegate_core::sse;
 
@@ -84,10 +83,8 @@ impl Exchange {
     fn disagrees(&mut self, parts: &Parts, frame: &Frame<'_>) -> Option<Response<ReplyBody>> {
         let terms = Terms::read(&parts.headers);
         let refused = envelopes(frame).iter().find_map(|said| terms.check_mirrors(said))?;
-        let (lane, from, bytes, delivered) = (self.lane(), Side::Client, frame.bytes(), false);
-        let why = "its headers and its body disagree";
-        // If the tape has failed, everything ends anyway.
-        self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).ok();
+        let lane = self.lane();
+        self.proxy.station.disagreed(lane, frame.bytes());
         Some(refused)
     }
 
