@@ -235,8 +235,9 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
 
 #[test]
 fn an_approval_outlives_a_client_that_has_waited_long_enough() {
-    // As the SDKs say it, and as Codex does.
+    // As the SDKs of TypeScript 1.x and 2.x say it, rmcp, and Codex.
     outlives("McpError: MCP error -32001: Request timed out");
+    outlives("SdkError: Request timed out");
     outlives("request timeout");
     outlives("MCP response future dropped");
 }
@@ -258,7 +259,7 @@ fn outlives(reason: &str) {
 }
 
 #[test]
-fn why_a_call_was_taken_back_is_told_by_the_code_of_an_error_and_not_by_words() {
+fn why_a_call_was_taken_back_is_told_by_the_error_of_a_client_and_not_by_any_words() {
     for (reason, kept) in [
         ("McpError: MCP error -32001: Zeitüberschreitung", 1),
         ("the user said that it had timed out for them", 0),
