@@ -284,10 +284,10 @@ impl Relay {
 /// The code of the SDKs for a request whose answer did not come in time.
 const CODE_TIMED_OUT: &str = "-32001";
 
-/// What is said for it by those that give no code: the 2.x SDKs, rmcp and Codex, which says this also
+/// How those begin who give no code: TypeScript 2.x, rmcp, Python 2.x, and Codex, which says this also
 /// when its user has stopped it.
-const TIMED_OUT: [&str; 3] =
-    ["request timed out", "request timeout", "mcp response future dropped"];
+const TIMED_OUT: [&str; 4] =
+    ["request timed out", "request timeout", "timed out after ", "mcp response future dropped"];
 
 /// Whether a call is taken back because its caller would not wait any longer. The protocol has no sign
 /// of it but the reason, in which clients put the error that they raise, perhaps after its class.
@@ -297,7 +297,7 @@ fn timed_out(said: &Envelope<'_>) -> bool {
     let reason = reason.and_then(json::string).unwrap_or_default().to_lowercase();
     let mut words = reason.split(|c: char| c != '-' && !c.is_alphanumeric());
     let said = reason.rsplit(": ").next().unwrap_or_default().trim();
-    words.any(|word| word == CODE_TIMED_OUT) || TIMED_OUT.contains(&said)
+    words.any(|word| word == CODE_TIMED_OUT) || TIMED_OUT.iter().any(|sign| said.starts_with(sign))
 }
 
 /// What a request is about.

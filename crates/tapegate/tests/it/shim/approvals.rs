@@ -235,10 +235,11 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
 
 #[test]
 fn an_approval_outlives_a_client_that_has_waited_long_enough() {
-    // As the SDKs of TypeScript 1.x and 2.x say it, rmcp, and Codex.
+    // As the SDKs of TypeScript 1.x and 2.x say it, rmcp, Python 2.x and Codex.
     outlives("McpError: MCP error -32001: Request timed out");
     outlives("SdkError: Request timed out");
     outlives("request timeout");
+    outlives("timed out after 2.5s");
     outlives("MCP response future dropped");
 }
 
