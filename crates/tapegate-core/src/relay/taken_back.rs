@@ -77,16 +77,23 @@ impl Relay {
     }
 }
 
-/// The code of the SDKs for a request whose answer did not come in time, and the words of those that
-/// give no code. Codex says that a future was dropped, also when its user has stopped it.
-const TIMED_OUT: [&str; 5] = ["-32001", "timed out", "timeout", "deadline", "future dropped"];
+/// The code of the SDKs for a request whose answer did not come in time.
+const CODE_TIMED_OUT: &str = "-32001";
+
+/// How those begin who give no code: TypeScript 2.x, rmcp, Python 2.x, and Codex, which says this also
+/// when its user has stopped it.
+const TIMED_OUT: [&str; 4] =
+    ["request timed out", "request timeout", "timed out after ", "mcp response future dropped"];
 
 /// Whether a call is taken back because its caller would not wait any longer. The protocol has no sign
-/// of it but the reason, for people; a question too many does less harm than an approval that is lost.
+/// of it but the reason, in which clients put the error that they raise, perhaps after its class.
+/// Without one that is known the call counts as taken back, which lets nothing pass later.
 fn timed_out(said: &Envelope<'_>) -> bool {
     let reason = said.params.and_then(|params| json::member(params, "reason"));
-    let words = reason.and_then(json::string).unwrap_or_default().to_lowercase();
-    TIMED_OUT.iter().any(|sign| words.contains(sign))
+    let reason = reason.and_then(json::string).unwrap_or_default().to_lowercase();
+    let mut words = reason.split(|c: char| c != '-' && !c.is_alphanumeric());
+    let said = reason.rsplit(": ").next().unwrap_or_default().trim();
+    words.any(|word| word == CODE_TIMED_OUT) || TIMED_OUT.iter().any(|sign| said.starts_with(sign))
 }
 
 fn guessed() -> Refusal {

@@ -45,6 +45,8 @@ impl Exchange {
                 return self
                     .unreachable("the server compresses its events, though it was not asked to");
             }
+            // An event may be replaced by a longer or shorter one.
+            parts.headers.remove(CONTENT_LENGTH);
             let stream = EventStream::new(self, body);
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }

@@ -31,7 +31,16 @@ fn upstream() -> WebServer {
         };
         if seen.head.contains("x-stream") {
             let event = format!("event: message\ndata: {text}\n\n");
-            stream.write_all(&[STREAM, event.as_bytes()].concat()).ok();
+            let head = String::from_utf8_lossy(STREAM);
+            let head = match seen.head.contains("x-stream: whole") {
+                // As Node writes a stream that has ended before its head was sent.
+                true => {
+                    head.trim_end().to_owned()
+                        + &format!("\r\ncontent-length: {}\r\n\r\n", event.len())
+                }
+                false => head.into_owned(),
+            };
+            stream.write_all([head, event].concat().as_bytes()).ok();
             return false;
         }
         stream.write_all(&json("", &text)).is_ok()
@@ -132,7 +141,7 @@ fn a_batch_passes_only_as_a_whole() {
 fn lists_are_filtered_in_bodies_and_in_streams() {
     let upstream = upstream();
     let run = sidecar(&hidden(), &upstream);
-    for header in ["x-plain: 1", "x-stream: 1"] {
+    for header in ["x-plain: 1", "x-stream: 1", "x-stream: whole"] {
         let got = post(&run, "/mcp", &[JSON, ACCEPT, header], line(1, "tools/list").trim_end());
         assert_eq!(said(&got)["result"]["tools"], json!([{ "name": "a" }]), "{got:?}");
     }
