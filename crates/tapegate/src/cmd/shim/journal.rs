@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::json;
-use tapegate_core::side::Side;
+use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_hub::api::EventLine;
 use tapegate_policy::gated::Offer;
@@ -264,11 +264,7 @@ impl Inner {
             _ => None,
         };
         let mask = |text: Option<String>| text.map(|text| self.masked(&text));
-        let session = note.lane.session;
-        let connection_id = match session {
-            0 | 1 => String::new(),
-            _ => format!("{}.{session}", self.connection_id),
-        };
+        let connection_id = connection_of(&self.connection_id, note.lane);
         Event {
             wall_us: note.at.wall_us,
             level: level(&note),
@@ -299,6 +295,14 @@ impl Inner {
             extra: self.masked(&extra),
             ..Event::default()
         }
+    }
+}
+
+/// The name of a conversation: that of the shim, and its number if there are several.
+pub(super) fn connection_of(shim: &str, lane: Lane) -> String {
+    match lane.session {
+        0 | 1 => shim.to_owned(),
+        session => format!("{shim}.{session}"),
     }
 }
 

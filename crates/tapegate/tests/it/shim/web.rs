@@ -220,6 +220,9 @@ fn http_in_front_of_a_process_is_governed() {
     let listed = said(&post(&run, "/mcp", &headers, line(3, "tools/list").trim_end()));
     assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(1), "{listed}");
     assert!(!server_got(run.folder()).contains("\"rm\""));
+    let notice = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"ok"}}"#;
+    let got = post(&run, "/mcp", &[JSON, ACCEPT, &session], notice);
+    assert_eq!((got.status, &said(&got)["error"]["code"]), (400, &json!(-32600)), "{got:?}");
 }
 
 #[test]
