@@ -123,7 +123,7 @@ fn a_call_by_http_to_a_process_is_judged_both_ways() {
     assert_eq!(post(&call(2, "x")).body, answer(2, "x"));
     assert_eq!(post(&call(3, "spoil")).body, refused(3, "spoilt"));
     assert_eq!(post(&call(4, "cut")).body, answer(4, "-"));
-    assert!(post(r#"{"jsonrpc":"2.0","method":"deny"}"#).head.contains(" 202 "));
+    assert!(post(r#"{"jsonrpc":"2.0","method":"deny"}"#).head.contains(" 400 "));
     let batch = post(&format!("[{},{}]", call(5, "x"), call(6, "deny")));
     assert_eq!(batch.body, format!("[{},{}]", refused(5, "denied"), refused(6, "denied")));
     let events = [&BOTH[..1], &["accept: text/event-stream", &session]].concat();

@@ -79,7 +79,8 @@ fn a_refused_call_is_an_error_of_the_protocol_and_the_server_hears_nothing() {
     let denied = gate.post(&call(1, "deny"));
     assert!(denied.head.starts_with("HTTP/1.1 200"), "{denied:?}");
     assert_eq!(denied.body, refused(1, "denied"));
-    assert!(gate.post(r#"{"jsonrpc":"2.0","method":"deny"}"#).head.contains(" 202 "));
+    // The protocol wants an error status for a notification that is not accepted.
+    assert!(gate.post(r#"{"jsonrpc":"2.0","method":"deny"}"#).head.contains(" 400 "));
     let events = &["content-type: application/json", "accept: text/event-stream"];
     let denied = web::reply(&mut gate.send("POST /mcp", events, &call(3, "deny")));
     assert_eq!(denied.header("content-type"), Some("text/event-stream"));

@@ -165,6 +165,10 @@ async fn pass(
                 headers::error(400, id, -32600, "the body is no request, notification or answer")
             }
             Ok(Sent::Answered(Some(text))) => headers::json(200, text),
+            // What takes a held call back has done all it was to do; anything else was refused.
+            Ok(Sent::Answered(None)) if !is_cancel(frame) => {
+                headers::error(400, id, -32600, "the message was refused")
+            }
             Ok(Sent::OnItsWay | Sent::Answered(None) | Sent::Held(_)) => accepted(),
             Err(error) => not_sent(error, id),
         };
@@ -320,6 +324,10 @@ pub(super) fn not_sent(error: NotSent, id: &[u8]) -> Response<ReplyBody> {
         NotSent::Busy => headers::error(503, id, -32000, "too many requests wait for the server"),
         NotSent::Stopped => headers::error(503, id, -32000, "recording has stopped"),
     }
+}
+
+fn is_cancel(frame: &Frame<'_>) -> bool {
+    frame.envelope().is_some_and(|said| said.is_method("notifications/cancelled"))
 }
 
 fn is_request(said: &Envelope<'_>) -> bool {

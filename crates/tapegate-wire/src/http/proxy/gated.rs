@@ -90,7 +90,7 @@ impl Exchange {
 
     /// Replies to a request that goes nowhere.
     fn stopped(&mut self, parts: &Parts, said: Vec<Outgoing>) -> Response<ReplyBody> {
-        self.asked = None;
+        let asked = self.asked.take().unwrap_or_default();
         let mut told = None;
         for Outgoing { to, text, .. } in said {
             match (to, text) {
@@ -101,7 +101,7 @@ impl Exchange {
         }
         match told {
             Some(text) => self.answered(&Terms::read(&parts.headers), text),
-            None => accepted(),
+            None => unanswered(&Frame::read(&asked)),
         }
     }
 
@@ -124,6 +124,16 @@ impl Exchange {
         let lane = self.lane();
         let inbox = self.proxy.inboxes.borrow().get(&lane).cloned();
         inbox.is_some_and(|inbox| inbox.try_send(text).is_ok())
+    }
+}
+
+/// A reply to what goes nowhere though nobody waits for an answer to it. What was not accepted must
+/// not be said to be; only what takes a held call back has done all it was to do.
+fn unanswered(asked: &Frame<'_>) -> Response<ReplyBody> {
+    match asked.body() {
+        Body::Garbage(garbage) => headers::error(400, b"null", -32700, &garbage.reason()),
+        Body::Message(said) if said.is_method("notifications/cancelled") => accepted(),
+        _ => headers::error(400, b"null", -32600, "the message was refused"),
     }
 }
 
