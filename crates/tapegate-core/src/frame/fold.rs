@@ -12,7 +12,10 @@ use crate::json::Str;
 #[inline]
 pub fn careless(key: Str<'_>, names: &[&str]) -> Option<usize> {
     if !key.escaped && key.raw.iter().all(u8::is_ascii_alphanumeric) {
-        return names.iter().position(|name| name.as_bytes().eq_ignore_ascii_case(key.raw));
+        let alike = |name: &&str| {
+            name.len() == key.raw.len() && name.as_bytes().eq_ignore_ascii_case(key.raw)
+        };
+        return names.iter().position(alike);
     }
     let counts = |byte: &&u8| !matches!(**byte, b'_' | b'-');
     let lower = |byte: &u8| byte.to_ascii_lowercase();
