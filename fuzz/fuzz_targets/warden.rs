@@ -1,7 +1,7 @@
 //! Whatever a client sends: what any careless server could take for a call that is denied is not sent on.
 #![no_main]
 
-#[path = "../../crates/tapegate-policy/tests/gate/readers.rs"]
+#[path = "../../crates/tapegate-policy/tests/it/readers.rs"]
 mod readers;
 
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ use tapegate_policy::load::load;
 use tapegate_policy::model::Policy;
 use tapegate_policy::note::{Note, Notes};
 use tapegate_policy::people::{Asking, People};
-use tapegate_policy::warden::{Hands, Regime, Reins, Settings, Warden};
+use tapegate_policy::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
 use tapegate_yaml::files::Held;
 
 const POLICY: &str = "
@@ -38,7 +38,7 @@ static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| {
 struct Nobody;
 
 impl Notes for Nobody {
-    fn note(&mut self, _: Note) {}
+    fn note(&mut self, _: &Note<'_>) {}
 }
 
 impl People for Nobody {
@@ -52,7 +52,7 @@ fn warden(carrier: Carrier) -> Warden {
     let hands = Hands {
         notes: Box::new(Nobody),
         people: Box::new(Nobody),
-        ids: Box::new(String::new),
+        ids: Ids::default(),
         clock: Box::new(|| 0),
     };
     let settings =
@@ -77,7 +77,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut judge = |from| {
             let (at, lane) = (At::default(), Lane::ONLY);
             let (terminated, topic, approved) = (true, None, None);
-            warden.judge(&Case { at, lane, from, frame: &frame, terminated, topic, approved })
+            warden.judge(&Case { at, n: 1, lane, from, frame: &frame, terminated, topic, approved })
         };
         if let Verdict::Forward = judge(Side::Client) {
             let calls = match carrier {

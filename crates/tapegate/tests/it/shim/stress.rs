@@ -7,8 +7,10 @@ use std::fs;
 
 use crate::support::{Dice, shim};
 
-/// How many messages are sent.
+/// How many messages are sent at a time.
 const COUNT: usize = 200_000;
+/// Says how often, if not once.
+const ROUNDS: &str = "TAPEGATE_STRESS_ROUNDS";
 /// Stands in every message that must not arrive.
 const BANNED: &str = "BANNED";
 
@@ -36,6 +38,11 @@ struct Made {
 
 #[test]
 fn nothing_reaches_the_server_that_was_not_let_through_and_every_request_has_one_answer() {
+    let rounds = std::env::var(ROUNDS).map_or(1, |rounds| rounds.parse().unwrap());
+    (0..rounds).for_each(|_: u32| round());
+}
+
+fn round() {
     let mut dice = Dice::roll();
     let made: Vec<Made> = (0..COUNT).map(|n| make(&mut dice, n)).collect();
     let sent: Vec<u8> = made.iter().flat_map(|one| one.line.iter().copied()).collect();
