@@ -216,7 +216,8 @@ mod tests {
         assert_eq!((&event["action_id"], &event["disposition_id"]), (&2.into(), &2.into()));
         assert_eq!((&event["status_id"], &event["severity_id"]), (&2.into(), &3.into()));
         assert_eq!(event["metadata"]["sequence"], 5);
-        assert_eq!(event["metadata"]["uid"], "ff");
+        let uid = "35b99335176962caaaa7c51ea1714e9856976ecd6afb858555509c7b47c38607";
+        assert_eq!(event["metadata"]["uid"], uid);
         assert_eq!(event["api"]["operation"], "tools/call");
         assert_eq!(event["api"]["service"]["name"], "files");
         assert_eq!(event["actor"]["user"]["name"], "me");
