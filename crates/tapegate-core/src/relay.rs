@@ -12,6 +12,7 @@ mod event;
 mod gating;
 mod holds;
 mod refusals;
+mod taken_back;
 
 use std::borrow::Cow;
 

@@ -5,11 +5,13 @@
 
 mod gates;
 mod readings;
+mod rules;
+mod steps;
 
 use std::sync::Arc;
 
 use crate::model::{Policy, Profile};
-use gates::Steps;
+use steps::Steps;
 
 pub(crate) use gates::shows;
 

@@ -112,7 +112,8 @@ impl Subject {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    fn shown_name(&self) -> String {
+    /// Its name, as far as it is repeated to callers.
+    pub fn shown_name(&self) -> String {
         let mut letters = self.name.chars();
         let mut shown: String = letters.by_ref().take(NAME_CHARS_MAX).collect();
         if letters.next().is_some() {

@@ -243,17 +243,12 @@ impl Hands {
     /// Takes down a note under what holds. What nobody has named yet gets a name.
     fn note(&mut self, regime: &Regime, note: Note<'_>) {
         let Self { notes, ids, .. } = self;
-        let policy = regime.policy.as_ref();
-        let correlation_id = match note.correlation_id {
-            Some(id) => id,
-            None => Cow::Borrowed(ids.next()),
-        };
-        notes.note(&Note {
-            policy_version: policy.map(|policy| Cow::Borrowed(policy.version.as_str())),
-            profile: regime.profile,
-            correlation_id: Some(correlation_id),
-            ..note
-        });
+        // A note is large, so it is filled in where it lies.
+        let mut note = note;
+        note.policy_version = regime.policy.as_ref().map(|policy| Cow::Borrowed(&*policy.version));
+        note.profile = regime.profile;
+        note.correlation_id.get_or_insert_with(|| Cow::Borrowed(ids.next()));
+        notes.note(&note);
     }
 }
 

@@ -21,9 +21,14 @@ impl Clock {
         self.start + Duration::from_nanos(mono_ns)
     }
 
+    /// This moment by the monotonic clock alone, which is read faster than both.
+    pub fn mono_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
     /// This moment.
     pub fn now(&self) -> At {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        At { wall_us: wall.as_micros() as i64, mono_ns: self.start.elapsed().as_nanos() as u64 }
+        At { wall_us: wall.as_micros() as i64, mono_ns: self.mono_ns() }
     }
 }

@@ -17,6 +17,8 @@ use crate::watch::Watcher;
 const READ_BYTES: usize = 64 * 1024;
 /// No line of ours is longer.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often files may be put aside while the next one is looked for, before it is looked for later.
+const TRIES_MAX: usize = 100;
 
 /// A log that is read to its end and beyond.
 #[derive(Debug)]
@@ -38,6 +40,14 @@ struct Reading {
     buffer: Vec<u8>,
     /// How much of that was handed out.
     used: usize,
+}
+
+/// What is read next.
+enum Next {
+    /// The same file, which has another name by now.
+    Renamed(Part),
+    /// Another file.
+    Other(Reading),
 }
 
 impl Follower {
@@ -74,11 +84,42 @@ impl Follower {
 
     /// Goes on to the file that follows the one that was read to its end; false if there is none.
     fn turn_over(&mut self) -> io::Result<bool> {
-        let mut parts = match parts(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            parts => parts?,
-        };
-        if let Some(reading) = &mut self.reading {
+        let folder = self.folder.clone();
+        self.turn_over_among(&mut || match parts(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            parts => parts,
+        })
+    }
+
+    /// The same among the files that are found by `look`, each time that they are looked for.
+    fn turn_over_among(
+        &mut self,
+        look: &mut dyn FnMut() -> io::Result<Vec<Part>>,
+    ) -> io::Result<bool> {
+        let mut parts = look()?;
+        for _ in 0..TRIES_MAX {
+            let next = self.following(parts.clone())?;
+            // If a file was put aside meanwhile, what was found may not be what follows.
+            let by_now = look()?;
+            if by_now == parts {
+                let found = next.is_some();
+                match next {
+                    Some(Next::Renamed(part)) => {
+                        self.reading.iter_mut().for_each(|reading| reading.part = part.clone());
+                    }
+                    Some(Next::Other(reading)) => self.reading = Some(reading),
+                    None => {}
+                }
+                return Ok(found);
+            }
+            parts = by_now;
+        }
+        Ok(false)
+    }
+
+    /// What follows the file that is being read, among these.
+    fn following(&self, mut parts: Vec<Part>) -> io::Result<Option<Next>> {
+        if let Some(reading) = &self.reading {
             let ours = identity(&reading.file)?;
             let place = parts.iter().position(|part| {
                 part.path.symlink_metadata().is_ok_and(|there| (there.dev(), there.ino()) == ours)
@@ -87,17 +128,13 @@ impl Follower {
                 // Before it was put aside, somebody may have written: it is read to its end once
                 // more, under the name it has now.
                 Some(place) if parts[place] != reading.part => {
-                    reading.part = parts.swap_remove(place);
-                    return Ok(true);
+                    return Ok(Some(Next::Renamed(parts.swap_remove(place))));
                 }
                 Some(place) => drop(parts.drain(..=place)),
                 None => parts.retain(|part| part.number >= reading.part.number),
             }
         }
-        let next = first_of(parts)?;
-        let found = next.is_some();
-        self.reading = next.or(self.reading.take());
-        Ok(found)
+        Ok(first_of(parts)?.map(Next::Other))
     }
 }
 
@@ -205,6 +242,28 @@ mod tests {
         assert!(parts(folder.path()).unwrap().len() > 4);
         let late: Vec<u64> = read(&mut Follower::new(folder.path()));
         assert_eq!(late, (0..expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_is_missed_when_files_are_put_aside_while_the_next_is_looked_for() {
+        for first in [1, 4] {
+            let folder = tempfile::tempdir().unwrap();
+            let options = Options { rotate_bytes: 700, retention: None };
+            let mut log = ActivityLog::open(folder.path(), options).unwrap();
+            let mut follower = Follower::new(folder.path());
+            (0..first).for_each(|number| write(&mut log, number));
+            assert_eq!(read(&mut follower).len() as u64, first);
+            // The first look is at files of which some have other names a moment later.
+            let mut late = first..first + 9;
+            follower
+                .turn_over_among(&mut || {
+                    let found = parts(folder.path());
+                    late.by_ref().for_each(|number| write(&mut log, number));
+                    found
+                })
+                .unwrap();
+            assert_eq!(read(&mut follower), (first..first + 9).collect::<Vec<_>>());
+        }
     }
 
     #[test]

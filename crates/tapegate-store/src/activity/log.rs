@@ -26,7 +26,7 @@ const SPIN: Duration = Duration::from_micros(50);
 /// How often the current file may turn out to be another before it is given up.
 const REOPENED_MAX: usize = 100;
 /// What the buffers keep between commits.
-const KEPT_BYTES_MAX: usize = 256 * 1024;
+const KEPT_BYTES_MAX: usize = 512 * 1024;
 
 /// How a log is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

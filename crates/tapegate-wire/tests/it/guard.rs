@@ -21,6 +21,12 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 /// How long something that must happen may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What a client says of itself that takes JSON.
+pub(crate) const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
+/// What one says that takes events too.
+pub(crate) const BOTH: &[&str] =
+    &["content-type: application/json", "accept: application/json, text/event-stream"];
+
 /// What the gate has done.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
@@ -87,6 +93,18 @@ impl Desk {
     pub(crate) fn permitted(&self, text: &str) -> bool {
         self.done.lock().unwrap().permitted.iter().any(|one| one == text)
     }
+}
+
+/// A call of a tool.
+pub(crate) fn call(id: u64, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
+}
+
+/// What the gate answers in place of the server.
+pub(crate) fn refused(id: u64, message: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32099,"message":"{message}","data":{{"gate":"guard"}}}}}}"#
+    )
 }
 
 fn refusal(message: &str) -> Refusal {

@@ -80,6 +80,27 @@ fn aside(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+fn a_log_that_is_put_aside_while_it_is_checked_is_no_tampering() {
+    let folder = logged();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let rounds = (10..2000).take_while(|_| !stop.load(order));
+            rounds.for_each(|number| write(folder.path(), 1200, number..number + 1));
+        });
+        let checks: Vec<_> = (0..5)
+            .map(|_| run(folder.path(), &["check", folder.path().to_str().unwrap()]))
+            .collect();
+        stop.store(true, order);
+        for done in checks {
+            let words = String::from_utf8_lossy(&done.stdout).into_owned();
+            assert_eq!(done.status.code(), Some(0), "{words}");
+        }
+    });
+}
+
+#[test]
 fn a_log_is_shown_over_all_its_files() {
     let folder = logged();
     assert!(aside(folder.path()).len() > 3);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use tapegate_core::frame::{self, Body, Envelope, Frame};
+use tapegate_core::frame::{self, Body, Frame, envelopes};
 use tapegate_core::gate::Ticket;
 use tapegate_core::json::{Cursor, Kind as JsonKind};
 use tapegate_core::side::Side;
@@ -90,7 +90,7 @@ impl Exchange {
 
     /// Replies to a request that goes nowhere.
     fn stopped(&mut self, parts: &Parts, said: Vec<Outgoing>) -> Response<ReplyBody> {
-        self.asked = None;
+        let asked = self.asked.take().unwrap_or_default();
         let mut told = None;
         for Outgoing { to, text, .. } in said {
             match (to, text) {
@@ -101,7 +101,7 @@ impl Exchange {
         }
         match told {
             Some(text) => self.answered(&Terms::read(&parts.headers), text),
-            None => accepted(),
+            None => unanswered(&Frame::read(&asked)),
         }
     }
 
@@ -116,7 +116,7 @@ impl Exchange {
         }
         let mut event = Vec::new();
         sse::write_event(&mut event, None, Some("message"), &text);
-        super::holding::events(ReplyBody::full(Bytes::from(event)))
+        headers::events(ReplyBody::full(Bytes::from(event)))
     }
 
     /// Says something on the stream of a legacy session; false if nobody listens to it.
@@ -124,6 +124,16 @@ impl Exchange {
         let lane = self.lane();
         let inbox = self.proxy.inboxes.borrow().get(&lane).cloned();
         inbox.is_some_and(|inbox| inbox.try_send(text).is_ok())
+    }
+}
+
+/// A reply to what goes nowhere though nobody waits for an answer to it. What was not accepted must
+/// not be said to be; only what takes a held call back has done all it was to do.
+fn unanswered(asked: &Frame<'_>) -> Response<ReplyBody> {
+    match asked.body() {
+        Body::Garbage(garbage) => headers::error(400, b"null", -32700, &garbage.reason()),
+        Body::Message(said) if said.is_method("notifications/cancelled") => accepted(),
+        _ => headers::error(400, b"null", -32600, "the message was refused"),
     }
 }
 
@@ -178,16 +188,4 @@ fn names_method(object: &[u8]) -> bool {
         }
     }
     false
-}
-
-/// The messages of a frame.
-fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
-    match frame.body() {
-        Body::Message(said) => vec![said.clone()],
-        Body::Batch => frame::elements(frame.bytes())
-            .iter()
-            .filter_map(|one| one.envelope().cloned())
-            .collect(),
-        Body::Garbage(_) => Vec::new(),
-    }
 }

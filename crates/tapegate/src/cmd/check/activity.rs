@@ -1,6 +1,6 @@
 //! Looking over an activity log.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -10,13 +10,19 @@ use tapegate_store::activity::{self, Fault, Part, Report, Verifier};
 use super::{Args, Format, counted, quoted, verdict};
 use crate::exit::Exit;
 
+/// How often files may be put aside while they are opened.
+const TRIES_MAX: usize = 100;
+
 /// Prints what is found in a log.
 pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let files = files(path)?;
-    let whole = path.is_dir() || Part::of(path).is_some_and(|part| part.is_current());
+    let (files, mut current) = opened(path)?;
+    let whole = path.is_dir() || is_current(path);
     let mut verifier = Verifier::default().partial(!whole).expect_head(args.expect_head.clone());
     for file in &files {
-        let text = activity::open_file(file);
+        let text = match is_current(file) {
+            true => current.take().map_or_else(|| activity::open_file(file), Ok),
+            false => activity::open_file(file),
+        };
         text.and_then(|text| verifier.file(text))
             .with_context(|| format!("cannot read `{}`", file.display()))?;
     }
@@ -52,20 +58,44 @@ pub(super) fn head(text: &str) -> Result<String, String> {
     }
 }
 
+/// The files that are looked over, and the current one of them, open: somebody may put it aside while
+/// the others are read, and what has its name by then does not follow them.
+fn opened(path: &Path) -> anyhow::Result<(Vec<PathBuf>, Option<Box<dyn BufRead>>)> {
+    let mut found = files(path)?;
+    for _ in 0..TRIES_MAX {
+        let current = match found.last().filter(|file| is_current(file)) {
+            None => return Ok((found, None)),
+            Some(file) => activity::open_file(file),
+        };
+        let by_now = files(path)?;
+        if by_now == found {
+            let name = found.last().map_or(path, PathBuf::as_path).display();
+            let current = current.with_context(|| format!("cannot read `{name}`"))?;
+            return Ok((found, Some(current)));
+        }
+        found = by_now;
+    }
+    Ok((found, None))
+}
+
+fn is_current(file: &Path) -> bool {
+    Part::of(file).is_some_and(|part| part.is_current())
+}
+
 /// The files that are looked over: with the current one, all that were put aside before it.
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let is_current = Part::of(path).is_some_and(|part| part.is_current());
+    let named = is_current(path);
     let folder = match path.is_dir() {
         true => path,
-        false if !is_current => return Ok(vec![path.to_owned()]),
+        false if !named => return Ok(vec![path.to_owned()]),
         false => path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new(".")),
     };
     let parts =
         activity::parts(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
     let mut files: Vec<PathBuf> = parts.into_iter().map(|part| part.path).collect();
-    if is_current {
+    if named {
         // Under the name it was given by, and missed if it is not there.
-        files.retain(|file| !Part::of(file).is_some_and(|part| part.is_current()));
+        files.retain(|file| !is_current(file));
         files.push(path.to_owned());
     }
     Ok(files)

@@ -25,7 +25,7 @@ use tapegate_wire::port::Port;
 use tokio::io::Interest;
 use tokio::sync::{Notify, mpsc};
 
-use super::journal::{Journal, quoted};
+use super::journal::{Journal, connection_of, quoted};
 use crate::logs::Level;
 
 /// How long requests are kept after they could no longer be decided about.
@@ -216,7 +216,7 @@ impl Inner {
             workflow: asking.workflow_name.to_owned(),
             reason: self.journal.masked(asking.reason),
             approvers: asking.workflow.approvers.clone(),
-            connection_id: self.connection_id.clone(),
+            connection_id: connection_of(&self.connection_id, asking.lane).into_owned(),
             request_id: asking.subject.correlation_id.clone(),
             pid: std::process::id(),
         }

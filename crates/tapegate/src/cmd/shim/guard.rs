@@ -77,7 +77,7 @@ impl Guard<'_> {
             notes: Box::new(self.journal.pen()),
             people: self.people.take().unwrap_or_else(|| Box::new(Nobody)),
             ids: Ids::new(&self.plan.connection_id),
-            clock: Box::new(move || clock.now().mono_ns),
+            clock: Box::new(move || clock.mono_ns()),
         };
         Warden::new(settings, hands, self.reins.clone())
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::json;
-use tapegate_core::side::Side;
+use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_hub::api::EventLine;
 use tapegate_policy::gated::Offer;
@@ -238,9 +238,10 @@ impl Inner {
             NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
             _ => None,
         };
-        let connection_id = match note.lane.session {
-            0 | 1 => Cow::Borrowed(""),
-            session => Cow::Owned(format!("{}.{session}", self.connection_id)),
+        let connection_id = match connection_of(&self.connection_id, note.lane) {
+            // What all have in common is filled in when it is appended.
+            Cow::Borrowed(_) => Cow::Borrowed(""),
+            Cow::Owned(name) => Cow::Owned(name),
         };
         let masked = |text| masked(self.masking.as_ref(), text);
         let id = note.id.as_deref().map(plain);
@@ -278,16 +279,13 @@ impl Inner {
     }
 
     fn append(&mut self, event: Event<'_>) {
-        let event = Event {
-            component: "shim",
-            server_id: Cow::Borrowed(&self.server_id),
-            connection_id: match event.connection_id.is_empty() {
-                true => Cow::Borrowed(&self.connection_id),
-                false => event.connection_id,
-            },
-            tape_session_id: Some(Cow::Borrowed(&self.session_id)),
-            ..event
-        };
+        let mut event = event;
+        event.component = "shim";
+        event.server_id = Cow::Borrowed(&self.server_id);
+        event.tape_session_id = Some(Cow::Borrowed(&self.session_id));
+        if event.connection_id.is_empty() {
+            event.connection_id = Cow::Borrowed(&self.connection_id);
+        }
         telling::tell(&self.log, &event);
         match &mut self.sink {
             Sink::File(log) => log.append(&event),
@@ -308,6 +306,14 @@ fn masked<'t>(masking: Option<&Redactor>, text: Option<&'t str>) -> Option<Cow<'
     match masking {
         Some(masking) => text.map(|text| masking.text(text)),
         None => text.map(Cow::Borrowed),
+    }
+}
+
+/// The name of a conversation: that of the shim, and its number if there are several.
+pub(super) fn connection_of(shim: &str, lane: Lane) -> Cow<'_, str> {
+    match lane.session {
+        0 | 1 => Cow::Borrowed(shim),
+        session => Cow::Owned(format!("{shim}.{session}")),
     }
 }
 

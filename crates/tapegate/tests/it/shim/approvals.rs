@@ -60,6 +60,32 @@ fn a_person_s_no_is_told_to_the_caller() {
 }
 
 #[test]
+fn no_name_takes_a_secret_into_a_request_a_denial_or_the_end_of_a_text_that_is_cut() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let policy = format!("{}redaction: {{}}\n", asking());
+    let mut run = shim(&policy, &["log=log", "serve"]).start();
+    run.send(call(1, &format!("ask-{secret}")).as_bytes());
+    let id = held(&run, 1).remove(0);
+    let shown = tapegate_on(&run, &["approvals", "--format", "json"]);
+    decide(&run, Ruling::Denied, &id);
+    assert_eq!(answer(&run, 1)["error"]["code"], -32007);
+    // The last letter of the secret is the first that a log has no room for.
+    for (id, room) in [(2, 1024), (3, 2048)] {
+        let blank = "x ".repeat((room + 1 - secret.len()) / 2);
+        run.send(call(id, &format!("{blank}{secret}")).as_bytes());
+        answer(&run, id);
+    }
+    let end = run.end_of_input().exits(0);
+    let state = end.run.folder().join("state");
+    let request = state.join(format!("approvals/{id}.request.json"));
+    let kept = [state.join("activity.jsonl"), request].map(|path| std::fs::read(path).unwrap());
+    for text in [&kept[0], &kept[1], &shown.stdout, &end.stderr.as_bytes().to_vec()] {
+        let text = String::from_utf8_lossy(text);
+        assert!(!text.contains(&secret[..30]), "{text}");
+    }
+}
+
+#[test]
 fn the_request_shows_the_call_and_masks_its_secrets() {
     let policy = format!("{}redaction: {{ enabled: true }}\n", asking());
     let mut run = shim(&policy, &["serve"]).start();
@@ -271,6 +297,8 @@ fn why_a_call_was_taken_back_is_told_by_the_error_of_a_client_and_not_by_any_wor
         ("McpError: MCP error -32001: Zeitüberschreitung", 1),
         ("the user said that it had timed out for them", 0),
         ("a deadline of 1-32001 was moved", 0),
+        ("the user has stopped it", 0),
+        ("", 0),
     ] {
         let mut run = governed();
         run.send(call(1, "ask").as_bytes());

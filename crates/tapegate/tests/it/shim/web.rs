@@ -85,6 +85,18 @@ fn a_denied_call_is_a_json_rpc_error_and_never_reaches_the_server() {
 }
 
 #[test]
+fn what_is_refused_and_has_no_id_is_not_said_to_be_accepted() {
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    let notice = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"ok"}}"#;
+    for (body, code) in [("no message", -32700), (notice, -32600)] {
+        let got = post(&run, "/mcp", &[JSON, ACCEPT], body);
+        assert_eq!((got.status, &said(&got)["error"]["code"]), (400, &json!(code)), "{got:?}");
+    }
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[test]
 fn no_path_method_or_content_type_leads_round_the_gate() {
     // A denied tool that was posted to another path, or as text/plain, was executed by the earlier tool.
     let upstream = upstream();
@@ -217,6 +229,9 @@ fn http_in_front_of_a_process_is_governed() {
     let listed = said(&post(&run, "/mcp", &headers, line(3, "tools/list").trim_end()));
     assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(1), "{listed}");
     assert!(!server_got(run.folder()).contains("\"rm\""));
+    let notice = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"ok"}}"#;
+    let got = post(&run, "/mcp", &[JSON, ACCEPT, &session], notice);
+    assert_eq!((got.status, &said(&got)["error"]["code"]), (400, &json!(-32600)), "{got:?}");
 }
 
 #[test]

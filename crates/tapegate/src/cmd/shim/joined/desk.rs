@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::desk::Settle;
-use super::super::journal::{Journal, quoted};
+use super::super::journal::{Journal, connection_of, quoted};
 use super::super::plan::Plan;
 use crate::logs::Level;
 
@@ -95,7 +95,7 @@ impl People for Counter {
             params: params.and_then(api::raw),
             message_type: MessageType::Request,
             profile: self.reins.get().profile.into(),
-            connection_id: Some(self.connection_id.clone()),
+            connection_id: Some(connection_of(&self.connection_id, asking.lane).into_owned()),
             request_id: Some(asking.subject.correlation_id.clone()),
             principal: Some(api::Principal {
                 name: who.name.clone(),
@@ -248,7 +248,7 @@ fn refusal(answer: &GovernanceEvaluateResponse, subject: &Subject) -> Refusal {
     let data = format!(
         "{{\"gate\":{},\"tool\":{},\"correlation_id\":{},\"error_type\":{}}}",
         quoted(gate),
-        quoted(&subject.name),
+        quoted(&subject.shown_name()),
         quoted(&subject.correlation_id),
         quoted(&error.error_type)
     );
