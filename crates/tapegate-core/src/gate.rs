@@ -106,8 +106,10 @@ pub struct Hold {
 pub enum Settlement {
     /// A person said yes. The gate is asked once more, with this.
     Approved(Approval),
-    /// A person said no, or nobody could be asked: this is what the sender is told.
+    /// A person said no: this is what the sender is told.
     Refused(Refusal),
+    /// Nobody could be asked, or nobody's answer could be had: this is what the sender is told.
+    Unanswered(Refusal),
 }
 
 /// Why a hold ended without anybody's decision.
@@ -119,6 +121,8 @@ pub enum HoldEnd {
     Cancelled,
     /// The caller has waited long enough, and may well ask again: a decision is still worth having.
     Abandoned,
+    /// Nobody could be asked.
+    Unanswered,
     /// The session is over.
     Closed,
 }

@@ -284,6 +284,7 @@ impl Gate for Warden {
             HoldEnd::TimedOut => ("approval_timeout", false),
             HoldEnd::Cancelled => ("cancelled", false),
             HoldEnd::Abandoned => ("abandoned", false),
+            HoldEnd::Unanswered => ("service_unavailable", false),
             HoldEnd::Closed => ("closed", false),
         };
         let note = Note {

@@ -160,6 +160,10 @@ impl Relay {
         let approval = match settlement {
             Settlement::Approved(approval) => approval,
             Settlement::Refused(refusal) => return self.refuse_held(at, held, refusal, emit),
+            Settlement::Unanswered(refusal) => {
+                gate.ended(at, ticket, HoldEnd::Unanswered);
+                return self.refuse_held(at, held, refusal, emit);
+            }
         };
         let frame = Frame::read(&held.bytes);
         let (n, lane, from, topic, terminated) = (held.n, held.lane, held.from, None, true);

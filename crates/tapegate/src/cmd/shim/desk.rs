@@ -148,7 +148,7 @@ impl Inner {
                 Ok(false) => self.refuse_used(ticket, &open),
                 Err(error) => {
                     let refusal = open.subject.unavailable(&error.to_string());
-                    self.settle(ticket, Settlement::Refused(refusal));
+                    self.settle(ticket, Settlement::Unanswered(refusal));
                 }
             },
             ruling => {
@@ -161,14 +161,14 @@ impl Inner {
     /// The approval has let another call pass already.
     fn refuse_used(&self, ticket: Ticket, open: &Open) {
         let refusal = open.subject.unavailable("its approval was used by another call");
-        self.settle(ticket, Settlement::Refused(refusal));
+        self.settle(ticket, Settlement::Unanswered(refusal));
     }
 
     fn give_up(&self, ticket: Ticket, why: &str) {
         if let Some(open) = self.open().remove(&ticket) {
             self.journal.say(Level::Error, &format!("an approval cannot be looked up: {why}"));
             let refusal = open.subject.unavailable("its approval cannot be looked up");
-            self.settle(ticket, Settlement::Refused(refusal));
+            self.settle(ticket, Settlement::Unanswered(refusal));
         }
     }
 
@@ -250,7 +250,7 @@ impl People for Desk {
         if let Err(why) = self.0.put(ticket, asking) {
             self.0.journal.say(Level::Error, &format!("nobody can be asked: {why}"));
             let refusal = asking.subject.unavailable("nobody can be asked for approval");
-            self.0.settle(ticket, Settlement::Refused(refusal));
+            self.0.settle(ticket, Settlement::Unanswered(refusal));
         }
     }
 
@@ -259,7 +259,7 @@ impl People for Desk {
         let Ok(approvals) = &self.0.approvals else { return };
         let ruling = match how {
             // It can still be decided about; then the same call passes once.
-            HoldEnd::Abandoned => return,
+            HoldEnd::Abandoned | HoldEnd::Unanswered => return,
             HoldEnd::TimedOut => Ruling::Expired,
             HoldEnd::Cancelled | HoldEnd::Closed => Ruling::Cancelled,
         };

@@ -379,6 +379,7 @@ fn details<'k>(
                 HoldEnd::TimedOut => "expired",
                 HoldEnd::Cancelled => "cancelled",
                 HoldEnd::Abandoned => "abandoned",
+                HoldEnd::Unanswered => "unanswered",
                 HoldEnd::Closed => "closed",
             };
             (format!("\"outcome\":\"{outcome}\""), Some(*ticket), None)

@@ -131,6 +131,12 @@ fn ec_stdio_021_if_nobody_can_be_asked_production_refuses_and_development_sends_
         let first = answer_in(&end.stdout, &1.into());
         assert_eq!(first["error"]["code"].as_i64(), code, "{first}");
         assert_eq!(answer_in(&end.stdout, &2.into())["result"]["for"], 2, "the rest flows on");
+        if code.is_some() {
+            let ended = [("tool", "ask"), ("outcome", "unanswered")];
+            let ended = event(end.run.folder(), &ended);
+            assert_eq!(ended["governance_decision"], "service_unavailable");
+            assert_eq!(ended["forwarded"], false);
+        }
     }
 }
 

@@ -119,7 +119,7 @@ impl People for Counter {
 
     fn withdraw(&mut self, _: At, ticket: Ticket, how: HoldEnd) {
         // What was only given up can still be decided about; then the same call passes once.
-        let cancel = how != HoldEnd::Abandoned;
+        let cancel = !matches!(how, HoldEnd::Abandoned | HoldEnd::Unanswered);
         self.questions.send(Errand::Withdraw { ticket, cancel }).ok();
     }
 }
@@ -183,7 +183,7 @@ async fn ask(
     let Question { ticket, request, subject } = question;
     let unavailable = |error: ClientError| {
         journal.say(Level::Error, &format!("nobody can be asked: {error}"));
-        Some(Settlement::Refused(subject.unavailable("nobody can be asked for approval")))
+        Some(Settlement::Unanswered(subject.unavailable("nobody can be asked for approval")))
     };
     // Whatever happens meanwhile, it has to be known whether people are asked now.
     let answer = match client.evaluate(&request).await {
@@ -222,7 +222,7 @@ async fn ask(
             Err(error) => unavailable(error),
         },
         TaskStatus::Pending => {
-            Some(Settlement::Refused(subject.unavailable("the governance service is ending")))
+            Some(Settlement::Unanswered(subject.unavailable("the governance service is ending")))
         }
         TaskStatus::Rejected | TaskStatus::Expired | TaskStatus::Cancelled => {
             Some(Settlement::Refused(subject.rejected()))
