@@ -156,6 +156,8 @@ impl Gate for Watchman {
 
     fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
 
+    fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())
     }

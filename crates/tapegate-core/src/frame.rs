@@ -114,6 +114,17 @@ pub fn elements(batch: &[u8]) -> Vec<Frame<'_>> {
     frames
 }
 
+/// What the messages of a frame say about themselves: one, those of a batch, or none.
+pub fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
+    match frame.body() {
+        Body::Message(said) => vec![said.clone()],
+        Body::Batch => {
+            elements(frame.bytes()).iter().filter_map(|one| one.envelope().cloned()).collect()
+        }
+        Body::Garbage(_) => Vec::new(),
+    }
+}
+
 fn collect<'a>(batch: &'a [u8], frames: &mut Vec<Frame<'a>>) -> Result<(), Fault> {
     let mut cursor = Cursor::new(batch)?;
     if cursor.open()? != JsonKind::Array {

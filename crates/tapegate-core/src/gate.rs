@@ -12,10 +12,12 @@ use crate::tape::RecordError;
 use crate::time::At;
 
 /// One message, and what is known of it besides its bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
     /// When it came.
     pub at: At,
+    /// Its number on the tape; of a batch, that of its first message.
+    pub n: u64,
     /// The conversation.
     pub lane: Lane,
     /// Who sent it.
@@ -133,6 +135,9 @@ pub trait Gate: fmt::Debug {
     /// A message over the size limit was drained.
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64);
 
+    /// A message goes nowhere that the gate was not asked about, because it could not travel as it is.
+    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str);
+
     /// Has everything kept that was noted. An error means that nothing may be sent because of it.
     fn commit(&mut self) -> Result<(), RecordError>;
 
@@ -154,6 +159,8 @@ impl Gate for Open {
     fn ended(&mut self, _: At, _: Ticket, _: HoldEnd) {}
 
     fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())

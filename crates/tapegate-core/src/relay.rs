@@ -12,6 +12,7 @@ mod event;
 mod gating;
 mod holds;
 mod refusals;
+mod taken_back;
 
 use std::borrow::Cow;
 
@@ -84,9 +85,16 @@ impl Relay {
             Event::Marked { lane, from, bytes, why, delivered } => {
                 let reason =
                     if delivered { why.to_owned() } else { format!("{UNDELIVERED}: {why}") };
+                if !delivered && gate.governs() {
+                    gate.unsent(at, lane, from, &Frame::read(bytes), why);
+                }
                 let way = Way { at, lane, from, terminated: true, resumed: false };
                 let what = What::Garbage(reason);
                 emit(Action::Record(way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
+            }
+            Event::TurnedAway { lane, from, bytes, why } => {
+                let way = Way { at, lane, from, terminated: true, resumed: false };
+                self.turn_away(way, &Frame::read(bytes), why, emit);
             }
             Event::Dismissed { lane, asker, bytes, why } => {
                 self.dismiss(at, (lane, asker), bytes, why, gate, emit);

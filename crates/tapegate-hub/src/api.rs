@@ -56,6 +56,9 @@ pub struct GovernanceEvaluateRequest {
     /// Whoever asks has decided and logged this itself, and wants people to be asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
+    /// The name that the request for approval is to have, if one is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
     /// How people are to be asked, if it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,

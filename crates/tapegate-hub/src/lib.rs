@@ -14,6 +14,8 @@ pub mod client;
 pub mod corner;
 /// The policy that holds.
 pub mod governed;
+/// What a hub bears of those who talk to it.
+pub mod limits;
 /// What is counted.
 pub mod metrics;
 /// A hub from its start to its end.

@@ -70,6 +70,8 @@ pub async fn serve(
     mut signals: Signals,
     beside: impl Future<Output = ()>,
 ) -> Ended {
+    let limits = hub.limits();
+    let listener = listener.limited(limits.connections_max, limits.head_patience);
     let session = async {
         let work = async {
             tokio::join!(beside, hub.work());

@@ -21,6 +21,7 @@ mod stream;
 mod tasks;
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -32,6 +33,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::api::Push;
 use crate::governed::{Governed, Loading};
+use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::otlp::Exporter;
 use crate::token::Token;
@@ -60,6 +62,8 @@ pub struct Options {
     pub load: Load,
     /// Is told what a person should know.
     pub notice: Notice,
+    /// What it bears of those who talk to it.
+    pub limits: Limits,
 }
 
 /// Loads the policy.
@@ -93,6 +97,8 @@ pub struct Hub {
     /// What was wrong when the policy was last loaded, if something was.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<Shims>,
+    /// The names of what shims have sent last for the log.
+    batches: RefCell<VecDeque<String>>,
     pushes: broadcast::Sender<Push>,
     stopping: watch::Sender<bool>,
     /// Streams end when this is true.
@@ -116,6 +122,11 @@ pub enum StartError {
 }
 
 impl Hub {
+    /// What it bears of those who talk to it.
+    pub fn limits(&self) -> Limits {
+        self.options.limits
+    }
+
     /// A hub, with its policy loaded. A policy with faults is no policy.
     pub fn new(options: Options) -> Result<Rc<Self>, StartError> {
         let clock = Clock::start();
@@ -137,6 +148,7 @@ impl Hub {
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
+            batches: RefCell::default(),
             pushes: broadcast::Sender::new(PUSHES_MAX),
             stopping: watch::Sender::new(false),
             closing: watch::Sender::new(false),

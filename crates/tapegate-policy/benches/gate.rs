@@ -22,7 +22,7 @@ use tapegate_policy::load::load;
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::note::{Note, Notes};
 use tapegate_policy::people::{Asking, People};
-use tapegate_policy::warden::{Hands, Regime, Reins, Settings, Warden};
+use tapegate_policy::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
 use tapegate_yaml::files::Held;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":12345,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello there"}}}"#;
@@ -42,7 +42,7 @@ governance:
 struct Nobody;
 
 impl Notes for Nobody {
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: &Note<'_>) {
         black_box(note);
     }
 }
@@ -114,7 +114,8 @@ fn main() {
         });
         let mut warden = warden(&policy);
         let (at, lane, topic) = (At::default(), Lane::ONLY, Some(Topic::Call));
-        let case = Case { at, lane, from, frame: &frame, terminated: true, topic, approved: None };
+        let case =
+            Case { n: 1, at, lane, from, frame: &frame, terminated: true, topic, approved: None };
         measure(&format!("judge {name}"), || {
             black_box(warden.judge(black_box(&case)));
         });
@@ -127,7 +128,7 @@ fn warden(policy: &Arc<Policy>) -> Warden {
     let hands = Hands {
         notes: Box::new(Nobody),
         people: Box::new(Nobody),
-        ids: Box::new(|| "0123456789abcdef".to_owned()),
+        ids: Ids::new("0123456789abcdef"),
         clock: Box::new(|| 0),
     };
     Warden::new(Settings { source: "fs".to_owned(), ..Settings::default() }, hands, reins)

@@ -20,7 +20,7 @@ use crate::cases::Fate;
 use crate::model::OnDrift;
 use crate::note::{Note, Notes};
 use crate::people::{Asking, People};
-use crate::warden::{Hands, Regime, Reins, Settings, Warden};
+use crate::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
 
 pub use found::{Change, Finding, Group, Place, Sort, Stand, Told, What};
 pub use tally::{Tally, differ, told};
@@ -54,7 +54,7 @@ pub struct Trial {
     warden: Warden,
     notes: Kept,
     /// Room for notes that is used again.
-    spare: Vec<Note>,
+    spare: Vec<Note<'static>>,
     sessions: HashMap<Vec<u8>, u32, RandomState>,
     /// What requests were about, by who waits for the answer.
     asked: HashMap<(Side, u32, IdKey), Topic, RandomState>,
@@ -85,24 +85,24 @@ pub struct Heard {
     /// What would have been sent in its place.
     pub rewritten: Option<Vec<u8>>,
     /// What would have been noted.
-    pub notes: Vec<Note>,
+    pub notes: Vec<Note<'static>>,
     /// The method, if nothing would have been noted of it.
     pub passed: Option<String>,
 }
 
 /// Keeps notes until they are asked for.
 #[derive(Debug, Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Note>>>);
+struct Kept(Arc<Mutex<Vec<Note<'static>>>>);
 
 impl Notes for Kept {
-    fn note(&mut self, note: Note) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    fn note(&mut self, note: &Note<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note.clone().into_owned());
     }
 }
 
 impl Kept {
     /// The notes so far; the next ones go into `room`.
-    fn swap(&self, room: Vec<Note>) -> Vec<Note> {
+    fn swap(&self, room: Vec<Note<'static>>) -> Vec<Note<'static>> {
         std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), room)
     }
 }
@@ -140,7 +140,7 @@ impl Terms {
         let hands = Hands {
             notes: Box::new(notes.clone()),
             people: Box::new(Nobody),
-            ids: Box::new(String::new),
+            ids: Ids::default(),
             clock: Box::new(|| 0),
         };
         let reins = Reins::new(self.regime.clone());
@@ -157,6 +157,7 @@ impl Trial {
         let frame = Frame::read(said.bytes);
         let lane = self.lane(said.session);
         let case = Case {
+            n: 0,
             at: At { wall_us: said.wall_us, mono_ns: 0 },
             lane,
             from: said.from,

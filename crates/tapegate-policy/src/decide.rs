@@ -5,9 +5,13 @@
 
 mod gates;
 mod readings;
+mod rules;
+mod steps;
+
+use std::sync::Arc;
 
 use crate::model::{Policy, Profile};
-use gates::Steps;
+use steps::Steps;
 
 pub(crate) use gates::shows;
 
@@ -91,11 +95,11 @@ pub struct Decision {
     /// Whether it was said because a definition is not what was accepted.
     pub drift: bool,
     /// The rule that matched, by name.
-    pub rule: Option<String>,
+    pub rule: Option<Arc<str>>,
     /// The Cedar policies that decided, by their ids.
     pub policies: Vec<String>,
     /// Why, in words for logs and for people. Callers never see them.
-    pub reason: String,
+    pub reason: Arc<str>,
     /// Every step on the way here, for `policy explain`. Empty unless it was asked for.
     pub steps: Vec<String>,
 }

@@ -2,8 +2,9 @@
 //!
 //! Only what is hidden is cut out; every other byte of the reply stays. A reply is taken for a list
 //! by what is in it, not by what was asked: a server may answer under an id that is ours to the
-//! client only. A reply from which something was cut is nobody else's, so it loses `ttlMs` and a
-//! `cacheScope` of `public`.
+//! client only. A reply from which something was cut is nobody else's and holds for nobody knows how
+//! long: its `ttlMs` becomes 0 and a `cacheScope` of `public` becomes `private`. Both stay, for
+//! clients of 2026-07-28 reject a list without them.
 
 mod list;
 
@@ -77,9 +78,11 @@ pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
         filtered.lists.push(shown);
     }
     if changed {
-        let keep: Vec<bool> = members.iter().map(|member| !member.is_cached_for_all()).collect();
-        let texts: Vec<&[u8]> = members.iter().map(|member| member.text).collect();
-        cut(message, &texts, &keep, &mut edits);
+        for member in &members {
+            if let Some(value) = member.kept_by_nobody() {
+                edits.replace(member.value, value);
+            }
+        }
         filtered.text = Some(edits.finish().into_owned());
     }
     filtered

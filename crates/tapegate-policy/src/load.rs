@@ -57,8 +57,18 @@ pub struct Loaded {
 /// Files that it names are asked for by [`Files::open`]: absolute paths as they are, others after
 /// the folder of `main` and a slash, unless that is the folder we are in.
 pub fn load(main: &str, files: &dyn Files) -> Loaded {
+    load_with(main, files, true)
+}
+
+/// The same without looking at its lock file, for whoever is about to write that.
+pub fn load_unpinned(main: &str, files: &dyn Files) -> Loaded {
+    load_with(main, files, false)
+}
+
+fn load_with(main: &str, files: &dyn Files, pinned: bool) -> Loaded {
     let mut loader = Loader {
         files,
+        pinned,
         folder: String::new(),
         findings: Findings::default(),
         sources: vec![main.to_owned()],
@@ -87,6 +97,8 @@ pub fn reference() -> String {
 /// What loading needs and gathers.
 struct Loader<'a> {
     files: &'a dyn Files,
+    /// Whether the lock file counts.
+    pinned: bool,
     folder: String,
     findings: Findings,
     sources: Vec<String>,

@@ -4,6 +4,7 @@
 //! compiled and names resolved; whatever decides takes this.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tapegate_cedar::Cedar;
@@ -90,7 +91,9 @@ pub enum Expose {
 #[derive(Debug)]
 pub struct Rule {
     /// What it goes by in logs and explanations: its `id`, or `rules[3]`.
-    pub name: String,
+    pub name: Arc<str>,
+    /// What logs say of a call that it has decided about.
+    pub reason: Arc<str>,
     /// The line of the file it stands on, for people.
     pub line: u32,
     /// The names (of tools, prompts) and URIs it is about; one of these matches.
@@ -126,6 +129,18 @@ pub enum Act {
         /// People are asked too if Cedar permits.
         workflow: Option<String>,
     },
+}
+
+impl Act {
+    /// What it does with a call, in words that follow those for who says so.
+    pub(crate) fn words(&self) -> &'static str {
+        match self {
+            Self::Forward => "sends it on",
+            Self::Deny => "denies it",
+            Self::Approve { .. } => "wants it approved",
+            Self::Policy { .. } => "has Cedar asked",
+        }
+    }
 }
 
 /// A way of asking people.

@@ -1,6 +1,6 @@
 //! What is noted about messages, for the activity log, for people and for metrics.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::side::{Lane, Side};
@@ -12,10 +12,14 @@ use crate::gated::Offer;
 use crate::inspect::Fault;
 use crate::model::Profile;
 
+/// How much of an id or a name is noted: more than is kept, so that secrets can be masked before
+/// they are cut.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
 /// Takes what is noted.
 pub trait Notes: Send {
     /// Takes one note. It is kept at the latest when [`Notes::commit`] is over.
-    fn note(&mut self, note: Note);
+    fn note(&mut self, note: &Note<'_>);
 
     /// Why notes cannot be kept, if they cannot: production then refuses calls.
     fn trouble(&self) -> Option<&str> {
@@ -29,34 +33,38 @@ pub trait Notes: Send {
 }
 
 /// Something that happened to a message.
+///
+/// Every call makes one, and most are forgotten as soon as they are written down: so it borrows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct Note<'a> {
     /// When the message came.
     pub at: At,
     /// The conversation.
     pub lane: Lane,
     /// Who sent it.
     pub from: Side,
+    /// Its number on the tape, if it has one.
+    pub n: Option<u64>,
     /// What happened.
     pub kind: NoteKind,
     /// Its method.
-    pub method: Option<String>,
+    pub method: Option<Cow<'a, str>>,
     /// The name of the tool or prompt, or the URI.
-    pub name: Option<String>,
+    pub name: Option<Cow<'a, str>>,
     /// Its id as it was written.
-    pub id: Option<String>,
+    pub id: Option<Cow<'a, str>>,
     /// `forward`, `deny`, `pending_approval`, `filter`, or `WOULD_BLOCK` and the like.
     pub word: &'static str,
     /// The gate that decided.
     pub gate: Option<GateName>,
     /// The rule that matched.
-    pub rule: Option<String>,
+    pub rule: Option<Cow<'a, str>>,
     /// The Cedar policies that decided.
-    pub policies: Vec<String>,
+    pub policies: Cow<'a, [String]>,
     /// Why, in words.
-    pub reason: Option<String>,
+    pub reason: Option<Cow<'a, str>>,
     /// The version of the policy that held; none if there is no policy.
-    pub policy_version: Option<Arc<str>>,
+    pub policy_version: Option<Cow<'a, str>>,
     /// The profile that held.
     pub profile: Profile,
     /// Whether the message was sent on.
@@ -66,11 +74,80 @@ pub struct Note {
     /// How long the decision took.
     pub latency_ns: Option<u64>,
     /// Who called.
-    pub principal: Option<String>,
+    pub principal: Option<Cow<'a, str>>,
     /// What the caller was told.
-    pub correlation_id: Option<String>,
+    pub correlation_id: Option<Cow<'a, str>>,
     /// W3C trace context, as the caller sent it.
-    pub traceparent: Option<String>,
+    pub traceparent: Option<Cow<'a, str>>,
+}
+
+impl<'a> Note<'a> {
+    /// A note about a message, of which nothing is said yet.
+    pub(crate) fn new(at: At, lane: Lane, from: Side) -> Self {
+        Self {
+            at,
+            lane,
+            from,
+            n: None,
+            kind: NoteKind::Decision,
+            method: None,
+            name: None,
+            id: None,
+            word: "forward",
+            gate: None,
+            rule: None,
+            policies: Cow::Borrowed(&[]),
+            reason: None,
+            policy_version: None,
+            profile: Profile::default(),
+            forwarded: None,
+            auto_approved: false,
+            latency_ns: None,
+            principal: None,
+            correlation_id: None,
+            traceparent: None,
+        }
+    }
+
+    /// As much of a text as is noted.
+    pub(crate) fn text(text: &'a str) -> Option<Cow<'a, str>> {
+        let end = text.len().min(TEXT_BYTES_MAX);
+        Some(Cow::Borrowed(&text[..text.floor_char_boundary(end)]))
+    }
+
+    /// As much of the raw text of an id as is noted.
+    pub(crate) fn raw(id: Option<&'a [u8]>) -> Option<Cow<'a, str>> {
+        let id = id?;
+        Some(String::from_utf8_lossy(&id[..id.len().min(TEXT_BYTES_MAX)]))
+    }
+
+    /// The same, to be kept.
+    pub fn into_owned(self) -> Note<'static> {
+        let owned = |text: Option<Cow<'a, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        Note {
+            method: owned(self.method),
+            name: owned(self.name),
+            id: owned(self.id),
+            rule: owned(self.rule),
+            policies: Cow::Owned(self.policies.into_owned()),
+            reason: owned(self.reason),
+            policy_version: owned(self.policy_version),
+            principal: owned(self.principal),
+            correlation_id: owned(self.correlation_id),
+            traceparent: owned(self.traceparent),
+            at: self.at,
+            lane: self.lane,
+            from: self.from,
+            n: self.n,
+            kind: self.kind,
+            word: self.word,
+            gate: self.gate,
+            profile: self.profile,
+            forwarded: self.forwarded,
+            auto_approved: self.auto_approved,
+            latency_ns: self.latency_ns,
+        }
+    }
 }
 
 /// What happened to a message.

@@ -6,14 +6,14 @@
 //! [`Reins`]; it takes effect between two messages.
 
 mod calls;
-mod jot;
+mod ids;
 mod known;
 mod reins;
 mod replies;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
 
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
@@ -28,9 +28,9 @@ use crate::note::{Note, NoteKind, Notes};
 use crate::people::People;
 use crate::pins::Watch;
 use crate::refuse::Subject;
-use jot::Jot;
 use known::Known;
 
+pub use ids::Ids;
 pub use reins::{Regime, Reins};
 
 /// How many held calls are remembered; more than the relay ever holds.
@@ -42,8 +42,6 @@ pub struct Warden {
     hands: Hands,
     reins: Reins,
     regime: Regime,
-    /// The version of the policy, to be shared by notes.
-    version: Option<Arc<str>>,
     /// Whether a rule names methods, and so may be about one that is not gated.
     rules_name_methods: bool,
     generation: u64,
@@ -72,8 +70,8 @@ pub struct Hands {
     pub notes: Box<dyn Notes>,
     /// Asks people.
     pub people: Box<dyn People>,
-    /// Makes up ids by which a refusal is found in the log.
-    pub ids: Box<dyn FnMut() -> String + Send>,
+    /// Makes up names by which a refusal is found in the log.
+    pub ids: Ids,
     /// Tells the time in nanoseconds since some fixed point.
     pub clock: Box<dyn Fn() -> u64 + Send>,
 }
@@ -86,6 +84,8 @@ struct Held {
     method: String,
     id: Option<String>,
     lane: Lane,
+    /// Its number on the tape.
+    n: u64,
     /// Whether it is sent on when nobody has answered.
     forward_on_timeout: bool,
 }
@@ -95,8 +95,8 @@ struct Now<'a, 'c> {
     case: &'a Case<'c>,
     frame: &'a Frame<'a>,
     said: &'a Envelope<'a>,
-    /// When judging began.
-    begun_ns: u64,
+    /// When judging began, if that is of interest.
+    begun_ns: Option<u64>,
     /// Whether it is part of a batch, and so cannot wait.
     in_batch: bool,
 }
@@ -108,7 +108,6 @@ impl Warden {
             settings,
             hands,
             regime: Regime::default(),
-            version: None,
             rules_name_methods: false,
             generation: 0,
             reins,
@@ -125,7 +124,6 @@ impl Warden {
     fn refresh(&mut self) {
         let Some((generation, regime)) = self.reins.newer_than(self.generation) else { return };
         self.generation = generation;
-        self.version = regime.policy.as_ref().map(|policy| policy.version.as_str().into());
         let rules = regime.policy.iter().flat_map(|policy| &policy.rules);
         self.rules_name_methods = rules.into_iter().any(|rule| !rule.methods.is_empty());
         // What was learned was held against another lock.
@@ -147,7 +145,8 @@ impl Warden {
     }
 
     fn message(&mut self, case: &Case<'_>, frame: &Frame<'_>, in_batch: bool) -> Verdict {
-        let begun_ns = (self.hands.clock)();
+        // Answers are looked into only if something may be hidden or masked in them.
+        let begun_ns = (case.from == Side::Client).then(|| (self.hands.clock)());
         let faults = inspect(frame, case.from, self.carrier(case.from));
         if let Some(&fault) = faults.first() {
             let refused = self.faulty(case, frame, faults, begun_ns);
@@ -156,6 +155,8 @@ impl Warden {
             }
         }
         let Some(said) = frame.envelope() else { return Verdict::Forward };
+        let looks_into = said.lists || self.regime.redactor.is_some();
+        let begun_ns = begun_ns.or_else(|| looks_into.then(|| (self.hands.clock)()));
         let now = Now { case, frame, said, begun_ns, in_batch };
         match (case.from, said.kind()) {
             (Side::Client, Kind::Request | Kind::Notification) => self.asked(&now),
@@ -173,7 +174,7 @@ impl Warden {
                 _ if !self.strict() => Verdict::Forward,
                 _ => {
                     let faults = vec![Fault::NotAnObject];
-                    let refused = self.faulty(case, &element, faults, (self.hands.clock)());
+                    let refused = self.faulty(case, &element, faults, None);
                     Verdict::Refuse(Box::new(refused.faulty(Fault::NotAnObject)))
                 }
             };
@@ -195,7 +196,7 @@ impl Warden {
         case: &Case<'_>,
         frame: &Frame<'_>,
         faults: Vec<Fault>,
-        begun_ns: u64,
+        begun_ns: Option<u64>,
     ) -> Subject {
         let said = frame.envelope();
         let method = said.and_then(|said| said.method).map(|method| method.decode());
@@ -210,31 +211,64 @@ impl Warden {
         };
         let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
         let reason = reasons.join("; ");
-        let jot = Jot {
+        let latency_ns = self.latency(begun_ns);
+        let note = Note {
             kind: NoteKind::Framing { faults },
             word,
-            method: method.as_deref(),
-            name: name.as_deref(),
-            id: said.and_then(|said| said.id),
-            reason: Some(reason),
+            method: method.as_deref().and_then(Note::text),
+            name: name.as_deref().and_then(Note::text),
+            id: Note::raw(said.and_then(|said| said.id)),
+            reason: Some(Cow::Owned(reason)),
             forwarded: Some(!strict),
-            latency_ns: Some((self.hands.clock)().saturating_sub(begun_ns)),
-            correlation_id: Some(&subject.correlation_id),
+            latency_ns,
+            correlation_id: Some(Cow::Borrowed(&subject.correlation_id)),
             gate: Some(GateName::Framing),
-            ..Jot::new(case.at, case.lane, case.from)
+            ..noted(case)
         };
-        self.note(jot);
+        self.hands.note(&self.regime, note);
         subject
     }
 
     fn subject(&mut self, word: &'static str, name: &str) -> Subject {
-        Subject { word, name: name.to_owned(), correlation_id: (self.hands.ids)() }
+        Subject { word, name: name.to_owned(), correlation_id: self.hands.ids.next().to_owned() }
     }
 
-    fn note(&mut self, jot: Jot<'_>) {
-        let note: Note = jot.note(self.version.clone(), self.regime.profile);
-        self.hands.notes.note(note);
+    /// How long it took since then.
+    fn latency(&self, begun_ns: Option<u64>) -> Option<u64> {
+        begun_ns.map(|begun_ns| (self.hands.clock)().saturating_sub(begun_ns))
     }
+}
+
+impl Hands {
+    /// Takes down a note under what holds. What nobody has named yet gets a name.
+    fn note(&mut self, regime: &Regime, note: Note<'_>) {
+        let Self { notes, ids, .. } = self;
+        let policy = regime.policy.as_ref();
+        let correlation_id = match note.correlation_id {
+            Some(id) => id,
+            None => Cow::Borrowed(ids.next()),
+        };
+        notes.note(&Note {
+            policy_version: policy.map(|policy| Cow::Borrowed(policy.version.as_str())),
+            profile: regime.profile,
+            correlation_id: Some(correlation_id),
+            ..note
+        });
+    }
+}
+
+impl Now<'_, '_> {
+    /// A note about the message, of which nothing is said yet.
+    fn note<'n>(&self) -> Note<'n> {
+        // What is refused of a server's, or as part of a batch, has no number.
+        let says = matches!(self.said.kind(), Kind::Request | Kind::Notification);
+        let numbered = !self.in_batch && (says && self.case.from == Side::Client);
+        Note { n: numbered.then_some(self.case.n), ..noted(self.case) }
+    }
+}
+
+fn noted<'n>(case: &Case<'_>) -> Note<'n> {
+    Note::new(case.at, case.lane, case.from)
 }
 
 impl Gate for Warden {
@@ -257,32 +291,50 @@ impl Gate for Warden {
             HoldEnd::Abandoned => ("abandoned", false),
             HoldEnd::Closed => ("closed", false),
         };
-        let jot = Jot {
+        let note = Note {
             kind: NoteKind::HoldEnded { ticket, how },
             word,
-            method: Some(&held.method),
-            name: Some(&held.subject.name),
-            id: held.id.as_deref().map(str::as_bytes),
+            n: Some(held.n),
+            method: Note::text(&held.method),
+            name: Note::text(&held.subject.name),
+            id: held.id.as_deref().and_then(Note::text),
             forwarded: Some(forwarded),
-            correlation_id: Some(&held.subject.correlation_id),
+            correlation_id: Some(Cow::Borrowed(&held.subject.correlation_id)),
             gate: Some(GateName::Approval),
-            ..Jot::new(at, held.lane, Side::Client)
+            ..Note::new(at, held.lane, Side::Client)
         };
-        self.note(jot);
+        self.hands.note(&self.regime, note);
     }
 
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
-        let correlation_id = (self.hands.ids)();
-        let jot = Jot {
+        let reason = format!("a message of {bytes_total} bytes is over the limit");
+        let note = Note {
             kind: NoteKind::Oversized { bytes_total },
             word: "reject",
-            reason: Some(format!("a message of {bytes_total} bytes is over the limit")),
+            reason: Some(Cow::Owned(reason)),
             forwarded: Some(false),
-            correlation_id: Some(&correlation_id),
             gate: Some(GateName::Framing),
-            ..Jot::new(at, lane, from)
+            ..Note::new(at, lane, from)
         };
-        self.note(jot);
+        self.hands.note(&self.regime, note);
+    }
+
+    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
+        let said = frame.envelope();
+        let method = said.and_then(|said| said.method).map(|method| method.decode());
+        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
+        let note = Note {
+            kind: NoteKind::Framing { faults: Vec::new() },
+            word: "reject",
+            method: method.as_deref().and_then(Note::text),
+            name: name.as_deref().and_then(Note::text),
+            id: Note::raw(said.and_then(|said| said.id)),
+            reason: Some(Cow::Borrowed(why)),
+            forwarded: Some(false),
+            gate: Some(GateName::Framing),
+            ..Note::new(at, lane, from)
+        };
+        self.hands.note(&self.regime, note);
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

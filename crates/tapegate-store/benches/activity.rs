@@ -75,27 +75,27 @@ fn append(path: &Path, writes: usize, bytes: usize) -> f64 {
     (cpu_us() - started) / writes as f64
 }
 
-fn event() -> Event {
+fn event() -> Event<'static> {
     Event {
         wall_us: 1_774_016_531_804_012,
         level: "info",
         kind: "decision",
         component: "shim",
-        server_id: "filesystem".to_owned(),
+        server_id: "filesystem".into(),
         direction: Some("agent_to_server"),
-        method: Some("tools/call".to_owned()),
-        tool: Some("read_file".to_owned()),
-        message_id: Some("42".to_owned()),
-        governance_decision: Some("forward".to_owned()),
+        method: Some("tools/call".into()),
+        tool: Some("read_file".into()),
+        message_id: Some("42".into()),
+        governance_decision: Some("forward".into()),
         gate: Some("rules"),
-        rule: Some("read_*".to_owned()),
-        policy_version: Some("0123456789abcdef".to_owned()),
+        rule: Some("read_*".into()),
+        policy_version: Some("0123456789abcdef".into()),
         profile: "production",
         forwarded: Some(true),
         latency_us: Some(3),
-        connection_id: "c_0123456789abcdef".to_owned(),
-        request_id: Some("r_0123456789abcdef".to_owned()),
-        tape_session_id: Some("0123456789abcdef".to_owned()),
+        connection_id: "c_0123456789abcdef".into(),
+        request_id: Some("r_0123456789abcdef".into()),
+        tape_session_id: Some("0123456789abcdef".into()),
         tape_seq: Some(17),
         ..Event::default()
     }

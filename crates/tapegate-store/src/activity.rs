@@ -1,7 +1,7 @@
 //! The activity log: what was decided, asked and done in a project, in one file that only grows.
 //!
-//! Each line carries the hash of the one before it, so that nothing can be changed, taken out or
-//! put in between without `tapegate check` noticing. Several processes write to the same file.
+//! What is written at once ends in a hash of itself and of the one before it, so that nothing can be
+//! changed, taken out or put in between without `tapegate check` noticing. Several processes write to the same file.
 //! A file that has grown large is put aside under a number, and the chain goes on in a new one.
 
 mod chain;
@@ -22,13 +22,15 @@ pub use follow::Follower;
 pub use log::{ActivityError, ActivityLog, Options};
 pub use verify::{Fault, Found, Report, Verifier, verify};
 
+use std::borrow::Cow;
+
 use crate::approvals::{Decided, Request, Ruling};
 
 /// Something that happened.
 ///
-/// What is `None` or empty is left out of the line.
+/// What is `None` or empty is left out of the line. Every call makes one, so it may borrow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct Event<'a> {
     /// Microseconds since 1970.
     pub wall_us: i64,
     /// `info`, `warn` or `error`.
@@ -39,27 +41,27 @@ pub struct Event {
     /// Who writes: `shim`, `hub`, `cli`.
     pub component: &'static str,
     /// The server, by its name.
-    pub server_id: String,
+    pub server_id: Cow<'a, str>,
     /// `agent_to_server` or `server_to_agent`.
     pub direction: Option<&'static str>,
     /// The method.
-    pub method: Option<String>,
+    pub method: Option<Cow<'a, str>>,
     /// The name of the tool or prompt, or the URI.
-    pub tool: Option<String>,
+    pub tool: Option<Cow<'a, str>>,
     /// The raw id of the message.
-    pub message_id: Option<String>,
+    pub message_id: Option<Cow<'a, str>>,
     /// `forward`, `deny`, `pending_approval`, or `WOULD_BLOCK` and the like.
-    pub governance_decision: Option<String>,
+    pub governance_decision: Option<Cow<'a, str>>,
     /// The gate that decided.
     pub gate: Option<&'static str>,
     /// The rule that matched.
-    pub rule: Option<String>,
+    pub rule: Option<Cow<'a, str>>,
     /// The Cedar policies that decided.
-    pub policies: Vec<String>,
+    pub policies: Cow<'a, [String]>,
     /// Why, in words.
-    pub policy_reason: Option<String>,
+    pub policy_reason: Option<Cow<'a, str>>,
     /// The version of the policy that held.
-    pub policy_version: Option<String>,
+    pub policy_version: Option<Cow<'a, str>>,
     /// `production` or `development`.
     pub profile: &'static str,
     /// Whether the message was sent on.
@@ -69,44 +71,45 @@ pub struct Event {
     /// How long the decision took.
     pub latency_us: Option<u64>,
     /// Who called.
-    pub principal: Option<String>,
+    pub principal: Option<Cow<'a, str>>,
     /// The request for approval this is about.
-    pub approval_id: Option<String>,
+    pub approval_id: Option<Cow<'a, str>>,
     /// Who approved or denied.
-    pub decided_by: Option<String>,
+    pub decided_by: Option<Cow<'a, str>>,
     /// One connection of one shim.
-    pub connection_id: String,
+    pub connection_id: Cow<'a, str>,
     /// What a caller was told as `correlation_id`.
-    pub request_id: Option<String>,
+    pub request_id: Option<Cow<'a, str>>,
     /// The tape, and so the frames, this belongs to.
-    pub tape_session_id: Option<String>,
+    pub tape_session_id: Option<Cow<'a, str>>,
     /// The number of the message on that tape.
     pub tape_seq: Option<u64>,
     /// W3C trace context, as the caller sent it.
-    pub traceparent: Option<String>,
+    pub traceparent: Option<Cow<'a, str>>,
     /// Anything else, as JSON members: `"a":1,"b":2`.
-    pub extra: String,
+    pub extra: Cow<'a, str>,
 }
 
-impl Event {
+impl<'a> Event<'a> {
     /// That a request for approval has come to its end.
-    pub fn settled(request: &Request, decided: &Decided) -> Self {
+    pub fn settled(request: &'a Request, decided: &'a Decided) -> Self {
+        let text = Cow::<'a, str>::Borrowed;
         Self {
             wall_us: decided.at_us,
             level: if decided.ruling == Ruling::Approved { "info" } else { "warn" },
             kind: "approval",
-            server_id: request.server_id.clone(),
+            server_id: text(&request.server_id),
             direction: Some("agent_to_server"),
-            method: Some(request.method.clone()),
-            tool: Some(request.tool.clone()),
-            governance_decision: Some(decided.ruling.word().to_owned()),
+            method: Some(text(&request.method)),
+            tool: Some(text(&request.tool)),
+            governance_decision: Some(text(decided.ruling.word())),
             gate: Some("approval"),
-            policy_reason: decided.reason.clone(),
-            principal: Some(request.principal.clone()).filter(|name| !name.is_empty()),
-            approval_id: Some(request.id.clone()),
-            decided_by: Some(decided.by.clone()),
-            connection_id: request.connection_id.clone(),
-            request_id: Some(request.request_id.clone()).filter(|id| !id.is_empty()),
+            policy_reason: decided.reason.as_deref().map(text),
+            principal: Some(text(&request.principal)).filter(|name| !name.is_empty()),
+            approval_id: Some(text(&request.id)),
+            decided_by: Some(text(&decided.by)),
+            connection_id: text(&request.connection_id),
+            request_id: Some(text(&request.request_id)).filter(|id| !id.is_empty()),
             ..Self::default()
         }
     }

@@ -51,13 +51,13 @@ fn options() -> Options {
     Options { rotate_bytes: 40_000, retention: None }
 }
 
-fn event(name: &str, number: u64, padding: usize) -> Event {
+fn event(name: &str, number: u64, padding: usize) -> Event<'_> {
     Event {
         wall_us: 1,
         level: "info",
         kind: "decision",
-        server_id: name.to_owned(),
-        policy_reason: Some("p".repeat(padding)),
+        server_id: name.into(),
+        policy_reason: Some("p".repeat(padding).into()),
         tape_seq: Some(number),
         ..Event::default()
     }

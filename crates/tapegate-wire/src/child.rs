@@ -1,7 +1,8 @@
 //! The upstream server as a child process, in a process group of its own.
 //!
 //! Whatever way a session ends, nothing of the group is left behind: its input is closed, then it
-//! is asked to end, then it is killed. If we are killed ourselves, the kernel asks it to end.
+//! is asked to end, then it is killed. If we are killed ourselves, the kernel asks it to end, and a
+//! [sentry](crate::sentry) sees to it that it does.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,6 +20,7 @@ use tokio::process::Command;
 
 use crate::port::Port;
 use crate::raw;
+use crate::sentry::Sentry;
 
 /// How much a pipe to or from the server holds, so that large messages take few turns.
 const PIPE_BYTES: usize = 256 * 1024;
@@ -28,6 +30,7 @@ const PIPE_BYTES: usize = 256 * 1024;
 pub struct Child {
     process: tokio::process::Child,
     group: Option<Pid>,
+    sentry: Option<Sentry>,
     status: Option<ExitStatus>,
 }
 
@@ -73,16 +76,21 @@ pub struct Place<'a> {
 impl Child {
     /// Starts a server; its standard error is ours.
     pub fn spawn(argv: &[String]) -> Result<(Self, Pipes), SpawnError> {
-        Self::spawn_in(argv, Place::default())
+        Self::spawn_in(argv, Place::default()).map(Self::watched)
     }
 
     /// The same, with less of our environment.
     pub fn launch(launch: &Launch) -> Result<(Self, Pipes), SpawnError> {
         let place = Place { without: &launch.without, ..Place::default() };
-        Self::spawn_in(&launch.argv, place)
+        Self::spawn_in(&launch.argv, place).map(Self::watched)
     }
 
-    /// The same, somewhere else.
+    fn watched((mut child, pipes): (Self, Pipes)) -> (Self, Pipes) {
+        child.sentry = child.group.and_then(Sentry::stand_by);
+        (child, pipes)
+    }
+
+    /// Starts a program that is given little time, somewhere else and without a sentry.
     pub fn spawn_in(argv: &[String], place: Place<'_>) -> Result<(Self, Pipes), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
         Self::try_spawn(argv, place).map_err(|source| SpawnError { program, source })
@@ -123,7 +131,7 @@ impl Child {
         };
         let process = command.spawn()?;
         let group = process.id().and_then(|id| Pid::from_raw(id as i32));
-        Ok((Self { process, group, status: None }, pipes))
+        Ok((Self { process, group, sentry: None, status: None }, pipes))
     }
 
     /// Waits until the server's first process has ended.
@@ -155,7 +163,7 @@ impl Child {
         // Whoever the first process has left behind goes too; then the group's number is free for
         // others, whom it must not hit.
         self.signal(Signal::KILL);
-        self.group = None;
+        (self.group, self.sentry) = (None, None);
         status
     }
 

@@ -17,6 +17,8 @@ pub mod link;
 pub mod listing;
 /// A descriptor that never blocks us and whose flags are never touched.
 pub mod port;
+/// What ends the servers when we are killed.
+pub mod sentry;
 /// Signals that end a session.
 pub mod signals;
 /// A server that is no process, in front of its clients.

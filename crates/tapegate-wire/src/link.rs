@@ -54,7 +54,7 @@ pub struct Link {
 }
 
 enum Life {
-    Process(Child),
+    Process(Box<Child>),
     /// The bridge to a server by HTTP.
     Bridge(JoinHandle<Outcome>),
 }
@@ -87,7 +87,7 @@ impl Link {
         let (life, pipes) = match upstream {
             Upstream::Command(argv) => {
                 let (child, pipes) = Child::spawn(argv)?;
-                (Life::Process(child), pipes)
+                (Life::Process(Box::new(child)), pipes)
             }
             Upstream::Http { url, headers } => {
                 bridge(upstream::Upstream::new(url, headers)?, options)

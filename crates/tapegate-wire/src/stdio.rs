@@ -4,6 +4,8 @@
 //! before anything else is looked at. Neither direction waits for the other, and a side that does
 //! not read is not read from: nothing gathers in memory but one read.
 
+mod answered;
+mod cause;
 mod due;
 mod ending;
 mod pump;
@@ -14,102 +16,16 @@ use std::time::Duration;
 use tapegate_core::frame::error_reply;
 use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::RecordError;
 
 use crate::child::{Child, Pipes};
 use crate::deck::Deck;
 use crate::port::Port;
-use crate::signals::{ASKED, Signals};
+use crate::signals::Signals;
+pub(crate) use answered::answered;
+pub use cause::{Cause, Outcome, Patience};
 use ending::Ending;
 pub(crate) use ending::server_ended;
-pub(crate) use pump::answered;
 use pump::{Pump, Turn};
-
-/// How long each step of ending a session may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// What the server has to end by itself after its input was closed.
-    pub grace: Duration,
-    /// The same after a signal, when whoever sent it is about to lose patience too; nothing if no
-    /// answer is awaited.
-    pub grace_on_signal: Duration,
-    /// What it has to end after it was asked to.
-    pub after_term: Duration,
-    /// Whether it has the grace after a signal though no answer is awaited.
-    pub orderly: bool,
-}
-
-impl Patience {
-    /// Gives every server the time to end by itself, whatever the reason.
-    pub fn orderly() -> Self {
-        let grace = Duration::from_secs(5);
-        let after_term = Duration::from_secs(2);
-        Self { grace, grace_on_signal: grace, after_term, orderly: true }
-    }
-
-    /// What a server has to end by itself for this reason.
-    pub(crate) fn grace_after(&self, cause: &Cause) -> Duration {
-        match cause {
-            Cause::Signal(number) if *number != ASKED => self.grace_on_signal,
-            _ => self.grace,
-        }
-    }
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            grace: Duration::from_secs(5),
-            grace_on_signal: Duration::from_millis(300),
-            after_term: Duration::from_millis(1200),
-            orderly: false,
-        }
-    }
-}
-
-/// Why a session ended.
-#[derive(Debug)]
-pub enum Cause {
-    /// The server closed its output or exited.
-    Server,
-    /// What played the server has asked for the end.
-    Actor,
-    /// The client closed its end.
-    Client,
-    /// A signal asked us to, or somebody inside the process ([`ASKED`]).
-    Signal(i32),
-    /// The client left without ever having reached the server, for this reason.
-    Unreachable(String),
-    /// The tape could not be written.
-    Tape(RecordError),
-}
-
-impl Cause {
-    /// What a client is told whose requests are not answered.
-    pub fn words(&self) -> String {
-        match self {
-            Self::Tape(error) => format!("recording stopped: {error}"),
-            Self::Signal(ASKED) => {
-                "tapegate was told to end before the MCP server answered".to_owned()
-            }
-            Self::Signal(number) => {
-                format!("tapegate was ended by signal {number} before the MCP server answered")
-            }
-            Self::Server | Self::Actor | Self::Client | Self::Unreachable(_) => {
-                "the session ended before the MCP server answered".to_owned()
-            }
-        }
-    }
-}
-
-/// How a session ended.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Why.
-    pub cause: Cause,
-    /// How the server's process ended.
-    pub status: Option<ExitStatus>,
-}
 
 /// The client's end of the wire.
 #[derive(Debug)]
@@ -188,7 +104,9 @@ impl Session<'_> {
             turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
-                self.unhold(&Cause::Signal(number).words());
+                let why = Cause::Signal(number).words();
+                self.unhold(&why);
+                self.turn_away(&why);
                 if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {
                     self.let_go();
                 }
@@ -291,6 +209,15 @@ impl Session<'_> {
         }
     }
 
+    /// Answers what was read and waits until fewer calls are held, because it will not be sent.
+    fn turn_away(&mut self, why: &str) {
+        if self.up.waits() {
+            let down = &mut self.down;
+            self.up.turn_away(self.deck, why, &mut |answer| down.say(answer));
+            self.send(Side::Client);
+        }
+    }
+
     /// Feeds an event that is no message, and sends what comes of it.
     fn feed(&mut self, event: Event<'_>) {
         let at = self.deck.now();
@@ -318,6 +245,7 @@ impl Session<'_> {
 
     /// Tells a client that still listens that its requests will not be answered.
     async fn last_words(&mut self, status: Option<ExitStatus>) {
+        self.turn_away(&self.ending.words(status));
         if !self.down.is_heard() {
             if self.deck.held() > 0 {
                 // Nobody is told, but whoever was asked to decide need not any more.

@@ -40,6 +40,23 @@ const LISTED_MAX: usize = 1_000;
 /// Words and paths are cut here: what they quote may be of any length.
 const WORDS_BYTES_MAX: usize = 1_000;
 
+impl Finding {
+    /// It on one line: place, severity, path, words. `sources` are the files by their numbers, of which the
+    /// first goes without saying.
+    pub fn line(&self, sources: &[String]) -> String {
+        let Self { severity, spot, path, words } = self;
+        let severity = if *severity == Severity::Error { "error" } else { "warning" };
+        let file = match spot.file {
+            0 => String::new(),
+            file => {
+                sources.get(usize::from(file)).map_or_else(String::new, |one| format!("{one}:"))
+            }
+        };
+        let path = if path.is_empty() { String::new() } else { format!(" {path}:") };
+        format!("{file}{}:{} {severity}:{path} {words}", spot.line, spot.column)
+    }
+}
+
 impl Findings {
     /// Notes something that keeps it from being used.
     pub fn error(&mut self, spot: Spot, words: impl Into<String>) {

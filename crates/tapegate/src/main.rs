@@ -21,6 +21,12 @@ mod wiring;
 
 use std::process::ExitCode;
 
+use tapegate_wire::sentry;
+
 fn main() -> ExitCode {
+    if let Some(duty) = sentry::duty(std::env::args_os()) {
+        duty.keep();
+        return ExitCode::SUCCESS;
+    }
     cli::run(std::env::args_os().collect()).into()
 }

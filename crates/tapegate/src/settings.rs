@@ -15,7 +15,7 @@ use tapegate_policy::model::Profile;
 
 use crate::exit::{Exit, Failure};
 
-pub(crate) use server_id::server_id;
+pub(crate) use server_id::{id_from, server_id};
 
 /// The names a config goes by, the better one first.
 const CONFIG_NAMES: [&str; 2] = ["tapegate.yaml", "thoughtgate.yaml"];

@@ -11,6 +11,9 @@ use crate::json::Str;
 /// Which of `names` a careless reader takes `key` for. `names` are plain letters.
 #[inline]
 pub fn careless(key: Str<'_>, names: &[&str]) -> Option<usize> {
+    if !key.escaped && key.raw.iter().all(u8::is_ascii_alphanumeric) {
+        return names.iter().position(|name| name.as_bytes().eq_ignore_ascii_case(key.raw));
+    }
     let counts = |byte: &&u8| !matches!(**byte, b'_' | b'-');
     let lower = |byte: &u8| byte.to_ascii_lowercase();
     if !key.escaped && key.raw.is_ascii() {

@@ -18,6 +18,22 @@ pub(super) fn plain_run(text: &[u8]) -> usize {
     long_run(text, 0)
 }
 
+/// Whether a text has no quote, backslash or control character. The last word of a text may overlap the
+/// one before, so that only what is shorter than a word is looked at byte by byte.
+#[inline]
+pub(super) fn is_plain(text: &[u8]) -> bool {
+    let special = |word: &[u8; WORD]| special_bytes(u64::from_le_bytes(*word)) != 0;
+    let Some(last) = text.last_chunk() else {
+        return !text.iter().any(|&byte| is_special(byte));
+    };
+    let (words, _) = text.as_chunks();
+    !words.iter().any(special) && !special(last)
+}
+
+fn is_special(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+}
+
 /// The same behind `at` bytes that were looked at, for strings that are longer than a word or stand
 /// at the end of the text. Once a string proves long, blocks are tested as a whole, so that the compiler can use vector
 /// instructions.
@@ -34,16 +50,14 @@ fn long_run(text: &[u8], mut at: usize) -> usize {
             at += plain_blocks(&text[at..]);
         }
     }
-    let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
-    at + text[at..].iter().position(|&byte| special(byte)).unwrap_or(text.len() - at)
+    at + text[at..].iter().position(|&byte| is_special(byte)).unwrap_or(text.len() - at)
 }
 
 /// The length of the whole blocks at the start that hold nothing special.
 #[inline(never)]
 fn plain_blocks(text: &[u8]) -> usize {
     const BLOCK: usize = 64;
-    let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
-    let plain = |block: &&[u8]| !block.iter().fold(false, |any, &byte| any | special(byte));
+    let plain = |block: &&[u8]| !block.iter().fold(false, |any, &byte| any | is_special(byte));
     text.chunks_exact(BLOCK).take_while(plain).count() * BLOCK
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::runs::is_plain;
+
 /// A string as it stands in the text, without its quotes.
 ///
 /// `escaped` tells whether any escape occurs; only then does comparing or decoding cost more than
@@ -116,7 +118,14 @@ fn unit(text: &str) -> Option<u16> {
 
 /// Appends `text` as a JSON string, quotes included, escaping only what must be escaped.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
-    write_exact(out, text.as_bytes());
+    // Nearly every text is plain, and is only looked at word by word.
+    if !is_plain(text.as_bytes()) {
+        return write_exact(out, text.as_bytes());
+    }
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 /// Appends the bytes that [`Str::exact`] gave as a JSON string, quotes included.
@@ -193,6 +202,22 @@ mod tests {
             let written = std::str::from_utf8(&written[1..written.len() - 1]).unwrap();
             assert_eq!(exact(written), exact(one), "{one} {written}");
             assert!(all[index + 1..].iter().all(|other| exact(one) != exact(other)), "{one}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_written_the_same_whether_or_not_it_looks_plain() {
+        for length in 0..40 {
+            for odd in [b'a', b'"', b'\\', 7, 0, 0x7f] {
+                for at in 0..length.max(1) {
+                    let mut text = vec![b'a'; length];
+                    text.get_mut(at).into_iter().for_each(|byte| *byte = odd);
+                    let (mut one, mut two) = (Vec::new(), Vec::new());
+                    write_str(&mut one, std::str::from_utf8(&text).unwrap());
+                    write_exact(&mut two, &text);
+                    assert_eq!(one, two, "{length} {at} {odd}");
+                }
+            }
         }
     }
 

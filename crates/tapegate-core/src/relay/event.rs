@@ -63,6 +63,17 @@ pub enum Event<'a> {
         /// Whether the other side gets it all the same.
         delivered: bool,
     },
+    /// A message arrived too late to be looked at: it goes nowhere, and who asks is told why.
+    TurnedAway {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it.
+        from: Side,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// Why, for whoever waits because of it.
+        why: &'a str,
+    },
     /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
     Dismissed {
         /// The conversation.

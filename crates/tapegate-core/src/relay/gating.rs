@@ -7,9 +7,8 @@ use std::borrow::Cow;
 
 use super::holds::{HELD_MAX, Held};
 use super::{Action, Relay, Way, answer_with};
-use crate::frame::{self, Body, Envelope, Frame, Kind};
+use crate::frame::{Envelope, Frame, Kind};
 use crate::gate::{Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Topic, Verdict};
-use crate::json;
 use crate::side::Side;
 use crate::tape::{Element, Entry, Fate, What};
 use crate::time::At;
@@ -17,7 +16,7 @@ use crate::time::At;
 /// The error code of an answer to a call that would have to be held, though too many are.
 const CODE_UNAVAILABLE: i32 = -32013;
 /// The error code of an answer to something that cannot be dealt with as it is.
-const CODE_INVALID: i32 = -32600;
+pub(super) const CODE_INVALID: i32 = -32600;
 
 /// A message that the gate has let through.
 #[derive(Debug)]
@@ -68,7 +67,8 @@ impl Relay {
     ) {
         let topic = if gate.governs() { self.topic(way, frame) } else { None };
         let Way { at, lane, from, terminated, .. } = way;
-        let case = Case { at, lane, from, frame, terminated, topic, approved: None };
+        let n = self.count + 1;
+        let case = Case { at, n, lane, from, frame, terminated, topic, approved: None };
         match gate.judge(&case) {
             Verdict::Refuse(refusal) => self.refuse(way, frame, &refusal, emit),
             Verdict::Hold(hold) => self.hold(way, frame, *hold, gate, emit),
@@ -119,68 +119,6 @@ impl Relay {
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
 
-    /// Whether a message goes nowhere because of what is held: it takes a held call back, or
-    /// answers one that nobody has been asked yet.
-    fn stops<G: Gate + ?Sized>(
-        &mut self,
-        way: Way,
-        frame: &Frame<'_>,
-        gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
-    ) -> bool {
-        let Body::Message(said) = frame.body() else {
-            let elements = match frame.body() {
-                Body::Batch => frame::elements(frame.bytes()),
-                _ => Vec::new(),
-            };
-            let answers =
-                |one: &Frame<'_>| one.envelope().is_some_and(|said| self.guesses(way, said));
-            if elements.iter().any(answers) {
-                self.refuse(way, frame, &guessed(), emit);
-                return true;
-            }
-            for said in elements.iter().filter_map(Frame::envelope) {
-                self.take_back(way, said, gate);
-            }
-            return false;
-        };
-        if self.guesses(way, said) {
-            self.refuse(way, frame, &guessed(), emit);
-            return true;
-        }
-        let cancelled = self.take_back(way, said, gate);
-        let sent = said.request_id.and_then(|id| self.asks_of(way.from).find(way.lane, id));
-        let stops = cancelled && sent.is_none();
-        if stops {
-            let what = self.note(way, frame, true);
-            let fate =
-                Fate::Refused("it takes back a call that was held and never sent".to_owned());
-            emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, fate)));
-        }
-        stops
-    }
-
-    /// Whether a message answers a call that is held, and no other.
-    fn guesses(&self, way: Way, said: &Envelope<'_>) -> bool {
-        let (Kind::Response | Kind::Error, Some(id)) = (said.kind(), said.id) else { return false };
-        let asker = way.from.other();
-        self.holds.has(way.lane, asker, id) && self.asks_of(asker).find(way.lane, id).is_none()
-    }
-
-    /// Ends the hold of a call that its caller takes back; false if there is none.
-    fn take_back<G: Gate + ?Sized>(&mut self, way: Way, said: &Envelope<'_>, gate: &mut G) -> bool {
-        let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) else {
-            return false;
-        };
-        let how = if gave_up(said) { HoldEnd::Abandoned } else { HoldEnd::Cancelled };
-        let mut any = false;
-        while let Some(held) = self.holds.take_id(way.lane, way.from, id) {
-            gate.ended(way.at, held.ticket, how);
-            any = true;
-        }
-        any
-    }
-
     /// Holds a call.
     fn hold<G: Gate + ?Sized>(
         &mut self,
@@ -224,9 +162,9 @@ impl Relay {
             Settlement::Refused(refusal) => return self.refuse_held(at, held, refusal, emit),
         };
         let frame = Frame::read(&held.bytes);
-        let (lane, from, topic, terminated) = (held.lane, held.from, None, true);
+        let (n, lane, from, topic, terminated) = (held.n, held.lane, held.from, None, true);
         let approved = Some(approval);
-        let case = Case { at, lane, from, frame: &frame, terminated, topic, approved };
+        let case = Case { at, n, lane, from, frame: &frame, terminated, topic, approved };
         match gate.judge(&case) {
             Verdict::Forward => self.release(held, None, emit),
             Verdict::Rewrite(text) => self.release(held, Some(text), emit),
@@ -277,30 +215,18 @@ impl Relay {
     }
 }
 
-/// Whether a call is taken back because its caller would not wait any longer. There is no other sign
-/// of it than the reason, which the SDKs write in English.
-fn gave_up(said: &Envelope<'_>) -> bool {
-    let reason = said.params.and_then(|params| json::member(params, "reason"));
-    let words = reason.and_then(json::string).unwrap_or_default().to_lowercase();
-    ["timed out", "timeout", "deadline"].iter().any(|word| words.contains(word))
-}
-
 /// What a request is about.
 pub(super) fn topic_of(said: &Envelope<'_>) -> Topic {
     said.method.map_or(Topic::Other, |method| Topic::of(&method.decode()))
 }
 
-fn refusal(code: i32, words: &str) -> Refusal {
+pub(super) fn refusal(code: i32, words: &str) -> Refusal {
     let (message, why) = (words.to_owned(), words.to_owned());
     Refusal { code, message, data: "{\"by\":\"tapegate\"}".to_owned(), why }
 }
 
 fn too_many() -> Refusal {
     refusal(CODE_UNAVAILABLE, "too many calls wait for approval already")
-}
-
-fn guessed() -> Refusal {
-    refusal(CODE_INVALID, "it answers a call that was not sent")
 }
 
 impl Way {

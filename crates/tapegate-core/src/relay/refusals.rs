@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::holds::Held;
-use super::{Action, CODE_TOO_LARGE, Relay, Way, answer, answer_with};
+use super::{Action, CODE_GONE, CODE_TOO_LARGE, Relay, Way, answer, answer_with};
 use crate::frame::{self, Body, Envelope, Frame, Kind, Skim};
 use crate::gate::Refusal;
 use crate::lines::Oversize;
@@ -40,6 +40,19 @@ impl Relay {
                 }
             }
         }
+    }
+
+    /// The same for what comes when nobody can look at it any more.
+    pub(super) fn turn_away(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        why: &str,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
+        let (message, data) = (why.to_owned(), "{\"by\":\"tapegate\"}".to_owned());
+        let refusal = Refusal { code: CODE_GONE, message, data, why: why.to_owned() };
+        self.refuse(way, frame, &refusal, emit);
     }
 
     fn refuse_message(

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
     Approval, Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Verdict,
 };
@@ -128,6 +129,8 @@ impl Gate for Puppet {
     }
 
     fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())

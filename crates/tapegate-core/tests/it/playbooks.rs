@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use tapegate_core::frame::Skim;
+use tapegate_core::frame::{Frame, Skim};
 use tapegate_core::gate::{
     Approval, Case, Gate, Hold, HoldEnd, Open, Refusal, Settlement, Ticket, Verdict,
 };
@@ -85,6 +85,10 @@ impl Gate for Porter {
 
     fn oversized(&mut self, _: At, _: Lane, from: Side, bytes_total: u64) {
         self.heard.push(format!("oversized {from:?} {bytes_total}"));
+    }
+
+    fn unsent(&mut self, _: At, _: Lane, from: Side, _: &Frame<'_>, why: &str) {
+        self.heard.push(format!("unsent {from:?} {why}"));
     }
 
     fn commit(&mut self) -> Result<(), tapegate_core::tape::RecordError> {

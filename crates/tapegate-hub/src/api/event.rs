@@ -1,5 +1,7 @@
 //! Lines for the activity log, from shims that cannot write it themselves.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tapegate_core::time::{SubSecond, read_rfc3339, write_rfc3339};
@@ -8,6 +10,9 @@ use tapegate_store::activity;
 /// Events to be written down, in their order.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EventsRequest {
+    /// A name by which they are written down only once, however often they are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
     /// The events.
     pub events: Vec<EventLine>,
 }
@@ -132,46 +137,47 @@ const PROFILES: &[&str] = &["production", "development"];
 
 impl EventLine {
     /// The event that is to be sent.
-    pub fn of(event: &activity::Event) -> Self {
+    pub fn of(event: &activity::Event<'_>) -> Self {
         let mut timestamp = Vec::new();
         write_rfc3339(&mut timestamp, event.wall_us, SubSecond::Micros);
         let word = |word: Option<&'static str>| word.map(str::to_owned);
-        let extra = Some(event.extra.as_str()).filter(|extra| !extra.is_empty());
+        let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        let extra = Some(&*event.extra).filter(|extra| !extra.is_empty());
         let extra = extra.and_then(|extra| RawValue::from_string(format!("{{{extra}}}")).ok());
         Self {
             timestamp: String::from_utf8_lossy(&timestamp).into_owned(),
             level: event.level.to_owned(),
             kind: event.kind.to_owned(),
             component: event.component.to_owned(),
-            server_id: event.server_id.clone(),
+            server_id: event.server_id.to_string(),
             direction: word(event.direction),
-            method: event.method.clone(),
-            tool: event.tool.clone(),
-            message_id: event.message_id.clone(),
-            governance_decision: event.governance_decision.clone(),
+            method: text(&event.method),
+            tool: text(&event.tool),
+            message_id: text(&event.message_id),
+            governance_decision: text(&event.governance_decision),
             gate: word(event.gate),
-            rule: event.rule.clone(),
-            policies: event.policies.clone(),
-            policy_reason: event.policy_reason.clone(),
-            policy_version: event.policy_version.clone(),
+            rule: text(&event.rule),
+            policies: event.policies.to_vec(),
+            policy_reason: text(&event.policy_reason),
+            policy_version: text(&event.policy_version),
             profile: event.profile.to_owned(),
             forwarded: event.forwarded,
             auto_approved: event.auto_approved,
             latency_us: event.latency_us,
-            principal: event.principal.clone(),
-            approval_id: event.approval_id.clone(),
-            decided_by: event.decided_by.clone(),
-            connection_id: event.connection_id.clone(),
-            request_id: event.request_id.clone(),
-            tape_session_id: event.tape_session_id.clone(),
+            principal: text(&event.principal),
+            approval_id: text(&event.approval_id),
+            decided_by: text(&event.decided_by),
+            connection_id: event.connection_id.to_string(),
+            request_id: text(&event.request_id),
+            tape_session_id: text(&event.tape_session_id),
             tape_seq: event.tape_seq,
-            traceparent: event.traceparent.clone(),
+            traceparent: text(&event.traceparent),
             extra,
         }
     }
 
     /// The event that is to be written.
-    pub fn read(self) -> Result<activity::Event, StrangeWord> {
+    pub fn read(self) -> Result<activity::Event<'static>, StrangeWord> {
         let when = read_rfc3339(&self.timestamp);
         let strange = |field, word: &str, expected: &str| StrangeWord {
             field,
@@ -188,30 +194,30 @@ impl EventLine {
             level: known("level", &self.level, LEVELS)?,
             kind: known("kind", &self.kind, KINDS)?,
             component: known("component", &self.component, COMPONENTS)?,
-            server_id: self.server_id,
+            server_id: self.server_id.into(),
             direction: maybe("direction", self.direction.as_deref(), DIRECTIONS)?,
-            method: self.method,
-            tool: self.tool,
-            message_id: self.message_id,
-            governance_decision: self.governance_decision,
+            method: self.method.map(Cow::Owned),
+            tool: self.tool.map(Cow::Owned),
+            message_id: self.message_id.map(Cow::Owned),
+            governance_decision: self.governance_decision.map(Cow::Owned),
             gate: maybe("gate", self.gate.as_deref(), GATES)?,
-            rule: self.rule,
-            policies: self.policies,
-            policy_reason: self.policy_reason,
-            policy_version: self.policy_version,
+            rule: self.rule.map(Cow::Owned),
+            policies: self.policies.into(),
+            policy_reason: self.policy_reason.map(Cow::Owned),
+            policy_version: self.policy_version.map(Cow::Owned),
             profile: known("profile", &self.profile, PROFILES)?,
             forwarded: self.forwarded,
             auto_approved: self.auto_approved,
             latency_us: self.latency_us,
-            principal: self.principal,
-            approval_id: self.approval_id,
-            decided_by: self.decided_by,
-            connection_id: self.connection_id,
-            request_id: self.request_id,
-            tape_session_id: self.tape_session_id,
+            principal: self.principal.map(Cow::Owned),
+            approval_id: self.approval_id.map(Cow::Owned),
+            decided_by: self.decided_by.map(Cow::Owned),
+            connection_id: self.connection_id.into(),
+            request_id: self.request_id.map(Cow::Owned),
+            tape_session_id: self.tape_session_id.map(Cow::Owned),
             tape_seq: self.tape_seq,
-            traceparent: self.traceparent,
-            extra: members.ok_or_else(not_object)?.trim().to_owned(),
+            traceparent: self.traceparent.map(Cow::Owned),
+            extra: members.ok_or_else(not_object)?.trim().to_owned().into(),
         })
     }
 }

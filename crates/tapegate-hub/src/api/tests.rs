@@ -56,12 +56,12 @@ fn an_event_that_is_sent_and_read_is_the_same_event() {
         level: "warn",
         kind: "decision",
         component: "shim",
-        server_id: "fs".to_owned(),
+        server_id: "fs".into(),
         direction: Some("agent_to_server"),
         gate: Some("policy"),
         profile: "production",
         forwarded: Some(false),
-        extra: r#""a":1,"b":{"c":2}"#.to_owned(),
+        extra: r#""a":1,"b":{"c":2}"#.into(),
         ..Default::default()
     };
     let text = serde_json::to_string(&EventLine::of(&event)).unwrap();

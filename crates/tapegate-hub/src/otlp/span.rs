@@ -1,7 +1,7 @@
 //! Spans made of lines of the activity log.
 //!
-//! A line carries its own hash, which nobody else has; where the caller has sent no trace context,
-//! it makes the ids. So a line makes the same span whoever reads it.
+//! A line has a hash, which no other has; where the caller has sent no trace context, it makes the
+//! ids. So a line makes the same span whoever reads it.
 
 use std::borrow::Cow;
 
@@ -48,9 +48,9 @@ pub(super) fn span(line: &Logged, sample_rate: f64) -> Option<Message> {
         "approval" => ("thoughtgate.approval.dispatch", 4),
         _ => return None,
     };
-    let hash = hex(&text("hash"), 32)?;
+    let uid = line.uid();
     let context = line.str("traceparent").and_then(|text| Context::read(&text));
-    let trace = context.as_ref().map_or_else(|| hash[..16].to_vec(), |it| it.trace.clone());
+    let trace = context.as_ref().map_or_else(|| uid[..16].to_vec(), |it| it.trace.clone());
     let passed = matches!(&*word, "forward" | "approved") || line.flag("forwarded") == Some(true);
     if passed && !is_sampled(&trace, sample_rate) {
         return None;
@@ -59,7 +59,7 @@ pub(super) fn span(line: &Logged, sample_rate: f64) -> Option<Message> {
     let took_ns = line.number("latency_us").unwrap_or(0).saturating_mul(1000);
     let mut span = vec![
         field(1, "traceId", Value::Id(trace)),
-        field(2, "spanId", Value::Id(hash[16..24].to_vec())),
+        field(2, "spanId", Value::Id(uid[16..24].to_vec())),
     ];
     if let Some(context) = context {
         span.push(field(4, "parentSpanId", Value::Id(context.parent)));

@@ -13,14 +13,13 @@ use super::route::Route;
 
 /// The largest body: three of the largest messages, for what is written in escapes.
 pub(super) const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How long a body may take.
-const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reads the body of a request, if it has one that matters.
 pub(super) async fn read(
     route: Route,
     headers: &HeaderMap,
     body: Incoming,
+    patience: Duration,
 ) -> Result<Bytes, Refusal> {
     let empty = body.is_end_stream();
     if !route.has_body() || (empty && route.needs_no_body()) {
@@ -30,8 +29,7 @@ pub(super) async fn read(
         linger(body);
         return Err(refusal);
     }
-    let collected =
-        tokio::time::timeout(BODY_PATIENCE, collect_request(body, BODY_BYTES_MAX)).await;
+    let collected = tokio::time::timeout(patience, collect_request(body, BODY_BYTES_MAX)).await;
     match collected {
         Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
         Ok(Ok(Collected::TooLarge(over))) => {
@@ -41,8 +39,8 @@ pub(super) async fn read(
         }
         Ok(Err(error)) => Err(Refusal::bad_request(&format!("the body broke off: {error}"))),
         Err(_) => {
-            let words = "the body did not come within 30 seconds";
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", words))
+            let words = format!("the body did not come within {patience:?}");
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", &words))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A question on its way to an answer: what was found out, in the words of the answer and of the log.
 
+use std::borrow::Cow;
+
 use tapegate_core::gate;
 use tapegate_core::json::{member, string};
 use tapegate_policy::decide::{GateName, Outcome, Principal};
@@ -12,7 +14,7 @@ use tapegate_store::activity::Event;
 use super::journal;
 use super::question::{Answer, Decided, Question};
 use crate::api::{
-    DenyError, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse, JsonRpcId,
+    DenyError, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
 };
 use crate::governed::Governed;
 
@@ -69,22 +71,24 @@ impl Case<'_> {
         }
     }
 
-    pub(super) fn event(&self) -> Event {
+    pub(super) fn event(&self) -> Event<'static> {
         let request = self.request;
-        let text = |text: &Option<String>| text.clone();
+        let text = |text: &str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
+        let maybe = |text: &Option<String>| text.clone().map(Cow::Owned);
         Event {
-            server_id: request.server_id.clone(),
+            server_id: request.server_id.clone().into(),
             direction: Some(request.direction.name()),
-            method: Some(request.method.clone()),
-            message_id: request.id.as_ref().map(JsonRpcId::plain),
-            policy_version: Some(self.governed.version().to_owned()).filter(|it| !it.is_empty()),
-            principal: Some(self.principal.name.clone()).filter(|name| !name.is_empty()),
-            connection_id: request.connection_id.clone().unwrap_or_default(),
-            request_id: Some(self.request_id.clone()),
-            tape_session_id: text(&request.tape_session_id),
+            method: Some(request.method.clone().into()),
+            message_id: request.id.as_ref().map(|id| id.plain().into()),
+            policy_version: text(self.governed.version()),
+            principal: text(&self.principal.name),
+            connection_id: request.connection_id.clone().unwrap_or_default().into(),
+            request_id: Some(self.request_id.clone().into()),
+            tape_session_id: maybe(&request.tape_session_id),
             tape_seq: request.tape_seq,
             traceparent: traceparent(request)
-                .or_else(|| text(&request.traceparent))
+                .map(Cow::Owned)
+                .or(maybe(&request.traceparent))
                 .filter(|text| is_traceparent(text)),
             ..journal::event(self.wall_us, "info", "decision", self.profile)
         }
@@ -95,50 +99,56 @@ impl Case<'_> {
         &self,
         answered: &Answer,
         answer: &mut GovernanceEvaluateResponse,
-        event: &mut Event,
+        event: &mut Event<'_>,
     ) {
         match answered {
             Answer::Passes => {}
             Answer::Observed(name) => {
                 answer.reason = Some("there is no policy".to_owned());
-                event.tool = Some(name.clone());
-                event.governance_decision = Some("forward".to_owned());
+                event.tool = Some(name.clone().into());
+                event.governance_decision = Some("forward".into());
             }
             Answer::Faulty(fault) => self.tell_fault(*fault, answer, event),
             Answer::Decided(decided) => self.tell_decision(decided, answer, event),
         }
-        event.policy_reason = answer.reason.clone();
+        event.policy_reason = answer.reason.clone().map(Cow::Owned);
         event.forwarded = Some(answer.decision == GovernanceDecision::Forward);
         if event.forwarded == Some(false) || answer.would.is_some() {
             event.level = "warn";
         }
     }
 
-    fn tell_fault(&self, fault: Fault, answer: &mut GovernanceEvaluateResponse, event: &mut Event) {
+    fn tell_fault(
+        &self,
+        fault: Fault,
+        answer: &mut GovernanceEvaluateResponse,
+        event: &mut Event<'_>,
+    ) {
         answer.gate = Some(GateName::Framing.name().to_owned());
         answer.reason = Some(fault.words().to_owned());
         (event.kind, event.gate) = ("framing", Some(GateName::Framing.name()));
-        event.extra = format!("\"faults\":[\"{}\"]", fault.label());
+        event.extra = format!("\"faults\":[\"{}\"]", fault.label()).into();
         if self.profile == Profile::Development {
             answer.would = Some(fault.would().to_owned());
-            event.governance_decision = Some(fault.would().to_owned());
+            event.governance_decision = Some(fault.would().into());
             return;
         }
         answer.decision = GovernanceDecision::Deny;
         answer.error = Some(told(&self.subject(&Answer::Faulty(fault)).faulty(fault)));
-        event.governance_decision = Some("reject".to_owned());
+        event.governance_decision = Some("reject".into());
     }
 
     fn tell_decision(
         &self,
         decided: &Decided,
         answer: &mut GovernanceEvaluateResponse,
-        event: &mut Event,
+        event: &mut Event<'_>,
     ) {
         let decision = &decided.decision;
         answer.gate = Some(decision.gate.name().to_owned());
-        answer.policy_id = decision.policies.first().or(decision.rule.as_ref()).cloned();
-        answer.reason = Some(decision.reason.clone()).filter(|reason| !reason.is_empty());
+        let policy = decision.policies.first().map(String::as_str);
+        answer.policy_id = policy.or(decision.rule.as_deref()).map(str::to_owned);
+        answer.reason = Some(decision.reason.to_string()).filter(|reason| !reason.is_empty());
         answer.auto_approved = decision.auto_approved();
         if decision.word().starts_with("WOULD_") {
             answer.would = Some(decision.word().to_owned());
@@ -151,11 +161,11 @@ impl Case<'_> {
         if answer.decision == GovernanceDecision::Deny {
             answer.error = Some(told(&self.subject_of(decided).denied(decision)));
         }
-        event.tool = Some(decided.name.clone()).filter(|name| !name.is_empty());
-        event.governance_decision = Some(decision.word().to_owned());
+        event.tool = (!decided.name.is_empty()).then(|| decided.name.clone().into());
+        event.governance_decision = Some(decision.word().into());
         event.gate = Some(decision.gate.name());
-        event.rule.clone_from(&decision.rule);
-        event.policies.clone_from(&decision.policies);
+        event.rule = decision.rule.as_deref().map(|rule| Cow::Owned(rule.to_owned()));
+        event.policies = decision.policies.clone().into();
         event.auto_approved = decision.auto_approved();
     }
 

@@ -38,10 +38,11 @@ impl Hub {
         };
         let query = head.uri.query().unwrap_or_default();
         let trace = head.headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let done = match body::read(route, &head.headers, body).await {
-            Ok(body) => self.act(route, &Asked { id: &id, query, trace, body }).await,
-            Err(refusal) => Err(refusal),
-        };
+        let done =
+            match body::read(route, &head.headers, body, self.options.limits.body_patience).await {
+                Ok(body) => self.act(route, &Asked { id: &id, query, trace, body }).await,
+                Err(refusal) => Err(refusal),
+            };
         done.unwrap_or_else(|refusal| {
             let labels = [refusal.code(), head.method.as_str()];
             self.metrics.borrow_mut().count("thoughtgate_errors_total", &labels);

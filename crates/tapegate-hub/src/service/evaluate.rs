@@ -103,7 +103,7 @@ impl Hub {
         case: &Case<'_>,
         decided: &Decided,
         answer: &mut GovernanceEvaluateResponse,
-        event: &mut Event,
+        event: &mut Event<'_>,
     ) {
         let named = case.request.workflow.clone().filter(|_| case.request.held);
         let workflow = match (&decided.decision.outcome, named) {
@@ -125,11 +125,11 @@ impl Hub {
             Ok(Opened::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
                 let name = "thoughtgate_tasks_created_total";
                 self.metrics.borrow_mut().count(name, &["approval"]);
-                (event.kind, event.approval_id) = ("approval", Some(id.clone()));
+                (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
                 let mut extra = b"\"workflow\":".to_vec();
                 write_str(&mut extra, &workflow);
                 extra.extend_from_slice(format!(",\"timeout_ms\":{timeout_ms}").as_bytes());
-                event.extra = String::from_utf8_lossy(&extra).into_owned();
+                event.extra = String::from_utf8_lossy(&extra).into_owned().into();
                 answer.task_id = Some(id);
                 answer.timeout_ms = Some(timeout_ms);
                 answer.forward_on_timeout = forward_on_timeout;
@@ -138,9 +138,9 @@ impl Hub {
             Ok(Opened::Before { id, by }) => {
                 answer.decision = GovernanceDecision::Forward;
                 answer.reason = Some(format!("it was approved before, by {by}"));
-                (event.kind, event.approval_id) = ("approval", Some(id.clone()));
-                (event.decided_by, event.forwarded) = (Some(by), Some(true));
-                event.governance_decision = Some("forward".to_owned());
+                (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
+                (event.decided_by, event.forwarded) = (Some(by.into()), Some(true));
+                event.governance_decision = Some("forward".into());
                 answer.task_id = Some(id);
             }
             Err(why) => {
@@ -148,8 +148,8 @@ impl Hub {
                 let subject = case.subject_of(decided);
                 answer.decision = GovernanceDecision::Deny;
                 answer.error = Some(told(&subject.unavailable("nobody can be asked")));
-                event.governance_decision = Some("deny".to_owned());
-                event.policy_reason = Some(why.clone());
+                event.governance_decision = Some("deny".into());
+                event.policy_reason = Some(why.clone().into());
                 answer.reason = Some(why);
             }
         }

@@ -23,6 +23,8 @@ use crate::api::{
 const EVERY: Duration = Duration::from_millis(500);
 /// How much is read at once, which is more than the longest line.
 const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// How many batches of events are known again.
+const BATCHES_MAX: usize = 1024;
 
 /// A log that is read along.
 pub(super) struct Follow {
@@ -97,8 +99,11 @@ impl Hub {
         }
     }
 
-    /// Has events of a shim written down, all of them or none.
+    /// Has events of a shim written down, all of them or none, and once however often they are sent.
     pub(super) fn events(&self, sent: EventsRequest) -> Result<EventsAnswer, Refusal> {
+        if sent.batch.as_ref().is_some_and(|name| self.batches.borrow().contains(name)) {
+            return Ok(EventsAnswer { written: sent.events.len() });
+        }
         let lines = sent.events.into_iter().enumerate();
         let read = lines.map(|(place, line)| {
             let words = |error| Refusal::bad_request(&format!("events[{place}]: {error}"));
@@ -110,6 +115,13 @@ impl Hub {
             let status = http::StatusCode::SERVICE_UNAVAILABLE;
             Refusal::new(status, "service_unavailable", &why)
         })?;
+        if let Some(name) = sent.batch {
+            let mut batches = self.batches.borrow_mut();
+            batches.push_back(name);
+            if batches.len() > BATCHES_MAX {
+                batches.pop_front();
+            }
+        }
         Ok(EventsAnswer { written: events.len() })
     }
 

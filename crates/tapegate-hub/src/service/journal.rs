@@ -1,5 +1,6 @@
 //! The activity log, as the hub writes it. Secrets that the policy knows are masked.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
@@ -52,21 +53,22 @@ impl Journal {
         }
     }
 
-    fn masked_event(&self, event: &Event) -> Event {
-        let mask = |text: &Option<String>| text.as_deref().map(|text| self.masked(text));
+    fn masked_event<'a>(&self, event: &'a Event<'_>) -> Event<'a> {
+        let text = |text: &str| Cow::Owned(self.masked(text));
+        let mask = |masked: &Option<Cow<'_, str>>| masked.as_deref().map(text);
         Event {
             method: mask(&event.method),
             tool: mask(&event.tool),
             message_id: mask(&event.message_id),
             policy_reason: mask(&event.policy_reason),
             principal: mask(&event.principal),
-            extra: self.masked(&event.extra),
+            extra: text(&event.extra),
             ..event.clone()
         }
     }
 
     /// Writes events down, all of them or none.
-    pub(super) fn write(&self, events: &[Event]) -> Result<(), String> {
+    pub(super) fn write(&self, events: &[Event<'_>]) -> Result<(), String> {
         let mut log = self.log.borrow_mut();
         events.iter().for_each(|event| log.append(&self.masked_event(event)));
         let written = log.commit().map_err(|error| error.to_string());
@@ -94,6 +96,6 @@ pub(super) fn event(
     level: &'static str,
     kind: &'static str,
     profile: Profile,
-) -> Event {
+) -> Event<'static> {
     Event { wall_us, level, kind, component: "hub", profile: profile.name(), ..Event::default() }
 }

@@ -56,8 +56,8 @@ impl Hub {
         let (now, governed) = (self.clock.now(), self.governed());
         let version = governed.version();
         let event = tapegate_store::activity::Event {
-            policy_version: Some(version.to_owned()).filter(|version| !version.is_empty()),
-            policy_reason: Some(words.to_owned()),
+            policy_version: (!version.is_empty()).then(|| version.into()),
+            policy_reason: Some(words.into()),
             ..journal::event(now.wall_us, level, kind, governed.profile)
         };
         if let Err(why) = self.journal.write(&[event]) {

@@ -229,18 +229,18 @@ fn what_shims_write_to_the_log_is_counted_also_after_it_was_put_aside() {
                 level: "warn",
                 kind: "decision",
                 component: "shim",
-                server_id: "far".to_owned(),
-                method: Some("tools/call".to_owned()),
-                tool: Some("t".to_owned()),
-                governance_decision: Some("deny".to_owned()),
+                server_id: "far".into(),
+                method: Some("tools/call".into()),
+                tool: Some("t".into()),
+                governance_decision: Some("deny".into()),
                 gate: Some("policy"),
-                policies: vec!["p1".to_owned()],
+                policies: vec!["p1".to_owned()].into(),
                 profile: "production",
                 ..Event::default()
             };
             let framing = Event {
                 kind: "framing",
-                extra: r#""faults":["smuggling"]"#.to_owned(),
+                extra: r#""faults":["smuggling"]"#.into(),
                 ..event.clone()
             };
             let scrape = || raw(&running.address, request(&running, "GET", "/metrics", ""));

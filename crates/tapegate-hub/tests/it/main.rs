@@ -6,5 +6,6 @@ mod deciding;
 mod joining;
 mod openapi;
 mod otlp;
+mod slow;
 mod support;
 mod tasks;

@@ -223,7 +223,7 @@ async fn evaluate(held: &mut Held, hub: &Running) {
         "server_id": "fs", "direction": "agent_to_server", "method": "tools/call", "id": "x",
         "params": {"name": "rm"}, "message_type": "request", "profile": "production",
         "connection_id": "c", "request_id": "r", "principal": principal, "drift": "d",
-        "held": true, "workflow": "default", "traceparent": "t", "tape_session_id": "s",
+        "held": true, "approval_id": "ap_x", "workflow": "default", "traceparent": "t", "tape_session_id": "s",
         "tape_seq": 1
     });
     let full = held.full("GovernanceEvaluateRequest", full);
@@ -275,7 +275,7 @@ async fn shims(held: &mut Held, hub: &Running) {
     );
     held.ask(hub, "POST", "/governance/heartbeat", beat).await;
     let line = held.full("EventLine", event());
-    let events = held.full("EventsRequest", json!({"events": [line]}));
+    let events = held.full("EventsRequest", json!({"batch": "b", "events": [line]}));
     held.ask(hub, "POST", "/governance/events", events).await;
     for path in ["/governance/snapshot", "/metrics", "/openapi.json", "/healthz", "/readyz"] {
         held.ask(hub, "GET", path, Value::Null).await;

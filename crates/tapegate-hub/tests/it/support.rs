@@ -13,6 +13,7 @@ use tapegate_hub::api::{GovernanceEvaluateRequest, MessageType, Profile, StreamD
 use tapegate_hub::client::Client;
 use tapegate_hub::corner::{Corner, token_file};
 use tapegate_hub::governed::{Loading, Texts};
+use tapegate_hub::limits::Limits;
 use tapegate_hub::service::{Hub, Level, Options};
 use tapegate_hub::token::Token;
 use tapegate_policy::load;
@@ -47,9 +48,18 @@ pub(crate) fn with_hub<F: Future<Output = ()>>(
     load: impl Fn() -> Loading + 'static,
     test: impl FnOnce(Rc<Running>) -> F,
 ) {
+    with_limits(Limits::default(), load, test);
+}
+
+/// The same with other limits.
+pub(crate) fn with_limits<F: Future<Output = ()>>(
+    limits: Limits,
+    load: impl Fn() -> Loading + 'static,
+    test: impl FnOnce(Rc<Running>) -> F,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let session = async {
-        let (running, listener) = start(load).await;
+        let (running, listener) = start(limits, load).await;
         let hub = Rc::clone(&running.hub);
         tokio::select! {
             () = test(Rc::new(running)) => {}
@@ -62,9 +72,10 @@ pub(crate) fn with_hub<F: Future<Output = ()>>(
     runtime.block_on(async { tokio::time::timeout(GUARD, session).await.unwrap() });
 }
 
-async fn start(load: impl Fn() -> Loading + 'static) -> (Running, Listener) {
+async fn start(limits: Limits, load: impl Fn() -> Loading + 'static) -> (Running, Listener) {
     let folder = tempfile::tempdir().unwrap();
     let listener = Listener::bind(":0").await.unwrap();
+    let listener = listener.limited(limits.connections_max, limits.head_patience);
     let address = listener.address().unwrap().to_string();
     let endpoint = format!("http://{address}");
     let token = Token::fresh().unwrap();
@@ -78,6 +89,7 @@ async fn start(load: impl Fn() -> Loading + 'static) -> (Running, Listener) {
         token: token.clone(),
         load: Box::new(load),
         notice: Box::new(move |level, words| heard.borrow_mut().push((level, words.to_owned()))),
+        limits,
     });
     let client = client_of(folder.path(), &endpoint);
     let (hub, token) = (hub.unwrap(), token.reveal().to_owned());
@@ -104,6 +116,7 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
         principal: None,
         drift: None,
         held: false,
+        approval_id: None,
         workflow: None,
         traceparent: None,
         tape_session_id: None,

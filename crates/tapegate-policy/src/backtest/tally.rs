@@ -1,5 +1,6 @@
 //! What came of a trial, counted: what is alike is one group, with the first places where it is.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
@@ -142,7 +143,7 @@ impl Tally {
 
 /// What two policies make of a message, if it is not the same. It is not counted yet.
 pub fn differ(before: &Heard, after: &Heard) -> Option<Change> {
-    let word = |heard| lead(heard).map(|note: &Note| note.word);
+    let word = |heard| lead(heard).map(|note: &Note<'_>| note.word);
     let alike = before.fate == after.fate && before.rewritten == after.rewritten;
     if alike && word(before) == word(after) {
         return None;
@@ -177,7 +178,7 @@ impl Stand {
             (Fate::Approve, ..) => "hold",
         };
         let (gate, rule) = match note {
-            Some(note) => (note.gate, note.rule.clone()),
+            Some(note) => (note.gate, note.rule.as_deref().map(str::to_owned)),
             None => (None, None),
         };
         Self { word, gate, rule }
@@ -218,13 +219,13 @@ impl View<'_> {
 }
 
 /// The note that says what became of a message: the first that says it was stopped, or the first.
-fn lead(heard: &Heard) -> Option<&Note> {
-    let stopped = |note: &&Note| note.forwarded == Some(false);
+fn lead(heard: &Heard) -> Option<&Note<'static>> {
+    let stopped = |note: &&Note<'static>| note.forwarded == Some(false);
     heard.notes.iter().find(stopped).or_else(|| heard.notes.first())
 }
 
 /// What a note is about: the method, and a name.
-fn subject(note: &Note) -> (String, String) {
+fn subject(note: &Note<'_>) -> (String, String) {
     match &note.kind {
         NoteKind::Filter { offer, hidden, .. } => {
             let more = if hidden.len() > HIDDEN_MAX { ", …" } else { "" };
@@ -232,14 +233,14 @@ fn subject(note: &Note) -> (String, String) {
             (method_of(*offer).to_owned(), format!("{named}{more}"))
         }
         _ => {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            let text = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
             (text(&note.method), text(&note.name))
         }
     }
 }
 
 /// Hands out what notes say.
-fn views(notes: &[Note], each: &mut dyn FnMut(&View<'_>)) {
+fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&View<'_>)) {
     for note in notes {
         let view = View {
             sort: sort(note),
@@ -273,7 +274,7 @@ fn views(notes: &[Note], each: &mut dyn FnMut(&View<'_>)) {
     }
 }
 
-fn sort(note: &Note) -> Sort {
+fn sort(note: &Note<'_>) -> Sort {
     match (&note.kind, note.word) {
         (NoteKind::Framing { .. } | NoteKind::Oversized { .. }, _) => Sort::Reject,
         (NoteKind::Drift { .. }, _) => Sort::Drift,

@@ -118,8 +118,8 @@ fn what_is_explained_is_what_the_gate_does() {
                 };
                 assert_eq!(heard.fate, expected, "{from:?} {profile:?} {text}");
                 let rules: Vec<_> =
-                    heard.notes.iter().filter_map(|note| note.rule.clone()).collect();
-                let rule = judged.leading().and_then(|call| call.decision.rule.clone());
+                    heard.notes.iter().filter_map(|note| note.rule.as_deref()).collect();
+                let rule = judged.leading().and_then(|call| call.decision.rule.as_deref());
                 if judged.faults.is_empty() {
                     assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{from:?} {text}");
                 }

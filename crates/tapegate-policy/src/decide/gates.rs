@@ -1,30 +1,17 @@
 //! The gates, in their order.
 
+use std::sync::Arc;
+
 use tapegate_cedar::{Caller, Question};
 
+use super::rules::{rule, verb};
+use super::steps::Steps;
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
-use crate::glob::Glob;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 
 /// Who calls if nobody has said.
 const NOBODY: &str = "unknown";
-
-/// Takes down the steps of a decision, or does not.
-pub(super) trait Steps {
-    /// Takes down one.
-    fn add(&mut self, step: impl FnOnce() -> String);
-}
-
-impl Steps for () {
-    fn add(&mut self, _: impl FnOnce() -> String) {}
-}
-
-impl Steps for Vec<String> {
-    fn add(&mut self, step: impl FnOnce() -> String) {
-        self.push(step());
-    }
-}
 
 /// What production does with a call.
 pub(super) fn ask(
@@ -37,23 +24,23 @@ pub(super) fn ask(
         return unguarded(policy, call, facts, steps);
     };
     if let Err(reason) = visible(policy, gated, call, steps) {
-        return said(Outcome::Deny, GateName::Visibility, reason);
+        return said(Outcome::Deny, GateName::Visibility, reason.into());
     }
     if gated == Gated::Unsubscribe {
-        return said(Outcome::Forward, GateName::Visibility, "visible".to_owned());
+        return said(Outcome::Forward, GateName::Visibility, "visible".into());
     }
     let drifted = facts.drift.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
     if let Some(drift) = drifted {
         steps.add(|| format!("pins: {drift}; {}", on_drift(policy.pins.on_drift)));
         if policy.pins.on_drift == OnDrift::Deny {
-            let denied = said(Outcome::Deny, GateName::Governance, drift.to_owned());
+            let denied = said(Outcome::Deny, GateName::Governance, drift.into());
             return Decision { drift: true, ..denied };
         }
     }
     let decision = match rule(policy, call, false, steps) {
         Some(rule) => {
             let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
-            Decision { rule: Some(rule.name.clone()), ..decision }
+            Decision { rule: Some(Arc::clone(&rule.name)), ..decision }
         }
         None => {
             steps.add(|| format!("rules: none matches; the default is {}", verb(&policy.default)));
@@ -79,11 +66,11 @@ fn unguarded(
         steps.add(|| format!("`{}` is part of any conversation and always passes", call.method));
     } else if let Some(rule) = rule(policy, call, true, steps) {
         let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
-        return Decision { rule: Some(rule.name.clone()), ..decision };
+        return Decision { rule: Some(Arc::clone(&rule.name)), ..decision };
     } else {
         steps.add(|| format!("`{}` is not gated, and no rule names it as `method`", call.method));
     }
-    said(Outcome::Forward, GateName::Governance, "not gated".to_owned())
+    said(Outcome::Forward, GateName::Governance, "not gated".into())
 }
 
 /// Whether what is called may be seen at all; if not, why.
@@ -125,73 +112,6 @@ pub(crate) fn shows(source: &Source, offer: Offer, name: &str) -> bool {
     }
 }
 
-/// The first rule that matches. `named` if only those count that name methods.
-fn rule<'p>(
-    policy: &'p Policy,
-    call: &Call<'_>,
-    named: bool,
-    steps: &mut impl Steps,
-) -> Option<&'p Rule> {
-    for rule in &policy.rules {
-        let Some(why_not) = mismatch(rule, call, named) else {
-            steps.add(|| {
-                let Rule { name, line, .. } = rule;
-                format!("rules: `{name}` (line {line}) matches: {}", verb(&rule.act))
-            });
-            return Some(rule);
-        };
-        if !(named && rule.methods.is_empty()) {
-            steps.add(|| {
-                let Rule { name, line, .. } = rule;
-                format!("rules: `{name}` (line {line}) does not match: {}", why_not.words(rule))
-            });
-        }
-    }
-    None
-}
-
-/// Why a rule is not about a call.
-enum Mismatch {
-    Method,
-    Source,
-    Name,
-    Argument(usize),
-}
-
-fn mismatch(rule: &Rule, call: &Call<'_>, named: bool) -> Option<Mismatch> {
-    let by_method = match rule.methods.as_slice() {
-        [] => !named,
-        methods => methods.iter().any(|glob| glob.matches(call.method)),
-    };
-    if !by_method {
-        return Some(Mismatch::Method);
-    }
-    if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
-        return Some(Mismatch::Source);
-    }
-    if !rule.matches.is_empty() && !rule.matches.iter().any(|glob| glob.matches(call.name)) {
-        return Some(Mismatch::Name);
-    }
-    // A call without arguments is one with none in them.
-    let arguments = call.arguments.unwrap_or(b"{}");
-    let fails = rule.arguments.iter().position(|predicate| !predicate.holds(arguments));
-    fails.map(Mismatch::Argument)
-}
-
-impl Mismatch {
-    fn words(&self, rule: &Rule) -> String {
-        match self {
-            Self::Method => "it is about other methods".to_owned(),
-            Self::Source => "it is about other servers".to_owned(),
-            Self::Name => {
-                let globs: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
-                format!("the name is not like `{}`", globs.join("` or `"))
-            }
-            Self::Argument(index) => format!("not so: {}", rule.arguments[*index]),
-        }
-    }
-}
-
 /// Carries out what a rule or the default says.
 fn act(
     policy: &Policy,
@@ -201,16 +121,14 @@ fn act(
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
-    let by = |what: &str| match rule {
-        Some(rule) => format!("rule `{}` {what}", rule.name),
-        None => format!("the default {what}"),
+    let why = || match rule {
+        Some(rule) => Arc::clone(&rule.reason),
+        None => format!("the default {}", act.words()).into(),
     };
     match act {
-        Act::Forward => said(Outcome::Forward, GateName::Governance, by("sends it on")),
-        Act::Deny => said(Outcome::Deny, GateName::Governance, by("denies it")),
-        Act::Approve { workflow } => {
-            hold(policy, workflow.as_deref(), by("wants it approved"), steps)
-        }
+        Act::Forward => said(Outcome::Forward, GateName::Governance, why()),
+        Act::Deny => said(Outcome::Deny, GateName::Governance, why()),
+        Act::Approve { workflow } => hold(policy, workflow.as_deref(), why(), steps),
         Act::Policy { policy_id, workflow } => {
             cedar(policy, policy_id, workflow.as_deref(), call, facts, steps)
         }
@@ -229,7 +147,7 @@ fn cedar(
     let Some(cedar) = &policy.cedar else {
         let why = "there are no Cedar policies".to_owned();
         steps.add(|| format!("cedar: {why}"));
-        return said(Outcome::Deny, GateName::Policy, why);
+        return said(Outcome::Deny, GateName::Policy, why.into());
     };
     let caller =
         facts.principal.map_or(Caller { name: NOBODY, ..Caller::default() }, |principal| Caller {
@@ -250,11 +168,11 @@ fn cedar(
     });
     steps.add(|| format!("cedar: {}", answer.reason));
     let decision = if !answer.permit {
-        said(Outcome::Deny, GateName::Policy, answer.reason)
+        said(Outcome::Deny, GateName::Policy, answer.reason.into())
     } else if let Some(workflow) = workflow.or(answer.approval.as_deref()) {
-        hold(policy, Some(workflow), answer.reason, steps)
+        hold(policy, Some(workflow), answer.reason.into(), steps)
     } else {
-        said(Outcome::Forward, GateName::Policy, answer.reason)
+        said(Outcome::Forward, GateName::Policy, answer.reason.into())
     };
     Decision { policies: answer.policies, ..decision }
 }
@@ -263,14 +181,14 @@ fn cedar(
 fn hold(
     policy: &Policy,
     workflow: Option<&str>,
-    reason: String,
+    reason: Arc<str>,
     steps: &mut impl Steps,
 ) -> Decision {
     let known = workflow.filter(|name| policy.workflows.contains_key(*name));
     let Some(workflow) = known else {
         let why = format!("{reason}, but there is no such workflow");
         steps.add(|| format!("approval: {why}"));
-        return said(Outcome::Deny, GateName::Approval, why);
+        return said(Outcome::Deny, GateName::Approval, why.into());
     };
     steps.add(|| format!("approval: workflow `{workflow}` is asked"));
     said(Outcome::Hold { workflow: workflow.to_owned() }, GateName::Approval, reason)
@@ -286,11 +204,11 @@ fn held_for_drift(
     if decision.strict != Outcome::Forward {
         return decision;
     }
-    let held = hold(policy, policy.pins.workflow.as_deref(), drift.to_owned(), steps);
+    let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
     Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
 }
 
-fn said(strict: Outcome, gate: GateName, reason: String) -> Decision {
+fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
     Decision {
         outcome: strict.clone(),
         strict,
@@ -300,15 +218,6 @@ fn said(strict: Outcome, gate: GateName, reason: String) -> Decision {
         policies: Vec::new(),
         reason,
         steps: Vec::new(),
-    }
-}
-
-fn verb(act: &Act) -> &'static str {
-    match act {
-        Act::Forward => "forward",
-        Act::Deny => "deny",
-        Act::Approve { .. } => "approve",
-        Act::Policy { .. } => "policy",
     }
 }
 

@@ -4,7 +4,8 @@
 //! of URLs, and an escape is a letter to whoever opens the file. So a resource is decided about
 //! under each name that its server may find it by, and the worst counts. Nearly every URI has one.
 
-use super::gates::{self, Steps};
+use super::gates;
+use super::steps::Steps;
 use super::{Call, Decision, Facts, Outcome};
 use crate::gated::Gated;
 use crate::model::Policy;
@@ -23,15 +24,13 @@ pub(super) fn ask(
     let by_uri = Gated::of(call.method).is_some_and(|gated| {
         matches!(gated, Gated::Read | Gated::Subscribe | Gated::Unsubscribe | Gated::Listen)
     });
-    if !by_uri {
-        return worst;
-    }
-    for reading in readings(call.name) {
+    let others = if by_uri { readings(call.name) } else { Vec::new() };
+    for reading in others {
         steps.add(|| format!("servers may read `{reading}`:"));
         let decision = gates::ask(policy, &Call { name: &reading, ..call.clone() }, facts, steps);
         if rank(&decision) > rank(&worst) {
             let reason = format!("{}, as it may be read as `{reading}`", decision.reason);
-            worst = Decision { reason, ..decision };
+            worst = Decision { reason: reason.into(), ..decision };
         }
     }
     worst

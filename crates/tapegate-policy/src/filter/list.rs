@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tapegate_core::frame::careless;
-use tapegate_core::json::{Cursor, Fault, Kind, Str, place_of};
+use tapegate_core::json::{Cursor, Fault, Kind, Str};
 
 use crate::gated::Offer;
 
@@ -32,10 +32,8 @@ pub struct Item<'a> {
 /// A member of an object.
 #[derive(Debug, Clone)]
 pub(super) struct Member<'a> {
-    /// From its key to the end of its value.
-    pub(super) text: &'a [u8],
     key: Str<'a>,
-    value: &'a [u8],
+    pub(super) value: &'a [u8],
 }
 
 /// Every list in a result.
@@ -98,10 +96,7 @@ fn collect<'a>(object: &'a [u8], found: &mut Vec<Member<'a>>) -> Result<(), Faul
     cursor.open()?;
     while let Some(key) = cursor.key(&mut first)? {
         let value = cursor.value()?;
-        // The key's quote stands before it.
-        let start = place_of(key.raw, object).map_or(0, |place| place.start.saturating_sub(1));
-        let text = cursor.slice(start, cursor.position());
-        found.push(Member { text, key, value });
+        found.push(Member { key, value });
     }
     Ok(())
 }
@@ -112,12 +107,12 @@ fn string(text: &[u8]) -> Option<Str<'_>> {
 }
 
 impl Member<'_> {
-    /// Whether it allows others to keep the reply, or to keep it for long.
-    pub(super) fn is_cached_for_all(&self) -> bool {
-        match careless(self.key, &["ttlMs", "cacheScope"]) {
-            Some(0) => true,
-            Some(_) => string(self.value).is_none_or(|scope| scope.is("public")),
-            None => false,
+    /// What must stand in its place so that others do not keep the reply, nor anybody for long.
+    pub(super) fn kept_by_nobody(&self) -> Option<&'static [u8]> {
+        match careless(self.key, &["ttlMs", "cacheScope"])? {
+            0 => Some(b"0"),
+            _ if string(self.value).is_some_and(|scope| !scope.is("public")) => None,
+            _ => Some(b"\"private\""),
         }
     }
 }

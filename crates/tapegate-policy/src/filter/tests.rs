@@ -101,11 +101,15 @@ fn a_list_under_a_name_that_some_readers_take_for_it_is_a_list() {
 fn a_reply_that_was_filtered_is_not_for_everybody_to_keep() {
     becomes(
         r#"{"ttlMs":1000,"tools":[{"name":"x"}],"cacheScope":"public","resultType":"complete"}"#,
-        r#"{"tools":[],"resultType":"complete"}"#,
+        r#"{"ttlMs":0,"tools":[],"cacheScope":"private","resultType":"complete"}"#,
     );
     becomes(
         r#"{"tools":[{"name":"x"}],"cacheScope":"private", "ttlMs":1}"#,
-        r#"{"tools":[],"cacheScope":"private"}"#,
+        r#"{"tools":[],"cacheScope":"private", "ttlMs":0}"#,
+    );
+    becomes(
+        r#"{"TTLMS":1e9,"tools":[{"name":"x"}],"cacheScope":null,"ttlMs":"7"}"#,
+        r#"{"TTLMS":0,"tools":[],"cacheScope":"private","ttlMs":0}"#,
     );
     let kept = r#"{"tools":[{"name":"a"}],"cacheScope":"public","ttlMs":1}"#;
     becomes(kept, kept);

@@ -15,7 +15,9 @@ static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MAR
 
 /// Whether a string in a message, which is JSON, holds another message after a line end.
 pub(super) fn found(message: &[u8]) -> bool {
-    odd(message) && strings(message).unwrap_or(true)
+    // A message has quotes, which in a string are escaped one way or another.
+    let escaped = memchr::memchr(b'\\', message).is_some();
+    escaped && odd(message) && strings(message).unwrap_or(true)
 }
 
 /// Whether there may be a second message in a text.

@@ -12,6 +12,8 @@ use super::Fault;
 const DEPTH_MAX: usize = 512;
 /// Objects with up to this many members are looked through pair by pair.
 const PAIRS_MAX: usize = 16;
+/// Room for what most calls have, so that it is asked for once.
+const ROOM: usize = 16;
 /// The members of params that a receiver acts by.
 const NAMES: &[&str] = &[
     "name",
@@ -43,8 +45,8 @@ pub(super) fn check(params: &[u8]) -> Result<(), Fault> {
 
 fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
     let mut cursor = Cursor::new(params)?;
-    let mut keys: Vec<Str<'_>> = Vec::new();
-    let mut levels: Vec<Level> = Vec::new();
+    let mut keys: Vec<Str<'_>> = Vec::with_capacity(ROOM);
+    let mut levels: Vec<Level> = Vec::with_capacity(ROOM);
     loop {
         if matches!(cursor.kind()?, Kind::Object | Kind::Array) {
             if levels.len() == DEPTH_MAX {

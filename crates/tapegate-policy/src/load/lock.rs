@@ -11,6 +11,9 @@ use crate::pins::Lock;
 impl Loader<'_> {
     /// Reads the lock file. That there is none is worth a word only if the policy speaks of pins.
     pub(super) fn lock(&mut self, top: &Node, pins: &Pins) -> Lock {
+        if !self.pinned {
+            return Lock::default();
+        }
         let section = Fields::of(top).get("pins");
         let named = section.and_then(|node| Fields::of(node).get("lock")).or(section);
         let spot = named.map_or(Spot::default(), |node| node.spot);

@@ -30,17 +30,7 @@ fn good(text: &str) -> Policy {
 
 /// Everything that is found, one line a finding: place, severity, path, words.
 fn told(loaded: &Loaded) -> Vec<String> {
-    let show = |finding: &Finding| {
-        let Finding { severity, spot, path, words } = finding;
-        let severity = if *severity == Severity::Error { "error" } else { "warning" };
-        let file = match spot.file {
-            0 => String::new(),
-            file => format!("{}:", loaded.sources[usize::from(file)]),
-        };
-        let path = if path.is_empty() { String::new() } else { format!(" {path}:") };
-        format!("{file}{}:{} {severity}:{path} {words}", spot.line, spot.column)
-    };
-    loaded.findings.iter().map(show).collect()
+    loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
 }
 
 /// Asserts that these and no other things are found in a text.
@@ -60,19 +50,7 @@ fn finds_in(text: &str, wanted: &[&str]) {
 
 #[test]
 fn no_table_has_a_key_twice_and_every_key_says_what_it_means() {
-    let mut tables = Vec::new();
-    shape::schema::gather(&language::POLICY, &mut tables);
-    assert!(tables.len() > 20, "{}", tables.len());
-    for table in tables {
-        let names: Vec<&str> = table
-            .entries()
-            .flat_map(|e| std::iter::once(e.name).chain(e.aliases.iter().copied()))
-            .collect();
-        for (at, name) in names.iter().enumerate() {
-            assert!(!names[..at].contains(name), "{}.{name}", table.name);
-        }
-        for entry in table.entries() {
-            assert!(entry.about.ends_with('.'), "{}.{}: {}", table.name, entry.name, entry.about);
-        }
-    }
+    let (tables, faults) = tapegate_yaml::shape::schema::look_over(&language::POLICY);
+    assert!(tables > 20, "{tables}");
+    assert_eq!(faults, [""; 0]);
 }

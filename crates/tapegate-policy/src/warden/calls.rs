@@ -8,13 +8,12 @@ use tapegate_core::gate::{Approval, Hold, Refusal, Ticket, Verdict};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 
-use super::jot::Jot;
 use super::{Held, Now, Warden};
 use crate::decide::{Call, Decision, Facts, Outcome, decide};
 use crate::gated::{Gated, Offer, passes};
 use crate::inspect::{Carrier, Target, targets};
 use crate::model::Policy;
-use crate::note::NoteKind;
+use crate::note::{Note, NoteKind};
 use crate::people::Asking;
 use crate::refuse::Subject;
 
@@ -57,17 +56,15 @@ impl Warden {
 
     /// Notes that the server asks the agent for something, and gets it asked.
     pub(super) fn server_asks(&mut self, now: &Now<'_, '_>, method: &str) {
-        let correlation_id = (self.hands.ids)();
-        let jot = Jot {
+        let note = Note {
             kind: NoteKind::ServerRequest,
-            method: Some(method),
-            id: now.said.id,
+            method: Note::text(method),
+            id: Note::raw(now.said.id),
             forwarded: Some(true),
-            latency_ns: Some(self.latency(now)),
-            correlation_id: Some(&correlation_id),
-            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+            ..now.note()
         };
-        self.note(jot);
+        let n = Some(now.case.n).filter(|_| !now.in_batch && now.said.method.is_some());
+        self.hands.note(&self.regime, Note { n, ..note });
     }
 
     fn called(&mut self, now: &Now<'_, '_>, gated: Gated) -> Verdict {
@@ -102,7 +99,7 @@ impl Warden {
         let Some(worst) = worst else { return Verdict::Forward };
         let (name, decision) = decisions.swap_remove(worst);
         for (name, decision) in decisions {
-            self.decided(now, asked(name), decision, None, NoteKind::Decision);
+            self.decided(now, asked(name), &decision, None, NoteKind::Decision);
         }
         self.carry_out(now, &policy, asked(name), decision)
     }
@@ -152,10 +149,9 @@ impl Warden {
         asked: Asked<'_>,
         decision: Decision,
     ) -> Verdict {
-        let subject = self.subject_of(asked);
         let trouble = self.hands.notes.trouble().filter(|_| self.strict());
-        if let Some(why) = trouble {
-            return refuse(subject.unavailable(why));
+        if let Some(why) = trouble.map(str::to_owned) {
+            return refuse(self.subject_of(asked).unavailable(&why));
         }
         if let Some(approval) = now.case.approved {
             return self.approved(now, asked, decision, approval);
@@ -164,22 +160,22 @@ impl Warden {
         let waits = now.said.kind() == Kind::Request;
         match &decision.outcome {
             Outcome::Forward => {
-                self.decided(now, asked, decision, Some(&subject), NoteKind::Decision);
+                self.decided(now, asked, &decision, None, NoteKind::Decision);
                 Verdict::Forward
             }
             Outcome::Hold { workflow } if waits && !now.in_batch => {
-                let workflow = workflow.clone();
-                self.hold(now, policy, asked, decision, subject, &workflow)
+                self.hold(now, policy, asked, &decision, workflow)
             }
             Outcome::Hold { .. } => {
                 let denied = Decision { outcome: Outcome::Deny, strict: Outcome::Deny, ..decision };
-                self.decided(now, asked, denied, Some(&subject), NoteKind::Decision);
+                let subject = self.subject_of(asked);
+                self.decided(now, asked, &denied, Some(&subject), NoteKind::Decision);
                 refuse(subject.cannot_wait())
             }
             Outcome::Deny => {
-                let refusal = subject.denied(&decision);
-                self.decided(now, asked, decision, Some(&subject), NoteKind::Decision);
-                refuse(refusal)
+                let subject = self.subject_of(asked);
+                self.decided(now, asked, &decision, Some(&subject), NoteKind::Decision);
+                refuse(subject.denied(&decision))
             }
         }
     }
@@ -190,10 +186,10 @@ impl Warden {
         now: &Now<'_, '_>,
         policy: &Arc<Policy>,
         asked: Asked<'_>,
-        decision: Decision,
-        subject: Subject,
+        decision: &Decision,
         workflow_name: &str,
     ) -> Verdict {
+        let subject = self.subject_of(asked);
         let Some(workflow) = policy.workflows.get(workflow_name) else {
             return refuse(subject.unavailable("there is no such workflow"));
         };
@@ -233,6 +229,7 @@ impl Warden {
             method: asked.method.to_owned(),
             id: now.said.id.map(|id| String::from_utf8_lossy(id).into_owned()),
             lane: now.case.lane,
+            n: now.case.n,
             forward_on_timeout: workflow.forward_on_timeout,
         });
         Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }))
@@ -254,7 +251,7 @@ impl Warden {
         let settled = Decision { strict: outcome.clone(), outcome, ..decision };
         let (ticket, by) = (approval.ticket, approval.by.clone());
         let kind = NoteKind::HoldApproved { ticket, by };
-        self.decided(now, asked, settled, Some(&subject), kind);
+        self.decided(now, asked, &settled, Some(&subject), kind);
         if denied { refuse(subject.changed(gate)) } else { Verdict::Forward }
     }
 
@@ -263,7 +260,7 @@ impl Warden {
         &mut self,
         now: &Now<'_, '_>,
         asked: Asked<'_>,
-        decision: Decision,
+        decision: &Decision,
         subject: Option<&Subject>,
         kind: NoteKind,
     ) {
@@ -271,42 +268,38 @@ impl Warden {
             NoteKind::Decision if now.case.from == Side::Server => NoteKind::ServerRequest,
             other => other,
         };
-        let jot = Jot {
+        let latency_ns = self.latency(now.begun_ns);
+        let note = Note {
             kind,
             word: decision.word(),
-            method: Some(asked.method),
-            name: Some(asked.name).filter(|name| !name.is_empty()),
-            id: now.said.id,
+            name: Note::text(asked.name).filter(|name| !name.is_empty()),
             gate: Some(decision.gate),
             forwarded: Some(decision.outcome == Outcome::Forward),
             auto_approved: decision.auto_approved(),
-            latency_ns: Some(self.latency(now)),
-            principal: Some(self.caller_name(now)),
-            correlation_id: subject.map(|subject| subject.correlation_id.as_str()),
-            traceparent: trace(now),
-            rule: decision.rule,
-            policies: decision.policies,
-            reason: Some(decision.reason),
-            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+            latency_ns,
+            correlation_id: subject.map(|subject| Cow::Borrowed(&*subject.correlation_id)),
+            rule: decision.rule.as_deref().map(Cow::Borrowed),
+            policies: Cow::Borrowed(&decision.policies),
+            reason: Some(Cow::Borrowed(&decision.reason)),
+            ..called(now, asked.method)
         };
-        self.note(jot);
+        let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
+        let principal = Some(Cow::Borrowed(principal.name.as_str()));
+        self.hands.note(&self.regime, Note { principal, ..note });
     }
 
     /// Notes a call that nothing is decided about.
     fn observed(&mut self, now: &Now<'_, '_>, asked: Asked<'_>) {
-        let correlation_id = (self.hands.ids)();
-        let jot = Jot {
-            method: Some(asked.method),
-            name: Some(asked.name),
-            id: now.said.id,
+        let latency_ns = self.latency(now.begun_ns);
+        let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
+        let note = Note {
+            name: Note::text(asked.name),
             forwarded: Some(true),
-            latency_ns: Some(self.latency(now)),
-            principal: Some(self.caller_name(now)),
-            correlation_id: Some(&correlation_id),
-            traceparent: trace(now),
-            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+            latency_ns,
+            principal: Some(Cow::Borrowed(&principal.name)),
+            ..called(now, asked.method)
         };
-        self.note(jot);
+        self.hands.note(&self.regime, note);
     }
 
     fn subject_of(&mut self, asked: Asked<'_>) -> Subject {
@@ -315,23 +308,19 @@ impl Warden {
             None => self.subject("method", asked.method),
         }
     }
-
-    fn caller_name(&mut self, now: &Now<'_, '_>) -> String {
-        let base = &self.settings.principal;
-        self.known.caller(now.case.lane, now.said, base).name.clone()
-    }
-
-    pub(super) fn latency(&self, now: &Now<'_, '_>) -> u64 {
-        (self.hands.clock)().saturating_sub(now.begun_ns)
-    }
 }
 
 fn refuse(refusal: Refusal) -> Verdict {
     Verdict::Refuse(Box::new(refusal))
 }
 
-/// The trace that a call belongs to. What is none is not kept: it could be anything.
-fn trace(now: &Now<'_, '_>) -> Option<String> {
-    let text = now.said.traceparent.and_then(json::string)?;
-    crate::trace::is_traceparent(&text).then(|| text.into_owned())
+/// A note about a call. What is no trace context is not kept: it could be anything.
+fn called<'a>(now: &Now<'a, '_>, method: &'a str) -> Note<'a> {
+    let trace = now.said.traceparent.and_then(json::string);
+    Note {
+        method: Note::text(method),
+        id: Note::raw(now.said.id),
+        traceparent: trace.filter(|text| crate::trace::is_traceparent(text)),
+        ..now.note()
+    }
 }

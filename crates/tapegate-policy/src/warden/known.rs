@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use tapegate_core::frame::Envelope;
 use tapegate_core::json;
 use tapegate_core::side::Lane;
@@ -16,7 +18,7 @@ const NAME_CHARS_MAX: usize = 200;
 /// The clients that have introduced themselves.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    by_session: HashMap<u32, Principal>,
+    by_session: HashMap<u32, Principal, RandomState>,
     /// The last introduction that came with a request, and who it made of the caller.
     last: Option<(Vec<u8>, Principal)>,
 }

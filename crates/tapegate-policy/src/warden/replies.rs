@@ -8,13 +8,12 @@ use tapegate_core::json::{self, Cursor, Fault, Kind};
 use tapegate_core::tape::Mask;
 
 use super::calls::Asked;
-use super::jot::Jot;
 use super::{Now, Warden};
 use crate::decide::{GateName, shows};
 use crate::filter::{Filtered, List, Sight, filter, lists};
 use crate::gated::Offer;
 use crate::model::{Expose, OnDrift, Policy, Source};
-use crate::note::NoteKind;
+use crate::note::{Note, NoteKind};
 use crate::pins::{Lock, Watch};
 
 /// How many names of one list are noted, and how much of each: more than is kept, so that secrets
@@ -108,25 +107,23 @@ impl Warden {
                 (OnDrift::Approve, false) => "WOULD_REQUIRE_APPROVAL",
                 _ => "warn",
             };
-            let correlation_id = (self.hands.ids)();
-            let jot = Jot {
+            let note = Note {
                 kind: NoteKind::Drift { offer: drifted.offer },
                 word,
-                name: Some(&drifted.name),
-                id: now.said.id,
+                name: Note::text(&drifted.name),
+                id: Note::raw(now.said.id),
                 gate: Some(GateName::Governance).filter(|_| denied),
-                reason: Some(drifted.words),
-                correlation_id: Some(&correlation_id),
-                ..Jot::new(now.case.at, now.case.lane, now.case.from)
+                reason: Some(Cow::Owned(drifted.words)),
+                ..now.note()
             };
-            self.note(jot);
+            self.hands.note(&self.regime, note);
         }
     }
 
     fn note_hidden(&mut self, now: &Now<'_, '_>, filtered: &Filtered, strict: bool) {
+        let latency_ns = self.latency(now.begun_ns);
         for list in filtered.lists.iter().filter(|list| !list.hidden.is_empty()) {
-            let correlation_id = (self.hands.ids)();
-            let jot = Jot {
+            let note = Note {
                 kind: NoteKind::Filter {
                     offer: list.offer,
                     kept: list.kept,
@@ -134,14 +131,13 @@ impl Warden {
                     hidden_total: list.hidden.len(),
                 },
                 word: if strict { "filter" } else { "WOULD_FILTER" },
-                id: now.said.id,
+                id: Note::raw(now.said.id),
                 gate: Some(GateName::Visibility),
                 forwarded: Some(true),
-                latency_ns: Some(self.latency(now)),
-                correlation_id: Some(&correlation_id),
-                ..Jot::new(now.case.at, now.case.lane, now.case.from)
+                latency_ns,
+                ..now.note()
             };
-            self.note(jot);
+            self.hands.note(&self.regime, note);
         }
     }
 
@@ -155,18 +151,16 @@ impl Warden {
         if matches!(masked.text, Cow::Borrowed(_)) {
             return None;
         }
-        let strict = self.strict();
-        let correlation_id = (self.hands.ids)();
-        let jot = Jot {
+        let (strict, latency_ns) = (self.strict(), self.latency(now.begun_ns));
+        let note = Note {
             kind: NoteKind::Redaction { count: masked.paths.len() },
             word: if strict { "redact" } else { "WOULD_REDACT" },
-            id: now.said.id,
+            id: Note::raw(now.said.id),
             forwarded: Some(true),
-            latency_ns: Some(self.latency(now)),
-            correlation_id: Some(&correlation_id),
-            ..Jot::new(now.case.at, now.case.lane, now.case.from)
+            latency_ns,
+            ..now.note()
         };
-        self.note(jot);
+        self.hands.note(&self.regime, note);
         strict.then(|| Verdict::Rewrite(masked.text.into_owned()))
     }
 

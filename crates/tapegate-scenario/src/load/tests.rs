@@ -5,7 +5,6 @@ mod language;
 mod rules;
 
 use super::*;
-use crate::finding::Severity;
 
 /// Files and variables for tests.
 #[derive(Default)]
@@ -66,17 +65,7 @@ impl Files for Folder {
 
 /// What is found in a scenario, one line a finding: place, severity, path, words.
 pub(crate) fn told(loaded: &Loaded) -> Vec<String> {
-    let show = |finding: &Finding| {
-        let Finding { severity, spot, path, words } = finding;
-        let severity = if *severity == Severity::Error { "error" } else { "warning" };
-        let file = match spot.file {
-            0 => String::new(),
-            file => format!("{}:", loaded.sources[usize::from(file)]),
-        };
-        let path = if path.is_empty() { String::new() } else { format!(" {path}:") };
-        format!("{file}{}:{} {severity}:{path} {words}", spot.line, spot.column)
-    };
-    loaded.findings.iter().map(show).collect()
+    loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
 }
 
 /// Loads a text; asserts what is found in it.

@@ -1,16 +1,18 @@
 //! The hashes that link the lines of a log.
 //!
-//! These bytes are frozen: a line ends in `,"seq":N,"prev":"…","hash":"…"}`, and its hash is that
-//! of the text of `prev` followed by the line up to `,"hash"`. So every byte of a line is covered,
-//! and anybody with a blake3 at hand can check it.
+//! These bytes are frozen. Lines are numbered: each ends in `,"seq":N}`. What was written at once is
+//! sealed by its last line, which ends in `,"seq":N,"prev":"…","hash":"…"}`: its hash is that of
+//! all text from behind the seal before it up to `,"hash"`, so every byte is covered, and anybody
+//! with a blake3 at hand can check it. A lone line is its own seal.
 
 /// How long a hash is, in hexadecimal digits.
 pub(super) const HASH_CHARS: usize = 64;
+/// So much text is sealed at the latest, so that what was changed is found to within a few lines.
+const SEALED_BYTES_MAX: usize = 32 * 1024;
 
 const SEQ: &[u8] = b",\"seq\":";
 const PREV: &[u8] = b",\"prev\":\"";
 const HASH: &[u8] = b",\"hash\":\"";
-const END: &[u8] = b"\"}";
 
 /// The end of a chain: what the next line links to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,19 +23,32 @@ pub struct Link {
     pub hash: [u8; HASH_CHARS],
 }
 
-/// A line that has the form of a link in a chain, whether or not it holds.
+/// A line that has the form of one in a chain, whether or not it holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sealed<'a> {
-    /// What stands before the links: an object without its closing bracket.
+pub(super) struct Chained<'a> {
+    /// What stands before the number: an object without its closing bracket.
     pub(super) body: &'a [u8],
     /// Its number.
     pub(super) seq: u64,
-    /// The hash of the line before, as it says.
+    /// What it seals, if it does.
+    pub(super) seal: Option<Seal<'a>>,
+}
+
+/// The end of a line that seals.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seal<'a> {
+    /// The hash of the seal before, as it says.
     pub(super) prev: [u8; HASH_CHARS],
     /// Its own hash, as it says.
     pub(super) hash: [u8; HASH_CHARS],
-    /// What the hash is taken of, besides `prev`.
+    /// What of the line the hash is taken of.
     hashed: &'a [u8],
+}
+
+/// The hash of what waits for its seal.
+#[derive(Debug, Default)]
+pub(super) struct Sealing {
+    hasher: blake3::Hasher,
 }
 
 impl Link {
@@ -45,45 +60,75 @@ impl Link {
         std::str::from_utf8(&self.hash).unwrap_or_default()
     }
 
-    /// Appends a line made of `body`, an object without its closing bracket, and links it.
-    pub(super) fn seal(&mut self, body: &[u8], out: &mut Vec<u8>) {
-        let start = out.len();
-        self.seq += 1;
-        out.extend_from_slice(body);
-        out.extend_from_slice(SEQ);
-        put_number(out, self.seq);
-        out.extend_from_slice(PREV);
-        out.extend_from_slice(&self.hash);
-        out.push(b'"');
-        self.hash = hash(&self.hash, &out[start..]);
-        out.extend_from_slice(HASH);
-        out.extend_from_slice(&self.hash);
-        out.extend_from_slice(END);
-        out.push(b'\n');
+    /// Appends a line for each of `bodies`, which are objects without their closing brackets, and
+    /// seals the last one; others, too, if it is much.
+    pub(super) fn seal<'b>(
+        &mut self,
+        bodies: impl IntoIterator<Item = &'b [u8]>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut bodies = bodies.into_iter().peekable();
+        let mut start = out.len();
+        while let Some(body) = bodies.next() {
+            self.seq += 1;
+            out.extend_from_slice(body);
+            out.extend_from_slice(SEQ);
+            put_number(out, self.seq);
+            if bodies.peek().is_none() || out.len() - start >= SEALED_BYTES_MAX {
+                out.extend_from_slice(PREV);
+                out.extend_from_slice(&self.hash);
+                out.push(b'"');
+                self.hash = hex(&blake3::hash(&out[start..]));
+                out.extend_from_slice(HASH);
+                out.extend_from_slice(&self.hash);
+                out.extend_from_slice(b"\"}\n");
+                start = out.len();
+            } else {
+                out.extend_from_slice(b"}\n");
+            }
+        }
     }
 }
 
-impl<'a> Sealed<'a> {
+impl<'a> Chained<'a> {
     /// Takes a line apart, given without its line end.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
-        let rest = line.strip_suffix(END)?;
-        let (hashed, hash) = quoted(rest, HASH)?;
-        let (rest, prev) = quoted(hashed.strip_suffix(b"\"")?, PREV)?;
+        let line = line.strip_suffix(b"}")?;
+        let seal = Seal::read(line);
+        let rest = seal.as_ref().map_or(line, |(_, rest)| rest);
         let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         let (rest, number) = rest.split_at(rest.len() - digits);
         let body = rest.strip_suffix(SEQ).filter(|body| body.starts_with(b"{"))?;
         let seq = std::str::from_utf8(number).ok()?.parse().ok()?;
-        Some(Self { body, seq, prev, hash, hashed })
+        Some(Self { body, seq, seal: seal.map(|(seal, _)| seal) })
     }
 
-    /// What its hash should be.
-    pub(super) fn computed(&self) -> [u8; HASH_CHARS] {
-        hash(&self.prev, self.hashed)
+    /// What the next line links to, if this one seals.
+    pub(super) fn link(&self) -> Option<Link> {
+        self.seal.map(|seal| Link { seq: self.seq, hash: seal.hash })
+    }
+}
+
+impl<'a> Seal<'a> {
+    /// Reads the end of a line without its bracket; also gives what stands before it.
+    fn read(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (hashed, hash) = quoted(line.strip_suffix(b"\"")?, HASH)?;
+        let (rest, prev) = quoted(hashed.strip_suffix(b"\"")?, PREV)?;
+        Some((Self { prev, hash, hashed }, rest))
+    }
+}
+
+impl Sealing {
+    /// Takes in a line that is not the last, given without its line end.
+    pub(super) fn line(&mut self, line: &[u8]) {
+        self.hasher.update(line).update(b"\n");
     }
 
-    /// What the next line links to.
-    pub(super) fn link(&self) -> Link {
-        Link { seq: self.seq, hash: self.hash }
+    /// What the hash of the line should be that seals all this; what follows begins anew.
+    pub(super) fn close(&mut self, seal: &Seal<'_>) -> [u8; HASH_CHARS] {
+        let hash = self.hasher.update(seal.hashed).finalize();
+        self.hasher.reset();
+        hex(&hash)
     }
 }
 
@@ -94,12 +139,9 @@ fn quoted<'a>(text: &'a [u8], key: &[u8]) -> Option<(&'a [u8], [u8; HASH_CHARS])
     Some((rest.strip_suffix(key).filter(|_| is_hex)?, *hash))
 }
 
-/// The hash of a line that follows the one with the hash `prev`.
-fn hash(prev: &[u8; HASH_CHARS], line: &[u8]) -> [u8; HASH_CHARS] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(prev).update(line);
+fn hex(hash: &blake3::Hash) -> [u8; HASH_CHARS] {
     let mut text = [0; HASH_CHARS];
-    text.copy_from_slice(hasher.finalize().to_hex().as_bytes());
+    text.copy_from_slice(hash.to_hex().as_bytes());
     text
 }
 
@@ -123,44 +165,51 @@ mod tests {
 
     fn chain(bodies: &[&str]) -> Vec<u8> {
         let (mut link, mut out) = (Link::START, Vec::new());
-        bodies.iter().for_each(|body| link.seal(body.as_bytes(), &mut out));
+        link.seal(bodies.iter().map(|body| body.as_bytes()), &mut out);
         out
     }
 
+    fn lines(text: &[u8]) -> Vec<&[u8]> {
+        text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect()
+    }
+
     #[test]
-    fn a_line_is_sealed_in_the_frozen_form() {
-        let line = chain(&["{\"a\":1"]);
+    fn what_is_written_at_once_is_sealed_in_the_frozen_form() {
+        let text = chain(&["{\"a\":1", "{\"b\":2"]);
         let zeros = "0".repeat(64);
-        let hashed = format!("{{\"a\":1,\"seq\":1,\"prev\":\"{zeros}\"");
-        let hash = blake3::hash(format!("{zeros}{hashed}").as_bytes()).to_hex();
-        assert_eq!(String::from_utf8(line).unwrap(), format!("{hashed},\"hash\":\"{hash}\"}}\n"));
+        let hashed = format!("{{\"a\":1,\"seq\":1}}\n{{\"b\":2,\"seq\":2,\"prev\":\"{zeros}\"");
+        let hash = blake3::hash(hashed.as_bytes()).to_hex();
+        assert_eq!(String::from_utf8(text).unwrap(), format!("{hashed},\"hash\":\"{hash}\"}}\n"));
     }
 
     #[test]
     fn what_was_sealed_is_taken_apart_again_and_holds() {
-        let lines = chain(&["{\"a\":1", "{\"b\":\"x,\\\"seq\\\":7\""]);
-        let mut prev = Link::START;
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let sealed = Sealed::read(line).unwrap();
-            assert_eq!((sealed.seq, sealed.prev), (prev.seq + 1, prev.hash));
-            assert_eq!(sealed.computed(), sealed.hash);
-            prev = sealed.link();
+        let long = format!("{{\"b\":\"x,\\\"seq\\\":7{}\"", "y".repeat(SEALED_BYTES_MAX / 3));
+        let text = chain(&["{\"a\":1", &long, &long, &long, "{\"c\":3", "{\"d\":4"]);
+        let (mut sealing, mut prev, mut seals) = (Sealing::default(), Link::START.hash, 0);
+        for (number, line) in (1..).zip(lines(&text)) {
+            let chained = Chained::read(line).unwrap();
+            assert_eq!(chained.seq, number);
+            let Some(seal) = chained.seal else {
+                sealing.line(line);
+                continue;
+            };
+            assert_eq!((seal.prev, sealing.close(&seal)), (prev, seal.hash));
+            (prev, seals) = (seal.hash, seals + 1);
         }
-        assert_eq!(prev.seq, 2);
+        assert_eq!(seals, 2);
     }
 
     #[test]
-    fn any_other_byte_in_a_line_is_noticed() {
-        let line = chain(&["{\"a\":1"]);
-        let line = line.strip_suffix(b"\n").unwrap();
+    fn any_other_byte_in_a_lone_line_is_noticed() {
+        let text = chain(&["{\"a\":1"]);
+        let line = text.strip_suffix(b"\n").unwrap();
         for at in 0..line.len() {
             for other in (0..=255).filter(|other| *other != line[at]) {
                 let mut changed = line.to_vec();
                 changed[at] = other;
-                assert!(
-                    Sealed::read(&changed).is_none_or(|sealed| sealed.computed() != sealed.hash),
-                    "{at}"
-                );
+                let seal = Chained::read(&changed).and_then(|chained| chained.seal);
+                assert!(seal.is_none_or(|seal| Sealing::default().close(&seal) != seal.hash));
             }
         }
     }

@@ -113,6 +113,11 @@ impl Logged {
         &self.text
     }
 
+    /// A name that no other line has: the BLAKE3 of its text.
+    pub fn uid(&self) -> [u8; 32] {
+        blake3::hash(&self.text).into()
+    }
+
     /// The members in their order: keys, and values as JSON.
     pub fn members(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.members

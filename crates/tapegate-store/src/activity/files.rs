@@ -3,7 +3,8 @@
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use super::chain::Sealed;
+use super::chain::Chained;
+use super::tail::BEGINNING;
 use crate::private::Folder;
 use crate::source;
 
@@ -47,7 +48,7 @@ pub fn parts(folder: &Path) -> io::Result<Vec<Part>> {
 
 /// Whether a line, given without its end, has the form of one of a log.
 pub fn is_line(line: &[u8]) -> bool {
-    Sealed::read(line).is_some()
+    line.starts_with(BEGINNING) && Chained::read(line).is_some()
 }
 
 /// Opens a file of a log to be read, compressed or not.

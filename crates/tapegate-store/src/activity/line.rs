@@ -14,41 +14,85 @@ const TEXT_BYTES_MAX: usize = 2048;
 /// More than this beside the known keys is left out.
 const EXTRA_BYTES_MAX: usize = 64 * 1024;
 
+/// A key between two members.
+macro_rules! key {
+    ($key:literal) => {
+        concat!(",\"", $key, "\":")
+    };
+}
+
+/// Most lines are shorter.
+const LINE_BYTES: usize = 1024;
+/// Where the fraction of a second begins in a moment.
+const FRACTION: usize = "2026-01-01T00:00:00.".len();
+
 /// Appends an event as an object without its closing bracket.
-pub(super) fn write(event: &Event, out: &mut Vec<u8>) {
+pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
+    write_at(event, &mut Second::default(), out);
+}
+
+/// The same of one event of many.
+pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>) {
+    out.reserve(LINE_BYTES);
     let mut body = Body { out };
-    body.moment(event.wall_us);
-    body.text("level", event.level);
-    body.text("kind", event.kind);
-    body.text("component", event.component);
-    body.text("server_id", &event.server_id);
-    body.maybe("direction", event.direction);
-    body.maybe("method", event.method.as_deref());
-    body.maybe("tool", event.tool.as_deref());
-    body.maybe("message_id", event.message_id.as_deref());
-    body.maybe("governance_decision", event.governance_decision.as_deref());
-    body.maybe("gate", event.gate);
-    body.maybe("rule", event.rule.as_deref());
-    body.list("policies", &event.policies);
-    body.maybe("policy_reason", event.policy_reason.as_deref());
-    body.maybe("policy_version", event.policy_version.as_deref());
-    body.text("profile", event.profile);
+    body.moment(event.wall_us, second);
+    body.known(key!("level"), Some(event.level));
+    body.known(key!("kind"), Some(event.kind));
+    body.known(key!("component"), Some(event.component));
+    body.text(key!("server_id"), &event.server_id);
+    body.known(key!("direction"), event.direction);
+    body.maybe(key!("method"), event.method.as_deref());
+    body.maybe(key!("tool"), event.tool.as_deref());
+    body.maybe(key!("message_id"), event.message_id.as_deref());
+    body.maybe(key!("governance_decision"), event.governance_decision.as_deref());
+    body.known(key!("gate"), event.gate);
+    body.maybe(key!("rule"), event.rule.as_deref());
+    body.list(key!("policies"), &event.policies);
+    body.maybe(key!("policy_reason"), event.policy_reason.as_deref());
+    body.maybe(key!("policy_version"), event.policy_version.as_deref());
+    body.known(key!("profile"), Some(event.profile));
     if let Some(forwarded) = event.forwarded {
-        body.raw("forwarded", if forwarded { b"true" } else { b"false" });
+        body.raw(key!("forwarded"), if forwarded { b"true" } else { b"false" });
     }
     if event.auto_approved {
-        body.raw("auto_approved", b"true");
+        body.raw(key!("auto_approved"), b"true");
     }
-    body.number("latency_us", event.latency_us);
-    body.maybe("principal", event.principal.as_deref());
-    body.maybe("approval_id", event.approval_id.as_deref());
-    body.maybe("decided_by", event.decided_by.as_deref());
-    body.text("connection_id", &event.connection_id);
-    body.maybe("request_id", event.request_id.as_deref());
-    body.maybe("tape_session_id", event.tape_session_id.as_deref());
-    body.number("tape_seq", event.tape_seq);
-    body.maybe("traceparent", event.traceparent.as_deref());
+    body.number(key!("latency_us"), event.latency_us);
+    body.maybe(key!("principal"), event.principal.as_deref());
+    body.maybe(key!("approval_id"), event.approval_id.as_deref());
+    body.maybe(key!("decided_by"), event.decided_by.as_deref());
+    body.text(key!("connection_id"), &event.connection_id);
+    body.maybe(key!("request_id"), event.request_id.as_deref());
+    body.maybe(key!("tape_session_id"), event.tape_session_id.as_deref());
+    body.number(key!("tape_seq"), event.tape_seq);
+    body.maybe(key!("traceparent"), event.traceparent.as_deref());
     body.extra(&event.extra);
+}
+
+/// The second of the last event, which most have in common with the one before.
+#[derive(Debug, Default)]
+pub(super) struct Second {
+    number: Option<i64>,
+    text: Vec<u8>,
+}
+
+impl Second {
+    /// Appends a moment as RFC 3339 has it, with microseconds.
+    fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
+        let (number, micros) = (wall_us.div_euclid(1_000_000), wall_us.rem_euclid(1_000_000));
+        if self.number != Some(number) {
+            self.text.clear();
+            write_rfc3339(&mut self.text, number.saturating_mul(1_000_000), SubSecond::Micros);
+            self.number = Some(number);
+        }
+        let start = out.len();
+        out.extend_from_slice(&self.text);
+        let digits = &mut out[start + FRACTION..start + FRACTION + 6];
+        digits.iter_mut().rev().fold(micros, |rest, digit| {
+            *digit = b'0' + (rest % 10) as u8;
+            rest / 10
+        });
+    }
 }
 
 /// An object that is being written.
@@ -58,50 +102,58 @@ struct Body<'a> {
 
 impl Body<'_> {
     /// The first member of all.
-    fn moment(&mut self, wall_us: i64) {
+    fn moment(&mut self, wall_us: i64, second: &mut Second) {
         self.out.extend_from_slice(b"{\"timestamp\":\"");
-        write_rfc3339(self.out, wall_us, SubSecond::Micros);
+        second.write(wall_us, self.out);
         self.out.push(b'"');
     }
 
-    fn key(&mut self, key: &str) {
-        self.out.extend_from_slice(b",\"");
+    fn key(&mut self, key: &'static str) {
         self.out.extend_from_slice(key.as_bytes());
-        self.out.extend_from_slice(b"\":");
     }
 
-    fn raw(&mut self, key: &str, json: &[u8]) {
+    /// A word of ours, which needs no escapes; none if it is empty.
+    fn known(&mut self, key: &'static str, word: Option<&'static str>) {
+        if let Some(word) = word.filter(|word| !word.is_empty()) {
+            self.key(key);
+            self.out.push(b'"');
+            self.out.extend_from_slice(word.as_bytes());
+            self.out.push(b'"');
+        }
+    }
+
+    fn raw(&mut self, key: &'static str, json: &[u8]) {
         self.key(key);
         self.out.extend_from_slice(json);
     }
 
     /// A member that is text.
-    fn word(&mut self, key: &str, word: &str) {
+    fn word(&mut self, key: &'static str, word: &str) {
         self.key(key);
         put_text(self.out, word);
     }
 
     /// A member that stands there unless it is empty.
-    fn text(&mut self, key: &str, text: &str) {
+    fn text(&mut self, key: &'static str, text: &str) {
         if !text.is_empty() {
             self.word(key, text);
         }
     }
 
-    fn maybe(&mut self, key: &str, text: Option<&str>) {
+    fn maybe(&mut self, key: &'static str, text: Option<&str>) {
         if let Some(text) = text {
             self.word(key, text);
         }
     }
 
-    fn number(&mut self, key: &str, number: Option<u64>) {
+    fn number(&mut self, key: &'static str, number: Option<u64>) {
         if let Some(number) = number {
             self.key(key);
             put_number(self.out, number);
         }
     }
 
-    fn list(&mut self, key: &str, texts: &[String]) {
+    fn list(&mut self, key: &'static str, texts: &[String]) {
         let Some((first, rest)) = texts.split_first() else { return };
         self.key(key);
         self.out.push(b'[');
@@ -119,7 +171,7 @@ impl Body<'_> {
             return;
         }
         if members.len() > EXTRA_BYTES_MAX {
-            return self.number("extra_bytes", Some(members.len() as u64));
+            return self.number(key!("extra_bytes"), Some(members.len() as u64));
         }
         match check(format!("{{{members}}}").as_bytes()) {
             Ok(object) => {
@@ -127,7 +179,7 @@ impl Body<'_> {
                 self.out.push(b',');
                 self.out.extend_from_slice(&object[1..object.len() - 1]);
             }
-            Err(_) => self.word("extra", members),
+            Err(_) => self.word(key!("extra"), members),
         }
     }
 }

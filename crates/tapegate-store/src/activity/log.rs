@@ -79,6 +79,7 @@ pub struct ActivityLog {
     /// The end of the chain, as far as it is known.
     link: Link,
     pending: Pending,
+    second: line::Second,
     out: Vec<u8>,
     /// What is to be said about the log itself.
     notices: Vec<Vec<u8>>,
@@ -109,6 +110,13 @@ struct Pending {
     ends: Vec<usize>,
 }
 
+impl Pending {
+    fn bodies(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self { rotate_bytes: 64 * 1024 * 1024, retention: None }
@@ -137,6 +145,7 @@ impl ActivityLog {
             open: None,
             link: Link::START,
             pending: Pending::default(),
+            second: line::Second::default(),
             out: Vec::new(),
             notices: Vec::new(),
             continued: None,
@@ -160,8 +169,8 @@ impl ActivityLog {
     }
 
     /// Notes an event, for the next commit.
-    pub fn append(&mut self, event: &Event) {
-        line::write(event, &mut self.pending.text);
+    pub fn append(&mut self, event: &Event<'_>) {
+        line::write_at(event, &mut self.second, &mut self.pending.text);
         self.pending.ends.push(self.pending.text.len());
     }
 
@@ -213,14 +222,7 @@ impl ActivityLog {
         }
         let (lost, removed) = (notice::lost(self.lost), notice::removed(removal));
         let about = self.continued.iter().chain(&self.notices).chain(&lost).chain(&removed);
-        for notice in about {
-            link.seal(notice, &mut self.out);
-        }
-        let mut start = 0;
-        for end in &self.pending.ends {
-            link.seal(&self.pending.text[start..*end], &mut self.out);
-            start = *end;
-        }
+        link.seal(about.map(Vec::as_slice).chain(self.pending.bodies()), &mut self.out);
         link
     }
 
@@ -274,15 +276,17 @@ impl ActivityLog {
                 open.bytes = bytes - tail.torn.len() as u64;
                 open.unended = tail.open;
                 self.continued = None;
-                // A file that ends before what this writer has written itself was cut off by
-                // somebody. To go on from there would hide that.
-                if tail.link.seq > self.link.seq {
-                    self.link = tail.link;
-                }
                 if !tail.torn.is_empty() {
                     let cut = open.file.set_len(open.bytes);
                     cut.map_err(|source| ActivityError::Write { path: self.path(), source })?;
                     self.notices.push(notice::torn(&tail.torn));
+                }
+                match tail.link {
+                    Some(link) if link.seq > self.link.seq => self.link = link,
+                    // A file that ends before what this writer has written itself was cut off by
+                    // somebody. To go on from there would hide that.
+                    Some(_) => {}
+                    None => self.follow_predecessor(),
                 }
             }
             Ok(None) if bytes == 0 => {

@@ -52,7 +52,8 @@ pub(super) fn lost(events: u64) -> Option<Vec<u8>> {
 fn body(level: &'static str, what: &str, members: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let extra = format!("\"event\":{},{members}", quoted(what));
-    let event = Event { wall_us: now_us(), level, kind: "log", extra, ..Event::default() };
+    let event =
+        Event { wall_us: now_us(), level, kind: "log", extra: extra.into(), ..Event::default() };
     line::write(&event, &mut out);
     out
 }

@@ -87,7 +87,7 @@ impl Removal {
 fn end_of(folder: &Folder, number: u64) -> Option<Link> {
     let file = folder.file(&files::name(number), OFlags::RDONLY).ok()?;
     let bytes = file.metadata().ok()?.len();
-    tail::read(&file, bytes).ok().flatten().map(|tail| tail.link)
+    tail::read(&file, bytes).ok().flatten().and_then(|tail| tail.link)
 }
 
 /// The number of the file that the current one says it continues.

@@ -4,23 +4,23 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::chain::{Link, Sealed};
+use super::chain::{Chained, Link};
 
 /// How much is read first. Most lines are shorter.
 const FIRST_BYTES: u64 = 4 * 1024;
 /// No line of ours is longer, so a file without one in its last bytes is no log.
 const TAIL_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What every line of ours begins with.
-const BEGINNING: &[u8] = b"{\"timestamp\":\"";
+pub(super) const BEGINNING: &[u8] = b"{\"timestamp\":\"";
 
 /// What a file ends in.
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// The last line that is linked.
-    pub(super) link: Link,
+    /// The last line that seals; `None` if what there is was never sealed.
+    pub(super) link: Option<Link>,
     /// Whether that line lacks nothing but its line end.
     pub(super) open: bool,
-    /// What stands behind the last line end and is no line: a writer was killed.
+    /// What stands behind it: a writer was killed before it had written all.
     pub(super) torn: Vec<u8>,
 }
 
@@ -39,32 +39,42 @@ pub(super) fn read(file: &File, bytes: u64) -> io::Result<Option<Tail>> {
     }
 }
 
-/// Finds the last linked line in `text`, whose first line is only whole if it is a file's.
+/// Finds the last seal in `text`, whose first line is only whole if it is a file's.
 fn find(text: &[u8], whole: bool) -> Option<Tail> {
-    let mut pieces = text.split(|byte| *byte == b'\n').rev().peekable();
-    let last = pieces.next()?;
-    if let Some(sealed) = Sealed::read(last).filter(|_| whole || pieces.peek().is_some()) {
-        return Some(Tail { link: sealed.link(), open: true, torn: Vec::new() });
-    }
-    while let Some(line) = pieces.next() {
-        if let Some(sealed) = Sealed::read(line).filter(|_| whole || pieces.peek().is_some()) {
-            return Some(Tail { link: sealed.link(), open: false, torn: last.to_vec() });
+    let mut end = text.len();
+    loop {
+        let start = text[..end].iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+        let line = &text[start.unwrap_or(0)..end];
+        let link = Chained::read(line).and_then(|chained| chained.link());
+        if let Some(link) = link.filter(|_| whole || start.is_some()) {
+            let open = end == text.len();
+            let torn = text.get(end + 1..).unwrap_or_default().to_vec();
+            return Some(Tail { link: Some(link), open, torn });
+        }
+        match start {
+            Some(start) => end = start - 1,
+            None => break,
         }
     }
-    // The very first line may have been torn, or lost with the power.
-    let begins = BEGINNING.starts_with(&last[..last.len().min(BEGINNING.len())]);
-    let torn = whole && last.len() == text.len() && (begins || last.iter().all(|byte| *byte == 0));
-    torn.then(|| Tail { link: Link::START, open: false, torn: last.to_vec() })
+    // The very first lines may have been torn, or lost with the power.
+    let begins = BEGINNING.starts_with(&text[..text.len().min(BEGINNING.len())]);
+    let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    lines.pop();
+    let ours = lines.iter().all(|line| Chained::read(line).is_some());
+    let torn = whole && ((begins && ours) || text.iter().all(|byte| *byte == 0));
+    torn.then(|| Tail { link: None, open: false, torn: text.to_vec() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn log(lines: usize, length: usize) -> (Vec<u8>, Link) {
+    /// A log, written so many lines at once, and its end.
+    fn log(lines: usize, at_once: usize, length: usize) -> (Vec<u8>, Link) {
         let (mut link, mut out) = (Link::START, Vec::new());
         let body = format!("{{\"timestamp\":\"{}\"", "x".repeat(length));
-        (0..lines).for_each(|_| link.seal(body.as_bytes(), &mut out));
+        let body = body.as_bytes();
+        (0..lines).for_each(|_| link.seal(std::iter::repeat_n(body, at_once), &mut out));
         (out, link)
     }
 
@@ -78,24 +88,32 @@ mod tests {
     #[test]
     fn the_last_line_is_found_however_long_lines_are() {
         for (lines, length) in [(1, 10), (3, 10), (200, 100), (1, 30_000), (3, 30_000)] {
-            let (text, link) = log(lines, length);
+            let (text, link) = log(lines, 3, length);
             let tail = tail(&text).unwrap();
-            assert_eq!((tail.link, tail.open, tail.torn.len()), (link, false, 0));
+            assert_eq!((tail.link, tail.open, tail.torn.len()), (Some(link), false, 0));
         }
     }
 
     #[test]
-    fn a_log_that_was_cut_anywhere_goes_on_from_its_last_whole_line() {
-        let (text, _) = log(3, 40);
-        let ends: Vec<usize> =
-            (0..text.len()).filter(|at| text[*at] == b'\n').map(|at| at + 1).collect();
-        for cut in 1..text.len() {
-            let tail = tail(&text[..cut]).unwrap();
-            let whole = ends.iter().filter(|end| **end <= cut).count();
-            let open = ends.contains(&(cut + 1));
-            assert_eq!((tail.link.seq, tail.open), ((whole + usize::from(open)) as u64, open));
-            let last = ends[..whole].last().copied().unwrap_or(0);
-            assert_eq!(tail.torn, if open { &[] } else { &text[last..cut] }, "{cut}");
+    fn a_log_that_was_cut_anywhere_goes_on_from_its_last_seal() {
+        for at_once in [1, 3] {
+            let (text, _) = log(3, at_once, 40);
+            let ends: Vec<usize> = (0..text.len())
+                .filter(|at| text[*at] == b'\n')
+                .map(|at| at + 1)
+                .skip(at_once - 1)
+                .step_by(at_once)
+                .collect();
+            for cut in 1..text.len() {
+                let tail = tail(&text[..cut]).unwrap();
+                let whole = ends.iter().filter(|end| **end <= cut).count();
+                let open = ends.contains(&(cut + 1));
+                let seq = at_once * (whole + usize::from(open));
+                let found = tail.link.map_or(0, |link| link.seq);
+                assert_eq!((found, tail.open), (seq as u64, open), "{cut}");
+                let last = ends[..whole].last().copied().unwrap_or(0);
+                assert_eq!(tail.torn, if open { &[] } else { &text[last..cut] }, "{cut}");
+            }
         }
     }
 

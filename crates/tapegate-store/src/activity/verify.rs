@@ -1,19 +1,21 @@
 //! Looking over a log: does every line follow the one before it?
 //!
 //! What was changed, taken out, put in, repeated or moved is found wherever it is, with one finding
-//! for one fault as far as that can be told. What was cut off at the very end, and a log that was
-//! written anew from its start, cannot be told from the log alone: for that its head, the hash of
-//! the last line, must have been noted elsewhere.
+//! for one fault as far as that can be told: to the line, or to the few lines that share a seal. What
+//! was cut off at the very end, and a log that was written anew from its start, cannot be told from
+//! the log alone: for that its head, the hash of the last line, must have been noted elsewhere.
 
-use std::cmp::Ordering;
+mod open;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 use tapegate_core::tape::Severity;
 
-use super::chain::{HASH_CHARS, Link, Sealed};
+use super::chain::{Chained, HASH_CHARS, Link, Seal};
 use super::events::{Line, Lines, Logged};
 use super::notice;
+use open::{Open, Step};
 
 /// After this many nobody reads on.
 const FOUND_MAX: usize = 10_000;
@@ -83,6 +85,8 @@ pub struct Verifier {
     expected: Option<String>,
     /// What the line before hashes to, if that is not what it says.
     otherwise: Option<[u8; HASH_CHARS]>,
+    /// The lines that wait for their seal.
+    open: Open,
     /// How many lines since the last event are none.
     no_events: u64,
     /// Whether the files before the first one are somewhere else.
@@ -136,6 +140,7 @@ impl Verifier {
 
     /// Looks over the next file.
     pub fn file(&mut self, text: impl BufRead) -> io::Result<()> {
+        self.never_sealed(Severity::Error);
         let mut lines = Lines::new(text);
         loop {
             let number = lines.number + 1;
@@ -152,6 +157,7 @@ impl Verifier {
 
     /// What was found.
     pub fn finish(mut self) -> Report {
+        self.never_sealed(Severity::Warning);
         self.judge_beginning();
         if let Some(expected) = self.expected.take().filter(|_| self.report.since_head.is_none()) {
             let words = format!(
@@ -170,77 +176,131 @@ impl Verifier {
     }
 
     fn line(&mut self, number: u64, text: &[u8]) {
-        let Some(sealed) = Sealed::read(text) else { return self.not_an_event(number) };
+        let Some(chained) = Chained::read(text) else { return self.not_an_event(number) };
         self.report.events += 1;
-        let computed = sealed.computed();
-        if computed == sealed.hash {
-            self.take_note(number, text, &sealed);
-            self.follow(number, &sealed);
-        } else {
-            let words = "the line was changed: its hash is not that of its text";
-            self.error(number, Fault::Changed, words.to_owned());
-            // Where it stands counts, not where it says it does.
-            let seq = self.report.head.map_or(sealed.seq, |before| before.seq.wrapping_add(1));
-            self.report.head = Some(Link { seq, hash: sealed.hash });
-            self.otherwise = Some(computed);
-        }
+        let before = self.report.head.map(|head| head.seq);
+        self.open.step(number, chained.seq, before, self.no_events);
         self.no_events = 0;
+        // Most lines are about something else, and need not be read.
+        if chained.body.windows(NOTICE.len()).any(|window| window == NOTICE) {
+            self.open.notices.extend(Logged::read(number, text));
+        }
         if let Some(since) = &mut self.report.since_head {
             *since += 1;
+        }
+        match chained.seal {
+            Some(seal) => self.sealed(number, chained.seq, &seal),
+            None => self.open.sealing.line(text),
+        }
+    }
+
+    /// A line that seals those before it has come.
+    fn sealed(&mut self, number: u64, seq: u64, seal: &Seal<'_>) {
+        let mut open = std::mem::take(&mut self.open);
+        let computed = open.sealing.close(seal);
+        let link = Link { seq, hash: seal.hash };
+        if computed == seal.hash {
+            open.notices.iter().for_each(|logged| self.take_note(logged));
+            self.follow(&open, seal.prev, link);
+        } else {
+            self.changed(number, &open, link);
+            self.otherwise = Some(computed);
         }
         if self.expected.as_deref().is_some_and(|expected| expected.as_bytes() == computed) {
             self.report.since_head = Some(0);
         }
     }
 
-    /// Compares what a line links to with what stands before it.
-    fn follow(&mut self, number: u64, sealed: &Sealed<'_>) {
+    /// Lines are not what their seal was made of.
+    fn changed(&mut self, number: u64, open: &Open, link: Link) {
+        let first = open.first.map_or(number, |(line, _)| line);
+        let alone = first == number;
+        if !alone && !open.steps.is_empty() {
+            // Which lines came or went is told by their numbers.
+            open.steps.iter().for_each(|(line, step)| self.misstep(*line, *step));
+            self.report.head = Some(link);
+            return;
+        }
+        // A line that could not be read was told of already, and is why the others do not fit.
+        if !open.spoiled {
+            let words = match alone {
+                true => "the line was changed: its hash is not that of its text".to_owned(),
+                false => format!(
+                    "one of the lines {first} to {number} was changed: their hash is not that of their text"
+                ),
+            };
+            self.error(first, Fault::Changed, words);
+        }
+        // Where it stands counts, not where it says it does.
+        let seq = match (alone, self.report.head) {
+            (true, Some(before)) => before.seq.wrapping_add(1),
+            _ => link.seq,
+        };
+        self.report.head = Some(Link { seq, ..link });
+    }
+
+    /// Compares what lines link to with what stands before them.
+    fn follow(&mut self, open: &Open, prev: [u8; HASH_CHARS], link: Link) {
+        let Some((line, first)) = open.first else { return };
         let Some(before) = self.report.head else {
-            if sealed.prev != Link::START.hash || sealed.seq != 1 {
-                self.begins = Some((sealed.seq.wrapping_sub(1), sealed.prev));
+            if prev != Link::START.hash || first != 1 {
+                self.begins = Some((first.wrapping_sub(1), prev));
             }
-            self.report.head = Some(sealed.link());
+            self.report.head = Some(link);
             return;
         };
+        open.steps.iter().for_each(|(line, step)| self.misstep(*line, *step));
+        if matches!(open.steps.first(), Some((at, Step::Back { .. })) if *at == line) {
+            // What follows is expected to go on where these came between.
+            return;
+        }
         let expected = before.seq.wrapping_add(1);
-        let follows = sealed.prev == before.hash || Some(sealed.prev) == self.otherwise;
-        match sealed.seq.cmp(&expected) {
-            Ordering::Equal if follows => {}
-            Ordering::Equal => {
-                let words = "the line does not follow from the one before: one of them is another";
-                self.error(number, Fault::Unlinked, words.to_owned());
-            }
-            // Lines that could not be read were told of already.
-            Ordering::Greater if sealed.seq - expected <= self.no_events => {}
-            Ordering::Greater => {
-                let words = match sealed.seq - expected {
-                    1 => format!("event {expected} is missing before this one"),
-                    _ => format!(
-                        "events {expected} to {} are missing before this one",
-                        sealed.seq - 1
-                    ),
+        let follows = prev == before.hash || Some(prev) == self.otherwise;
+        if first == expected && !follows {
+            let words = "the line does not follow from the one before: one of them is another";
+            self.error(line, Fault::Unlinked, words.to_owned());
+        }
+        (self.report.head, self.otherwise) = (Some(link), None);
+    }
+
+    /// The number of a line is not the one that comes next.
+    fn misstep(&mut self, line: u64, step: Step) {
+        match step {
+            Step::Over { first, last } => {
+                let words = match first == last {
+                    true => format!("event {first} is missing before this one"),
+                    false => format!("events {first} to {last} are missing before this one"),
                 };
-                self.error(number, Fault::Missing, words);
+                self.error(line, Fault::Missing, words);
             }
-            Ordering::Less => {
+            Step::Back { seq, before } => {
                 let words = format!(
-                    "event {} stands behind event {}: it was moved, repeated or put in",
-                    sealed.seq, before.seq
+                    "event {seq} stands behind event {before}: it was moved, repeated or put in"
                 );
-                // What follows is expected to go on where this one came between.
-                return self.error(number, Fault::OutOfOrder, words);
+                self.error(line, Fault::OutOfOrder, words);
             }
         }
-        (self.report.head, self.otherwise) = (Some(sealed.link()), None);
+    }
+
+    /// A file is over, or the log is, and lines wait for their seal.
+    fn never_sealed(&mut self, severity: Severity) {
+        let open = std::mem::take(&mut self.open);
+        let Some((line, _)) = open.first else { return };
+        let lines = match open.lines {
+            1 => "the last line has".to_owned(),
+            lines => format!("the last {lines} lines have"),
+        };
+        let words = match severity {
+            Severity::Error => format!("{lines} no seal: what followed was taken out"),
+            _ => format!("{lines} no seal: their writer was killed, or is still writing"),
+        };
+        let file = self.files.saturating_sub(1);
+        self.push(file, line, severity, Fault::Torn, words);
     }
 
     /// Remembers what the log says about itself.
-    fn take_note(&mut self, number: u64, text: &[u8], sealed: &Sealed<'_>) {
-        // Most lines are about something else, and need not be read.
-        if !sealed.body.windows(NOTICE.len()).any(|window| window == NOTICE) {
-            return;
-        }
-        let Ok(logged) = Logged::read(number, text) else { return };
+    fn take_note(&mut self, logged: &Logged) {
+        let number = logged.line;
         if logged.str("kind").as_deref() != Some("log") {
             return;
         }
@@ -290,20 +350,24 @@ impl Verifier {
     }
 
     fn torn(&mut self, number: u64, text: &[u8]) {
-        if Sealed::read(text).is_some() {
+        if Chained::read(text).is_some_and(|chained| chained.seal.is_some()) {
             self.line(number, text);
             return self.warning(number, Fault::Torn, "the last line has no line end".to_owned());
         }
+        // Those before it that have no seal are of the same writer, and told of with it.
+        let first = self.open.first.map_or(number, |(line, _)| line);
+        self.open = Open::default();
         let words = format!(
             "the last line, of {} bytes, has no end: its writer was killed, or is still writing",
             text.len()
         );
-        self.warning(number, Fault::Torn, words);
+        self.warning(first, Fault::Torn, words);
     }
 
     fn not_an_event(&mut self, number: u64) {
         let words = "the line is no event: it was changed or put in".to_owned();
         self.error(number, Fault::NotAnEvent, words);
+        self.open.spoiled = true;
         self.no_events += 1;
     }
 

@@ -5,6 +5,7 @@
 //! its own, a process or a seat of a stage; clients of the revision without sessions share one.
 //! Every message is on the tape before it is sent on, in either direction.
 
+mod board;
 mod book;
 mod down;
 mod ending;
@@ -12,7 +13,6 @@ mod exchange;
 mod get;
 mod held;
 mod history;
-mod hub;
 mod old;
 mod post;
 mod raw;
@@ -37,7 +37,7 @@ use super::listen::{Cord, Handler, Reply};
 use super::{ReplyBody, Station, headers};
 use crate::child::SpawnError;
 use crate::stdio::Patience;
-use hub::{Hub, Kind};
+use board::{Board, Kind};
 pub use servers::Servers;
 
 /// How long servers that end of their own accord may take for their last words.
@@ -48,8 +48,8 @@ pub struct Bridge {
     station: Rc<Station>,
     servers: Servers,
     patience: Patience,
-    sessions: RefCell<HashMap<String, Rc<Hub>>>,
-    shared: RefCell<Option<Rc<Hub>>>,
+    sessions: RefCell<HashMap<String, Rc<Board>>>,
+    shared: RefCell<Option<Rc<Board>>>,
     tasks: RefCell<JoinSet<()>>,
     closing: Cell<bool>,
 }
@@ -104,53 +104,54 @@ impl Bridge {
     }
 
     /// The session with this id, if it has not ended.
-    fn session(&self, id: &str, kind: Kind) -> Option<Rc<Hub>> {
-        let hub = self.sessions.borrow().get(id).cloned()?;
-        (hub.kind == kind && !hub.is_ended()).then_some(hub)
+    fn session(&self, id: &str, kind: Kind) -> Option<Rc<Board>> {
+        let board = self.sessions.borrow().get(id).cloned()?;
+        (board.kind == kind && !board.is_ended()).then_some(board)
     }
 
     /// Starts a session with a server of its own and an id that cannot be guessed.
-    fn open_session(&self, kind: Kind) -> Result<(String, Rc<Hub>), NoServer> {
+    fn open_session(&self, kind: Kind) -> Result<(String, Rc<Board>), NoServer> {
         self.make_room()?;
         let id = fresh_id().ok_or(NoServer::Unnamed)?;
         let lane = self.station.open_session();
-        let hub = self.start(lane, kind)?;
-        self.sessions.borrow_mut().insert(id.clone(), Rc::clone(&hub));
-        Ok((id, hub))
+        let board = self.start(lane, kind)?;
+        self.sessions.borrow_mut().insert(id.clone(), Rc::clone(&board));
+        Ok((id, board))
     }
 
     /// The server of all clients without a session.
-    fn shared(&self) -> Result<Rc<Hub>, NoServer> {
-        if let Some(hub) = self.shared.borrow().as_ref().filter(|hub| !hub.is_ended()) {
-            return Ok(Rc::clone(hub));
+    fn shared(&self) -> Result<Rc<Board>, NoServer> {
+        if let Some(board) = self.shared.borrow().as_ref().filter(|board| !board.is_ended()) {
+            return Ok(Rc::clone(board));
         }
         let lane = Lane::session(self.station.open_exchange().session);
-        let hub = self.start(lane, Kind::Shared)?;
-        *self.shared.borrow_mut() = Some(Rc::clone(&hub));
-        Ok(hub)
+        let board = self.start(lane, Kind::Shared)?;
+        *self.shared.borrow_mut() = Some(Rc::clone(&board));
+        Ok(board)
     }
 
-    fn start(&self, lane: Lane, kind: Kind) -> Result<Rc<Hub>, NoServer> {
+    fn start(&self, lane: Lane, kind: Kind) -> Result<Rc<Board>, NoServer> {
         let server = self.servers.start(kind).map_err(NoServer::Spawn)?;
-        let (hub, task) = Hub::start(&self.station, (lane, kind), server, self.patience);
+        let (board, task) = Board::start(&self.station, (lane, kind), server, self.patience);
         let mut tasks = self.tasks.borrow_mut();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(task);
-        Ok(hub)
+        Ok(board)
     }
 
     /// Clients often leave without a word, so where there are too many sessions, the one that nobody
     /// has used for longest makes way.
     fn make_room(&self) -> Result<(), NoServer> {
         let mut sessions = self.sessions.borrow_mut();
-        sessions.retain(|_, hub| !hub.is_ended());
+        sessions.retain(|_, board| !board.is_ended());
         if sessions.len() < self.servers.sessions_max() {
             return Ok(());
         }
-        let idle = sessions.iter().filter_map(|(id, hub)| Some((hub.idle_since()?, id.clone())));
+        let idle =
+            sessions.iter().filter_map(|(id, board)| Some((board.idle_since()?, id.clone())));
         let (_, id) = idle.min().ok_or(NoServer::Full)?;
-        if let Some(hub) = sessions.remove(&id) {
-            hub.end("the session made way for a new one", self.patience.grace);
+        if let Some(board) = sessions.remove(&id) {
+            board.end("the session made way for a new one", self.patience.grace);
         }
         Ok(())
     }
@@ -159,9 +160,9 @@ impl Bridge {
     async fn end_all(&self, why: &str) {
         self.closing.set(true);
         let why = self.servers.farewell().unwrap_or(why);
-        let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, hub)| hub).collect();
-        for hub in sessions.into_iter().chain(self.shared.take()) {
-            hub.end(why, self.patience.grace_on_signal);
+        let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, board)| board).collect();
+        for board in sessions.into_iter().chain(self.shared.take()) {
+            board.end(why, self.patience.grace_on_signal);
         }
         self.ended().await;
     }

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, PROXY_AUTHENTICATE,
+    CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -92,6 +92,15 @@ pub(super) fn error(status: u16, id: &[u8], code: i32, words: &str) -> Response<
 pub(super) fn last(mut reply: Response<ReplyBody>) -> Response<ReplyBody> {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
+}
+
+/// A reply that is a stream of events.
+pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    response
 }
 
 /// A reply with a JSON body.

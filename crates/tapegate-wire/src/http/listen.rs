@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -14,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::ReplyBody;
 pub use super::cord::Cord;
@@ -24,6 +25,9 @@ use super::headers;
 
 /// How long nobody is accepted after it went wrong, most often because descriptors have run out.
 const SHORTAGE: Duration = Duration::from_millis(50);
+
+/// How long the head of a request may take, unless something else is said.
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A reply that is being made.
 pub type Reply = Pin<Box<dyn Future<Output = Response<ReplyBody>>>>;
@@ -53,6 +57,9 @@ pub struct Listener {
     guard: Guard,
     /// Tells connections to end, and is told when they have.
     ending: watch::Sender<bool>,
+    /// Room for connections, if there is only so much.
+    room: Option<Arc<Semaphore>>,
+    head_patience: Duration,
 }
 
 /// Why a listener could not be had.
@@ -81,7 +88,15 @@ impl Listener {
         let socket = TcpListener::bind(target).await.map_err(bind_error)?;
         let bound = socket.local_addr().map_err(bind_error)?;
         let guard = Guard::new(bound, Some(host.to_owned()));
-        Ok(Self { socket, guard, ending: watch::Sender::new(false) })
+        let (ending, head_patience) = (watch::Sender::new(false), HEAD_PATIENCE);
+        Ok(Self { socket, guard, ending, room: None, head_patience })
+    }
+
+    /// The same with room for so many connections at once, each of which may take so long for the head
+    /// of a request, or be idle. Who finds no room waits.
+    pub fn limited(self, connections_max: usize, head_patience: Duration) -> Self {
+        let room = Some(Arc::new(Semaphore::new(connections_max)));
+        Self { room, head_patience, ..self }
     }
 
     /// Where it listens.
@@ -92,6 +107,11 @@ impl Listener {
     /// Serves clients for ever. Must run inside a `LocalSet`.
     pub async fn serve(&self, handler: Rc<impl Handler + 'static>) -> Infallible {
         loop {
+            let room = match &self.room {
+                // It is never closed.
+                Some(room) => Arc::clone(room).acquire_owned().await.ok(),
+                None => None,
+            };
             // What fails here is one connection, or the want of something that comes back when a
             // connection ends; those who are served already must not suffer for it.
             let Ok((stream, _)) = self.socket.accept().await else {
@@ -112,10 +132,12 @@ impl Listener {
                     })
                 }
             });
-            let mut ending = self.ending.subscribe();
+            let (mut ending, head_patience) = (self.ending.subscribe(), self.head_patience);
             tokio::task::spawn_local(async move {
+                let _room = room;
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
+                    .header_read_timeout(head_patience)
                     .preserve_header_case(true)
                     .serve_connection(TokioIo::new(Socket::new(stream, &cord)), service);
                 let mut connection = pin!(connection);

@@ -5,7 +5,8 @@ mod waiting;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use tapegate_core::gate::{Refusal, Settlement, Ticket};
+use tapegate_core::frame::Frame;
+use tapegate_core::gate::Ticket;
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
@@ -14,6 +15,9 @@ use tokio::sync::Notify;
 use crate::deck::{Deck, Outgoing};
 use waiting::Waiters;
 pub(crate) use waiting::{Waiting, Word};
+
+/// The answer to a request of a server that would have to be held.
+const DECLINED: &[u8] = br#"{"code":-32013,"message":"a request of a server cannot be held for approval by HTTP","data":{"by":"tapegate"}}"#;
 
 /// One recording that many exchanges feed, on one thread.
 pub struct Station {
@@ -107,6 +111,12 @@ impl Station {
 
     /// Feeds a message of `from`.
     pub(crate) fn judge(&self, event: Event<'_>, from: Side) -> Result<Passed, Stopped> {
+        let asked = match event {
+            Event::Received { lane, bytes, .. } | Event::Resumed { lane, bytes, .. } => {
+                Some((lane, bytes))
+            }
+            _ => None,
+        };
         let mut said = self.pass(event)?;
         let sent = said.iter().position(|one| one.to == from.other() && !one.ours);
         let held = self.deck.borrow_mut().newly_held();
@@ -114,13 +124,29 @@ impl Station {
             (Some(at), _) => Passage::Send(said.remove(at).text),
             (None, None) => Passage::Stop,
             (None, Some(ticket)) if from == Side::Client => Passage::Held(ticket),
-            (None, Some(ticket)) => {
-                let settlement = Settlement::Refused(unheard_of());
-                said = self.pass(Event::Settled { ticket, settlement })?;
+            (None, Some(_)) => {
+                if let Some((lane, bytes)) = asked {
+                    said = self.decline(lane, bytes)?;
+                }
                 Passage::Stop
             }
         };
         Ok(Passed { passage, said })
+    }
+
+    /// Marks a message that its headers describe wrongly, and that goes nowhere because of it.
+    pub(crate) fn disagreed(&self, lane: Lane, bytes: &[u8]) {
+        let (from, why, delivered) = (Side::Client, "its headers and its body disagree", false);
+        // If the tape has failed, everything ends anyway.
+        self.pass(Event::Marked { lane, from, bytes, why, delivered }).ok();
+    }
+
+    /// Answers a request of the server that would have to be held, and has nobody decide about it: by
+    /// HTTP there is no stream that it surely could go on by once somebody has.
+    fn decline(&self, lane: Lane, bytes: &[u8]) -> Result<Vec<Outgoing>, Stopped> {
+        let frame = Frame::read(bytes);
+        let Some(id) = frame.envelope().and_then(|said| said.id) else { return Ok(Vec::new()) };
+        self.pass(Event::Failed { lane, asker: Side::Server, id, error: DECLINED })
     }
 
     /// Feeds an event and has it recorded; returns what is to be sent because of it, but for what
@@ -180,11 +206,4 @@ impl Station {
     pub fn deck(&self) -> std::cell::RefMut<'_, Deck> {
         self.deck.borrow_mut()
     }
-}
-
-/// Why a server's request cannot be held: by HTTP there is no stream that it surely could go on by.
-fn unheard_of() -> Refusal {
-    let words = "a request of a server cannot be held for approval by HTTP".to_owned();
-    let data = "{\"by\":\"tapegate\"}".to_owned();
-    Refusal { code: -32013, message: words.clone(), data, why: words }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
-use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
+use tapegate_core::frame::Frame;
 use tapegate_core::lines::{Cut, Lines};
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::At;
 
+use super::answered::answered;
 use super::due::{Due, push_range};
 use crate::deck::Deck;
 use crate::port::Port;
@@ -123,15 +124,29 @@ impl Pump {
                 return;
             }
             let Some(cut) = self.lines.cut() else { return };
-            self.pass_cut(deck, at, cut, answer);
+            self.pass_cut(deck, at, cut, None, answer);
         }
+    }
+
+    /// Has the lines that wait recorded and answered as not sent, for this reason.
+    pub(super) fn turn_away(
+        &mut self,
+        deck: &mut Deck,
+        why: &str,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) {
+        let at = deck.now();
+        while let Some(cut) = self.lines.cut() {
+            self.pass_cut(deck, at, cut, Some(why), answer);
+        }
+        self.waits = false;
     }
 
     /// The same for what is left without a line end.
     pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
         if let Some(cut) = self.lines.finish() {
             let at = deck.now();
-            self.pass_cut(deck, at, cut, answer);
+            self.pass_cut(deck, at, cut, None, answer);
         }
     }
 
@@ -140,7 +155,15 @@ impl Pump {
         self.waits
     }
 
-    fn pass_cut(&mut self, deck: &mut Deck, at: At, cut: Cut, answer: &mut dyn FnMut(Vec<u8>)) {
+    /// Feeds a line, which goes nowhere if there is a reason against it.
+    fn pass_cut(
+        &mut self,
+        deck: &mut Deck,
+        at: At,
+        cut: Cut,
+        against: Option<&str>,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) {
         let (lane, from) = (Lane::ONLY, self.from);
         let (range, terminated) = match cut {
             Cut::Line(range) => (range, true),
@@ -157,7 +180,11 @@ impl Pump {
             }
         };
         let sent = range.start..range.end + usize::from(terminated);
-        let event = Event::Received { lane, from, bytes: self.lines.bytes(range), terminated };
+        let bytes = self.lines.bytes(range);
+        let event = match against {
+            None => Event::Received { lane, from, bytes, terminated },
+            Some(why) => Event::TurnedAway { lane, from, bytes, why },
+        };
         let (due, mid_line) = (&mut self.due, &mut self.mid_line);
         deck.feed(at, event, &mut |outgoing| match outgoing.text {
             None => {
@@ -261,32 +288,5 @@ impl Pump {
             lines.for_each(|line| answered(&Frame::read(line), &mut ids));
         }
         ids
-    }
-}
-
-/// Gathers the ids that a frame answers. A batch within a batch answers nothing.
-pub(crate) fn answered(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
-    let mut gather = |frame: &Frame<'_>| {
-        let answers = |said: &&Envelope<'_>| matches!(said.kind(), Kind::Response | Kind::Error);
-        let id = frame.envelope().filter(answers).and_then(|said| said.id);
-        ids.extend(id.map(<[u8]>::to_vec));
-    };
-    match frame.body() {
-        Body::Batch => elements(frame.bytes()).iter().for_each(gather),
-        _ => gather(frame),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ids_that_a_batch_answers_are_gathered_however_deep_it_is() {
-        let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-        let text = format!(r#"[{{"id":1,"result":{{}}}},{}]"#, String::from_utf8_lossy(&deep));
-        let mut ids = Vec::new();
-        answered(&Frame::read(text.as_bytes()), &mut ids);
-        assert_eq!(ids, [b"1"]);
     }
 }

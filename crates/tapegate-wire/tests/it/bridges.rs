@@ -19,12 +19,9 @@ use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{ClientPorts, Patience};
 use tokio::task::LocalSet;
 
-use crate::guard::{Desk, PATIENCE, guarded};
+use crate::guard::{BOTH, Desk, JSON, PATIENCE, call, guarded, refused};
 use crate::web::{self, Seen, Server};
 
-const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
-const BOTH: &[&str] =
-    &["content-type: application/json", "accept: application/json, text/event-stream"];
 const MODERN: &[&str] = &[
     "content-type: application/json",
     "accept: application/json, text/event-stream",
@@ -32,30 +29,20 @@ const MODERN: &[&str] = &[
     "mcp-method: tools/call",
 ];
 
-fn call(id: u64, name: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
-}
-
-fn refused(id: u64, message: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32099,"message":"{message}","data":{{"gate":"guard"}}}}}}"#
-    )
-}
-
-fn answer(id: u64, name: &str) -> String {
+pub(crate) fn answer(id: u64, name: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"got":"{name}"}}}}"#)
 }
 
 /// HTTP clients in front of servers that are processes.
-struct Inward {
-    port: u16,
-    desk: Desk,
+pub(crate) struct Inward {
+    pub(crate) port: u16,
+    pub(crate) desk: Desk,
     /// Where a server notes all it gets.
     heard: PathBuf,
 }
 
 impl Inward {
-    fn open(name: &str) -> Self {
+    pub(crate) fn open(name: &str) -> Self {
         let (desk, deck) = guarded();
         let (told, port) = mpsc::channel();
         let heard = std::env::temp_dir().join(format!("tapegate-{name}-{}", std::process::id()));
@@ -99,7 +86,7 @@ impl Inward {
     }
 
     /// The names of the tools that a server was asked for.
-    fn heard(&self) -> Vec<String> {
+    pub(crate) fn heard(&self) -> Vec<String> {
         let text = std::fs::read_to_string(&self.heard).unwrap_or_default();
         let names = text.split("\"name\":\"").skip(1);
         names.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
@@ -219,32 +206,6 @@ fn clients_that_share_a_server_are_held_and_answered_apart() {
     bridge.desk.deny(second);
     assert_eq!(web::reply(&mut two).message(), refused(1, "rejected"));
     assert_eq!(bridge.heard(), ["x", "hold"]);
-}
-
-#[test]
-fn a_client_of_the_older_transport_hears_of_its_held_calls_on_its_stream() {
-    let bridge = Inward::open("older");
-    let mut stream = web::send(bridge.port, "GET /sse", &["accept: text/event-stream"], "");
-    web::head(&mut stream);
-    let event = web::chunk(&mut stream).unwrap();
-    let path = event.split("data: ").nth(1).unwrap().trim().to_owned();
-    let post = |body: &str| {
-        let reply = web::reply(&mut web::send(bridge.port, &format!("POST {path}"), JSON, body));
-        assert!(reply.head.contains(" 202 "), "{reply:?}");
-    };
-    post(&call(1, "deny"));
-    assert!(web::chunk(&mut stream).unwrap().contains(&refused(1, "denied")));
-    post(&call(2, "hold"));
-    let (ticket, _) = bridge.desk.held();
-    bridge.desk.deny(ticket);
-    assert!(web::chunk(&mut stream).unwrap().contains(&refused(2, "rejected")));
-    post(&call(3, "hold"));
-    let (ticket, _) = bridge.desk.held();
-    bridge.desk.approve(ticket);
-    assert!(web::chunk(&mut stream).unwrap().contains(&answer(3, "hold")));
-    post(&call(4, "spoil"));
-    assert!(web::chunk(&mut stream).unwrap().contains(&refused(4, "spoilt")));
-    assert_eq!(bridge.heard(), ["hold", "spoil"]);
 }
 
 /// A client on pipes in front of a server by HTTP.

@@ -4,7 +4,6 @@ use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use tapegate_core::gate::HoldEnd;
 use tapegate_core::relay::HELD_MAX;
@@ -15,21 +14,17 @@ use tapegate_wire::http::upstream::Upstream;
 use tapegate_wire::http::{Station, serve};
 use tapegate_wire::signals::Signals;
 
-use crate::guard::{Desk, PATIENCE, guarded};
+use crate::guard::{BOTH, Desk, JSON, PATIENCE, call, guarded, refused};
 use crate::web::{self, Seen, Server};
 
-const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
-const BOTH: &[&str] =
-    &["content-type: application/json", "accept: application/json, text/event-stream"];
-
 /// A proxy with a gate.
-struct Gate {
-    port: u16,
-    desk: Desk,
+pub(crate) struct Gate {
+    pub(crate) port: u16,
+    pub(crate) desk: Desk,
 }
 
 impl Gate {
-    fn before(url: &str) -> Self {
+    pub(crate) fn before(url: &str) -> Self {
         let (desk, deck) = guarded();
         let (told, port) = mpsc::channel();
         let url = url.to_owned();
@@ -55,7 +50,7 @@ impl Gate {
         web::reply(&mut self.send("POST /mcp", JSON, body))
     }
 
-    fn wait_ended(&self) -> Vec<HoldEnd> {
+    pub(crate) fn wait_ended(&self) -> Vec<HoldEnd> {
         let begin = std::time::Instant::now();
         loop {
             let ended = self.desk.done.lock().unwrap().ended.clone();
@@ -66,16 +61,6 @@ impl Gate {
             std::thread::yield_now();
         }
     }
-}
-
-fn call(id: u64, name: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
-}
-
-fn refused(id: u64, message: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32099,"message":"{message}","data":{{"gate":"guard"}}}}}}"#
-    )
 }
 
 /// Answers whatever has an id with `result`, and remembers all.
@@ -221,7 +206,7 @@ fn replies_are_judged_and_rewritten_replies_have_their_own_length() {
 }
 
 /// A server that answers each request with these bytes, and then waits until its client leaves.
-fn raw(reply: impl Fn(&Seen) -> String + Send + Sync + 'static) -> u16 {
+pub(crate) fn raw(reply: impl Fn(&Seen) -> String + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let reply = std::sync::Arc::new(reply);
@@ -240,7 +225,7 @@ fn raw(reply: impl Fn(&Seen) -> String + Send + Sync + 'static) -> u16 {
     port
 }
 
-const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+pub(crate) const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 #[test]
 fn events_are_judged_one_by_one_and_keep_their_ids() {
@@ -358,52 +343,6 @@ fn when_too_many_calls_are_held_further_requests_wait_and_the_rest_passes() {
     gate.desk.deny(first);
     assert_eq!(web::reply(&mut late).body, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#);
     drop(open);
-}
-
-#[test]
-fn a_legacy_client_is_answered_on_its_stream() {
-    let port = raw(|seen| match seen.head.starts_with("GET") {
-        true => format!("{EVENTS}event: endpoint\ndata: /post?s=1\n\n"),
-        false => "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned(),
-    });
-    let gate = Gate::before(&format!("http://127.0.0.1:{port}/sse"));
-    let mut stream = gate.send("GET /sse", &["accept: text/event-stream"], "");
-    web::head(&mut stream);
-    assert!(web::chunk(&mut stream).unwrap().contains("/post?s=1"));
-    let post = |body: &str| {
-        let reply = web::reply(&mut gate.send("POST /post?s=1", JSON, body));
-        assert!(reply.head.starts_with("HTTP/1.1 202"), "{reply:?}");
-    };
-    post(&call(1, "deny"));
-    assert!(web::chunk(&mut stream).unwrap().contains(&refused(1, "denied")));
-    post(&call(2, "hold"));
-    let (ticket, _) = gate.desk.held();
-    gate.desk.deny(ticket);
-    assert!(web::chunk(&mut stream).unwrap().contains(&refused(2, "rejected")));
-    post(&call(3, "hold"));
-    let (ticket, _) = gate.desk.held();
-    gate.desk.approve(ticket);
-    let begin = std::time::Instant::now();
-    while !gate.desk.permitted(&call(3, "hold")) {
-        assert!(begin.elapsed() < Duration::from_secs(20));
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn a_legacy_client_that_leaves_takes_its_held_calls_back() {
-    let port = raw(|seen| match seen.head.starts_with("GET") {
-        true => format!("{EVENTS}event: endpoint\ndata: /post?s=1\n\n"),
-        false => "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned(),
-    });
-    let gate = Gate::before(&format!("http://127.0.0.1:{port}/sse"));
-    let mut stream = gate.send("GET /sse", &["accept: text/event-stream"], "");
-    web::head(&mut stream);
-    web::chunk(&mut stream).unwrap();
-    web::reply(&mut gate.send("POST /post?s=1", JSON, &call(1, "hold")));
-    gate.desk.held();
-    drop(stream);
-    assert_eq!(gate.wait_ended(), [HoldEnd::Cancelled]);
 }
 
 #[test]

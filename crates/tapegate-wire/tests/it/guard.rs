@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
     Approval, Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Verdict,
 };
@@ -19,6 +20,12 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 
 /// How long something that must happen may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a client says of itself that takes JSON.
+pub(crate) const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
+/// What one says that takes events too.
+pub(crate) const BOTH: &[&str] =
+    &["content-type: application/json", "accept: application/json, text/event-stream"];
 
 /// What the gate has done.
 #[derive(Debug, Default)]
@@ -88,6 +95,18 @@ impl Desk {
     }
 }
 
+/// A call of a tool.
+pub(crate) fn call(id: u64, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
+}
+
+/// What the gate answers in place of the server.
+pub(crate) fn refused(id: u64, message: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32099,"message":"{message}","data":{{"gate":"guard"}}}}}}"#
+    )
+}
+
 fn refusal(message: &str) -> Refusal {
     let (code, data) = (-32099, "{\"gate\":\"guard\"}".to_owned());
     Refusal { code, message: message.to_owned(), data, why: format!("guard: {message}") }
@@ -132,6 +151,8 @@ impl Gate for Guard {
     }
 
     fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+
+    fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
     fn commit(&mut self) -> Result<(), RecordError> {
         match self.done.lock().unwrap().broken {

@@ -11,6 +11,7 @@ mod gates;
 mod guard;
 mod hall;
 mod house;
+mod older;
 mod partings;
 mod pieces;
 mod pipes;

@@ -63,6 +63,28 @@ pub fn gather(table: &'static Table, found: &mut Vec<&'static Table>) {
     }
 }
 
+/// What is wrong with the tables that a table leads to: keys that stand twice, and those that do not say in a
+/// sentence what they mean. With it, how many tables there are.
+pub fn look_over(table: &'static Table) -> (usize, Vec<String>) {
+    let (mut tables, mut faults) = (Vec::new(), Vec::new());
+    gather(table, &mut tables);
+    for table in &tables {
+        let mut names: Vec<&str> = Vec::new();
+        for entry in table.entries() {
+            for name in std::iter::once(entry.name).chain(entry.aliases.iter().copied()) {
+                if names.contains(&name) {
+                    faults.push(format!("{}.{name} stands twice", table.name));
+                }
+                names.push(name);
+            }
+            if !entry.about.ends_with('.') {
+                faults.push(format!("{}.{}: {}", table.name, entry.name, entry.about));
+            }
+        }
+    }
+    (tables.len(), faults)
+}
+
 fn tables_of(shape: &Shape, found: &mut Vec<&'static Table>) {
     match shape {
         Shape::Table(table) => gather(table, found),

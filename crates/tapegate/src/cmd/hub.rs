@@ -9,6 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use tapegate_hub::corner::{ClaimError, Corner};
+use tapegate_hub::limits::Limits;
 use tapegate_hub::serve::{self, Ended, Signals};
 use tapegate_hub::service::{Hub, Level as Care, Options, StartError};
 use tapegate_hub::token::Token;
@@ -70,6 +71,7 @@ fn start(
             Care::Error => log.say(Level::Error, words),
         }),
         profile,
+        limits: Limits::default(),
     };
     Hub::new(options).map_err(|error| {
         let words = error.to_string();

@@ -36,10 +36,15 @@ pub(crate) fn server_id(upstream: &Upstream) -> String {
         Upstream::Command(argv) => program(argv),
         Upstream::Http(url) => host(url),
     };
+    id_from(word).unwrap_or_else(|| "server".to_owned())
+}
+
+/// A word as an id in a policy, if anything is left of it.
+pub(crate) fn id_from(word: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let id: String = word.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
     let id = id.trim_matches(['.', '_', '-']);
-    if id.is_empty() { "server".to_owned() } else { id.to_owned() }
+    (!id.is_empty()).then(|| id.to_owned())
 }
 
 /// The word of a command line that says which server it is.

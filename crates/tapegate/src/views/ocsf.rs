@@ -155,10 +155,11 @@ fn metadata(json: &mut Writer, logged: &Logged) {
             ("event_code", "kind"),
             ("original_time", "timestamp"),
             ("correlation_uid", "request_id"),
-            ("uid", "hash"),
         ] {
             logged.str(ours).iter().for_each(|text| json.text(key, text));
         }
+        let uid: String = logged.uid().iter().map(|byte| format!("{byte:02x}")).collect();
+        json.text("uid", &uid);
         logged.number("seq").iter().for_each(|seq| json.number("sequence", *seq));
     });
 }

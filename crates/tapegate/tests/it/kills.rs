@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use tapegate_core::side::Side;
 
-use crate::support::{Dice, Run, Setup, check, kept, record, request, tape};
+use crate::support::{Dice, Run, Setup, check, kept, record, request, shim, tape};
 
 /// A session under load in both directions, whose server keeps what it gets in `log`.
 fn loaded(setup: Setup, padding: u64) -> (Run, std::path::PathBuf) {
@@ -131,6 +131,49 @@ fn killing_the_recorder_ends_a_server_that_only_waits() {
     run.lines(1);
     run.signal(Signal::KILL);
     run.end().leaves_no_process();
+}
+
+/// Servers that do not end when they are asked to: alone, and with children that outlive them.
+const STUBBORN: [&str; 2] = [
+    "trap '' TERM HUP INT; echo $$ >pid; sleep 300 & echo >up; while :; do sleep 0.05; done",
+    "echo $$ >pid; (trap '' TERM HUP INT; sleep 300 </dev/null) & echo >up; cat",
+];
+
+/// The sentries that stand by the server of a run.
+fn sentries(run: &Run) -> usize {
+    let group = fs::read_to_string(run.folder().join("pid")).unwrap();
+    let line = format!("tapegate-sentry\0{}\0", group.trim());
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|one| fs::read(one.path().join("cmdline")).ok());
+    lines.filter(|got| *got == line.as_bytes()).count()
+}
+
+fn stubborn(script: &str) -> [Run; 2] {
+    [record(&[]), shim("", &[])].map(|setup| {
+        let folder = setup.folder().display().to_string();
+        let run = setup.sh(&format!("cd {folder}; {script}")).start();
+        run.until("the server", |run| run.folder().join("up").exists());
+        run
+    })
+}
+
+#[test]
+fn killing_us_ends_a_server_and_its_children_that_do_not_want_to_end() {
+    for run in STUBBORN.into_iter().flat_map(stubborn) {
+        run.until("a sentry", |run| sentries(run) == 1);
+        run.signal(Signal::KILL);
+        let end = run.end().leaves_no_process();
+        end.run.until("the end of the sentry", |run| sentries(run) == 0);
+    }
+}
+
+#[test]
+fn an_ordinary_end_leaves_no_sentry_behind() {
+    for run in stubborn("echo $$ >pid; echo >up; cat >/dev/null") {
+        run.until("a sentry", |run| sentries(run) == 1);
+        let end = run.end_of_input().exits(0).leaves_no_process();
+        assert_eq!(sentries(&end.run), 0);
+    }
 }
 
 #[test]

@@ -12,19 +12,17 @@ use tempfile::TempDir;
 use crate::support::tapegate;
 use crate::tape_faults::Disk;
 
-fn event(number: u64) -> Event {
+fn event(number: u64) -> Event<'static> {
     Event {
         wall_us: 1_774_016_531_804_012 + number as i64 * 1_000_000,
         level: if number.is_multiple_of(2) { "info" } else { "warn" },
         kind: "decision",
         component: "shim",
-        server_id: if number < 5 { "files" } else { "github" }.to_owned(),
+        server_id: if number < 5 { "files" } else { "github" }.into(),
         direction: Some("agent_to_server"),
-        method: Some("tools/call".to_owned()),
-        tool: Some(format!("tool_{number}")),
-        governance_decision: Some(
-            if number.is_multiple_of(2) { "forward" } else { "deny" }.to_owned(),
-        ),
+        method: Some("tools/call".into()),
+        tool: Some(format!("tool_{number}").into()),
+        governance_decision: Some(if number.is_multiple_of(2) { "forward" } else { "deny" }.into()),
         gate: Some("rules"),
         profile: "production",
         forwarded: Some(number.is_multiple_of(2)),

@@ -12,6 +12,7 @@ mod conformance;
 mod convert;
 mod demo;
 mod generate;
+mod governed;
 mod help;
 mod hub;
 mod init;

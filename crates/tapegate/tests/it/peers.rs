@@ -191,6 +191,13 @@ impl Server {
 impl Client {
     /// Drives the client over `link` to `target` (a command line or a URL); the raw messages go to `wire`.
     pub(crate) fn run(self, link: Link, target: &[String], wire: &Path) -> String {
+        let mut command = self.command(link, target);
+        command.env("PEER_WIRE", wire);
+        transcript(command)
+    }
+
+    /// What drives the client over `link` to `target`.
+    pub(crate) fn command(self, link: Link, target: &[String]) -> Command {
         let mut command = bounded(RUN_S_MAX);
         command.arg(self.python.map_or_else(node, |venv| tools(&format!("{venv}/bin/python"))));
         command.arg(peer(self.script[0])).args(&self.script[1..]);
@@ -199,8 +206,8 @@ impl Client {
             Link::Http => "http",
             Link::Sse => "sse",
         });
-        command.args(target).env("PEER_WIRE", wire);
-        transcript(command)
+        command.args(target);
+        command
     }
 }
 

@@ -3,7 +3,7 @@
 use tapegate_policy::model::Workflow;
 use tapegate_policy::people::call_hash;
 use tapegate_policy::shown;
-use tapegate_store::approvals::{Request, new_id};
+use tapegate_store::approvals::{Request, is_id, new_id};
 
 use super::Tasks;
 use super::poll_interval_ms;
@@ -83,8 +83,13 @@ impl Tasks {
     fn request(&self, asking: &Asking<'_>, workflow: &Workflow) -> Result<Request, String> {
         let Asking { request, decided, wall_us, .. } = asking;
         let timeout_us = i64::try_from(workflow.timeout.as_micros()).unwrap_or(i64::MAX);
+        // Who asks may have told the name to others already. One that is taken is refused by the folder.
+        let id = match request.approval_id.as_ref().filter(|id| is_id(id)) {
+            Some(id) => id.clone(),
+            None => new_id().map_err(|error| error.to_string())?,
+        };
         Ok(Request {
-            id: new_id().map_err(|error| error.to_string())?,
+            id,
             created_us: *wall_us,
             expires_us: wall_us.saturating_add(timeout_us),
             server_id: request.server_id.clone(),
@@ -94,7 +99,7 @@ impl Tasks {
             call_hash: decided.call_hash(),
             principal: asking.principal.to_owned(),
             workflow: asking.workflow.to_owned(),
-            reason: decided.decision.reason.clone(),
+            reason: decided.decision.reason.to_string(),
             approvers: workflow.approvers.clone(),
             connection_id: request.connection_id.clone().unwrap_or_default(),
             request_id: asking.request_id.to_owned(),

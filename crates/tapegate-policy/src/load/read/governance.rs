@@ -137,14 +137,16 @@ fn rule(
             .get("arguments")
             .map_or_else(Vec::new, |node| test::read(node, every, regexes, findings))
     });
+    let (name, act) = (text("id").unwrap_or_else(|| format!("rules[{index}]")), act?);
     Some(Rule {
-        name: text("id").unwrap_or_else(|| format!("rules[{index}]")),
+        reason: format!("rule `{name}` {}", act.words()).into(),
+        name: name.into(),
         line: node.spot.line,
         matches,
         methods,
         sources: from,
         arguments,
-        act: act?,
+        act,
         description: text("description"),
     })
 }

@@ -19,7 +19,7 @@ governance:
     assert_eq!(policy.sources.len(), 1);
     assert_eq!(policy.source("anything").unwrap().id, "*");
     let [rule] = policy.rules.as_slice() else { panic!() };
-    assert_eq!((rule.name.as_str(), rule.line), ("rules[0]", 5));
+    assert_eq!((&*rule.name, rule.line), ("rules[0]", 5));
     assert!(rule.matches[0].matches("read_file"));
     assert_eq!(rule.act, Act::Forward);
     assert_eq!(policy.version.len(), 16);

@@ -6,16 +6,16 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::*;
-use crate::activity::chain::Sealed;
+use crate::activity::chain::{Chained, Sealing};
 use crate::activity::parts;
 
-fn event(number: usize) -> Event {
+fn event(number: usize) -> Event<'static> {
     Event {
         wall_us: 1_774_016_531_804_012 + number as i64,
         level: "info",
         kind: "decision",
         component: "shim",
-        tool: Some(format!("tool {number}")),
+        tool: Some(format!("tool {number}").into()),
         profile: "production",
         ..Event::default()
     }
@@ -30,22 +30,28 @@ fn write(log: &mut ActivityLog, numbers: std::ops::Range<usize>) {
     log.commit().unwrap();
 }
 
-/// The lines of all files, oldest first. Each must be linked to the one before.
+/// The lines of all files, oldest first. They must be numbered, and what was written at once sealed.
 fn chained(folder: &Path) -> Vec<String> {
     let files = parts(folder).unwrap();
     let text: Vec<u8> = files.iter().flat_map(|part| fs::read(&part.path).unwrap()).collect();
-    assert!(text.is_empty() || text.ends_with(b"\n"));
-    let mut link = Link::START;
-    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let (mut link, mut number, mut sealing) = (Link::START, 0, Sealing::default());
+    let mut lines = Vec::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\n").unwrap();
+        let chained = Chained::read(line).unwrap();
+        number += 1;
+        assert_eq!(chained.seq, number);
+        match chained.seal {
+            Some(seal) => {
+                assert_eq!((seal.prev, sealing.close(&seal)), (link.hash, seal.hash));
+                link = chained.link().unwrap();
+            }
+            None => sealing.line(line),
+        }
+        lines.push(String::from_utf8(line.to_vec()).unwrap());
+    }
+    assert_eq!(link.seq, number);
     lines
-        .map(|line| {
-            let sealed = Sealed::read(line).unwrap();
-            assert_eq!((sealed.seq, sealed.prev), (link.seq + 1, link.hash));
-            assert_eq!(sealed.computed(), sealed.hash);
-            link = sealed.link();
-            String::from_utf8(line.to_vec()).unwrap()
-        })
-        .collect()
 }
 
 /// The tools of the lines that name one.
@@ -129,6 +135,22 @@ fn what_a_killed_writer_left_is_cut_off_and_told() {
 }
 
 #[test]
+fn a_file_that_was_torn_in_its_first_lines_goes_on_from_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = ActivityLog::open(folder.path(), small(400)).unwrap();
+    write(&mut log, 0..3);
+    write(&mut log, 3..6);
+    assert_eq!(numbers(folder.path()), [1]);
+    let text = fs::read(log.path()).unwrap();
+    for cut in [5, text.len() / 2, text.len() - 20] {
+        fs::write(log.path(), &text[..cut]).unwrap();
+        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        write(&mut log, 6..7);
+        assert_eq!(tools(&chained(folder.path())), ["tool 0", "tool 1", "tool 2", "tool 6"]);
+    }
+}
+
+#[test]
 fn a_line_that_lacks_only_its_end_is_completed() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
@@ -209,7 +231,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
     aside.map(|part| part.number).collect()
 }
 
-fn lately(number: usize) -> Event {
+fn lately(number: usize) -> Event<'static> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     Event { wall_us: now.as_micros() as i64, ..event(number) }
 }
@@ -300,12 +322,13 @@ fn a_writer_that_is_stopped_does_not_stop_the_others_for_ever() {
 fn texts_are_cut_and_what_is_no_json_does_not_spoil_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
-    let long = Some("é".repeat(5_000_000));
+    let long = Some("é".repeat(5_000_000).into());
     for extra in ["\"a\":1},{\"b\":2", "nonsense\n", "\"a\":\n[1, 2]", " ", "\"hash\":\"x\""] {
-        let event = Event { tool: long.clone(), extra: extra.to_owned(), ..event(0) };
+        let event = Event { tool: long.clone(), extra: extra.into(), ..event(0) };
         log.append(&event);
     }
-    log.append(&Event { extra: format!("\"a\":\"{}\"", "x".repeat(100_000)), ..event(1) });
+    let extra = format!("\"a\":\"{}\"", "x".repeat(100_000));
+    log.append(&Event { extra: extra.into(), ..event(1) });
     log.commit().unwrap();
     let lines = chained(folder.path());
     assert_eq!(lines.len(), 6);

@@ -4,15 +4,27 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A log of `count` events.
+/// A log of `count` events, each with a seal of its own.
 fn log(count: usize) -> Vec<Vec<u8>> {
-    let mut link = Link::START;
-    let line = |number| {
-        let mut out = Vec::new();
-        link.seal(format!("{{\"timestamp\":\"t\",\"n\":{number}").as_bytes(), &mut out);
-        out
-    };
-    (0..count).map(line).collect()
+    log_of(&vec![1; count])
+}
+
+/// The lines of a log that was written so many at a time.
+fn log_of(at_once: &[usize]) -> Vec<Vec<u8>> {
+    let (mut link, mut out, mut number) = (Link::START, Vec::new(), 0);
+    for count in at_once {
+        let bodies: Vec<String> = (number..number + count)
+            .map(|number| format!("{{\"timestamp\":\"t\",\"n\":{number}"))
+            .collect();
+        link.seal(bodies.iter().map(|body| body.as_bytes()), &mut out);
+        number += count;
+    }
+    out.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+}
+
+/// What the line links the next one to.
+fn link_of(line: &[u8]) -> Link {
+    Chained::read(line.strip_suffix(b"\n").unwrap()).unwrap().link().unwrap()
 }
 
 fn faults(lines: &[Vec<u8>]) -> Vec<(u64, Fault)> {
@@ -58,11 +70,59 @@ fn one_fault_is_one_finding() {
 }
 
 #[test]
+fn one_fault_among_lines_that_share_a_seal_is_one_finding() {
+    let whole = log_of(&[2, 4, 1, 3]);
+    assert_eq!(faults(&whole), []);
+    let mut changed = whole.clone();
+    changed[3][20] ^= 1;
+    assert_eq!(faults(&changed), [(3, Fault::Changed)]);
+    let words = verify(&changed.concat()[..]).unwrap().found.remove(0).words;
+    assert!(words.starts_with("one of the lines 3 to 6 was changed"), "{words}");
+    let mut spoiled = whole.clone();
+    spoiled[3] = b"nonsense\n".to_vec();
+    assert_eq!(faults(&spoiled), [(4, Fault::NotAnEvent)]);
+    for at in [2, 3, 4] {
+        let mut removed = whole.clone();
+        removed.remove(at);
+        assert_eq!(faults(&removed), [(at as u64 + 1, Fault::Missing)], "{at}");
+    }
+    // With the seal gone the rest waits for the next one, which is of other lines.
+    let mut unsealed = whole.clone();
+    unsealed.remove(5);
+    assert_eq!(faults(&unsealed), [(6, Fault::Missing)]);
+    let mut all = whole.clone();
+    all.drain(2..6);
+    assert_eq!(faults(&all), [(3, Fault::Missing)]);
+    let mut repeated = whole.clone();
+    repeated.insert(4, whole[3].clone());
+    assert_eq!(faults(&repeated), [(5, Fault::OutOfOrder)]);
+    let mut put_in = whole.clone();
+    put_in.insert(3, b"{\"timestamp\":\"t\",\"seq\":4}\n".to_vec());
+    assert_eq!(faults(&put_in), [(5, Fault::OutOfOrder)]);
+}
+
+#[test]
+fn lines_that_were_never_sealed_are_a_killed_writer_at_the_end_and_tampering_elsewhere() {
+    let lines = log_of(&[2, 4, 2]);
+    for cut in [3, 4, 5] {
+        let report = verify(&lines[..cut].concat()[..]).unwrap();
+        assert!(!report.is_bad());
+        assert_eq!(faults(&lines[..cut]), [(3, Fault::Torn)]);
+        let torn = [&lines[..cut].concat()[..], b"{\"timestamp\""].concat();
+        assert_eq!(faults(&[torn]), [(3, Fault::Torn)]);
+    }
+    let mut verifier = Verifier::default();
+    verifier.file(&lines[..4].concat()[..]).unwrap();
+    verifier.file(&lines[6..].concat()[..]).unwrap();
+    assert!(verifier.finish().is_bad());
+}
+
+#[test]
 fn a_line_that_was_forged_with_a_hash_of_its_own_is_found_by_the_next_one() {
     let mut lines = log(6);
-    let before = Sealed::read(lines[1].strip_suffix(b"\n").unwrap()).unwrap().link();
+    let before = link_of(&lines[1]);
     let mut forged = Vec::new();
-    { before }.seal(b"{\"timestamp\":\"t\",\"n\":99", &mut forged);
+    { before }.seal([&b"{\"timestamp\":\"t\",\"n\":99"[..]], &mut forged);
     lines[2] = forged;
     assert_eq!(faults(&lines), [(4, Fault::Unlinked)]);
 }
@@ -71,8 +131,8 @@ fn a_line_that_was_forged_with_a_hash_of_its_own_is_found_by_the_next_one() {
 fn a_missing_beginning_is_found_unless_retention_says_so() {
     let lines = log(6);
     assert_eq!(faults(&lines[2..]), [(1, Fault::Beginning)]);
-    let mut removed = Sealed::read(lines[1].strip_suffix(b"\n").unwrap()).unwrap().link();
-    let mut link = Sealed::read(lines[5].strip_suffix(b"\n").unwrap()).unwrap().link();
+    let mut removed = link_of(&lines[1]);
+    let mut link = link_of(&lines[5]);
     let said = |removed: &Link| {
         format!(
             "{{\"timestamp\":\"t\",\"kind\":\"log\",\"event\":\"retention\",\"removed\":[\"activity-1.jsonl\"],\
@@ -83,7 +143,7 @@ fn a_missing_beginning_is_found_unless_retention_says_so() {
     };
     let with = |removed: &Link, link: &mut Link| {
         let mut notice = Vec::new();
-        link.seal(said(removed).as_bytes(), &mut notice);
+        link.seal([said(removed).as_bytes()], &mut notice);
         [&lines[2..], &[notice]].concat()
     };
     assert_eq!(faults(&with(&removed, &mut link.clone())), []);
@@ -111,7 +171,7 @@ fn a_torn_end_is_told_from_tampering() {
 fn an_end_that_was_cut_off_is_found_by_its_head_alone() {
     let lines = log(6);
     let head = |at: usize| {
-        let link = Sealed::read(lines[at].strip_suffix(b"\n").unwrap()).unwrap().link();
+        let link = link_of(&lines[at]);
         Some(link.text().to_owned())
     };
     let verify = |lines: &[Vec<u8>], head: Option<String>| {
@@ -140,8 +200,12 @@ fn a_missing_file_between_others_is_found() {
 
 proptest! {
     #[test]
-    fn any_other_byte_is_found(count in 1usize..6, place in any::<prop::sample::Index>(), other in 1u8..) {
-        let mut text = log(count).concat();
+    fn any_other_byte_is_found(
+        at_once in prop::collection::vec(1usize..4, 1..5),
+        place in any::<prop::sample::Index>(), other in 1u8..,
+    ) {
+        let lines = log_of(&at_once);
+        let mut text = lines.concat();
         let at = place.index(text.len());
         text[at] ^= other;
         let report = verify(&text[..]).unwrap();
@@ -152,11 +216,15 @@ proptest! {
 
     #[test]
     fn any_line_that_is_taken_out_put_in_twice_or_moved_is_found(
-        count in 2usize..12, one in any::<prop::sample::Index>(), two in any::<prop::sample::Index>(),
+        at_once in prop::collection::vec(1usize..5, 1..6),
+        one in any::<prop::sample::Index>(), two in any::<prop::sample::Index>(),
     ) {
-        let lines = log(count);
+        let lines = log_of(&at_once);
+        let count = lines.len();
         let (one, two) = (one.index(count), two.index(count));
-        if one < count - 1 {
+        let is_sealed = |line: &[u8]| line.ends_with(b"\"}\n");
+        // What was cut off at the end is found only by what it leaves without a seal.
+        if one < count - 1 || (one > 0 && !is_sealed(&lines[one - 1])) {
             let mut without = lines.clone();
             without.remove(one);
             prop_assert!(!faults(&without).is_empty());

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use tapegate_core::frame::{self, Body, Envelope, Frame, Kind, same_id};
+use tapegate_core::frame::{Envelope, Frame, Kind, envelopes, same_id};
 use tapegate_core::json;
 use tapegate_core::pending::IdKey;
 use tapegate_core::side::Lane;
@@ -308,18 +308,6 @@ fn name(
     let (exchange, ours) = (Rc::clone(exchange), ours.into());
     names.insert(key.clone(), Name { exchange, theirs: theirs.into(), ours, renamed });
     key
-}
-
-/// The messages of a frame.
-pub(super) fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
-    match frame.body() {
-        Body::Message(said) => vec![said.clone()],
-        Body::Batch => frame::elements(frame.bytes())
-            .iter()
-            .filter_map(|one| one.envelope().cloned())
-            .collect(),
-        Body::Garbage(_) => Vec::new(),
-    }
 }
 
 /// The subscription that a result names, which is the id of the request it answers.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapegate_core::frame::{
-    self, Body, Envelope, Frame, Kind as MessageKind, error_reply, same_id,
+    self, Body, Envelope, Frame, Kind as MessageKind, envelopes, error_reply, same_id,
 };
 use tapegate_core::json;
 use tapegate_core::lines::{Cut, Lines, Oversize};
@@ -13,10 +13,10 @@ use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::Side;
 use tokio::time::Instant;
 
-use super::book::{Place, envelopes};
+use super::board::{Board, Kind};
+use super::book::Place;
 use super::ending::End;
 use super::exchange::Exchange;
-use super::hub::{Hub, Kind};
 use super::servers::Server;
 use super::stream::Stream;
 use crate::deck::Outgoing;
@@ -33,32 +33,32 @@ pub(super) const STALL: Duration = Duration::from_secs(10);
 pub(super) const LAG: Duration = Duration::from_millis(500);
 
 /// Reads a server until it ends or is to end, then ends it and leaves nothing of it behind.
-pub(super) async fn run(hub: Rc<Hub>, mut server: Server, output: Port, patience: Patience) {
-    let mut lines = server.lines(hub.station.message_bytes_max());
+pub(super) async fn run(board: Rc<Board>, mut server: Server, output: Port, patience: Patience) {
+    let mut lines = server.lines(board.station.message_bytes_max());
     let read = tokio::select! {
-        read = read(&hub, &mut server, &output, &mut lines) => read.map_err(|stopped| End {
+        read = read(&board, &mut server, &output, &mut lines) => read.map_err(|stopped| End {
             why: stopped.to_string(),
             grace: patience.grace_on_signal,
         }),
-        end = hub.end_before(Duration::MAX) => Err(end),
+        end = board.end_before(Duration::MAX) => Err(end),
     };
     let End { why, mut grace } = match read {
         Err(end) => end,
         Ok(()) => End { why: server.farewell().await, grace: patience.grace },
     };
-    hub.close(&why);
+    board.close(&why);
     loop {
         tokio::select! {
             () = server.end(grace, patience) => return,
-            sooner = hub.end_before(grace) => grace = sooner.grace,
-            () = read_rest(&hub, &output, &mut lines) => {}
+            sooner = board.end_before(grace) => grace = sooner.grace,
+            () = read_rest(&board, &output, &mut lines) => {}
         }
     }
 }
 
 /// Reads until the output ends, or the tape fails.
 async fn read(
-    hub: &Hub,
+    board: &Board,
     server: &mut Server,
     output: &Port,
     lines: &mut Lines,
@@ -72,7 +72,7 @@ async fn read(
             }
         };
         let count = tokio::select! {
-            count = read_some(hub, output, lines) => count,
+            count = read_some(board, output, lines) => count,
             () = server.exited(), if deadline.is_none() => {
                 deadline = Some(Instant::now() + LINGER);
                 continue;
@@ -80,7 +80,7 @@ async fn read(
             () = linger => 0,
         };
         lines.filled(count);
-        hub.pass_lines(lines, count == 0).await?;
+        board.pass_lines(lines, count == 0).await?;
         if count == 0 {
             return Ok(());
         }
@@ -89,14 +89,14 @@ async fn read(
 }
 
 /// Reads once the server has taken most of what it was told; 0 means the end.
-async fn read_some(hub: &Hub, output: &Port, lines: &mut Lines) -> usize {
-    hub.relieved().await;
+async fn read_some(board: &Board, output: &Port, lines: &mut Lines) -> usize {
+    board.relieved().await;
     output.read(lines.room()).await.unwrap_or(0)
 }
 
 /// Reads what a server still says while it ends, for ever. It goes on the tape and no further;
 /// if it were not read, the server could stumble over its own last words.
-async fn read_rest(hub: &Hub, output: &Port, lines: &mut Lines) {
+async fn read_rest(board: &Board, output: &Port, lines: &mut Lines) {
     loop {
         lines.release();
         match output.read(lines.room()).await {
@@ -104,11 +104,11 @@ async fn read_rest(hub: &Hub, output: &Port, lines: &mut Lines) {
             _ => std::future::pending().await,
         }
         // Whether or not the tape takes it, the server is ended.
-        hub.pass_lines(lines, false).await.ok();
+        board.pass_lines(lines, false).await.ok();
     }
 }
 
-impl Hub {
+impl Board {
     async fn pass_lines(&self, lines: &mut Lines, over: bool) -> Result<(), Stopped> {
         while let Some(cut) = lines.cut() {
             self.pass_cut(lines, cut).await?;

@@ -1,4 +1,4 @@
-//! How a hub comes to its end.
+//! How a board comes to its end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use tapegate_core::frame::{Frame, error_reply};
 use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::{Lane, Side};
 
+use super::board::{Board, Kind};
 use super::book::Book;
-use super::hub::{Hub, Kind};
 
-/// Why and how a hub is to end.
+/// Why and how a board is to end.
 #[derive(Debug, Clone)]
 pub(super) struct End {
     pub(super) why: String,
     pub(super) grace: Duration,
 }
 
-impl Hub {
-    /// Asks the hub to end, or to end sooner.
+impl Board {
+    /// Asks the board to end, or to end sooner.
     pub(super) fn end(&self, why: &str, grace: Duration) {
         let mut end = self.end.borrow_mut();
         let end = end.get_or_insert_with(|| End { why: why.to_owned(), grace });
@@ -27,7 +27,7 @@ impl Hub {
         self.end_asked.notify_one();
     }
 
-    /// Waits until the hub was asked to end, with less grace than `grace`.
+    /// Waits until the board was asked to end, with less grace than `grace`.
     pub(super) async fn end_before(&self, grace: Duration) -> End {
         loop {
             if let Some(end) = self.end.borrow().clone().filter(|end| end.grace < grace) {

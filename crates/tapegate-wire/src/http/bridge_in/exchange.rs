@@ -16,7 +16,7 @@ use super::stream::Stream;
 
 /// One POST with requests, from its arrival until everything in it is answered.
 pub(super) struct Exchange {
-    /// Its place among the exchanges of its hub.
+    /// Its place among the exchanges of its board.
     pub(super) number: u64,
     /// Where it stands on the tape.
     pub(super) lane: Lane,

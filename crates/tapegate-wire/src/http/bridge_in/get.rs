@@ -8,9 +8,9 @@ use hyper::body::Incoming;
 use super::super::listen::Cord;
 use super::super::terms::{LAST_EVENT_ID, Terms};
 use super::super::{ReplyBody, headers};
+use super::board::{Board, Kind};
 use super::history::EventId;
-use super::hub::{Hub, Kind};
-use super::post::{Watch, events};
+use super::post::Watch;
 use super::{Bridge, Refused, not_allowed};
 
 /// Opens the stream of a session, or goes on with one that broke.
@@ -19,36 +19,36 @@ pub(super) fn get(
     request: &Request<Incoming>,
     cord: &Rc<Cord>,
 ) -> Response<ReplyBody> {
-    let (hub, terms) = match session(bridge, request) {
+    let (board, terms) = match session(bridge, request) {
         Ok(found) => found,
         Err(refused) => return *refused,
     };
     if !terms.events {
         return headers::refusal(406, "text/event-stream must be acceptable");
     }
-    hub.hold(cord);
+    board.hold(cord);
     let Some(last) = request.headers().get(LAST_EVENT_ID) else {
-        if hub.main.is_attended() {
+        if board.main.is_attended() {
             return headers::refusal(409, "the session has a stream already");
         }
-        return events(ReplyBody::stream(hub.main.attach(None)));
+        return headers::events(ReplyBody::stream(board.main.attach(None)));
     };
     let Some(last) = last.to_str().ok().and_then(EventId::parse) else {
         return headers::refusal(400, "the Last-Event-ID header names no event of ours");
     };
-    let (stream, exchange) = hub.resume(last);
+    let (stream, exchange) = board.resume(last);
     let watch = exchange.map(|exchange| {
-        let watch: Box<dyn std::any::Any> = Box::new(Watch { hub, exchange, opens: false });
+        let watch: Box<dyn std::any::Any> = Box::new(Watch { board, exchange, opens: false });
         watch
     });
-    events(ReplyBody::stream(stream.attach(watch)))
+    headers::events(ReplyBody::stream(stream.attach(watch)))
 }
 
 /// Ends a session and its server.
 pub(super) fn delete(bridge: &Bridge, request: &Request<Incoming>) -> Response<ReplyBody> {
     match session(bridge, request) {
-        Ok((hub, _)) => {
-            hub.end("the client ended the session", bridge.patience.grace);
+        Ok((board, _)) => {
+            board.end("the client ended the session", bridge.patience.grace);
             let mut response = Response::new(ReplyBody::full(bytes::Bytes::new()));
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
@@ -57,7 +57,7 @@ pub(super) fn delete(bridge: &Bridge, request: &Request<Incoming>) -> Response<R
     }
 }
 
-fn session(bridge: &Bridge, request: &Request<Incoming>) -> Result<(Rc<Hub>, Terms), Refused> {
+fn session(bridge: &Bridge, request: &Request<Incoming>) -> Result<(Rc<Board>, Terms), Refused> {
     let terms = Terms::read(request.headers());
     if terms.is_modern() {
         return Err(Box::new(not_allowed("POST")));
@@ -68,8 +68,8 @@ fn session(bridge: &Bridge, request: &Request<Incoming>) -> Result<(Rc<Hub>, Ter
     let Some(id) = &terms.session else {
         return Err(Box::new(headers::refusal(400, "the Mcp-Session-Id header is missing")));
     };
-    let hub = bridge.session(id, Kind::Session);
-    let hub =
-        hub.ok_or_else(|| headers::error(404, b"null", -32001, "there is no such session"))?;
-    Ok((hub, terms))
+    let board = bridge.session(id, Kind::Session);
+    let board =
+        board.ok_or_else(|| headers::error(404, b"null", -32001, "there is no such session"))?;
+    Ok((board, terms))
 }

@@ -12,11 +12,11 @@ use tapegate_core::gate::Ticket;
 use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::{Lane, Side};
 
+use super::board::{Board, NotSent};
 use super::exchange::Exchange;
-use super::hub::{Hub, NotSent};
 use crate::http::station::{Waiting, Word};
 
-/// The calls of a hub that are held, by numbers of their own.
+/// The calls of a board that are held, by numbers of their own.
 #[derive(Default)]
 pub(super) struct HeldCalls {
     count: u64,
@@ -50,7 +50,7 @@ impl HeldCalls {
     }
 }
 
-impl Hub {
+impl Board {
     /// Has a held call wait for its decision.
     pub(super) fn hold_call(
         self: &Rc<Self>,
@@ -63,14 +63,14 @@ impl Hub {
             held.count += 1;
             held.count
         };
-        let (hub, whose) = (Rc::downgrade(self), exchange.cloned());
+        let (board, whose) = (Rc::downgrade(self), exchange.cloned());
         let waiting = self.station.wait(ticket, move |word| {
-            let Some(hub) = hub.upgrade() else { return };
+            let Some(board) = board.upgrade() else { return };
             if !matches!(word, Word::Tell(_)) {
-                let done = hub.held.borrow_mut().calls.remove(&number);
+                let done = board.held.borrow_mut().calls.remove(&number);
                 drop(done);
             }
-            hub.hear_of(lane, whose.as_ref(), word);
+            board.hear_of(lane, whose.as_ref(), word);
         });
         let call = HeldCall { lane, exchange: exchange.cloned(), _waiting: waiting };
         self.held.borrow_mut().calls.insert(number, call);

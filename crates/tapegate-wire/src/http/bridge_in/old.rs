@@ -12,11 +12,11 @@ use super::super::body::{self, Collected};
 use super::super::listen::Cord;
 use super::super::{ReplyBody, Stopped, headers};
 use super::Bridge;
-use super::hub::{Hub, Kind, Sent};
-use super::post::{accepted, events, not_sent};
+use super::board::{Board, Kind, Sent};
+use super::post::{accepted, not_sent};
 
 /// Ends a session whose only stream is gone.
-struct Hangup(Rc<Hub>, std::time::Duration);
+struct Hangup(Rc<Board>, std::time::Duration);
 
 impl Drop for Hangup {
     fn drop(&mut self) {
@@ -26,17 +26,17 @@ impl Drop for Hangup {
 
 /// Starts a session and tells where to post.
 pub(super) fn get(bridge: &Bridge, cord: &Rc<Cord>) -> Response<ReplyBody> {
-    let (id, hub) = match bridge.open_session(Kind::Old) {
+    let (id, board) = match bridge.open_session(Kind::Old) {
         Ok(opened) => opened,
         Err(error) => return error.reply(b"null"),
     };
     let endpoint = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
-    hub.hold(cord);
-    hub.main.without_ids();
-    hub.main.begin_with(Bytes::from(endpoint));
-    let stream = Rc::clone(&hub.main);
-    let hangup = Hangup(hub, bridge.patience.grace);
-    events(ReplyBody::stream(stream.attach(Some(Box::new(hangup)))))
+    board.hold(cord);
+    board.main.without_ids();
+    board.main.begin_with(Bytes::from(endpoint));
+    let stream = Rc::clone(&board.main);
+    let hangup = Hangup(board, bridge.patience.grace);
+    headers::events(ReplyBody::stream(stream.attach(Some(Box::new(hangup)))))
 }
 
 /// Takes a message; its answer comes on the stream.
@@ -50,23 +50,23 @@ pub(super) async fn post(
         matches!(name, "sessionId" | "session_id").then(|| value.to_owned())
     });
     let Some(id) = id else { return headers::refusal(400, "the sessionId is missing") };
-    let Some(hub) = bridge.session(&id, Kind::Old) else {
+    let Some(board) = bridge.session(&id, Kind::Old) else {
         return headers::refusal(404, "there is no such session");
     };
-    hub.hold(cord);
+    board.hold(cord);
     if !headers::is_type(request.headers(), "application/json") {
         return headers::refusal(415, "the body must be application/json");
     }
-    let (lane, from) = (hub.lane, Side::Client);
+    let (lane, from) = (board.lane, Side::Client);
     let bytes_max = bridge.station.message_bytes_max();
     let bytes = match body::collect_request(request.into_body(), bytes_max).await {
         Ok(Collected::Whole(bytes)) => bytes,
         Ok(Collected::TooLarge(message)) => {
-            let Ok(told) = hub.refuse_from_client(message) else {
+            let Ok(told) = board.refuse_from_client(message) else {
                 return headers::refusal(503, &Stopped.to_string());
             };
             if let Some(text) = told {
-                hub.push(&hub.main, Bytes::from(text)).await;
+                board.push(&board.main, Bytes::from(text)).await;
             }
             let words = format!("the limit is {bytes_max} bytes");
             return headers::last(headers::refusal(413, &words));
@@ -80,13 +80,13 @@ pub(super) async fn post(
         return headers::error(400, b"null", -32700, &garbage.reason());
     }
     let asked = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
-    match hub.send(lane, &bytes, None).await {
+    match board.send(lane, &bytes, None).await {
         Ok(Sent::Answered(Some(text))) => {
-            hub.push(&hub.main, Bytes::from(text)).await;
+            board.push(&board.main, Bytes::from(text)).await;
             accepted()
         }
         Ok(Sent::Held(ticket)) => {
-            hub.hold_call(lane, ticket, None);
+            board.hold_call(lane, ticket, None);
             accepted()
         }
         Ok(Sent::OnItsWay | Sent::Answered(None)) => accepted(),

@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind};
+use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind, envelopes};
 use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
@@ -18,9 +18,8 @@ use super::super::listen::Cord;
 use super::super::station::{Passage, Passed};
 use super::super::terms::{SESSION, Terms};
 use super::super::{ReplyBody, Stopped, headers};
-use super::book::envelopes;
+use super::board::{Board, Kind, NotSent, Sent};
 use super::exchange::Exchange;
-use super::hub::{Hub, Kind, NotSent, Sent};
 use super::stream::KEEP_ALIVE;
 use super::{Bridge, Refused};
 
@@ -29,7 +28,7 @@ const PROMPT: Duration = Duration::from_millis(20);
 
 /// Watches over an exchange for as long as its connection lives.
 pub(super) struct Watch {
-    pub(super) hub: Rc<Hub>,
+    pub(super) board: Rc<Board>,
     pub(super) exchange: Rc<Exchange>,
     /// Whether the exchange opens the session, which without it would have no user.
     pub(super) opens: bool,
@@ -37,16 +36,16 @@ pub(super) struct Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.hub.abandoned(&self.exchange);
+        self.board.abandoned(&self.exchange);
         if self.opens && (self.exchange.failed.get() || !self.exchange.is_answered()) {
-            self.hub.end("the session was not opened", Duration::ZERO);
+            self.board.end("the session was not opened", Duration::ZERO);
         }
     }
 }
 
 /// Where a POST goes.
 struct Target {
-    hub: Rc<Hub>,
+    board: Rc<Board>,
     lane: Lane,
     /// The id of a session that begins with this POST.
     opened: Option<String>,
@@ -73,8 +72,13 @@ pub(super) async fn post(
     };
     let frame = Frame::read(&bytes);
     let said = frame.envelope();
-    let disagrees = said.and_then(|said| terms.check_mirrors(said));
-    if let Some(refused) = disagrees.or_else(|| terms.check_version(said)) {
+    if let Some(refused) = said.and_then(|said| terms.check_mirrors(said)) {
+        if bridge.station.is_governed() {
+            bridge.station.disagreed(lane_of(bridge, &terms), &bytes);
+        }
+        return refused;
+    }
+    if let Some(refused) = terms.check_version(said) {
         return refused;
     }
     if let Body::Garbage(garbage) = frame.body() {
@@ -89,7 +93,7 @@ pub(super) async fn post(
     }
     match target(bridge, &terms, &frame) {
         Ok(target) => {
-            target.hub.hold(cord);
+            target.board.hold(cord);
             pass(target, &terms, &frame, cord).await
         }
         Err(refused) => *refused,
@@ -102,7 +106,7 @@ fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Result<Target, R
     let id = said.and_then(|said| said.id).unwrap_or(b"null");
     if let Some(session) = &terms.session {
         return match bridge.session(session, Kind::Session) {
-            Some(hub) => Ok(Target { lane: hub.lane, hub, opened: None }),
+            Some(board) => Ok(Target { lane: board.lane, board, opened: None }),
             None => Err(Box::new(headers::error(404, id, -32001, "there is no such session"))),
         };
     }
@@ -110,9 +114,9 @@ fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Result<Target, R
         return modern_target(bridge, terms, said);
     }
     if envelopes(frame).iter().any(|said| is_request(said) && said.is_method("initialize")) {
-        let (id, hub) =
+        let (id, board) =
             bridge.open_session(Kind::Session).map_err(|error| Box::new(error.reply(id)))?;
-        return Ok(Target { lane: hub.lane, hub, opened: Some(id) });
+        return Ok(Target { lane: board.lane, board, opened: Some(id) });
     }
     let (code, words) = match terms.is_modern() {
         true => (-32600, "the body must be one request or notification"),
@@ -133,11 +137,11 @@ fn modern_target(bridge: &Bridge, terms: &Terms, said: &Envelope<'_>) -> Result<
         let words = "a subscription needs text/event-stream";
         return Err(Box::new(headers::error(406, id, -32000, words)));
     }
-    let hub = bridge.shared().map_err(|error| Box::new(error.reply(id)))?;
-    if let Some(refused) = terms.check_params(said, &hub.params.borrow()) {
+    let board = bridge.shared().map_err(|error| Box::new(error.reply(id)))?;
+    if let Some(refused) = terms.check_params(said, &board.params.borrow()) {
         return Err(Box::new(refused));
     }
-    Ok(Target { hub, lane: bridge.station.open_exchange(), opened: None })
+    Ok(Target { board, lane: bridge.station.open_exchange(), opened: None })
 }
 
 /// Sends a body to its server and answers with what comes of it.
@@ -147,17 +151,17 @@ async fn pass(
     frame: &Frame<'_>,
     cord: &Rc<Cord>,
 ) -> Response<ReplyBody> {
-    let Target { hub, lane, opened } = target;
+    let Target { board, lane, opened } = target;
     let requests = envelopes(frame).iter().filter(|said| is_request(said)).count();
     let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
     if requests == 0 {
-        let sent = match hub.kind {
-            Kind::Shared => decline(&hub, lane, frame),
-            Kind::Session | Kind::Old => hub.send(lane, frame.bytes(), None).await,
+        let sent = match board.kind {
+            Kind::Shared => decline(&board, lane, frame),
+            Kind::Session | Kind::Old => board.send(lane, frame.bytes(), None).await,
         };
         return match sent {
             // An actor takes what is no message for what it is; a process is left to its own ways.
-            Ok(Sent::OnItsWay) if hub.addressed && is_odd(frame) => {
+            Ok(Sent::OnItsWay) if board.addressed && is_odd(frame) => {
                 headers::error(400, id, -32600, "the body is no request, notification or answer")
             }
             Ok(Sent::Answered(Some(text))) => headers::json(200, text),
@@ -169,11 +173,11 @@ async fn pass(
             Err(error) => not_sent(error, id),
         };
     }
-    let exchange = hub.exchange(lane, terms, frame.envelope(), requests);
-    if hub.addressed && hub.kind == Kind::Shared {
+    let exchange = board.exchange(lane, terms, frame.envelope(), requests);
+    if board.addressed && board.kind == Kind::Shared {
         *exchange.cord.borrow_mut() = Some(Rc::clone(cord));
     }
-    let watch = Watch { hub, exchange: Rc::clone(&exchange), opens: opened.is_some() };
+    let watch = Watch { board, exchange: Rc::clone(&exchange), opens: opened.is_some() };
     let mut response = match wait(watch, frame).await {
         Ok(response) => response,
         Err(error) => return not_sent(error, id),
@@ -192,23 +196,23 @@ fn is_odd(frame: &Frame<'_>) -> bool {
 }
 
 async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, NotSent> {
-    let (hub, exchange) = (Rc::clone(&watch.hub), Rc::clone(&watch.exchange));
-    match hub.send(exchange.lane, frame.bytes(), Some(&exchange)).await? {
+    let (board, exchange) = (Rc::clone(&watch.board), Rc::clone(&watch.exchange));
+    match board.send(exchange.lane, frame.bytes(), Some(&exchange)).await? {
         Sent::OnItsWay => {}
         Sent::Answered(Some(text)) => exchange.answer_all(&text),
         Sent::Answered(None) => exchange.give_up(),
-        Sent::Held(ticket) => hub.hold_call(exchange.lane, ticket, Some(&exchange)),
+        Sent::Held(ticket) => board.hold_call(exchange.lane, ticket, Some(&exchange)),
     }
     if !exchange.accepts_json {
-        hub.stream_of(&exchange);
+        board.stream_of(&exchange);
     }
     // Whether a session is opened must be known before anything is said of it.
-    let by_stream = hub.by_stream && exchange.knows_streams;
+    let by_stream = board.by_stream && exchange.knows_streams;
     let patience = if by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
     let late = tokio::time::timeout(patience, exchange.ready()).await.is_err();
     if exchange.accepts_events && (late || by_stream) && exchange.body().is_none() {
         // A client that waits for long may take silence for a broken connection.
-        exchange.prime(&hub.stream_of(&exchange));
+        exchange.prime(&board.stream_of(&exchange));
     }
     exchange.ready().await;
     if let Some(body) = exchange.body() {
@@ -216,20 +220,20 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     }
     Ok(match exchange.stream() {
         Some(stream) => match stream.whole() {
-            Some(whole) => events(ReplyBody::full(whole)),
-            None => events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
+            Some(whole) => headers::events(ReplyBody::full(whole)),
+            None => headers::events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
         },
         None if exchange.cancelled.get() && exchange.has_nothing() => accepted(),
         None => {
             let text = exchange.whole();
-            headers::json(status_of(&hub, &text), text)
+            headers::json(status_of(&board, &text), text)
         }
     })
 }
 
 /// The status of an answer. The revision without sessions tells some errors by it.
-fn status_of(hub: &Hub, text: &[u8]) -> u16 {
-    if hub.kind != Kind::Shared {
+fn status_of(board: &Board, text: &[u8]) -> u16 {
+    if board.kind != Kind::Shared {
         return 200;
     }
     let frame = Frame::read(text);
@@ -244,13 +248,13 @@ fn status_of(hub: &Hub, text: &[u8]) -> u16 {
 /// Records a notification of a client that shares its server with others, and keeps it from the
 /// server. The revision without sessions has none by HTTP: nobody could tell whose request is
 /// cancelled, and a server might take it for the start of a session.
-fn decline(hub: &Hub, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent> {
-    let Passed { passage, said } = hub.station.receive(lane, Side::Client, frame.bytes())?;
+fn decline(board: &Board, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent> {
+    let Passed { passage, said } = board.station.receive(lane, Side::Client, frame.bytes())?;
     if let Passage::Stop = passage {
-        return Ok(Sent::Answered(hub.say_apart(said).pop()));
+        return Ok(Sent::Answered(board.say_apart(said).pop()));
     }
     let why = "without a session there are no notifications to a server";
-    hub.mark(lane, Side::Client, frame.bytes(), why);
+    board.mark(lane, Side::Client, frame.bytes(), why);
     Ok(Sent::OnItsWay)
 }
 
@@ -258,7 +262,7 @@ fn decline(hub: &Hub, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent> {
 fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<ReplyBody> {
     let bytes_max = bridge.station.message_bytes_max();
     let told = match session_of(bridge, terms) {
-        Some(hub) => hub.refuse_from_client(message),
+        Some(board) => board.refuse_from_client(message),
         None => {
             let (lane, from) = (bridge.station.open_exchange(), Side::Client);
             let passed = bridge.station.pass(Event::TooLarge { lane, from, message, bytes_max });
@@ -274,7 +278,7 @@ fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<Repl
     }
 }
 
-impl Hub {
+impl Board {
     /// Refuses a message of the client that is over the limit; returns what its sender is told.
     pub(super) fn refuse_from_client(&self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
         let (lane, from) = (self.lane, Side::Client);
@@ -292,22 +296,13 @@ impl Hub {
 }
 
 /// The session that a request names, if it lives.
-fn session_of(bridge: &Bridge, terms: &Terms) -> Option<Rc<Hub>> {
+fn session_of(bridge: &Bridge, terms: &Terms) -> Option<Rc<Board>> {
     bridge.session(terms.session.as_deref()?, Kind::Session)
 }
 
 /// Where a body that goes nowhere stands on the tape.
 fn lane_of(bridge: &Bridge, terms: &Terms) -> Lane {
-    session_of(bridge, terms).map_or_else(|| bridge.station.open_exchange(), |hub| hub.lane)
-}
-
-/// A reply that is a stream of events.
-pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    response
+    session_of(bridge, terms).map_or_else(|| bridge.station.open_exchange(), |board| board.lane)
 }
 
 /// A reply that is meant to be JSON, and comes in pieces.

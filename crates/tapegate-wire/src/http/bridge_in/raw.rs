@@ -12,9 +12,9 @@ use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::TOO_LARGE;
 
+use super::board::{Board, Kind};
 use super::down::{LAG, STALL};
 use super::exchange::Exchange;
-use super::hub::{Hub, Kind};
 use super::stream::Stream;
 use crate::http::Stopped;
 use crate::http::listen::Cord;
@@ -85,7 +85,7 @@ impl Rename {
     }
 }
 
-impl Hub {
+impl Board {
     /// Hands on bytes that need not be a message.
     pub(super) async fn pass_raw(
         &self,
@@ -236,7 +236,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Remembers the connection that a client of this hub uses.
+    /// Remembers the connection that a client of this board uses.
     pub(super) fn hold(&self, cord: &Rc<Cord>) {
         if !self.addressed || self.kind == Kind::Shared {
             return;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapegate_core::lines::Lines;
 
-use super::hub::Kind;
+use super::board::Kind;
 use crate::child::{Child, Launch, Pipes, SpawnError};
 use crate::stage::{Sitting, Stage};
 use crate::stdio::{EXIT_NEWS, Patience, server_ended};

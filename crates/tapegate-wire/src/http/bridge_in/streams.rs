@@ -1,4 +1,4 @@
-//! The streams of a hub: opened for an exchange, broken off, and gone on with.
+//! The streams of a board: opened for an exchange, broken off, and gone on with.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 
+use super::board::{Board, Kind};
 use super::exchange::Exchange;
 use super::history::EventId;
-use super::hub::{Hub, Kind};
 use super::stream::Stream;
 
 /// When a client is told to come back for the rest of a stream.
 const RETRY: Duration = Duration::from_millis(100);
 
-impl Hub {
+impl Board {
     /// The stream of an exchange, which is opened if it was not.
     pub(super) fn stream_of(&self, exchange: &Exchange) -> Rc<Stream> {
         exchange.stream_or(|| {

@@ -7,10 +7,9 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use tapegate_core::frame::{self, Body, Envelope, Frame};
+use tapegate_core::frame::{self, Body, Frame, envelopes};
 use tapegate_core::gate::Ticket;
 use tapegate_core::json::{Cursor, Kind as JsonKind};
-use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tapegate_core::sse;
 
@@ -84,10 +83,8 @@ impl Exchange {
     fn disagrees(&mut self, parts: &Parts, frame: &Frame<'_>) -> Option<Response<ReplyBody>> {
         let terms = Terms::read(&parts.headers);
         let refused = envelopes(frame).iter().find_map(|said| terms.check_mirrors(said))?;
-        let (lane, from, bytes, delivered) = (self.lane(), Side::Client, frame.bytes(), false);
-        let why = "its headers and its body disagree";
-        // If the tape has failed, everything ends anyway.
-        self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).ok();
+        let lane = self.lane();
+        self.proxy.station.disagreed(lane, frame.bytes());
         Some(refused)
     }
 
@@ -119,7 +116,7 @@ impl Exchange {
         }
         let mut event = Vec::new();
         sse::write_event(&mut event, None, Some("message"), &text);
-        super::holding::events(ReplyBody::full(Bytes::from(event)))
+        headers::events(ReplyBody::full(Bytes::from(event)))
     }
 
     /// Says something on the stream of a legacy session; false if nobody listens to it.
@@ -191,16 +188,4 @@ fn names_method(object: &[u8]) -> bool {
         }
     }
     false
-}
-
-/// The messages of a frame.
-fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
-    match frame.body() {
-        Body::Message(said) => vec![said.clone()],
-        Body::Batch => frame::elements(frame.bytes())
-            .iter()
-            .filter_map(|one| one.envelope().cloned())
-            .collect(),
-        Body::Garbage(_) => Vec::new(),
-    }
 }

@@ -9,9 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::Response;
 use http::request::Parts;
-use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
 use tapegate_core::frame::{self, Body, Frame, error_reply};
 use tapegate_core::gate::Ticket;
@@ -95,7 +94,7 @@ impl Exchange {
                 let (sender, pieces) = mpsc::channel(PIECES_MAX);
                 let task = tokio::task::spawn_local(self.hold_aloud(parts, held, sender));
                 let task = task.abort_handle();
-                events(ReplyBody::stream(LateStream { pieces, task }))
+                headers::events(ReplyBody::stream(LateStream { pieces, task }))
             }
         }
     }
@@ -194,13 +193,4 @@ fn asked_ids(asked: &[u8]) -> Vec<Vec<u8>> {
         _ => vec![frame],
     };
     frames.iter().filter_map(|one| one.envelope()?.id.map(<[u8]>::to_vec)).collect()
-}
-
-/// A reply that is a stream of events.
-pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    response
 }

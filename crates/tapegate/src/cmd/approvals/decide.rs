@@ -88,11 +88,11 @@ fn hint(error: &ActivityError) {
     error.hint().into_iter().for_each(talk::hint);
 }
 
-fn event(request: &Request, decided: &Decided) -> Event {
+fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
     let mut workflow = Vec::new();
     write_str(&mut workflow, &request.workflow);
     let workflow = String::from_utf8(workflow).unwrap_or_default();
-    let extra = format!("\"workflow\":{workflow}");
+    let extra = format!("\"workflow\":{workflow}").into();
     Event { component: "cli", extra, ..Event::settled(request, decided) }
 }
 

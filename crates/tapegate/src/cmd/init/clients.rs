@@ -6,6 +6,8 @@ use std::path::Path;
 use tapegate_core::frame::array_items;
 use tapegate_core::json::{self, Cursor, member, string};
 
+use crate::settings::id_from;
+
 /// Configs, and the member that holds the servers.
 const CONFIGS: [(&str, &str); 3] = [
     (".mcp.json", "mcpServers"),
@@ -36,7 +38,7 @@ pub(super) fn find(folder: &Path) -> Vec<Found> {
             continue;
         }
         for (name, server) in members(text.as_bytes(), servers).unwrap_or_default() {
-            let Some(id) = id(&name) else { continue };
+            let Some(id) = id_from(&name) else { continue };
             if found.iter().all(|known| known.id != id) {
                 found.push(Found { id, config, command: command(server) });
             }
@@ -44,14 +46,6 @@ pub(super) fn find(folder: &Path) -> Vec<Found> {
     }
     found.sort_by(|one, two| one.id.cmp(&two.id));
     found
-}
-
-/// A name as policies allow it for a server.
-fn id(name: &str) -> Option<String> {
-    let fits = |one: char| one.is_ascii_alphanumeric() || "._-".contains(one);
-    let id: String = name.chars().map(|one| if fits(one) { one } else { '-' }).collect();
-    let id = id.trim_start_matches('_');
-    (!id.is_empty()).then(|| id.to_owned())
 }
 
 /// The members of the object under a key, in their order.

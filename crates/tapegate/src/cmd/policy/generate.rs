@@ -12,6 +12,7 @@ use tapegate_store::source::Source;
 
 use super::backtest::shelf::{self, Tape};
 use crate::exit::{Exit, Failure};
+use crate::settings::id_from;
 use crate::talk;
 
 /// Make a policy from tapes: what was called passes, and nothing else
@@ -78,7 +79,7 @@ pub(crate) fn observe(tapes: &[PathBuf], server_id: Option<&str>) -> Result<Traf
     for tape in shelf::find(tapes)? {
         let server = match (server_id, tape.own_name(None)) {
             (Some(named), _) => named.to_owned(),
-            (None, Some(own)) => id(&own),
+            (None, Some(own)) => id_from(&own).unwrap_or_else(|| "server".to_owned()),
             (None, None) => {
                 let name = tape.path.display();
                 talk::warn(&format!(
@@ -126,14 +127,6 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<(), Failure>
 fn was_refused(extra: &[u8]) -> bool {
     let members = [b"{", extra.strip_prefix(b",").unwrap_or_default(), b"}"].concat();
     json::member(&members, "refused").is_some()
-}
-
-/// A name as policies allow it for a server.
-fn id(name: &str) -> String {
-    let fits = |one: char| one.is_ascii_alphanumeric() || "._-".contains(one);
-    let id: String = name.chars().map(|one| if fits(one) { one } else { '-' }).collect();
-    let id = id.trim_start_matches('_');
-    if id.is_empty() { "server".to_owned() } else { id.to_owned() }
 }
 
 /// Makes a policy. That what was made is no good is our fault, and never written.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use tapegate_policy::load;
+use tapegate_policy::load::{self, Loaded};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::pins::Lock;
 use tapegate_policy::redact::{Key, Redactor};
@@ -46,8 +46,18 @@ pub(super) fn path(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
 
 /// The policy in a file. Everything that is wrong with it is told.
 pub(super) fn read(path: PathBuf) -> Result<Found, Failure> {
+    let loaded = load::load(&path.to_string_lossy(), &Disk::default());
+    found(path, loaded)
+}
+
+/// The same without its lock file.
+pub(super) fn read_unpinned(path: PathBuf) -> Result<Found, Failure> {
+    let loaded = load::load_unpinned(&path.to_string_lossy(), &Disk::default());
+    found(path, loaded)
+}
+
+fn found(path: PathBuf, loaded: Loaded) -> Result<Found, Failure> {
     let main = path.to_string_lossy();
-    let loaded = load::load(&main, &Disk::default());
     let file = |finding: &Finding| {
         loaded.sources.get(usize::from(finding.spot.file)).map_or(&*main, String::as_str)
     };
@@ -104,8 +114,9 @@ pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
         }
     };
     let lock = Lock::parse(&text).map_err(|error| {
-        Failure::new(Exit::Invalid, format!("`{}` cannot be used: {error}", path.display()))
-            .hint("to have it written anew, remove it and accept what is offered by --all")
+        Failure::new(Exit::Invalid, format!("`{}` cannot be used: {error}", path.display())).hint(
+            "take it back from version control, or have it written anew by --replace and --all",
+        )
     })?;
     Ok(Some(lock))
 }

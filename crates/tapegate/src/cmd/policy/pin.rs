@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Accept everything
     #[arg(long)]
     all: bool,
+    /// Do without what the lock file says, even if it is damaged, and write it anew
+    #[arg(long, conflicts_with = "check")]
+    replace: bool,
     /// How long an answer of the server may take
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
     timeout: Duration,
@@ -68,11 +71,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let found = match loading::path(args.config.as_deref())? {
-        Some(path) => Some(loading::read(path)?),
+        Some(path) => Some(loading::read_unpinned(path)?),
         None => None,
     };
     let path = found.as_ref().map_or_else(|| PathBuf::from(LOCK), loading::lock_path);
-    let old = loading::lock_at(&path)?.unwrap_or_default();
+    let old = match args.replace {
+        true => Lock::default(),
+        false => loading::lock_at(&path)?.unwrap_or_default(),
+    };
     let learnt = match learning::learn(args, found.as_ref().map(|found| &found.policy))? {
         Ok(learnt) => learnt,
         Err(signal) => return Ok(Exit::of_signal(signal)),

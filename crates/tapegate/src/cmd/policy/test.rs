@@ -167,7 +167,7 @@ fn unreached(policies: &[Found], ran: &[Ran]) -> Vec<String> {
     let mut unreached = Vec::new();
     for (place, Found { path, policy }) in policies.iter().enumerate() {
         let reached = reached(ran.iter().filter(|ran| ran.policy == place));
-        let missed = policy.rules.iter().filter(|rule| !reached.contains(rule.name.as_str()));
+        let missed = policy.rules.iter().filter(|rule| !reached.contains(&*rule.name));
         let told = |rule: &tapegate_policy::model::Rule| {
             format!("{}:{}: no test reaches rule `{}`", path.display(), rule.line, rule.name)
         };

@@ -4,6 +4,7 @@
 //! put. A decision is looked for whenever the folder changes. What was approved for a caller who had
 //! given up by then lets the same call pass once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -173,21 +174,22 @@ impl Inner {
 
     /// Notes a decision that the gate is not told of, because nothing passes by it.
     fn note(&self, open: &Open, outcome: &str, decided: &Decided) {
+        let text = Cow::Borrowed;
         self.journal.keep(Event {
             wall_us: decided.at_us,
             level: "warn",
             kind: "approval",
             direction: Some("agent_to_server"),
-            method: Some(open.method.clone()),
-            tool: Some(open.subject.name.clone()),
-            governance_decision: Some("deny".to_owned()),
+            method: Some(text(&open.method)),
+            tool: Some(text(&open.subject.name)),
+            governance_decision: Some(text("deny")),
             gate: Some("approval"),
-            policy_reason: decided.reason.clone(),
+            policy_reason: decided.reason.as_deref().map(text),
             forwarded: Some(false),
-            approval_id: Some(open.id.clone()),
-            decided_by: Some(decided.by.clone()),
-            request_id: Some(open.subject.correlation_id.clone()),
-            extra: format!("\"outcome\":{}", quoted(outcome)),
+            approval_id: Some(text(&open.id)),
+            decided_by: Some(text(&decided.by)),
+            request_id: Some(text(&open.subject.correlation_id)),
+            extra: format!("\"outcome\":{}", quoted(outcome)).into(),
             ..Event::default()
         });
     }
@@ -214,7 +216,7 @@ impl Inner {
             workflow: asking.workflow_name.to_owned(),
             reason: self.journal.masked(asking.reason),
             approvers: asking.workflow.approvers.clone(),
-            connection_id: connection_of(&self.connection_id, asking.lane),
+            connection_id: connection_of(&self.connection_id, asking.lane).into_owned(),
             request_id: asking.subject.correlation_id.clone(),
             pid: std::process::id(),
         }

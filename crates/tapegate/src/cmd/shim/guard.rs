@@ -1,5 +1,6 @@
 //! A governed session: its gate, its tape, and what is kept of its beginning and its end.
 
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, Recorder};
@@ -7,7 +8,7 @@ use tapegate_core::time::At;
 use tapegate_policy::inspect::Carrier;
 use tapegate_policy::model::Profile;
 use tapegate_policy::people::People;
-use tapegate_policy::warden::{Hands, Reins, Settings, Warden};
+use tapegate_policy::warden::{Hands, Ids, Reins, Settings, Warden};
 use tapegate_store::activity::Event;
 use tapegate_wire::deck::{Deck, OnTapeError, Settlements};
 use tapegate_wire::stdio::{Cause, Outcome};
@@ -49,6 +50,7 @@ impl Guard<'_> {
             Ok(tape) => {
                 let tape = SharedTape::new(tape);
                 self.tape = Some(tape.clone());
+                self.journal.taped();
                 Ok(Box::new(tape))
             }
             Err(error) if self.rule.regime.profile == Profile::Development => {
@@ -71,14 +73,10 @@ impl Guard<'_> {
             server: carrier(matches!(self.upstream, Upstream::Command(_))),
         };
         let clock = self.plan.clock;
-        let (connection, mut count) = (self.plan.connection_id.clone(), 0u64);
         let hands = Hands {
             notes: Box::new(self.journal.pen()),
             people: self.people.take().unwrap_or_else(|| Box::new(Nobody)),
-            ids: Box::new(move || {
-                count += 1;
-                format!("{connection}-{count}")
-            }),
+            ids: Ids::new(&self.plan.connection_id),
             clock: Box::new(move || clock.now().mono_ns),
         };
         Warden::new(settings, hands, self.reins.clone())
@@ -89,17 +87,18 @@ impl Guard<'_> {
         Some(tape.0.borrow().path().display().to_string())
     }
 
-    fn session_event(&self, level: &'static str, word: &str, extra: String) -> Event {
+    fn keep_event(&self, word: &str, extra: &str) {
         let tape = self.tape_path().map(|path| format!(",\"tape\":{}", quoted(&path)));
-        Event {
+        let version = self.rule.version();
+        self.journal.keep(Event {
             wall_us: self.plan.clock.now().wall_us,
-            level,
+            level: "info",
             kind: "session",
-            policy_reason: Some(format!("the session {word}")),
-            policy_version: Some(self.rule.version().to_owned()).filter(|v| !v.is_empty()),
-            extra: format!("\"event\":{}{}{extra}", quoted(word), tape.unwrap_or_default()),
+            policy_reason: Some(format!("the session {word}").into()),
+            policy_version: (!version.is_empty()).then(|| version.into()),
+            extra: format!("\"event\":{}{}{extra}", quoted(word), tape.unwrap_or_default()).into(),
             ..Event::default()
-        }
+        });
     }
 }
 
@@ -117,7 +116,7 @@ impl Keeper for Guard<'_> {
         };
         let upstream = tapegate_policy::redact::mask_upstream(&self.upstream.words());
         let extra = format!(",\"upstream\":{},\"pid\":{}", quoted(&upstream), std::process::id());
-        self.journal.keep(self.session_event("info", "started", extra));
+        self.keep_event("started", &extra);
         let nobody = || tokio::sync::mpsc::channel(1).1;
         let settlements = self.settlements.take().unwrap_or_else(nobody);
         Ok(Deck::governed(recorder, gate, settlements, self.plan.clock, on_tape_error))
@@ -139,7 +138,7 @@ impl Keeper for Guard<'_> {
             outcome.status.map(|status| format!(",\"server\":{}", quoted(&status.to_string())));
         let cause = format!(",\"cause\":{}", quoted(&cause(&outcome.cause)));
         let extra = format!("{cause}{}", status.unwrap_or_default());
-        self.journal.keep(self.session_event("info", "ended", extra));
+        self.keep_event("ended", &extra);
         if let Cause::Tape(error) = &outcome.cause {
             talk::error(&format!("the session was stopped because {error}"), None);
             return Exit::Io;
@@ -193,6 +192,10 @@ impl Gate for Counted {
 
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
         self.gate.oversized(at, lane, from, bytes_total);
+    }
+
+    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
+        self.gate.unsent(at, lane, from, frame, why);
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

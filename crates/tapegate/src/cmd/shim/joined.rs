@@ -5,6 +5,7 @@
 //! lease does. Nothing passes under a policy that nobody answers for.
 
 mod desk;
+mod mail;
 mod pulse;
 
 use std::convert::Infallible;
@@ -30,6 +31,7 @@ use super::session::{self, serve, stand_in};
 use crate::exit::{Exit, Failure};
 use crate::logs::Level;
 use desk::Counter;
+use mail::Mail;
 use pulse::Pulse;
 
 /// How long what a client has asked already is answered for, if there is no hub.
@@ -59,8 +61,8 @@ pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
         let words = format!("{}\nthe policy of the hub does not load", found.faults.join("\n"));
         return Err(Failure::new(Exit::Invalid, words).into());
     };
-    let (plan, sink) = at_home(plan, &snapshot, &rule, &client);
-    let joined = Joined { client, snapshot, rule, sink, hang_up, stop };
+    let (plan, sink, mail) = at_home(plan, &snapshot, &rule, &client);
+    let joined = Joined { client, snapshot, rule, sink, mail, hang_up, stop };
     joined.govern(&plan, signals).await
 }
 
@@ -70,6 +72,8 @@ struct Joined {
     snapshot: Snapshot,
     rule: Rule,
     sink: Sink,
+    /// How events go to the hub, if they do.
+    mail: Option<Mail>,
     hang_up: Arc<Notify>,
     /// Asks the session to end.
     stop: mpsc::Sender<()>,
@@ -77,7 +81,7 @@ struct Joined {
 
 impl Joined {
     async fn govern(self, plan: &Plan, signals: Signals) -> anyhow::Result<Exit> {
-        let Self { client, snapshot, rule, sink, hang_up, stop } = self;
+        let Self { client, snapshot, rule, sink, mail, hang_up, stop } = self;
         let upstream = plan.upstream(&rule)?;
         let journal = session::journal(plan, &rule, sink);
         let reins = Reins::new(rule.regime.clone());
@@ -105,6 +109,9 @@ impl Joined {
             exit = serve(plan, &upstream, signals, &mut guard) => exit,
             never = besides => match never {},
         };
+        if let Some(mail) = mail {
+            mail.last().await;
+        }
         tokio::time::timeout(FAREWELL, pulse.farewell(exit.as_ref().ok())).await.ok();
         exit
     }
@@ -167,7 +174,12 @@ fn stricter(hub: Option<Profile>, own: Option<Profile>) -> Option<Profile> {
 }
 
 /// Moves to the state folder of the hub, if it can be reached; else events go to the hub by HTTP.
-fn at_home(mut plan: Plan, snapshot: &Snapshot, rule: &Rule, client: &Arc<Client>) -> (Plan, Sink) {
+fn at_home(
+    mut plan: Plan,
+    snapshot: &Snapshot,
+    rule: &Rule,
+    client: &Arc<Client>,
+) -> (Plan, Sink, Option<Mail>) {
     plan.config = snapshot.config_path.as_ref().map(PathBuf::from);
     let theirs = snapshot.state_folder.as_ref().map(PathBuf::from);
     let opened = theirs.filter(|folder| folder.is_dir()).map(|folder| {
@@ -175,11 +187,12 @@ fn at_home(mut plan: Plan, snapshot: &Snapshot, rule: &Rule, client: &Arc<Client
         session::activity(&plan, rule)
     });
     match opened {
-        Some(Ok(log)) => (plan, Sink::file(log)),
+        Some(Ok(log)) => return (plan, Sink::file(log), None),
         Some(Err(words)) => {
             plan.log.say(Level::Warn, &format!("{words}; events are sent to the hub"));
-            (plan, pulse::posted(client))
         }
-        None => (plan, pulse::posted(client)),
+        None => {}
     }
+    let (sink, mail) = mail::posted(client, &plan.connection_id, &plan.log);
+    (plan, sink, Some(mail))
 }

@@ -6,6 +6,7 @@
 
 mod telling;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,6 +48,8 @@ struct Inner {
     session_id: String,
     masking: Option<Redactor>,
     profile: Profile,
+    /// Whether messages have numbers on a tape.
+    taped: bool,
     /// The requests for approval that held calls are known by to people.
     approvals: HashMap<Ticket, String>,
     tally: Tally,
@@ -90,6 +93,7 @@ impl Journal {
             session_id,
             masking: None,
             profile: Profile::default(),
+            taped: false,
             approvals: HashMap::new(),
             tally: Tally::default(),
         })))
@@ -107,6 +111,11 @@ impl Journal {
         (inner.masking, inner.profile) = (masking, profile);
     }
 
+    /// From now on messages have numbers on a tape.
+    pub(super) fn taped(&self) {
+        self.inner().taped = true;
+    }
+
     /// A held call is known to people by this name.
     pub(super) fn asked(&self, ticket: Ticket, approval_id: &str) {
         self.inner().approvals.insert(ticket, approval_id.to_owned());
@@ -118,14 +127,17 @@ impl Journal {
     }
 
     /// Keeps an event that is about no message, at once. What cannot be kept is said.
-    pub(super) fn keep(&self, event: Event) {
+    pub(super) fn keep(&self, event: Event<'_>) {
         let mut inner = self.inner();
-        let mask = |text: Option<String>| text.map(|text| inner.masked(&text));
+        let mask = |text: &Option<Cow<'_, str>>| {
+            let masked = masked(inner.masking.as_ref(), text.as_deref());
+            masked.map(|text| Cow::Owned(text.into_owned()))
+        };
         let event = Event {
             profile: inner.profile.name(),
-            method: mask(event.method),
-            tool: mask(event.tool),
-            policy_reason: mask(event.policy_reason),
+            method: mask(&event.method),
+            tool: mask(&event.tool),
+            policy_reason: mask(&event.policy_reason),
             ..event
         };
         inner.append(event);
@@ -136,13 +148,13 @@ impl Journal {
 
     /// A text without the secrets in it.
     pub(super) fn masked(&self, text: &str) -> String {
-        self.inner().masked(text)
+        masked(self.inner().masking.as_ref(), Some(text)).unwrap_or_default().into_owned()
     }
 
     /// Says something that is no event.
     pub(super) fn say(&self, level: Level, words: &str) {
         let inner = self.inner();
-        let words = inner.masked(words);
+        let words = masked(inner.masking.as_ref(), Some(words)).unwrap_or_default();
         inner.log.say(level, &words);
     }
 
@@ -168,7 +180,7 @@ impl fmt::Debug for Journal {
 }
 
 impl Notes for Pen {
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: &Note<'_>) {
         self.journal.inner().note(note);
     }
 
@@ -214,21 +226,66 @@ impl Sink {
 }
 
 impl Inner {
-    fn note(&mut self, note: Note) {
-        self.tally.note(&note);
-        let event = self.event(note);
-        self.append(event);
+    /// Keeps what a note tells. Every call comes through here, so nothing is copied that need not be.
+    fn note(&mut self, note: &Note<'_>) {
+        self.tally.note(note);
+        let (extra, ticket, decided_by) = details(&note.kind, self.masking.as_ref());
+        let approval_id = ticket.and_then(|ticket| match note.kind {
+            NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
+            _ => self.approvals.remove(&ticket),
+        });
+        let listed = match &note.kind {
+            NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
+            _ => None,
+        };
+        let connection_id = match note.lane.session {
+            0 | 1 => Cow::Borrowed(""),
+            _ => Cow::Owned(connection_of(&self.connection_id, note.lane).into_owned()),
+        };
+        let masked = |text| masked(self.masking.as_ref(), text);
+        let id = note.id.as_deref().map(plain);
+        self.append(Event {
+            wall_us: note.at.wall_us,
+            level: level(note),
+            kind: note.kind.name(),
+            direction: Some(match note.from {
+                Side::Client => "agent_to_server",
+                Side::Server => "server_to_agent",
+            }),
+            method: masked(note.method.as_deref().or(listed)),
+            tool: masked(note.name.as_deref()),
+            message_id: masked(id.as_deref()),
+            governance_decision: Some(note.word.into()),
+            gate: note.gate.map(|gate| gate.name()),
+            rule: note.rule.as_deref().map(Cow::Borrowed),
+            policies: Cow::Borrowed(&note.policies),
+            policy_reason: masked(note.reason.as_deref()),
+            policy_version: note.policy_version.as_deref().map(Cow::Borrowed),
+            profile: note.profile.name(),
+            forwarded: note.forwarded,
+            auto_approved: note.auto_approved,
+            latency_us: note.latency_ns.map(|ns| ns.div_ceil(1000)),
+            principal: masked(note.principal.as_deref()),
+            approval_id: approval_id.as_deref().map(Cow::Borrowed),
+            decided_by: decided_by.map(Cow::Borrowed),
+            connection_id,
+            request_id: note.correlation_id.as_deref().map(Cow::Borrowed),
+            tape_seq: note.n.filter(|_| self.taped),
+            traceparent: note.traceparent.as_deref().map(Cow::Borrowed),
+            extra: masked(Some(&extra)).unwrap_or_default(),
+            ..Event::default()
+        });
     }
 
-    fn append(&mut self, event: Event) {
+    fn append(&mut self, event: Event<'_>) {
         let event = Event {
             component: "shim",
-            server_id: self.server_id.clone(),
+            server_id: Cow::Borrowed(&self.server_id),
             connection_id: match event.connection_id.is_empty() {
-                true => self.connection_id.clone(),
+                true => Cow::Borrowed(&self.connection_id),
                 false => event.connection_id,
             },
-            tape_session_id: Some(self.session_id.clone()),
+            tape_session_id: Some(Cow::Borrowed(&self.session_id)),
             ..event
         };
         telling::tell(&self.log, &event);
@@ -244,65 +301,21 @@ impl Inner {
         let Sink::File(log) = &mut self.sink else { return Ok(()) };
         log.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
     }
+}
 
-    fn masked(&self, text: &str) -> String {
-        match &self.masking {
-            Some(masking) => masking.text(text).into_owned(),
-            None => text.to_owned(),
-        }
-    }
-
-    fn event(&mut self, note: Note) -> Event {
-        let kind = note.kind.name();
-        let (extra, ticket, decided_by) = details(&note.kind, &|name| self.masked(name));
-        let approval_id = ticket.and_then(|ticket| match note.kind {
-            NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
-            _ => self.approvals.remove(&ticket),
-        });
-        let listed = match &note.kind {
-            NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
-            _ => None,
-        };
-        let mask = |text: Option<String>| text.map(|text| self.masked(&text));
-        let connection_id = connection_of(&self.connection_id, note.lane);
-        Event {
-            wall_us: note.at.wall_us,
-            level: level(&note),
-            kind,
-            direction: Some(match note.from {
-                Side::Client => "agent_to_server",
-                Side::Server => "server_to_agent",
-            }),
-            method: mask(note.method).or(listed.map(str::to_owned)),
-            tool: mask(note.name),
-            message_id: mask(note.id.map(|id| plain(&id))),
-            governance_decision: Some(note.word.to_owned()),
-            gate: note.gate.map(|gate| gate.name()),
-            rule: note.rule,
-            policies: note.policies,
-            policy_reason: mask(note.reason),
-            policy_version: note.policy_version.map(|version| version.to_string()),
-            profile: note.profile.name(),
-            forwarded: note.forwarded,
-            auto_approved: note.auto_approved,
-            latency_us: note.latency_ns.map(|ns| ns.div_ceil(1000)),
-            principal: mask(note.principal),
-            approval_id,
-            decided_by,
-            connection_id,
-            request_id: note.correlation_id,
-            traceparent: note.traceparent,
-            extra: self.masked(&extra),
-            ..Event::default()
-        }
+/// A text with its secrets masked, if there is anything to mask.
+fn masked<'t>(masking: Option<&Redactor>, text: Option<&'t str>) -> Option<Cow<'t, str>> {
+    match masking {
+        Some(masking) => text.map(|text| masking.text(text)),
+        None => text.map(Cow::Borrowed),
     }
 }
 
 /// The name of a conversation: that of the shim, and its number if there are several.
-pub(super) fn connection_of(shim: &str, lane: Lane) -> String {
+pub(super) fn connection_of(shim: &str, lane: Lane) -> Cow<'_, str> {
     match lane.session {
-        0 | 1 => shim.to_owned(),
-        session => format!("{shim}.{session}"),
+        0 | 1 => Cow::Borrowed(shim),
+        session => Cow::Owned(format!("{shim}.{session}")),
     }
 }
 
@@ -316,7 +329,7 @@ fn list_of(offer: Offer) -> &'static str {
     }
 }
 
-fn level(note: &Note) -> &'static str {
+fn level(note: &Note<'_>) -> &'static str {
     let quiet = match &note.kind {
         NoteKind::Decision => note.word == "forward",
         NoteKind::ServerRequest | NoteKind::Filter { .. } => true,
@@ -326,10 +339,10 @@ fn level(note: &Note) -> &'static str {
 }
 
 /// What a kind of note says besides, the hold it is about, and who has decided.
-fn details(
-    kind: &NoteKind,
-    masked: &dyn Fn(&str) -> String,
-) -> (String, Option<Ticket>, Option<String>) {
+fn details<'k>(
+    kind: &'k NoteKind,
+    masking: Option<&Redactor>,
+) -> (String, Option<Ticket>, Option<&'k str>) {
     match kind {
         NoteKind::Decision | NoteKind::ServerRequest => (String::new(), None, None),
         NoteKind::Framing { faults } => {
@@ -343,7 +356,10 @@ fn details(
         }
         NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
             // What is cut in half is no secret to whoever masks any more, so that comes first.
-            let short = |name: &String| masked(name).chars().take(NAME_CHARS_MAX).collect();
+            let short = |name: &String| {
+                let name = masked(masking, Some(name)).unwrap_or_default();
+                name.chars().take(NAME_CHARS_MAX).collect()
+            };
             let names: Vec<String> =
                 hidden.iter().map(short).map(|name: String| quoted(&name)).collect();
             let names = names.join(",");
@@ -358,7 +374,7 @@ fn details(
             (extra, Some(*ticket), None)
         }
         NoteKind::HoldApproved { ticket, by } => {
-            ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by.clone()))
+            ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by))
         }
         NoteKind::HoldEnded { ticket, how } => {
             let outcome = match how {
@@ -373,8 +389,8 @@ fn details(
 }
 
 /// The id of a message as people write it: text without its quotes.
-fn plain(id: &str) -> String {
-    json::string(id.as_bytes()).map_or_else(|| id.to_owned(), std::borrow::Cow::into_owned)
+fn plain(id: &str) -> Cow<'_, str> {
+    json::string(id.as_bytes()).unwrap_or(Cow::Borrowed(id))
 }
 
 pub(super) fn quoted(text: &str) -> String {

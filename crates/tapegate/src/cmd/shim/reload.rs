@@ -74,9 +74,9 @@ impl Reload<'_> {
             wall_us: self.plan.clock.now().wall_us,
             level: if word == "loaded" { "info" } else { "warn" },
             kind: "policy",
-            policy_reason: Some(format!("{what}; profile {}", rule.regime.profile.name())),
-            policy_version: version,
-            extra: format!("\"event\":{}", quoted(word)),
+            policy_reason: Some(format!("{what}; profile {}", rule.regime.profile.name()).into()),
+            policy_version: version.map(Into::into),
+            extra: format!("\"event\":{}", quoted(word)).into(),
             ..Event::default()
         });
     }
@@ -93,9 +93,9 @@ impl Reload<'_> {
             wall_us: self.plan.clock.now().wall_us,
             level: "error",
             kind: "policy",
-            policy_reason: Some(words),
-            policy_version: held,
-            extra: format!("\"event\":\"refused\",\"faults\":[{}]", faults.join(",")),
+            policy_reason: Some(words.into()),
+            policy_version: held.map(Into::into),
+            extra: format!("\"event\":\"refused\",\"faults\":[{}]", faults.join(",")).into(),
             ..Event::default()
         });
     }

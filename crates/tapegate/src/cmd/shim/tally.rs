@@ -42,7 +42,7 @@ impl Tally {
     }
 
     /// Something was decided about a message.
-    pub(super) fn note(&mut self, note: &Note) {
+    pub(super) fn note(&mut self, note: &Note<'_>) {
         match &note.kind {
             NoteKind::Framing { faults } => {
                 for fault in faults {

@@ -160,6 +160,34 @@ fn a_lock_that_was_tampered_with_is_not_used() {
 }
 
 #[test]
+fn a_lock_that_is_damaged_is_told_and_can_be_written_anew() {
+    for policy in [true, false] {
+        let project = Project::new();
+        if !policy {
+            fs::remove_file(project.path("tapegate.yaml")).unwrap();
+        }
+        project.write("one.jsonl", listing(&[("a", "first")]));
+        let pin = |arguments: &[&str]| {
+            project.policy(&[&["pin", "--server-id", "files", "one.jsonl"], arguments].concat())
+        };
+        pin(&["--all"]).exits(0);
+        let lock = project.read("tapegate.lock");
+        for damaged in [&lock[..lock.len() / 2], "", "<<<<<<< ours\n"] {
+            project.write("tapegate.lock", damaged);
+            let words = "error: `tapegate.lock` cannot be used: ";
+            pin(&["--all"]).fails(2, words);
+            pin(&["--all"]).fails(2, "hint: take it back from version control");
+            assert_eq!(project.read("tapegate.lock"), damaged);
+            // Nothing is accepted without a word.
+            pin(&["--replace"]).fails(0, "hint: accept everything by --all");
+            assert_eq!(project.read("tapegate.lock"), damaged);
+            pin(&["--replace", "--all"]).exits(0);
+            assert_eq!(project.read("tapegate.lock"), lock);
+        }
+    }
+}
+
+#[test]
 fn without_a_policy_the_lock_lies_here_and_a_lock_that_cannot_be_written_is_an_error() {
     let project = Project::new();
     fs::remove_file(project.path("tapegate.yaml")).unwrap();

@@ -98,6 +98,38 @@ fn the_schema_of_policies_agrees_with_check() {
 }
 
 #[test]
+fn the_schema_of_tests_of_policies_agrees_with_check() {
+    let suite = |case: &str| format!("cases: [{case}]\n");
+    let good = [
+        suite("{call: a, expect: forward}"),
+        suite("{call: a, arguments: {n: 1.5, x: [null]}, expect: deny, gate: governance, rule: r}"),
+        suite("{method: resources/read, uri: 'file:///x', expect: approve, workflow: w}"),
+        suite(
+            "{method: prompts/get, prompt: p, server: s, principal: me, expect: deny, policy: c}",
+        ),
+        suite("{name: odd, message: '{}', expect: deny, gate: framing, profile: development}"),
+        format!(
+            "config: tapegate.yaml\nserver: s\nprofile: production\nat: '2026-03-20T14:22:11Z'\n\
+             principal: {{name: ci, roles: [a], client: c}}\n{}",
+            suite("{call: a, expect: deny}")
+        ),
+    ];
+    let bad = [
+        "config: a\n".to_owned(),
+        format!("profil: production\n{}", suite("{call: a, expect: deny}")),
+        format!("at: yesterday\n{}", suite("{call: a, expect: deny}")),
+        suite("{call: a}"),
+        suite("{call: a, expect: forwards}"),
+        suite("{call: 5, expect: deny}"),
+        suite("{call: a, expect: deny, gate: rules}"),
+        suite("{call: a, expect: deny, profile: staging}"),
+        suite("{call: a, expect: deny, principal: {roles: a}}"),
+        suite("{call: a, expects: deny}"),
+    ];
+    agree("policy-test", "tapegate.test.yaml", &good, &bad);
+}
+
+#[test]
 fn the_samples_of_the_page_fit_the_schema_of_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policy.md");
     let page = fs::read_to_string(page).unwrap();

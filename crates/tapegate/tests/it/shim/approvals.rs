@@ -1,10 +1,13 @@
 //! Calls that wait for a person, while everything else flows on.
 
+use std::fs;
+
+use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::stand::{
     answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused, messages,
-    rules, server_got, tapegate_on, waiting,
+    rules, server_got, tapegate_on, tapes, waiting,
 };
 use crate::support::{Run, shim};
 use tapegate_store::approvals::Ruling;
@@ -181,6 +184,42 @@ fn a_hundred_approvals_in_a_row_are_no_more_trouble_than_one() {
     }
 }
 
+/// What was sent behind 32 held calls is answered, and stands on the tape as not sent.
+fn nothing_behind_the_held_is_lost(steps: &[&str], end: impl FnOnce(&Run)) {
+    let mut run = shim(&asking(), steps).start();
+    let lines: String =
+        (0..40).map(|id| call_with(id, "ask", &format!("{{\"n\":{id}}}"))).collect();
+    let note = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n";
+    run.send([&lines, note, &ask(40, "ping")].concat().as_bytes());
+    held(&run, 32);
+    end(&run);
+    let end = run.end().leaves_no_process();
+    for id in 0..=40 {
+        let error = answer_in(&end.stdout, &id.into());
+        assert_eq!(error["error"]["code"], -32000, "{error}");
+    }
+    assert_eq!(server_got(end.run.folder()), "");
+    let tape = tapes(end.run.folder()).remove(0);
+    let kept = fs::read_to_string(&tape).unwrap();
+    let (sent, unsent): (Vec<_>, Vec<_>) = kept
+        .lines()
+        .filter(|line| line.contains("\"dir\":\"c2s\""))
+        .partition(|line| !line.contains("\"refused\":"));
+    assert_eq!((sent.len(), unsent.len()), (32, 10), "{kept}");
+}
+
+#[test]
+fn what_waits_behind_32_held_calls_is_answered_when_a_signal_comes() {
+    nothing_behind_the_held_is_lost(&["log=log", "serve"], |run| run.signal(Signal::TERM));
+}
+
+#[test]
+fn what_waits_behind_32_held_calls_is_answered_when_the_server_dies() {
+    nothing_behind_the_held_is_lost(&["log=log", "serve"], |run| {
+        run.others().into_iter().for_each(|pid| _ = kill_process(pid, Signal::KILL));
+    });
+}
+
 #[test]
 fn no_more_than_32_are_held_and_the_rest_waits_its_turn() {
     let mut run = governed();
@@ -222,18 +261,46 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
 
 #[test]
 fn an_approval_outlives_a_client_that_has_waited_long_enough() {
+    // As the SDKs say it, and as Codex does.
+    outlives("McpError: MCP error -32001: Request timed out");
+    outlives("request timeout");
+    outlives("MCP response future dropped");
+}
+
+fn outlives(reason: &str) {
     let mut run = governed();
     run.send(call(1, "ask").as_bytes());
     let id = held(&run, 1).remove(0);
-    // As the SDKs say it.
-    run.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1,\"reason\":\"McpError: MCP error -32001: Request timed out\"}}\n");
+    let taken_back = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": 1, "reason": reason } });
+    run.send(format!("{taken_back}\n").as_bytes());
     run.send(ask(2, "ping").as_bytes());
     answer(&run, 2);
     decide(&run, Ruling::Approved, &id);
     run.send(call(3, "ask").as_bytes());
-    assert_eq!(answer(&run, 3)["result"]["for"], 3);
+    assert_eq!(answer(&run, 3)["result"]["for"], 3, "{reason}");
     let end = run.end_of_input().exits(0);
     assert_eq!(server_got(end.run.folder()), [ask(2, "ping"), call(3, "ask")].concat());
+}
+
+#[test]
+fn a_call_stays_open_only_if_there_is_a_sign_that_its_caller_would_not_wait_longer() {
+    for (reason, kept) in [
+        ("McpError: MCP error -32001: Zeitüberschreitung", 1),
+        ("context deadline exceeded", 1),
+        ("the user has stopped it", 0),
+        ("", 0),
+    ] {
+        let mut run = governed();
+        run.send(call(1, "ask").as_bytes());
+        held(&run, 1);
+        let params = json!({ "requestId": 1, "reason": reason });
+        let cancel =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        run.send(format!("{cancel}\n{}", ask(2, "ping")).as_bytes());
+        answer(&run, 2);
+        assert_eq!(waiting(&run).len(), kept, "{reason}");
+    }
 }
 
 #[test]

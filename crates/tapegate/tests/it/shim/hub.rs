@@ -5,6 +5,8 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -155,6 +157,21 @@ fn people_are_asked_through_the_hub_and_a_yes_or_no_reaches_the_caller() {
 }
 
 #[test]
+fn what_is_logged_of_a_held_call_names_the_request_for_approval() {
+    let hub = Hub::start(&rules(&[("*", "approve")]), &[]);
+    let mut run = hub.shim(&["serve"]).start();
+    run.send(call(1, "a").as_bytes());
+    let mut body = String::new();
+    run.until("a question", |_| {
+        body = hub.ask("GET /approvals", "").body;
+        body.contains("\"server_id\"")
+    });
+    let held = event(hub.folder.path(), &[("governance_decision", "pending_approval")]);
+    let id = held["approval_id"].as_str().expect("a name");
+    assert!(body.contains(&format!("\"id\":\"{id}\"")), "{id} is not in {body}");
+}
+
+#[test]
 fn a_call_that_is_taken_back_is_not_asked_about_any_more() {
     let hub = Hub::start(&rules(&[("*", "approve")]), &[]);
     let mut run = hub.shim(&["log=log", "serve"]).start();
@@ -262,6 +279,110 @@ fn hung(policy: &'static str, profile: &'static str) -> WebServer {
         stream.write_all(&json("connection: close\r\n", &body)).ok();
         false
     })
+}
+
+/// A hub whose log cannot be reached from here, and which takes no events for a while.
+fn far(takes: Arc<AtomicBool>) -> WebServer {
+    WebServer::start(move |seen: &Seen, stream| {
+        use std::io::Write;
+        let path = seen.head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let config = serde_json::Value::from(FORWARD).to_string();
+        let snapshot = format!(
+            "{{\"version\":\"1\",\"lease_ms\":60000,\"profile\":\"production\",\"config\":{config}}}"
+        );
+        let body = match path.split('?').next().unwrap_or_default() {
+            "/healthz" => "{}",
+            "/governance/snapshot" => &snapshot,
+            "/governance/heartbeat" => {
+                "{\"shutdown\":false,\"policy_version\":\"\",\"lease_ms\":60000}"
+            }
+            "/governance/events" if takes.load(Ordering::SeqCst) => "{\"written\":1}",
+            "/governance/events" => {
+                stream.write_all(b"HTTP/1.1 503 Busy\r\ncontent-length: 2\r\n\r\n{}").ok();
+                return false;
+            }
+            _ => return false,
+        };
+        stream.write_all(&json("connection: close\r\n", body)).ok();
+        false
+    })
+}
+
+fn far_shim(hub: &WebServer, steps: &[&str]) -> Run {
+    let setup = shim("", steps);
+    let token = setup.folder().join("token");
+    fs::write(&token, "0".repeat(64)).unwrap();
+    let place = ["--governance-endpoint", &hub.url(""), "--token-file", token.to_str().unwrap()];
+    setup.flags(&place).start()
+}
+
+/// The batches of events that a hub was sent, by their names and with what each tells of.
+fn batches(hub: &WebServer) -> Vec<(String, Vec<serde_json::Value>)> {
+    let posts = hub.seen().into_iter().filter(|seen| seen.head.contains("/governance/events"));
+    let read = |seen: Seen| {
+        let body: serde_json::Value = serde_json::from_slice(&seen.body).unwrap();
+        (body["batch"].as_str().unwrap().to_owned(), body["events"].as_array().unwrap().clone())
+    };
+    posts.map(read).collect()
+}
+
+#[test]
+fn while_a_far_hub_takes_no_events_calls_are_refused_and_then_nothing_was_lost() {
+    let takes = Arc::new(AtomicBool::new(false));
+    let hub = far(Arc::clone(&takes));
+    let mut run = far_shim(&hub, &["log=log", "serve"]);
+    let (mut id, mut passed) = (0, 0);
+    let mut until = |run: &mut Run, passes: bool| {
+        let start = Instant::now();
+        loop {
+            assert!(start.elapsed() < GUARD, "no call passes: {passes}");
+            id += 1;
+            run.send(call(id, "a").as_bytes());
+            let answer = answer(run, id);
+            passed += usize::from(answer["error"].is_null());
+            if answer["error"].is_null() == passes {
+                return answer;
+            }
+        }
+    };
+    let refused = until(&mut run, false);
+    assert_eq!(refused["error"]["code"], -32013, "{refused}");
+    takes.store(true, Ordering::SeqCst);
+    until(&mut run, true);
+    run.end_of_input().exits(0);
+    let mut taken = batches(&hub);
+    taken.dedup_by(|one, other| one == other);
+    let names: Vec<&String> = taken.iter().map(|(name, _)| name).collect();
+    let once: std::collections::HashSet<&&String> = names.iter().collect();
+    assert_eq!(once.len(), names.len(), "what is sent again is the same: {names:?}");
+    let told = taken.iter().flat_map(|(_, events)| events);
+    let about = told.filter(|event| event["tool"] == "a").count();
+    assert_eq!(about, passed, "one event a call that was sent");
+}
+
+#[test]
+fn what_a_far_hub_is_owed_at_the_end_of_a_session_still_arrives() {
+    let takes = Arc::new(AtomicBool::new(false));
+    let hub = far(Arc::clone(&takes));
+    let mut run = far_shim(&hub, &["serve"]);
+    run.send(ask(1, "ping").as_bytes());
+    answer(&run, 1);
+    run.until("a letter", |_| batches(&hub).len() >= 2);
+    run.close_input();
+    takes.store(true, Ordering::SeqCst);
+    run.end().exits(0);
+    let last = batches(&hub).pop().unwrap().1.pop().unwrap();
+    assert_eq!(last["kind"], "session", "{last}");
+    assert!(last.to_string().contains("ended"), "{last}");
+}
+
+#[test]
+fn a_far_hub_that_is_gone_at_the_end_is_not_waited_for_without_end_and_the_loss_is_told() {
+    let hub = far(Arc::new(AtomicBool::new(false)));
+    let mut run = far_shim(&hub, &["serve"]);
+    run.send(ask(1, "ping").as_bytes());
+    answer(&run, 1);
+    run.end_of_input().exits(0).complains("could not be sent to the hub and are lost");
 }
 
 const ASKS: &str = "schema: 1\ngovernance:\n  defaults: { action: forward }\n  rules:\n    - { match: ask, action: approve }\n";

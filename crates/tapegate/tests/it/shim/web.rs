@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tapegate_store::approvals::Ruling;
 
 use super::stand::{
-    FORWARD, answer, ask as line, call, decide, event, held, is_refused, rules, server_got,
+    FORWARD, answer, ask as line, call, decide, event, held, is_refused, rules, server_got, waiting,
 };
 use crate::support::{Run, shim};
 use crate::web::{Got, STREAM, Seen, WebServer, ask, json};
@@ -246,4 +246,60 @@ fn a_server_that_cannot_be_started_is_answered_for_by_http_too() {
     let run = setup.start();
     let error = said(&post(&run, "/mcp", &[JSON, ACCEPT], line(1, "initialize").trim_end()));
     assert_eq!(error["error"]["code"], -32000, "{error}");
+}
+
+const SAMPLING: &str =
+    r#"{"jsonrpc":"2.0","id":71,"method":"sampling/createMessage","params":{"messages":[]}}"#;
+
+fn approves_sampling() -> String {
+    rules(&[]).replace("rules:\n", "rules:\n    - { method: \"sampling/*\", action: approve }\n")
+}
+
+#[test]
+fn a_request_of_a_server_that_would_be_held_is_refused_by_http_and_nobody_is_asked() {
+    let upstream = WebServer::start(|seen: &Seen, stream| {
+        let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
+        if asked["method"] != "tools/call" {
+            return stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_ok();
+        }
+        let reply = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}});
+        let events = format!("data: {SAMPLING}\n\ndata: {reply}\n\n");
+        stream.write_all(&[STREAM, events.as_bytes()].concat()).ok();
+        false
+    });
+    let run = sidecar(&approves_sampling(), &upstream);
+    let got = post(&run, "/mcp", &[JSON, ACCEPT], call(1, "a").trim_end());
+    assert!(got.body.contains("\"result\"") && !got.body.contains("sampling"), "{got:?}");
+    run.until("an answer to the server", |_| upstream.seen().len() == 2);
+    let answer: Value = serde_json::from_slice(&upstream.seen()[1].body).unwrap();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(71), &json!(-32013)), "{answer}");
+    assert_eq!(waiting(&run).len(), 0, "nobody is asked");
+}
+
+#[test]
+fn a_request_of_a_process_behind_http_that_would_be_held_is_refused_and_nobody_is_asked() {
+    let say = format!("say={SAMPLING}");
+    let setup = shim(&approves_sampling(), &["log=log", "read=1", &say, "serve"]);
+    let run = setup.flags(&["--http", "127.0.0.1:0"]).start();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
+    thread::scope(|scope| {
+        scope.spawn(|| post(&run, "/mcp", &[JSON, ACCEPT], hello));
+        run.until("an answer to the server", |run| server_got(run.folder()).contains("-32013"));
+        assert_eq!(waiting(&run).len(), 0, "nobody is asked");
+        run.signal(rustix::process::Signal::TERM);
+    });
+}
+
+#[test]
+fn what_headers_describe_wrongly_is_in_the_activity_log() {
+    let upstream = upstream();
+    let process = shim(FORWARD, &["serve"]).flags(&["--http", "127.0.0.1:0"]).start();
+    for run in [sidecar(FORWARD, &upstream), process] {
+        let wrong = [JSON, ACCEPT, "mcp-method: tools/list", "mcp-protocol-version: 2026-07-28"];
+        let got = post(&run, "/mcp", &wrong, call(1, "a").trim_end());
+        assert_eq!((got.status, &said(&got)["error"]["code"]), (400, &json!(-32020)));
+        let noted = event(run.folder(), &[("governance_decision", "reject"), ("tool", "a")]);
+        assert_eq!(noted["policy_reason"], "its headers and its body disagree", "{noted}");
+        assert_eq!((&noted["forwarded"], &noted["message_id"]), (&json!(false), &json!("1")));
+    }
 }

@@ -17,7 +17,8 @@ use tapegate_hub::client::{Client, ClientError};
 use tapegate_policy::people::{Asking, People};
 use tapegate_policy::refuse::Subject;
 use tapegate_policy::warden::Reins;
-use tokio::sync::mpsc;
+use tapegate_store::approvals::new_id;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::desk::Settle;
@@ -32,6 +33,7 @@ const TRIES: u32 = 3;
 pub(super) struct Counter {
     questions: mpsc::UnboundedSender<Errand>,
     reins: Reins,
+    journal: Journal,
     connection_id: String,
 }
 
@@ -60,9 +62,6 @@ struct Question {
     subject: Subject,
 }
 
-/// What is known of a question that was put.
-type Tasks = HashMap<Ticket, (tokio::task::AbortHandle, Arc<std::sync::OnceLock<String>>)>;
-
 impl Counter {
     pub(super) fn new(
         client: &Arc<Client>,
@@ -75,7 +74,7 @@ impl Counter {
         let (reins, connection_id) = (reins.clone(), plan.connection_id.clone());
         let client = Arc::clone(client);
         let clerk = Clerk { client, errands, settle, journal: journal.clone() };
-        (Self { questions, reins, connection_id }, clerk)
+        (Self { questions, reins, journal: journal.clone(), connection_id }, clerk)
     }
 }
 
@@ -85,6 +84,9 @@ impl People for Counter {
         let params = frame.envelope().and_then(|said| said.params);
         let id = asking.id.and_then(|id| std::str::from_utf8(id).ok());
         let who = asking.principal;
+        // The name is ours to choose, so that what is logged now can tell it.
+        let approval_id = new_id().ok();
+        approval_id.iter().for_each(|id| self.journal.asked(ticket, id));
         let request = GovernanceEvaluateRequest {
             server_id: asking.source.to_owned(),
             direction: StreamDirection::AgentToServer,
@@ -93,7 +95,7 @@ impl People for Counter {
             params: params.and_then(api::raw),
             message_type: MessageType::Request,
             profile: self.reins.get().profile.into(),
-            connection_id: Some(connection_of(&self.connection_id, asking.lane)),
+            connection_id: Some(connection_of(&self.connection_id, asking.lane).into_owned()),
             request_id: Some(asking.subject.correlation_id.clone()),
             principal: Some(api::Principal {
                 name: who.name.clone(),
@@ -104,6 +106,7 @@ impl People for Counter {
             }),
             drift: None,
             held: true,
+            approval_id: approval_id.clone(),
             workflow: Some(asking.workflow_name.to_owned()),
             traceparent: None,
             tape_session_id: None,
@@ -124,80 +127,89 @@ impl People for Counter {
 impl Clerk {
     /// Does errands for ever.
     pub(super) async fn run(mut self) {
-        let mut tasks = Tasks::new();
+        let mut put: HashMap<Ticket, oneshot::Sender<bool>> = HashMap::new();
         let mut running = JoinSet::new();
         loop {
             tokio::select! {
                 errand = self.errands.recv() => match errand {
                     None => return std::future::pending().await,
                     Some(Errand::Ask(question)) => {
-                        let (ticket, id) = (question.ticket, Arc::default());
-                        let asked = ask(
-                            Arc::clone(&self.client),
-                            *question,
-                            self.journal.clone(),
-                            Arc::clone(&id),
-                        );
-                        let settle = self.settle.clone();
-                        let journal = self.journal.clone();
-                        let handle = running.spawn(async move {
-                            let settlement = asked.await;
-                            if let Settlement::Refused(_) = &settlement {
-                                journal.forget(ticket);
-                            }
-                            settle.send((ticket, settlement)).await.ok();
-                            ticket
-                        });
-                        tasks.insert(ticket, (handle, id));
+                        let (withdraw, withdrawn) = oneshot::channel();
+                        put.insert(question.ticket, withdraw);
+                        running.spawn(self.see_to(*question, withdrawn));
                     }
                     Some(Errand::Withdraw { ticket, cancel }) => {
-                        let Some((handle, id)) = tasks.remove(&ticket) else { continue };
-                        handle.abort();
-                        if let Some(id) = id.get().cloned().filter(|_| cancel) {
-                            let client = Arc::clone(&self.client);
-                            // A hub that is gone needs not be told.
-                            running.spawn(async move { drop(client.cancel(&id).await); ticket });
-                        }
+                        // A question that was answered meanwhile needs not be taken back.
+                        put.remove(&ticket).map(|withdraw| withdraw.send(cancel));
                     }
                 },
                 Some(done) = running.join_next() => {
                     if let Ok(ticket) = done {
-                        tasks.remove(&ticket);
+                        put.remove(&ticket);
                     }
                 }
             }
         }
     }
+
+    /// Puts a question and has it settled, unless it is withdrawn.
+    fn see_to(
+        &self,
+        question: Question,
+        withdrawn: oneshot::Receiver<bool>,
+    ) -> impl Future<Output = Ticket> + use<> {
+        let (client, journal) = (Arc::clone(&self.client), self.journal.clone());
+        let settle = self.settle.clone();
+        async move {
+            let ticket = question.ticket;
+            if let Some(settlement) = ask(&client, question, &journal, withdrawn).await {
+                if let Settlement::Refused(_) = &settlement {
+                    journal.forget(ticket);
+                }
+                settle.send((ticket, settlement)).await.ok();
+            }
+            ticket
+        }
+    }
 }
 
-/// Puts a question, and comes back with how it was settled.
+/// Puts a question, and comes back with how it was settled, if it was not withdrawn.
 async fn ask(
-    client: Arc<Client>,
+    client: &Client,
     question: Question,
-    journal: Journal,
-    task: Arc<std::sync::OnceLock<String>>,
-) -> Settlement {
+    journal: &Journal,
+    withdrawn: oneshot::Receiver<bool>,
+) -> Option<Settlement> {
     let Question { ticket, request, subject } = question;
     let unavailable = |error: ClientError| {
         journal.say(Level::Error, &format!("nobody can be asked: {error}"));
-        Settlement::Refused(subject.unavailable("nobody can be asked for approval"))
+        Some(Settlement::Refused(subject.unavailable("nobody can be asked for approval")))
     };
+    // Whatever happens meanwhile, it has to be known whether people are asked now.
     let answer = match client.evaluate(&request).await {
         Ok(answer) => answer,
         Err(error) => return unavailable(error),
     };
-    let approved = |by: String| Settlement::Approved(Approval { ticket, by });
+    let approved = |by: String| Some(Settlement::Approved(Approval { ticket, by }));
     let id = match (answer.decision, answer.task_id.clone()) {
         (GovernanceDecision::Forward, id) => {
             id.iter().for_each(|id| journal.asked(ticket, id));
             return approved(answer.reason.clone().unwrap_or_else(|| "the hub".to_owned()));
         }
         (GovernanceDecision::PendingApproval, Some(id)) => id,
-        _ => return Settlement::Refused(refusal(&answer, &subject)),
+        _ => return Some(Settlement::Refused(refusal(&answer, &subject))),
     };
-    task.set(id.clone()).ok();
-    journal.asked(ticket, &id);
-    let decided = match settled(&client, &id).await {
+    let decided = tokio::select! {
+        Ok(cancel) = withdrawn => {
+            if cancel {
+                // A hub that is gone needs not be told.
+                client.cancel(&id).await.ok();
+            }
+            return None;
+        }
+        decided = settled(client, &id) => decided,
+    };
+    let decided = match decided {
         Ok(decided) => decided,
         Err(error) => return unavailable(error),
     };
@@ -206,14 +218,14 @@ async fn ask(
             Ok(answer) if answer.decision == GovernanceDecision::Forward => {
                 approved(decided.decided_by.unwrap_or_default())
             }
-            Ok(answer) => Settlement::Refused(refusal(&answer, &subject)),
+            Ok(answer) => Some(Settlement::Refused(refusal(&answer, &subject))),
             Err(error) => unavailable(error),
         },
         TaskStatus::Pending => {
-            Settlement::Refused(subject.unavailable("the governance service is ending"))
+            Some(Settlement::Refused(subject.unavailable("the governance service is ending")))
         }
         TaskStatus::Rejected | TaskStatus::Expired | TaskStatus::Cancelled => {
-            Settlement::Refused(subject.rejected())
+            Some(Settlement::Refused(subject.rejected()))
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The tie to the hub: heartbeats, what it pushes, and what happens when it falls silent.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tapegate_hub::api::{EventLine, EventsRequest, HeartbeatRequest, Push, Snapshot};
+use tapegate_hub::api::{HeartbeatRequest, Push, Snapshot};
 use tapegate_hub::client::{Client, ClientError, Pushes};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::journal::{Journal, Posted, Sink};
+use super::super::journal::Journal;
 use super::super::plan::Plan;
 use super::super::reload::Reload;
 use super::load;
@@ -17,8 +17,6 @@ use crate::logs::Level;
 
 /// How long it takes until a stream that broke is asked for again.
 const AGAIN: Duration = Duration::from_millis(200);
-/// How many events go to the hub at once.
-const EVENTS_MAX: usize = 256;
 
 /// Who keeps in touch with the hub.
 pub(super) struct Pulse<'a> {
@@ -149,27 +147,4 @@ impl Pulse<'_> {
 
 fn asked() -> String {
     "the hub asks for the end of the session".to_owned()
-}
-
-/// Where events go that cannot be written to the hub's folder from here.
-pub(super) fn posted(client: &Arc<Client>) -> Sink {
-    let (events, waiting) = mpsc::unbounded_channel();
-    let trouble = Arc::new(Mutex::new(None));
-    tokio::spawn(post(Arc::clone(client), waiting, Arc::clone(&trouble)));
-    Sink::Hub(Posted { events, trouble })
-}
-
-/// Hands events to the hub in their order. If it does not take them, that is told.
-async fn post(
-    client: Arc<Client>,
-    mut waiting: mpsc::UnboundedReceiver<EventLine>,
-    trouble: Arc<Mutex<Option<String>>>,
-) {
-    let mut events = Vec::new();
-    while waiting.recv_many(&mut events, EVENTS_MAX).await > 0 {
-        let request = EventsRequest { events: std::mem::take(&mut events) };
-        let done = client.events(&request).await;
-        let words = done.err().map(|error| format!("events cannot be sent to the hub: {error}"));
-        *trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = words;
-    }
 }

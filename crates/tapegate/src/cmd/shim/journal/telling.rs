@@ -10,7 +10,7 @@ use crate::views::visible;
 const LINE_CHARS_MAX: usize = 600;
 
 /// Says what an event is about, if somebody wants to hear it.
-pub(super) fn tell(log: &Log, event: &Event) {
+pub(super) fn tell(log: &Log, event: &Event<'_>) {
     let level = match event.level {
         "error" => Level::Error,
         "warn" => Level::Warn,
@@ -25,10 +25,10 @@ pub(super) fn tell(log: &Log, event: &Event) {
     log.say(level, &visible::inline(&words(event), LINE_CHARS_MAX));
 }
 
-fn words(event: &Event) -> String {
+fn words(event: &Event<'_>) -> String {
     let decision = event.governance_decision.as_deref().unwrap_or(event.kind);
     let method = event.method.as_deref().unwrap_or("a message");
-    let what = match event.tool.as_deref() {
+    let what = match &event.tool {
         Some(name) => format!("{method} `{name}`"),
         None => method.to_owned(),
     };
@@ -44,7 +44,7 @@ fn words(event: &Event) -> String {
     };
     let by = event.decided_by.as_ref().map(|by| format!("decided by {by}"));
     let gate = event.gate.filter(|_| decision != "forward").map(|gate| format!("gate {gate}"));
-    let parts = [Some(about), by, event.policy_reason.clone(), gate];
+    let parts = [Some(about), by, event.policy_reason.as_deref().map(str::to_owned), gate];
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     format!("{}: {}", event.server_id, parts.join("; "))
 }
@@ -53,16 +53,15 @@ fn words(event: &Event) -> String {
 mod tests {
     use super::*;
 
-    fn event(decision: &str) -> Event {
-        let text = |text: &str| Some(text.to_owned());
+    fn event(decision: &str) -> Event<'_> {
         Event {
             kind: "decision",
-            server_id: "files".to_owned(),
-            method: text("tools/call"),
-            tool: text("rm"),
-            governance_decision: text(decision),
+            server_id: "files".into(),
+            method: Some("tools/call".into()),
+            tool: Some("rm".into()),
+            governance_decision: Some(decision.into()),
             gate: Some("governance"),
-            policy_reason: text("rule `rules[0]` says so"),
+            policy_reason: Some("rule `rules[0]` says so".into()),
             ..Event::default()
         }
     }
@@ -73,7 +72,7 @@ mod tests {
             words(&event("deny")),
             "files: tools/call `rm` is denied; rule `rules[0]` says so; gate governance"
         );
-        let held = Event { approval_id: Some("ap_1".to_owned()), ..event("pending_approval") };
+        let held = Event { approval_id: Some("ap_1".into()), ..event("pending_approval") };
         assert!(words(&held).contains("tapegate approvals approve ap_1"), "{}", words(&held));
         assert!(words(&event("WOULD_BLOCK")).starts_with("files: WOULD_BLOCK: tools/call `rm`"));
     }

@@ -1,6 +1,6 @@
 //! One server and everybody who talks to it.
 //!
-//! A session has a hub of its own; clients without sessions share one. What a client says is
+//! A session has a board of its own; clients without sessions share one. What a client says is
 //! recorded, entered in the book and queued for the server in one step, so that nothing is sent
 //! that is not on the tape and nothing is answered that is not expected.
 
@@ -43,7 +43,7 @@ const INPUT_MESSAGES_MAX: usize = 8;
 const OWED_MAX: usize = 256;
 
 /// One server and everybody who talks to it.
-pub(super) struct Hub {
+pub(super) struct Board {
     pub(super) kind: Kind,
     /// Whether what the server says may name the request it belongs to.
     pub(super) addressed: bool,
@@ -74,7 +74,7 @@ pub(super) struct Hub {
     pub(super) held: RefCell<HeldCalls>,
 }
 
-/// Who talks to a hub.
+/// Who talks to a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One client, by Streamable HTTP.
@@ -112,8 +112,8 @@ impl From<Stopped> for NotSent {
     }
 }
 
-impl Hub {
-    /// A hub for a server. The task, which must be run, ends when the server has, and nothing is
+impl Board {
+    /// A board for a server. The task, which must be run, ends when the server has, and nothing is
     /// left of it.
     pub(super) fn start(
         station: &Rc<Station>,
@@ -127,7 +127,7 @@ impl Hub {
             Kind::Old => Stream::new(0, &history),
             Kind::Session | Kind::Shared => Stream::unattended(0, &history),
         };
-        let hub = Rc::new(Self {
+        let board = Rc::new(Self {
             kind,
             addressed: server.is_seat(),
             lane,
@@ -150,8 +150,8 @@ impl Hub {
             held: RefCell::default(),
         });
         tokio::task::spawn_local(write_all(pipes.input, receiver));
-        let task = down::run(Rc::clone(&hub), server, pipes.output, patience);
-        (hub, task)
+        let task = down::run(Rc::clone(&board), server, pipes.output, patience);
+        (board, task)
     }
 
     pub(super) fn is_ended(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::readers::{Found, calls_in_body, calls_in_line};
 use crate::rig::{Memory, Rig, policy};
 
 /// `ls` passes, `write` where it may, and nothing else.
-const POLICY: &str = "
+pub(crate) const POLICY: &str = "
 schema: 1
 sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden]}}]
 governance:

@@ -1,7 +1,5 @@
 //! What is published about policies is what the tables say, and every sample in it loads.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 
 use tapegate_policy::decide::{Call, Facts, GateName, Outcome, decide};

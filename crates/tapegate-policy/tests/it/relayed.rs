@@ -11,22 +11,13 @@ use tapegate_core::time::At;
 use tapegate_policy::inspect::Carrier;
 use tapegate_policy::model::{Policy, Profile};
 
-use crate::properties::{call, may_run, twisted, twists};
+use crate::properties::{POLICY, call, may_run, twisted, twists};
 use crate::readers::calls_in_line;
 use crate::rig::{Memory, Rig, policy};
 
-const POLICY: &str = "
-schema: 1
-sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden]}}]
-governance:
-  defaults: {action: deny}
-  rules:
-    - {match: ls, action: forward}
-    - {match: write, action: forward, arguments: {path: '/data/*'}}
-    - {match: ask, action: approve}
-";
-
-static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| Arc::new(policy(POLICY)));
+/// Besides, `ask` waits for a person.
+static SHARED: LazyLock<Arc<Policy>> =
+    LazyLock::new(|| Arc::new(policy(&format!("{POLICY}    - {{match: ask, action: approve}}\n"))));
 
 /// Something that happens in a session.
 #[derive(Debug, Clone)]

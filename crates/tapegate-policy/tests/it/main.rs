@@ -1,13 +1,17 @@
-//! The gate as its users see it: policies as text, messages as bytes, verdicts.
+//! The gate as its users see it: policies as text, messages as bytes, verdicts. And what is published,
+//! generated and masked.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bypasses;
+mod generated;
 mod lists;
 mod matrix;
 mod pins;
 mod properties;
+mod published;
 mod readers;
+mod redaction;
 mod relayed;
 mod rig;
 mod sessions;

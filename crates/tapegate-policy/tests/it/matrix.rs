@@ -155,7 +155,7 @@ fn table() -> String {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a golden is a file")]
 fn every_gate_action_profile_and_method_is_decided_as_the_table_says() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gate/decisions.txt");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/decisions.txt");
     let table = table();
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &table).unwrap();

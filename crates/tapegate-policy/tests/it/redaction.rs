@@ -1,7 +1,5 @@
 //! What masking promises for any message.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 use proptest::prelude::*;
 use tapegate_core::json;
 use tapegate_core::tape::Mask;

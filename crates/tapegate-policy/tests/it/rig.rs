@@ -12,7 +12,7 @@ use tapegate_policy::load::load;
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::note::{Note, Notes};
 use tapegate_policy::people::{Asking, People};
-use tapegate_policy::warden::{Hands, Regime, Reins, Settings, Warden};
+use tapegate_policy::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
 use tapegate_yaml::files::Held;
 
 /// A warden and everything it did.
@@ -25,14 +25,14 @@ pub(crate) struct Rig {
 /// What a warden did.
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
-    pub(crate) notes: Arc<Mutex<Vec<Note>>>,
+    pub(crate) notes: Arc<Mutex<Vec<Note<'static>>>>,
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
     pub(crate) trouble: Option<String>,
 }
 
 impl Notes for Memory {
-    fn note(&mut self, note: Note) {
-        self.notes.lock().unwrap().push(note);
+    fn note(&mut self, note: &Note<'_>) {
+        self.notes.lock().unwrap().push(note.clone().into_owned());
     }
 
     fn trouble(&self) -> Option<&str> {
@@ -100,14 +100,10 @@ impl Rig {
     ) -> Self {
         let regime = Regime { policy, profile, ..Regime::default() };
         let reins = Reins::new(regime);
-        let mut count = 0;
         let hands = Hands {
             notes: Box::new(memory.clone()),
             people: Box::new(memory.clone()),
-            ids: Box::new(move || {
-                count += 1;
-                format!("c-{count}")
-            }),
+            ids: Ids::new("c"),
             clock: Box::new(|| 0),
         };
         let settings = Settings {
@@ -134,6 +130,7 @@ impl Rig {
         let frame = Frame::read(bytes);
         let (at, lane) = (At::default(), Lane::ONLY);
         self.warden.judge(&Case {
+            n: 1,
             at,
             lane,
             from,

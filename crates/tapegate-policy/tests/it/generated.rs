@@ -1,9 +1,6 @@
 //! What is made of a session, as text. `UPDATE_GOLDEN=1` writes it anew.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-#![expect(clippy::disallowed_methods, reason = "goldens are files")]
-
-#[path = "../src/generate/tests/sample.rs"]
+#[path = "../../src/generate/tests/sample.rs"]
 mod sample;
 
 use std::fs;
@@ -12,8 +9,9 @@ use std::path::Path;
 use sample::sample;
 use tapegate_policy::generate::{Traffic, Wish, generate};
 
+#[expect(clippy::disallowed_methods, reason = "goldens are files")]
 fn compare(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/generated").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, text).unwrap();
     }

@@ -1,0 +1,30 @@
+//! Which requests a text answers.
+
+use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
+
+/// Gathers the ids that a frame answers. A batch within a batch answers nothing.
+pub(crate) fn answered(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
+    let mut gather = |frame: &Frame<'_>| {
+        let answers = |said: &&Envelope<'_>| matches!(said.kind(), Kind::Response | Kind::Error);
+        let id = frame.envelope().filter(answers).and_then(|said| said.id);
+        ids.extend(id.map(<[u8]>::to_vec));
+    };
+    match frame.body() {
+        Body::Batch => elements(frame.bytes()).iter().for_each(gather),
+        _ => gather(frame),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_that_a_batch_answers_are_gathered_however_deep_it_is() {
+        let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
+        let text = format!(r#"[{{"id":1,"result":{{}}}},{}]"#, String::from_utf8_lossy(&deep));
+        let mut ids = Vec::new();
+        answered(&Frame::read(text.as_bytes()), &mut ids);
+        assert_eq!(ids, [b"1"]);
+    }
+}

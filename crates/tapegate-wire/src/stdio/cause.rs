@@ -1,0 +1,94 @@
+//! Why a session ends, and how long that may take.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tapegate_core::tape::RecordError;
+
+use crate::signals::ASKED;
+
+/// How long each step of ending a session may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// What the server has to end by itself after its input was closed.
+    pub grace: Duration,
+    /// The same after a signal, when whoever sent it is about to lose patience too; nothing if no
+    /// answer is awaited.
+    pub grace_on_signal: Duration,
+    /// What it has to end after it was asked to.
+    pub after_term: Duration,
+    /// Whether it has the grace after a signal though no answer is awaited.
+    pub orderly: bool,
+}
+
+impl Patience {
+    /// Gives every server the time to end by itself, whatever the reason.
+    pub fn orderly() -> Self {
+        let grace = Duration::from_secs(5);
+        let after_term = Duration::from_secs(2);
+        Self { grace, grace_on_signal: grace, after_term, orderly: true }
+    }
+
+    /// What a server has to end by itself for this reason.
+    pub(crate) fn grace_after(&self, cause: &Cause) -> Duration {
+        match cause {
+            Cause::Signal(number) if *number != ASKED => self.grace_on_signal,
+            _ => self.grace,
+        }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_secs(5),
+            grace_on_signal: Duration::from_millis(300),
+            after_term: Duration::from_millis(1200),
+            orderly: false,
+        }
+    }
+}
+
+/// Why a session ended.
+#[derive(Debug)]
+pub enum Cause {
+    /// The server closed its output or exited.
+    Server,
+    /// What played the server has asked for the end.
+    Actor,
+    /// The client closed its end.
+    Client,
+    /// A signal asked us to, or somebody inside the process ([`ASKED`]).
+    Signal(i32),
+    /// The client left without ever having reached the server, for this reason.
+    Unreachable(String),
+    /// The tape could not be written.
+    Tape(RecordError),
+}
+
+impl Cause {
+    /// What a client is told whose requests are not answered.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Tape(error) => format!("recording stopped: {error}"),
+            Self::Signal(ASKED) => {
+                "tapegate was told to end before the MCP server answered".to_owned()
+            }
+            Self::Signal(number) => {
+                format!("tapegate was ended by signal {number} before the MCP server answered")
+            }
+            Self::Server | Self::Actor | Self::Client | Self::Unreachable(_) => {
+                "the session ended before the MCP server answered".to_owned()
+            }
+        }
+    }
+}
+
+/// How a session ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Why.
+    pub cause: Cause,
+    /// How the server's process ended.
+    pub status: Option<ExitStatus>,
+}

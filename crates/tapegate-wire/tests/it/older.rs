@@ -1,0 +1,93 @@
+//! Clients of the older transport: one stream, and messages that are posted beside it.
+
+use std::io::BufReader;
+use std::net::TcpStream;
+use std::time::Instant;
+
+use tapegate_core::gate::HoldEnd;
+
+use crate::bridges::{Inward, answer};
+use crate::gates::{EVENTS, Gate, raw};
+use crate::guard::{Desk, JSON, PATIENCE, call, refused};
+use crate::web;
+
+/// A client that has its stream and knows where to post.
+struct Older {
+    port: u16,
+    path: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Older {
+    fn join(port: u16) -> Self {
+        let mut stream = web::send(port, "GET /sse", &["accept: text/event-stream"], "");
+        web::head(&mut stream);
+        let event = web::chunk(&mut stream).unwrap();
+        let path = event.split("data: ").nth(1).unwrap().trim().to_owned();
+        Self { port, path, stream }
+    }
+
+    fn post(&self, body: &str) {
+        let line = format!("POST {}", self.path);
+        let reply = web::reply(&mut web::send(self.port, &line, JSON, body));
+        assert!(reply.head.contains(" 202 "), "{reply:?}");
+    }
+
+    #[track_caller]
+    fn hears(&mut self, text: &str) {
+        let event = web::chunk(&mut self.stream).unwrap();
+        assert!(event.contains(text), "{event}");
+    }
+
+    /// Has a call denied, another one rejected, and a third one approved.
+    fn calls(&mut self, desk: &Desk) {
+        self.post(&call(1, "deny"));
+        self.hears(&refused(1, "denied"));
+        self.post(&call(2, "hold"));
+        desk.deny(desk.held().0);
+        self.hears(&refused(2, "rejected"));
+        self.post(&call(3, "hold"));
+        desk.approve(desk.held().0);
+    }
+}
+
+/// A gate before a server of the older transport, which never answers.
+fn gate() -> Gate {
+    let port = raw(|seen| match seen.head.starts_with("GET") {
+        true => format!("{EVENTS}event: endpoint\ndata: /post?s=1\n\n"),
+        false => "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned(),
+    });
+    Gate::before(&format!("http://127.0.0.1:{port}/sse"))
+}
+
+#[test]
+fn by_a_proxy_a_client_is_answered_on_its_stream() {
+    let gate = gate();
+    Older::join(gate.port).calls(&gate.desk);
+    let begin = Instant::now();
+    while !gate.desk.permitted(&call(3, "hold")) {
+        assert!(begin.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_held_calls_back() {
+    let gate = gate();
+    let client = Older::join(gate.port);
+    client.post(&call(1, "hold"));
+    gate.desk.held();
+    drop(client);
+    assert_eq!(gate.wait_ended(), [HoldEnd::Cancelled]);
+}
+
+#[test]
+fn in_front_of_a_process_a_client_is_answered_on_its_stream() {
+    let bridge = Inward::open("older");
+    let mut client = Older::join(bridge.port);
+    client.calls(&bridge.desk);
+    client.hears(&answer(3, "hold"));
+    client.post(&call(4, "spoil"));
+    client.hears(&refused(4, "spoilt"));
+    assert_eq!(bridge.heard(), ["hold", "spoil"]);
+}
