@@ -11,6 +11,7 @@ mod skim;
 use crate::json::{self, Cursor, Fault, Kind as JsonKind};
 
 pub(crate) use envelope::Along;
+use envelope::Glance;
 pub use envelope::{Envelope, Kind};
 pub use fold::{careless, fold};
 pub use skim::{Skim, Skimmed};
@@ -49,6 +50,11 @@ impl<'a> Frame<'a> {
     /// Reads the bytes of one message, line ending not included. Never fails.
     pub fn read(bytes: &'a [u8]) -> Self {
         Self::read_along(bytes, &mut ())
+    }
+
+    /// The same without what only a gate asks for.
+    pub fn glance(bytes: &'a [u8]) -> Self {
+        Self::read_along(bytes, &mut Glance)
     }
 
     /// Reads the bytes of one message, while `along` goes along with its params.

@@ -70,11 +70,11 @@ impl Relay {
         match event {
             Event::Received { lane, from, bytes, terminated } => {
                 let way = Way { at, lane, from, terminated, resumed: false };
-                self.pass(way, &Frame::read(bytes), gate, emit);
+                self.pass(way, &read(bytes, gate), gate, emit);
             }
             Event::Resumed { lane, bytes, terminated } => {
                 let way = Way { at, lane, from: Side::Server, terminated, resumed: true };
-                self.pass(way, &Frame::read(bytes), gate, emit);
+                self.pass(way, &read(bytes, gate), gate, emit);
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
                 gate.oversized(at, lane, from, message.bytes_total);
@@ -199,6 +199,11 @@ impl Relay {
             Side::Server => &self.from_server,
         }
     }
+}
+
+/// Reads a message as closely as the gate must know it.
+fn read<'a, G: Gate + ?Sized>(bytes: &'a [u8], gate: &G) -> Frame<'a> {
+    if gate.governs() { Frame::read(bytes) } else { Frame::glance(bytes) }
 }
 
 /// Records a message of our own and sends it to `to`, as if from the other side.

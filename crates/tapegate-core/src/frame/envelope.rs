@@ -24,7 +24,8 @@ pub enum Kind {
     Other,
 }
 
-/// The members of a message that routing, pairing and recording need, borrowed from its bytes.
+/// The members of a message that routing, pairing, recording and gates need, borrowed from its bytes.
+/// After [`Frame::glance`](super::Frame::glance) `input_requests`, `twisted` and `lists` say nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Envelope<'a> {
     /// The id exactly as written: `1`, `1.0` and `"1"` are three ids.
@@ -70,6 +71,9 @@ pub struct Envelope<'a> {
 
 /// Goes along while the params of a message are scanned.
 pub(crate) trait Along<'a> {
+    /// Whether what only a gate asks for is looked for, too.
+    const CLOSELY: bool = true;
+
     /// Params begin; if they did before, those do not count.
     fn begin(&mut self);
     /// A member of params is this string.
@@ -95,12 +99,31 @@ impl<'a> Along<'a> for () {
     }
 }
 
+/// Nobody goes along, and what only a gate asks for is left out.
+pub(crate) struct Glance;
+
+impl<'a> Along<'a> for Glance {
+    const CLOSELY: bool = false;
+
+    fn begin(&mut self) {}
+
+    fn string(&mut self, _: Str<'a>, _: Str<'a>) {}
+
+    fn member(&mut self, _: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+        cursor.value()
+    }
+
+    fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+        cursor.value()
+    }
+}
+
 impl<'a> Envelope<'a> {
     /// Scans the object at the cursor and moves over it.
-    pub(crate) fn scan(
+    pub(crate) fn scan<A: Along<'a>>(
         &mut self,
         cursor: &mut Cursor<'a>,
-        along: &mut impl Along<'a>,
+        along: &mut A,
     ) -> Result<(), Fault> {
         let (mut jsonrpc, mut method) = (None, false);
         cursor.open()?;
@@ -120,16 +143,17 @@ impl<'a> Envelope<'a> {
                     self.repeated |= self.params.replace(params).is_some();
                     continue;
                 }
-                b"result" => {
+                b"result" if A::CLOSELY => {
                     let result = self.scan_result(cursor)?;
                     self.repeated |= self.result.replace(result).is_some();
                     continue;
                 }
+                b"result" => &mut self.result,
                 b"id" => &mut self.id,
                 b"error" => &mut self.error,
                 b"jsonrpc" => &mut jsonrpc,
                 _ => {
-                    self.twisted |= careless(key, MEMBERS).is_some();
+                    self.twisted |= A::CLOSELY && careless(key, MEMBERS).is_some();
                     cursor.value()?;
                     continue;
                 }

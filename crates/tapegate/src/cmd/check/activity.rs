@@ -58,9 +58,12 @@ pub(super) fn head(text: &str) -> Result<String, String> {
     }
 }
 
+/// The files of a log, and the current one as it was opened, if there is one.
+type Opened = (Vec<PathBuf>, Option<Box<dyn BufRead>>);
+
 /// The files that are looked over, and the current one of them, open: somebody may put it aside while
 /// the others are read, and what has its name by then does not follow them.
-fn opened(path: &Path) -> anyhow::Result<(Vec<PathBuf>, Option<Box<dyn BufRead>>)> {
+fn opened(path: &Path) -> anyhow::Result<Opened> {
     let mut found = files(path)?;
     for _ in 0..TRIES_MAX {
         let current = match found.last().filter(|file| is_current(file)) {
