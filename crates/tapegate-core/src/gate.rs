@@ -177,14 +177,16 @@ impl Gate for Open {
 
 impl Topic {
     /// What a request with this method is about.
-    pub fn of(method: &str) -> Self {
+    pub fn of(method: &[u8]) -> Self {
         match method {
-            "tools/list" => Self::Tools,
-            "resources/list" => Self::Resources,
-            "resources/templates/list" => Self::Templates,
-            "prompts/list" => Self::Prompts,
-            "initialize" | "server/discover" => Self::Hello,
-            "tools/call" | "resources/read" | "prompts/get" | "completion/complete" => Self::Call,
+            b"tools/list" => Self::Tools,
+            b"resources/list" => Self::Resources,
+            b"resources/templates/list" => Self::Templates,
+            b"prompts/list" => Self::Prompts,
+            b"initialize" | b"server/discover" => Self::Hello,
+            b"tools/call" | b"resources/read" | b"prompts/get" | b"completion/complete" => {
+                Self::Call
+            }
             _ => Self::Other,
         }
     }

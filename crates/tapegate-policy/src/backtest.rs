@@ -196,7 +196,7 @@ impl Trial {
         let id = IdKey::new(said.id?);
         match said.kind() {
             Kind::Request if self.asked.len() < ASKED_MAX => {
-                let topic = Topic::of(&said.method?.decode());
+                let topic = Topic::of(&said.method?.bytes());
                 self.asked.insert((from, lane.session, id), topic);
                 None
             }

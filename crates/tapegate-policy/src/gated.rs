@@ -1,5 +1,7 @@
 //! Which requests are decided about, and what they are about.
 
+use tapegate_core::json::Str;
+
 /// What a server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Offer {
@@ -78,6 +80,13 @@ impl Gated {
             let plain = method.trim_matches(blank);
             Self::exact(&plain.to_ascii_lowercase())
         })
+    }
+
+    /// The same of a method as it stands in a message.
+    pub fn read(method: Str<'_>) -> Option<Self> {
+        // What nearly every message says is known by its bytes.
+        let plain = Some(Self::Call).filter(|call| method.raw == call.method().as_bytes());
+        plain.or_else(|| Self::of(&method.decode()))
     }
 
     fn exact(method: &str) -> Option<Self> {

@@ -138,7 +138,7 @@ fn envelope(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
 
 /// What is wrong with a call of something that is gated.
 fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
-    let Some(gated) = said.method.and_then(|method| Gated::of(&method.decode())) else { return };
+    let Some(gated) = said.method.and_then(Gated::read) else { return };
     if said.kind() == Kind::Notification {
         faults.push(Fault::Notification);
     }

@@ -22,6 +22,7 @@ use tapegate_core::tape::RecordError;
 use tapegate_core::time::At;
 
 use crate::decide::{GateName, Principal};
+use crate::gated::Gated;
 use crate::inspect::{Carrier, Fault, inspect};
 use crate::model::Profile;
 use crate::note::{Note, NoteKind, Notes};
@@ -168,26 +169,40 @@ impl Warden {
 
     /// Several messages in one: each must pass as it is, or none does.
     fn batch(&mut self, case: &Case<'_>) -> Verdict {
-        for element in frame::elements(case.frame.bytes()) {
+        let elements = frame::elements(case.frame.bytes());
+        for (index, element) in elements.iter().enumerate() {
             let verdict = match element.body() {
-                Body::Message(_) => self.message(case, &element, true),
+                Body::Message(_) => self.message(case, element, true),
                 _ if !self.strict() => Verdict::Forward,
                 _ => {
                     let faults = vec![Fault::NotAnObject];
-                    let refused = self.faulty(case, &element, faults, None);
+                    let refused = self.faulty(case, element, faults, None);
                     Verdict::Refuse(Box::new(refused.faulty(Fault::NotAnObject)))
                 }
             };
-            match verdict {
-                Verdict::Forward => {}
-                Verdict::Refuse(refusal) => return Verdict::Refuse(refusal),
+            let refusal = match verdict {
+                Verdict::Forward => continue,
+                Verdict::Refuse(refusal) => refusal,
                 Verdict::Rewrite(_) | Verdict::Hold(_) => {
-                    let subject = self.subject("method", "batch");
-                    return Verdict::Refuse(Box::new(subject.faulty(Fault::Batch)));
+                    Box::new(self.subject("method", "batch").faulty(Fault::Batch))
                 }
-            }
+            };
+            self.unsent_with(case, &elements[..index]);
+            return Verdict::Refuse(refusal);
         }
         Verdict::Forward
+    }
+
+    /// Notes that calls which had passed are not sent, because others in their batch may not be.
+    fn unsent_with(&mut self, case: &Case<'_>, before: &[Frame<'_>]) {
+        let is_call = |frame: &&Frame<'_>| {
+            let method = frame.envelope().and_then(|said| said.method);
+            method.and_then(Gated::read).is_some()
+        };
+        let why = "the batch that it came in was refused, and it was not sent";
+        for call in before.iter().filter(is_call) {
+            self.unsent(case.at, case.lane, case.from, call, why);
+        }
     }
 
     /// Notes that a message is not written as it must be.

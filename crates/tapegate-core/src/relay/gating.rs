@@ -221,7 +221,7 @@ impl Relay {
 
 /// What a request is about.
 pub(super) fn topic_of(said: &Envelope<'_>) -> Topic {
-    said.method.map_or(Topic::Other, |method| Topic::of(&method.decode()))
+    said.method.map_or(Topic::Other, |method| Topic::of(&method.bytes()))
 }
 
 pub(super) fn refusal(code: i32, words: &str) -> Refusal {

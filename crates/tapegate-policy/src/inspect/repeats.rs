@@ -88,7 +88,10 @@ fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
 
 /// Checks that no key of params is nearly one that a receiver acts by.
 fn odd(keys: &[Str<'_>]) -> Result<(), Fault> {
-    let odd = |key: &Str<'_>| careless(*key, NAMES).is_some_and(|name| !key.is(NAMES[name]));
+    let usual = |key: &Str<'_>| matches!(key.raw, b"name" | b"arguments" | b"_meta" | b"uri");
+    let odd = |key: &Str<'_>| {
+        !usual(key) && careless(*key, NAMES).is_some_and(|name| !key.is(NAMES[name]))
+    };
     if keys.iter().any(odd) { Err(Fault::Twin) } else { Ok(()) }
 }
 

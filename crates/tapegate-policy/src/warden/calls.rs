@@ -33,14 +33,14 @@ impl Warden {
     /// The client asks for something.
     pub(super) fn asked(&mut self, now: &Now<'_, '_>) -> Verdict {
         let Some(method) = now.said.method else { return Verdict::Forward };
+        if let Some(gated) = Gated::read(method) {
+            return self.called(now, gated);
+        }
         let method = method.decode();
         if method == "initialize" {
             self.known.introduce(now.case.lane, now.said, &self.settings.principal);
         }
-        match Gated::of(&method) {
-            Some(gated) => self.called(now, gated),
-            None => self.unguarded(now, &method).unwrap_or(Verdict::Forward),
-        }
+        self.unguarded(now, &method).unwrap_or(Verdict::Forward)
     }
 
     /// The server asks for something, or tells something.

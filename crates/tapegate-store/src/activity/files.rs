@@ -1,5 +1,6 @@
 //! The files that one log lies in: those that were put aside, by their numbers, then the current one.
 
+use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
@@ -51,9 +52,17 @@ pub fn is_line(line: &[u8]) -> bool {
     line.starts_with(BEGINNING) && Chained::read(line).is_some()
 }
 
+/// Opens a file of a log. By the name of one, only a regular file is one: a pipe may have no end.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    if Part::of(path).is_some() && !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    source::open(path)
+}
+
 /// Opens a file of a log to be read, compressed or not.
 pub fn open_file(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    source::text(source::open(path)?)
+    source::text(open(path)?)
 }
 
 /// The numbers of the files that were put aside, oldest first.

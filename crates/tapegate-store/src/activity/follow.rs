@@ -141,7 +141,7 @@ impl Follower {
 /// Opens the first of these files that is still there.
 fn first_of(parts: Vec<Part>) -> io::Result<Option<Reading>> {
     for part in parts {
-        match crate::source::open(&part.path) {
+        match super::files::open(&part.path) {
             Ok(file) => {
                 let buffer = Vec::new();
                 return Ok(Some(Reading { part, file, bytes: 0, line: 0, buffer, used: 0 }));

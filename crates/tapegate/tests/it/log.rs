@@ -262,6 +262,10 @@ fn check_calls_a_torn_end_torn_and_something_else_invalid() {
     fs::write(other.path().join("activity.jsonl"), "my notes\n").unwrap();
     says(other.path(), &["check", "activity.jsonl"], 2);
     says(other.path(), &["check", "activity-3.jsonl"], 3);
+    let pipe = other.path().join("activity-4.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    says(other.path(), &["check", "activity-4.jsonl"], 3);
     // By another name a log is known by its lines.
     fs::copy(aside(folder.path())[0].as_path(), other.path().join("kept.txt")).unwrap();
     assert!(says(other.path(), &["check", "kept.txt"], 0).contains("kept.txt: ok, "));

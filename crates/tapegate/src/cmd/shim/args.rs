@@ -15,7 +15,7 @@ use crate::upstream::UpstreamArgs;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The name of the server in the policy and in the logs [default: made from its command or URL]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) server_id: Option<String>,
     #[command(flatten)]
     pub(super) project: ProjectArgs,
