@@ -14,6 +14,8 @@ const DEPTH_MAX: usize = 512;
 const PAIRS_MAX: usize = 16;
 /// Room for what most calls have, so that it is asked for once.
 const ROOM: usize = 16;
+/// How many members an object has that is looked through without asking for memory.
+const FEW: usize = 8;
 /// The members of params that a receiver acts by.
 const NAMES: &[&str] = &[
     "name",
@@ -40,7 +42,36 @@ struct Level {
 /// Checks that no member of params occurs twice.
 pub(super) fn check(params: &[u8]) -> Result<(), Fault> {
     // The message was read before, so it is JSON.
-    walk(params).unwrap_or(Err(Fault::NotJson))
+    if few(params) == Ok(true) { Ok(()) } else { walk(params).unwrap_or(Err(Fault::NotJson)) }
+}
+
+/// Whether params are as those of most calls: no deeper than their arguments, with few members whose
+/// names are plain and differ. That takes no memory; what is not so is looked through as a whole.
+fn few(params: &[u8]) -> Result<bool, NoJson> {
+    let mut cursor = Cursor::new(params)?;
+    Ok(cursor.kind()? == Kind::Object && few_members(&mut cursor, true)?)
+}
+
+fn few_members(cursor: &mut Cursor<'_>, top: bool) -> Result<bool, NoJson> {
+    let mut keys: [&[u8]; FEW] = [b""; FEW];
+    let (mut count, mut first) = (0, true);
+    cursor.open()?;
+    while let Some(key) = cursor.key(&mut first)? {
+        let same =
+            |other: &&[u8]| other.len() == key.raw.len() && other.eq_ignore_ascii_case(key.raw);
+        let plain = !key.escaped && key.raw.is_ascii() && !(top && is_odd(&key));
+        if !plain || count == FEW || keys[..count].iter().any(same) {
+            return Ok(false);
+        }
+        keys[count] = key.raw;
+        count += 1;
+        match cursor.kind()? {
+            Kind::Object if top && few_members(cursor, false)? => {}
+            Kind::Object | Kind::Array => return Ok(false),
+            _ => drop(cursor.value()?),
+        }
+    }
+    Ok(true)
 }
 
 fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
@@ -88,11 +119,12 @@ fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
 
 /// Checks that no key of params is nearly one that a receiver acts by.
 fn odd(keys: &[Str<'_>]) -> Result<(), Fault> {
-    let usual = |key: &Str<'_>| matches!(key.raw, b"name" | b"arguments" | b"_meta" | b"uri");
-    let odd = |key: &Str<'_>| {
-        !usual(key) && careless(*key, NAMES).is_some_and(|name| !key.is(NAMES[name]))
-    };
-    if keys.iter().any(odd) { Err(Fault::Twin) } else { Ok(()) }
+    if keys.iter().any(is_odd) { Err(Fault::Twin) } else { Ok(()) }
+}
+
+fn is_odd(key: &Str<'_>) -> bool {
+    let usual = matches!(key.raw, b"name" | b"arguments" | b"_meta" | b"uri");
+    !usual && careless(*key, NAMES).is_some_and(|name| !key.is(NAMES[name]))
 }
 
 /// Checks that the keys of one object are different ones to everybody.
@@ -133,4 +165,51 @@ fn exact(key: &Str<'_>) -> Vec<u8> {
 fn distinct(keys: &mut [Vec<u8>]) -> bool {
     keys.sort_unstable();
     keys.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Keys that are one to somebody, and others.
+    fn key() -> impl Strategy<Value = String> {
+        let known =
+            ["name", "Name", "n\\u0061me", "arguments", "argument", "_meta", "a", "A", "b", "ä"];
+        let known = prop::sample::select(known.to_vec()).prop_map(str::to_owned);
+        prop_oneof![known, "[a-c_ ]{0,2}"]
+    }
+
+    fn value() -> impl Strategy<Value = String> {
+        let leaf = prop::sample::select(vec!["1", "\"x\"", "null", "[]", "{}"]);
+        leaf.prop_map(str::to_owned).prop_recursive(3, 24, 5, |inner| {
+            let object = prop::collection::vec((key(), inner.clone()), 0..10).prop_map(|members| {
+                let members: Vec<String> =
+                    members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+                format!("{{{}}}", members.join(","))
+            });
+            let array = prop::collection::vec(inner, 0..3)
+                .prop_map(|elements| format!("[{}]", elements.join(",")));
+            prop_oneof![3 => object, 1 => array]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_look_passes_nothing_that_the_close_one_does_not(params in value()) {
+            let close = walk(params.as_bytes()).unwrap();
+            prop_assert_eq!(check(params.as_bytes()), close, "{}", params);
+        }
+    }
+
+    #[test]
+    fn an_ordinary_call_needs_only_the_quick_look() {
+        for params in
+            [r#"{"name":"x","arguments":{"a":1,"b":"y"},"_meta":{"progressToken":1}}"#, "{}"]
+        {
+            assert_eq!(few(params.as_bytes()), Ok(true), "{params}");
+        }
+        assert_eq!(few(br#"{"name":"x","Name":"y"}"#), Ok(false));
+    }
 }
