@@ -47,8 +47,11 @@ impl Inward {
         let (told, port) = mpsc::channel();
         let heard = std::env::temp_dir().join(format!("tapegate-{name}-{}", std::process::id()));
         std::fs::remove_file(&heard).ok();
+        // What is answered must have been noted before, and `tee` hands on first.
         let script = format!(
-            r#"tee -a '{}' | sed -u -n \
+            r#"while IFS= read -r line; do
+                   printf '%s\n' "$line" >> '{}'; printf '%s\n' "$line"
+               done | sed -u -n \
                -e 's/.*"id":\([^,]*\),"method":"initialize".*/{{"jsonrpc":"2.0","id":\1,"result":{{}}}}/p' \
                -e 's/.*"id":\([^,]*\),.*"name":"\([^"]*\)".*/{{"jsonrpc":"2.0","id":\1,"result":{{"got":"\2"}}}}/p'"#,
             heard.display()
