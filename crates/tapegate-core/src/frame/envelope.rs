@@ -75,47 +75,30 @@ pub(crate) trait Along<'a> {
     const CLOSELY: bool = true;
 
     /// Params begin; if they did before, those do not count.
-    fn begin(&mut self);
-    /// A member of params is this string.
-    fn string(&mut self, key: Str<'a>, value: Str<'a>);
-    /// Moves over the value of a member of params and returns its text.
-    fn member(&mut self, key: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault>;
-    /// Moves over params that are no object and returns their text.
-    fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault>;
-}
-
-/// Nobody goes along.
-impl<'a> Along<'a> for () {
     fn begin(&mut self) {}
 
+    /// A member of params is this string.
     fn string(&mut self, _: Str<'a>, _: Str<'a>) {}
 
+    /// Moves over the value of a member of params and returns its text.
     fn member(&mut self, _: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         cursor.value()
     }
 
+    /// Moves over params that are no object and returns their text.
     fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         cursor.value()
     }
 }
+
+/// Nobody goes along.
+impl Along<'_> for () {}
 
 /// Nobody goes along, and what only a gate asks for is left out.
 pub(crate) struct Glance;
 
-impl<'a> Along<'a> for Glance {
+impl Along<'_> for Glance {
     const CLOSELY: bool = false;
-
-    fn begin(&mut self) {}
-
-    fn string(&mut self, _: Str<'a>, _: Str<'a>) {}
-
-    fn member(&mut self, _: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
-        cursor.value()
-    }
-
-    fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
-        cursor.value()
-    }
 }
 
 impl<'a> Envelope<'a> {
