@@ -105,6 +105,7 @@ PROBES = [
     shim("shim_latency", "latency", count=20000, seconds_max=3, core=True, quick={"--count": 5000}),
     shim("shim_latency_free", "latency", count=20000, seconds_max=3, quick={"--count": 5000}),
     shim("shim_small", "flood", count=200000, window=1024, seconds_max=4),
+    shim("shim_some", "flood", count=200000, window=128, seconds_max=4),
     shim("shim_large", "flood", count=300, window=4, text=1_000_000, seconds_max=4, tape_mb=800, quick={"--count": 200}),
     shim("shim_flood", "flood", count=200000, window=200000, stall=10),
     shim("shim_burst", "flood", count=50000, window=50000, stall=10, hold=50000),

@@ -123,7 +123,7 @@ fn pass() -> impl FnMut() {
         tape.clear();
         for event in call_and_answer() {
             relay.handle(At::default(), event, &mut Open, &mut |action| match action {
-                Action::Record(entry) => scribe.write(&entry, &mut tape, &mut beside),
+                Action::Record(entry) => scribe.write(entry, &mut tape, &mut beside),
                 other => drop(black_box(other)),
             });
         }

@@ -6,6 +6,7 @@
 
 mod envelope;
 mod fold;
+mod plain;
 mod skim;
 
 use crate::json::{self, Cursor, Fault, Kind as JsonKind};
@@ -14,6 +15,7 @@ pub(crate) use envelope::Along;
 use envelope::Glance;
 pub use envelope::{Envelope, Kind};
 pub use fold::{careless, fold};
+use plain::Closely;
 pub use skim::{Skim, Skimmed};
 
 /// One message: what arrived, and what it says.
@@ -49,7 +51,12 @@ pub enum Garbage {
 impl<'a> Frame<'a> {
     /// Reads the bytes of one message, line ending not included. Never fails.
     pub fn read(bytes: &'a [u8]) -> Self {
-        Self::read_along(bytes, &mut ())
+        let mut closely = Closely::default();
+        let mut frame = Self::read_along(bytes, &mut closely);
+        if let Body::Message(said) = &mut frame.body {
+            said.plain = closely.plain();
+        }
+        frame
     }
 
     /// The same without what only a gate asks for.

@@ -90,7 +90,7 @@ impl Relay {
                 }
                 let way = Way { at, lane, from, terminated: true, resumed: false };
                 let what = What::Garbage(reason);
-                emit(Action::Record(way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
+                emit(Action::Record(&way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
             }
             Event::TurnedAway { lane, from, bytes, why } => {
                 let way = Way { at, lane, from, terminated: true, resumed: false };
@@ -226,7 +226,7 @@ fn answer_with(
     ticket: Option<Ticket>,
     emit: &mut dyn FnMut(Action<'_>),
 ) {
-    emit(Action::Record(Entry {
+    emit(Action::Record(&Entry {
         at,
         lane,
         from: to.other(),

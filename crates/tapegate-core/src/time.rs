@@ -47,7 +47,7 @@ pub fn write_rfc3339(out: &mut Vec<u8>, wall_us: i64, digits: SubSecond) {
 
 fn put_digits(place: &mut [u8], mut number: i64) {
     for digit in place.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
+        *digit = b'0' + (number % 10).unsigned_abs() as u8;
         number /= 10;
     }
 }

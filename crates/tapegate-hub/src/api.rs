@@ -211,20 +211,10 @@ pub struct ErrorAnswer {
 /// An error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// What kind, for programs: `bad_request`, `unauthorized`, `not_found` and the like.
-    pub code: ErrorCode,
+    /// What kind, for programs: `bad_request`, `unauthorized`, `forbidden`, `not_found` and the like.
+    pub code: String,
     /// What is wrong, for people.
     pub message: String,
-}
-
-/// What kind of error it is. What is not ours, such as a refusal of the listener, is a number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum ErrorCode {
-    /// One of ours.
-    Word(String),
-    /// The code of a JSON-RPC error.
-    Number(i64),
 }
 
 impl StreamDirection {

@@ -4,7 +4,7 @@
 //! readers disagree about is a fault: bytes after the value, members that occur twice or under
 //! names that careless readers confuse, line ends where there should be none, calls that are no
 //! requests or say no name. An ordinary message costs one search over its bytes; a second look is
-//! taken at the params of calls and where something is odd.
+//! taken at params that are not plain and where something is odd.
 
 mod embedded;
 mod repeats;
@@ -80,9 +80,13 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
         Body::Batch if carrier == Carrier::Lines => faults.push(Fault::Batch),
         Body::Batch => line_ends(frame.bytes(), carrier, &mut faults),
         Body::Message(said) => {
-            line_ends(frame.bytes(), carrier, &mut faults);
+            // Most messages have neither line ends nor escapes, and one search tells.
+            let odd = memchr::memchr2(b'\r', b'\\', frame.bytes()).is_some();
+            if odd {
+                line_ends(frame.bytes(), carrier, &mut faults);
+            }
             envelope(said, &mut faults);
-            if embedded::found(frame.bytes()) {
+            if odd && embedded::found(frame.bytes()) {
                 faults.push(Fault::Embedded);
             }
             if from == Side::Client {
@@ -142,8 +146,7 @@ fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
     if said.kind() == Kind::Notification {
         faults.push(Fault::Notification);
     }
-    let params = said.params.unwrap_or(b"{}");
-    if let Err(fault) = repeats::check(params).and_then(|()| targets(said, gated).map(drop))
+    if let Err(fault) = repeats::check(said).and_then(|()| targets(said, gated).map(drop))
         && !faults.contains(&fault)
     {
         faults.push(fault);

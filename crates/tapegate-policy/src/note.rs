@@ -109,6 +109,24 @@ impl<'a> Note<'a> {
         }
     }
 
+    /// Whether another note says the same of another message. When that came, its number, its id,
+    /// how long it took and what its caller was told make no difference.
+    pub fn is_like(&self, other: &Note<'_>) -> bool {
+        self.kind == other.kind
+            && self.word == other.word
+            && (self.lane, self.from) == (other.lane, other.from)
+            && self.name == other.name
+            && self.method == other.method
+            && (self.gate, self.profile) == (other.gate, other.profile)
+            && (self.forwarded, self.auto_approved) == (other.forwarded, other.auto_approved)
+            && self.rule == other.rule
+            && self.policies == other.policies
+            && self.reason == other.reason
+            && self.policy_version == other.policy_version
+            && self.principal == other.principal
+            && self.traceparent == other.traceparent
+    }
+
     /// As much of a text as is noted.
     pub(crate) fn text(text: &'a str) -> Option<Cow<'a, str>> {
         let end = text.len().min(TEXT_BYTES_MAX);

@@ -8,6 +8,7 @@ mod chain;
 mod events;
 mod files;
 mod follow;
+mod form;
 mod line;
 mod log;
 mod notice;
@@ -19,6 +20,7 @@ pub use chain::Link;
 pub use events::{Events, Logged, NotAnEvent};
 pub use files::{CURRENT, Part, is_line, open_file, parts};
 pub use follow::Follower;
+pub use form::Differing;
 pub use log::{ActivityError, ActivityLog, Options};
 pub use verify::{Fault, Found, Report, Verifier, verify};
 

@@ -115,7 +115,7 @@ impl Deck {
         let (held, renamed) = (&mut self.last_held, &mut self.renamed);
         let mut emit = |action: Action<'_>| match action {
             Action::Record(_) if lost => {}
-            Action::Record(entry) => recorder.append(&entry),
+            Action::Record(entry) => recorder.append(entry),
             Action::Held { ticket, .. } => *held = Some(ticket),
             Action::HeldAgain { was, ticket } => *renamed = Some((was, ticket)),
             Action::Forward { lane, to, message } => {

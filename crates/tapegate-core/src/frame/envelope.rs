@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 /// The members of a message that routing, pairing, recording and gates need, borrowed from its bytes.
-/// After [`Frame::glance`](super::Frame::glance) `input_requests`, `twisted` and `lists` say nothing.
+/// After [`Frame::glance`](super::Frame::glance) `input_requests`, `twisted`, `plain` and `lists` say nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Envelope<'a> {
     /// The id exactly as written: `1`, `1.0` and `"1"` are three ids.
@@ -65,6 +65,9 @@ pub struct Envelope<'a> {
     pub repeated: bool,
     /// Whether a member has a name that careless readers take for one of the message's own.
     pub twisted: bool,
+    /// Whether `params` are as those of most calls, and no member in them, nor in the values right
+    /// below, can be taken for another. If not, nothing is known about it.
+    pub plain: bool,
     /// Whether `result` has a member that is, to anybody, a list of tools, resources or prompts.
     pub lists: bool,
 }
@@ -84,6 +87,9 @@ pub(crate) trait Along<'a> {
     fn member(&mut self, _: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         cursor.value()
     }
+
+    /// The cursor stands before a `_meta` that is an object.
+    fn meta(&mut self, _: Str<'a>, _: &Cursor<'a>) {}
 
     /// Moves over params that are no object and returns their text.
     fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
@@ -174,7 +180,10 @@ impl<'a> Envelope<'a> {
                     let arguments = along.member(key, cursor)?;
                     self.repeated |= self.arguments.replace(arguments).is_some();
                 }
-                b"_meta" if cursor.kind()? == JsonKind::Object => self.scan_meta(cursor)?,
+                b"_meta" if cursor.kind()? == JsonKind::Object => {
+                    along.meta(key, cursor);
+                    self.scan_meta(cursor)?;
+                }
                 b"progressToken" => self.progress_token = Some(along.member(key, cursor)?),
                 b"requestId" => {
                     let id = along.member(key, cursor)?;

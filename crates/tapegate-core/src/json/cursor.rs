@@ -1,6 +1,6 @@
 //! A cursor over JSON text that validates as it moves.
 
-use super::runs::{Depth, plain_run};
+use super::runs::{Depth, is_ascii, plain_run};
 use super::{Fault, Str};
 
 /// What sort of value stands at a place.
@@ -37,6 +37,10 @@ impl<'a> Cursor<'a> {
     pub fn new(text: &'a [u8]) -> Result<Self, Fault> {
         if text.starts_with(b"\xef\xbb\xbf") {
             return Err(Fault { at: 0, what: "a byte order mark" });
+        }
+        // Most texts are ASCII, and that is quicker to see.
+        if is_ascii(text) {
+            return Ok(Self::checked(text));
         }
         match std::str::from_utf8(text) {
             Ok(_) => Ok(Self { text, at: 0, key_end: 0 }),

@@ -2,6 +2,8 @@
 
 /// How many bytes are tested as one number.
 const WORD: usize = 8;
+/// The high bits of a word's bytes.
+const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 /// How many bytes from the start need no look at all: no quote, backslash or control character.
 ///
@@ -28,6 +30,15 @@ pub(super) fn is_plain(text: &[u8]) -> bool {
     };
     let (words, _) = text.as_chunks();
     !words.iter().any(special) && !special(last)
+}
+
+/// Whether a text is ASCII, also word by word.
+#[inline]
+pub(super) fn is_ascii(text: &[u8]) -> bool {
+    let Some(last) = text.last_chunk::<WORD>() else { return text.is_ascii() };
+    let (words, _) = text.as_chunks::<WORD>();
+    let any = |any: u64, word: &[u8; WORD]| any | u64::from_le_bytes(*word);
+    any(words.iter().fold(0, any), last) & HIGHS == 0
 }
 
 fn is_special(byte: u8) -> bool {
@@ -65,7 +76,6 @@ fn plain_blocks(text: &[u8]) -> usize {
 /// may be marked wrongly; the lowest never is.
 fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
     let zero_bytes = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
     let equal_to = |byte: u8| zero_bytes(word ^ (ONES * u64::from(byte)));
     let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;

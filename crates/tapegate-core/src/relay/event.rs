@@ -132,7 +132,7 @@ pub enum Event<'a> {
 #[derive(Debug)]
 pub enum Action<'a> {
     /// Put an entry on the tape.
-    Record(Entry<'a>),
+    Record(&'a Entry<'a>),
     /// Send a message on that the gate has let through.
     Forward {
         /// The conversation.

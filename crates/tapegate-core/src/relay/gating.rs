@@ -96,7 +96,7 @@ impl Relay {
         emit: &mut dyn FnMut(Action<'_>),
     ) {
         let what = self.note(way, frame, topics);
-        emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Sent)));
+        emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Sent)));
         let message = Permitted(Passed::AsItCame(frame));
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
@@ -114,7 +114,7 @@ impl Relay {
             Side::Client => frame.bytes(),
             Side::Server => &text,
         };
-        emit(Action::Record(way.entry(Cow::Borrowed(kept), what, Fate::Rewritten)));
+        emit(Action::Record(&way.entry(Cow::Borrowed(kept), what, Fate::Rewritten)));
         let message = Permitted(Passed::Instead(text));
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
@@ -141,7 +141,7 @@ impl Relay {
         };
         self.count += 1;
         let what = What::Message(Element { n: self.count, reply: None });
-        emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Held)));
+        emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Held)));
         emit(Action::Held { lane: way.lane, ticket: hold.ticket });
         let call = (id, frame.bytes(), said.progress_token);
         self.holds.put(Held::new(way.at, (way.lane, way.from), call, self.count, hold));

@@ -72,7 +72,7 @@ impl Relay {
             Some(n) => {
                 let what = What::Message(Element { n, reply: None });
                 let fate = Fate::Refused(refusal.why.clone());
-                emit(Action::Record(way.entry(Cow::Borrowed(bytes), what, fate)));
+                emit(Action::Record(&way.entry(Cow::Borrowed(bytes), what, fate)));
             }
             None => undelivered(way, bytes, &refusal.why, emit),
         }
@@ -181,7 +181,7 @@ impl Relay {
         let Way { at, lane, from, .. } = way;
         let batch = head.trim_ascii_start().starts_with(b"[");
         let what = What::TooLarge { bytes_total };
-        emit(Action::Record(way.entry(Cow::Owned(head), what, Fate::Sent)));
+        emit(Action::Record(&way.entry(Cow::Owned(head), what, Fate::Sent)));
         let request = said.method.is_some() || batch;
         // The requests of a batch are not told apart; it is answered as a whole, for nobody.
         let Some(id) = said.id.or_else(|| batch.then(|| b"null".to_vec())) else { return };
@@ -209,7 +209,7 @@ impl Relay {
 fn undelivered(way: Way, bytes: &[u8], why: &str, emit: &mut dyn FnMut(Action<'_>)) {
     let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
     let way = Way { terminated: true, ..way };
-    emit(Action::Record(way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
+    emit(Action::Record(&way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
 }
 
 /// The error reply that a refusal makes. An id that is none is answered as nobody's.

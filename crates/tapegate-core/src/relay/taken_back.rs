@@ -47,7 +47,7 @@ impl Relay {
             let what = self.note(way, frame, true);
             let fate =
                 Fate::Refused("it takes back a call that was held and never sent".to_owned());
-            emit(Action::Record(way.entry(Cow::Borrowed(frame.bytes()), what, fate)));
+            emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, fate)));
         }
         stops
     }

@@ -233,7 +233,7 @@ impl World {
             Action::Record(entry) => {
                 recorded += 1;
                 for Tape { scribe, tape, beside } in tapes.iter_mut() {
-                    scribe.write(&entry, tape, beside);
+                    scribe.write(entry, tape, beside);
                 }
             }
             Action::Held { .. } | Action::HeldAgain { .. } => {}

@@ -75,7 +75,7 @@ fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
     relay.handle(at, event, &mut Open, &mut |action| match action {
         Action::Record(entry) => {
             assert_eq!(recorded.len(), sent.len(), "recorded, then sent");
-            recorded.push((entry.from, entry.what, entry.bytes.into_owned()));
+            recorded.push((entry.from, entry.what.clone(), entry.bytes.to_vec()));
         }
         Action::Forward { to, message, .. } => sent.push((to, message.bytes().to_vec())),
         Action::Answer { to, text, .. } => sent.push((to, text)),

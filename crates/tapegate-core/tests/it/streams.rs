@@ -46,7 +46,7 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
         };
         let [sent, answered, tape, beside] = &mut out;
         relay.handle(At::default(), event, &mut Open, &mut |action| match action {
-            Action::Record(entry) => scribe.write(&entry, tape, beside),
+            Action::Record(entry) => scribe.write(entry, tape, beside),
             Action::Forward { message, .. } => sent.extend([message.bytes(), end].concat()),
             Action::Answer { text, .. } => answered.extend(text),
             Action::Held { .. } | Action::HeldAgain { .. } => {}

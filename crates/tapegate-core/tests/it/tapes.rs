@@ -58,7 +58,7 @@ fn write(frames: &[(bool, Vec<u8>, bool)], dialect: Dialect, raw: bool) -> (Vec<
         };
         relay.handle(at, event, &mut Open, &mut |action| {
             if let Action::Record(entry) = action {
-                scribe.write(&entry, &mut tape, &mut beside);
+                scribe.write(entry, &mut tape, &mut beside);
             }
         });
     }

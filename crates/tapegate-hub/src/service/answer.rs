@@ -6,7 +6,7 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use serde::Serialize;
 use tapegate_wire::http::ReplyBody;
 
-use crate::api::{ErrorAnswer, ErrorBody, ErrorCode};
+use crate::api::{ErrorAnswer, ErrorBody};
 
 /// Why a request is not answered as it wished.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Refusal {
 impl From<Refusal> for Response<ReplyBody> {
     fn from(refusal: Refusal) -> Self {
         let Refusal { status, code, words } = refusal;
-        let code = ErrorCode::Word(code.to_owned());
+        let code = code.to_owned();
         let mut response = json(&ErrorAnswer { error: ErrorBody { code, message: words } });
         *response.status_mut() = status;
         if status == StatusCode::UNAUTHORIZED {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tapegate_wire::http::ReplyBody;
@@ -112,6 +112,10 @@ impl Handler for Hub {
             let _busy = Busy::new(&self);
             Rc::clone(&self).answer(request).await
         })
+    }
+
+    fn refuse(&self, words: &str) -> Response<ReplyBody> {
+        Refusal::new(StatusCode::FORBIDDEN, "forbidden", words).into()
     }
 }
 

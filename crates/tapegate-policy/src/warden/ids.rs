@@ -1,29 +1,43 @@
 //! Names for refusals, by which callers and the log speak of the same thing.
 
-use std::fmt::Write;
-
 /// Makes up names: one behind the other, after a name that no other session has.
 #[derive(Debug, Clone, Default)]
 pub struct Ids {
-    text: String,
+    text: Vec<u8>,
     /// How much of the text all names have in common.
     common: usize,
-    count: u64,
 }
 
 impl Ids {
     /// Names that begin with `session`.
     pub fn new(session: &str) -> Self {
-        let text = format!("{session}-");
-        Self { common: text.len(), text, count: 0 }
+        let text = format!("{session}-").into_bytes();
+        Self { common: text.len(), text }
     }
 
-    /// Makes up the next one.
+    /// Makes up the next one. Every call has one, so its number is counted up where it stands.
     pub(super) fn next(&mut self) -> &str {
-        self.count += 1;
-        self.text.truncate(self.common);
-        // A text takes everything.
-        write!(self.text, "{}", self.count).ok();
-        &self.text
+        let number = &mut self.text[self.common..];
+        let nines = number.iter().rev().take_while(|digit| **digit == b'9').count();
+        let (rest, full) = number.split_at_mut(number.len() - nines);
+        full.fill(b'0');
+        match rest.last_mut() {
+            Some(digit) => *digit += 1,
+            None => self.text.insert(self.common, b'1'),
+        }
+        std::str::from_utf8(&self.text).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted() {
+        let mut ids = Ids::new("a9");
+        for number in 1..12_345 {
+            assert_eq!(ids.next(), format!("a9-{number}"));
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! The keys and their order are a promise: docs/activity-log.md names them all. They may get
 //! company, but none is renamed or taken away.
 
+use std::ops::Range;
+
 use tapegate_core::json::{check, compact, write_str};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
@@ -23,6 +25,8 @@ macro_rules! key {
 
 /// Most lines are shorter.
 const LINE_BYTES: usize = 1024;
+/// What stands before the moment.
+pub(super) const START: &[u8] = b"{\"timestamp\":\"";
 /// Where the fraction of a second begins in a moment.
 const FRACTION: usize = "2026-01-01T00:00:00.".len();
 
@@ -31,11 +35,13 @@ pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
     write_at(event, &mut Second::default(), out);
 }
 
-/// The same of one event of many.
-pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>) {
+/// The same of one event of many. Tells where in the text stands what differs from one call to the
+/// next.
+pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>) -> Places {
     out.reserve(LINE_BYTES);
     let mut body = Body { out };
     body.moment(event.wall_us, second);
+    let after_moment = body.out.len();
     body.known(key!("level"), Some(event.level));
     body.known(key!("kind"), Some(event.kind));
     body.known(key!("component"), Some(event.component));
@@ -43,7 +49,7 @@ pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>
     body.known(key!("direction"), event.direction);
     body.maybe(key!("method"), event.method.as_deref());
     body.maybe(key!("tool"), event.tool.as_deref());
-    body.maybe(key!("message_id"), event.message_id.as_deref());
+    let message_id = body.maybe(key!("message_id"), event.message_id.as_deref());
     body.maybe(key!("governance_decision"), event.governance_decision.as_deref());
     body.known(key!("gate"), event.gate);
     body.maybe(key!("rule"), event.rule.as_deref());
@@ -57,16 +63,30 @@ pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>
     if event.auto_approved {
         body.raw(key!("auto_approved"), b"true");
     }
-    body.number(key!("latency_us"), event.latency_us);
+    let latency_us = body.number(key!("latency_us"), event.latency_us);
     body.maybe(key!("principal"), event.principal.as_deref());
     body.maybe(key!("approval_id"), event.approval_id.as_deref());
     body.maybe(key!("decided_by"), event.decided_by.as_deref());
     body.text(key!("connection_id"), &event.connection_id);
-    body.maybe(key!("request_id"), event.request_id.as_deref());
+    let request_id = body.maybe(key!("request_id"), event.request_id.as_deref());
     body.maybe(key!("tape_session_id"), event.tape_session_id.as_deref());
-    body.number(key!("tape_seq"), event.tape_seq);
+    let tape_seq = body.number(key!("tape_seq"), event.tape_seq);
     body.maybe(key!("traceparent"), event.traceparent.as_deref());
     body.extra(&event.extra);
+    Places { after_moment, message_id, latency_us, request_id, tape_seq }
+}
+
+/// Where the value of a member stands, if it is there.
+pub(super) type Place = Option<Range<usize>>;
+
+/// Where in a text stands what differs from one call to the next, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) after_moment: usize,
+    pub(super) message_id: Place,
+    pub(super) latency_us: Place,
+    pub(super) request_id: Place,
+    pub(super) tape_seq: Place,
 }
 
 /// The second of the last event, which most have in common with the one before.
@@ -78,7 +98,7 @@ pub(super) struct Second {
 
 impl Second {
     /// Appends a moment as RFC 3339 has it, with microseconds.
-    fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
+    pub(super) fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
         let (number, micros) = (wall_us.div_euclid(1_000_000), wall_us.rem_euclid(1_000_000));
         if self.number != Some(number) {
             self.text.clear();
@@ -103,7 +123,7 @@ struct Body<'a> {
 impl Body<'_> {
     /// The first member of all.
     fn moment(&mut self, wall_us: i64, second: &mut Second) {
-        self.out.extend_from_slice(b"{\"timestamp\":\"");
+        self.out.extend_from_slice(START);
         second.write(wall_us, self.out);
         self.out.push(b'"');
     }
@@ -140,17 +160,21 @@ impl Body<'_> {
         }
     }
 
-    fn maybe(&mut self, key: &'static str, text: Option<&str>) {
-        if let Some(text) = text {
-            self.word(key, text);
-        }
+    /// A member that may not be there; where its value stands.
+    fn maybe(&mut self, key: &'static str, text: Option<&str>) -> Place {
+        let text = text?;
+        self.key(key);
+        let start = self.out.len();
+        put_text(self.out, text);
+        Some(start..self.out.len())
     }
 
-    fn number(&mut self, key: &'static str, number: Option<u64>) {
-        if let Some(number) = number {
-            self.key(key);
-            put_number(self.out, number);
-        }
+    fn number(&mut self, key: &'static str, number: Option<u64>) -> Place {
+        let number = number?;
+        self.key(key);
+        let start = self.out.len();
+        put_number(self.out, number);
+        Some(start..self.out.len())
     }
 
     fn list(&mut self, key: &'static str, texts: &[String]) {
@@ -171,7 +195,8 @@ impl Body<'_> {
             return;
         }
         if members.len() > EXTRA_BYTES_MAX {
-            return self.number(key!("extra_bytes"), Some(members.len() as u64));
+            self.number(key!("extra_bytes"), Some(members.len() as u64));
+            return;
         }
         match check(format!("{{{members}}}").as_bytes()) {
             Ok(object) => {
@@ -185,7 +210,7 @@ impl Body<'_> {
 }
 
 /// Appends a text as JSON, cut if it is too long.
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     if text.len() <= TEXT_BYTES_MAX {
         return write_str(out, text);
     }

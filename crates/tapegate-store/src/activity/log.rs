@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::chain::Link;
 use super::files::CURRENT;
+use super::form::{Differing, Form};
 use super::rotation::{self, Removal};
 use super::{Event, line, notice, tail};
 use crate::private::Folder;
@@ -80,6 +81,8 @@ pub struct ActivityLog {
     link: Link,
     pending: Pending,
     second: line::Second,
+    /// The last event that was noted as a whole.
+    form: Form,
     out: Vec<u8>,
     /// What is to be said about the log itself.
     notices: Vec<Vec<u8>>,
@@ -146,6 +149,7 @@ impl ActivityLog {
             link: Link::START,
             pending: Pending::default(),
             second: line::Second::default(),
+            form: Form::default(),
             out: Vec::new(),
             notices: Vec::new(),
             continued: None,
@@ -170,8 +174,22 @@ impl ActivityLog {
 
     /// Notes an event, for the next commit.
     pub fn append(&mut self, event: &Event<'_>) {
-        line::write_at(event, &mut self.second, &mut self.pending.text);
-        self.pending.ends.push(self.pending.text.len());
+        let text = &mut self.pending.text;
+        let start = text.len();
+        let places = line::write_at(event, &mut self.second, text);
+        self.form.take(text, start, places);
+        self.pending.ends.push(text.len());
+    }
+
+    /// Notes an event that is as the last one given to [`ActivityLog::append`] but for this; false if it
+    /// cannot be, because it has other members.
+    pub fn append_like(&mut self, differing: &Differing<'_>) -> bool {
+        let fits = self.form.fits(differing);
+        if fits {
+            self.form.write(differing, &mut self.second, &mut self.pending.text);
+            self.pending.ends.push(self.pending.text.len());
+        }
+        fits
     }
 
     /// Writes everything that was noted. After an error nothing of it is in the file, and none of

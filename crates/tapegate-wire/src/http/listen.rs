@@ -38,6 +38,11 @@ pub trait Handler {
     /// means that the client has gone.
     fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply;
 
+    /// The reply to a request that the guard does not let in.
+    fn refuse(&self, words: &str) -> Response<ReplyBody> {
+        headers::refusal(403, words)
+    }
+
     /// Waits until it has come to an end of its own accord, with nothing under way.
     fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         Box::pin(std::future::pending())
@@ -127,7 +132,7 @@ impl Listener {
                 let (handler, held) = (Rc::clone(&handler), Rc::clone(&held));
                 async move {
                     Ok::<_, Infallible>(match refused {
-                        Some(refusal) => headers::refusal(403, &refusal.to_string()),
+                        Some(refusal) => handler.refuse(&refusal.to_string()),
                         None => handler.handle(request, &held).await,
                     })
                 }

@@ -20,7 +20,7 @@ use tapegate_policy::gated::Offer;
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind, Notes};
 use tapegate_policy::redact::Redactor;
-use tapegate_store::activity::{ActivityLog, Event};
+use tapegate_store::activity::{ActivityLog, Differing, Event};
 use tokio::sync::mpsc;
 
 use super::tally::Tally;
@@ -53,6 +53,8 @@ struct Inner {
     /// The requests for approval that held calls are known by to people.
     approvals: HashMap<Ticket, String>,
     tally: Tally,
+    /// The last call that was noted, if the log has noted nothing since.
+    last: Option<Note<'static>>,
 }
 
 /// Where events go.
@@ -96,6 +98,7 @@ impl Journal {
             taped: false,
             approvals: HashMap::new(),
             tally: Tally::default(),
+            last: None,
         })))
     }
 
@@ -108,12 +111,13 @@ impl Journal {
     /// From now on this is masked, under this profile.
     pub(super) fn mask(&self, masking: Option<Redactor>, profile: Profile) {
         let mut inner = self.inner();
-        (inner.masking, inner.profile) = (masking, profile);
+        (inner.masking, inner.profile, inner.last) = (masking, profile, None);
     }
 
     /// From now on messages have numbers on a tape.
     pub(super) fn taped(&self) {
-        self.inner().taped = true;
+        let mut inner = self.inner();
+        (inner.taped, inner.last) = (true, None);
     }
 
     /// A held call is known to people by this name.
@@ -229,6 +233,9 @@ impl Inner {
     /// Keeps what a note tells. Every call comes through here, so nothing is copied that need not be.
     fn note(&mut self, note: &Note<'_>) {
         self.tally.note(note);
+        if self.note_like(note) {
+            return;
+        }
         let (extra, ticket, decided_by) = details(&note.kind, self.masking.as_ref());
         let approval_id = ticket.and_then(|ticket| match note.kind {
             NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
@@ -265,7 +272,7 @@ impl Inner {
             profile: note.profile.name(),
             forwarded: note.forwarded,
             auto_approved: note.auto_approved,
-            latency_us: note.latency_ns.map(|ns| ns.div_ceil(1000)),
+            latency_us: latency_us(note),
             principal: masked(note.principal.as_deref()),
             approval_id: approval_id.as_deref().map(Cow::Borrowed),
             decided_by: decided_by.map(Cow::Borrowed),
@@ -276,9 +283,31 @@ impl Inner {
             extra: masked(Some(&extra)).unwrap_or_default(),
             ..Event::default()
         });
+        // What somebody should notice is told each time.
+        let quiet = matches!(note.kind, NoteKind::Decision) && level(note) == "info";
+        let kept = quiet && matches!(self.sink, Sink::File(_));
+        self.last = kept.then(|| note.clone().into_owned());
+    }
+
+    /// Keeps what a note tells that says the same as the last one; false if it does not.
+    fn note_like(&mut self, note: &Note<'_>) -> bool {
+        let alike = self.last.as_ref().is_some_and(|last| last.is_like(note));
+        let Sink::File(log) = &mut self.sink else { return false };
+        if !alike || self.log.says(Level::Info) {
+            return false;
+        }
+        let id = note.id.as_deref().map(plain);
+        log.append_like(&Differing {
+            wall_us: note.at.wall_us,
+            message_id: masked(self.masking.as_ref(), id.as_deref()).as_deref(),
+            latency_us: latency_us(note),
+            request_id: note.correlation_id.as_deref(),
+            tape_seq: note.n.filter(|_| self.taped),
+        })
     }
 
     fn append(&mut self, event: Event<'_>) {
+        self.last = None;
         let mut event = event;
         event.component = "shim";
         event.server_id = Cow::Borrowed(&self.server_id);
@@ -385,6 +414,11 @@ fn details<'k>(
             (format!("\"outcome\":\"{outcome}\""), Some(*ticket), None)
         }
     }
+}
+
+/// How long a decision took; what took any time at all took a microsecond.
+fn latency_us(note: &Note<'_>) -> Option<u64> {
+    note.latency_ns.map(|ns| ns.div_ceil(1000))
 }
 
 /// The id of a message as people write it: text without its quotes.

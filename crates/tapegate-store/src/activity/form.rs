@@ -1,0 +1,152 @@
+//! A line that is written again, but for what differs from one call to the next.
+//!
+//! An agent that works calls the same tool time and again, and what is told of each call is the
+//! same text but for a few numbers.
+
+use std::ops::Range;
+
+use super::chain::put_number;
+use super::line::{Places, START, Second, put_text};
+
+/// What differs between events that are alike.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differing<'a> {
+    /// Microseconds since 1970.
+    pub wall_us: i64,
+    /// The raw id of the message.
+    pub message_id: Option<&'a str>,
+    /// How long the decision took.
+    pub latency_us: Option<u64>,
+    /// What a caller was told as `correlation_id`.
+    pub request_id: Option<&'a str>,
+    /// The number of the message on its tape.
+    pub tape_seq: Option<u64>,
+}
+
+/// The text of an event that others are like.
+#[derive(Debug, Default)]
+pub(super) struct Form {
+    text: Vec<u8>,
+    places: Places,
+}
+
+impl Form {
+    /// Takes over an event that was written from `start` on.
+    pub(super) fn take(&mut self, all: &[u8], start: usize, places: Places) {
+        let moved =
+            |place: Option<Range<usize>>| place.map(|place| place.start - start..place.end - start);
+        self.text.clear();
+        self.text.extend_from_slice(&all[start..]);
+        self.places = Places {
+            after_moment: places.after_moment - start,
+            message_id: moved(places.message_id),
+            latency_us: moved(places.latency_us),
+            request_id: moved(places.request_id),
+            tape_seq: moved(places.tape_seq),
+        };
+    }
+
+    /// Whether an event with this in it can be written by this form: it has the same members.
+    pub(super) fn fits(&self, differing: &Differing<'_>) -> bool {
+        let Places { message_id, latency_us, request_id, tape_seq, .. } = &self.places;
+        message_id.is_some() == differing.message_id.is_some()
+            && latency_us.is_some() == differing.latency_us.is_some()
+            && request_id.is_some() == differing.request_id.is_some()
+            && tape_seq.is_some() == differing.tape_seq.is_some()
+            && !self.text.is_empty()
+    }
+
+    /// Appends an event that [`Form::fits`].
+    pub(super) fn write(&self, with: &Differing<'_>, second: &mut Second, out: &mut Vec<u8>) {
+        out.reserve(self.text.len() + START.len());
+        out.extend_from_slice(START);
+        second.write(with.wall_us, out);
+        out.push(b'"');
+        let mut at = self.places.after_moment;
+        let mut upto = |place: &Range<usize>, out: &mut Vec<u8>| {
+            out.extend_from_slice(&self.text[at..place.start]);
+            at = place.end;
+        };
+        let Places { message_id, latency_us, request_id, tape_seq, .. } = &self.places;
+        if let (Some(place), Some(id)) = (message_id, with.message_id) {
+            upto(place, out);
+            put_text(out, id);
+        }
+        if let (Some(place), Some(number)) = (latency_us, with.latency_us) {
+            upto(place, out);
+            put_number(out, number);
+        }
+        if let (Some(place), Some(id)) = (request_id, with.request_id) {
+            upto(place, out);
+            put_text(out, id);
+        }
+        if let (Some(place), Some(number)) = (tape_seq, with.tape_seq) {
+            upto(place, out);
+            put_number(out, number);
+        }
+        out.extend_from_slice(&self.text[at..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::activity::{Event, line};
+
+    type Parts = (i64, Option<String>, Option<u64>, Option<String>, Option<u64>);
+
+    fn parts() -> impl Strategy<Value = Parts> {
+        let text = || proptest::option::of("[a-z\"\\\\ä\n]{0,6}");
+        (
+            -1_000_000_000_000_i64..4_000_000_000_000_000,
+            text(),
+            any::<Option<u64>>(),
+            text(),
+            any::<Option<u64>>(),
+        )
+    }
+
+    fn event(parts: &Parts) -> Event<'_> {
+        let (wall_us, message_id, latency_us, request_id, tape_seq) = parts;
+        Event {
+            wall_us: *wall_us,
+            level: "info",
+            kind: "decision",
+            message_id: message_id.as_deref().map(Into::into),
+            latency_us: *latency_us,
+            request_id: request_id.as_deref().map(Into::into),
+            tape_seq: *tape_seq,
+            tool: Some("x".into()),
+            extra: "\"a\":1".into(),
+            ..Event::default()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_by_a_form_is_the_line_of_the_event(one in parts(), two in parts()) {
+            let (mut text, mut form) = (b"before".to_vec(), Form::default());
+            let start = text.len();
+            let places = line::write_at(&event(&one), &mut Second::default(), &mut text);
+            form.take(&text, start, places);
+            let (wall_us, message_id, latency_us, request_id, tape_seq) = &two;
+            let differing = Differing {
+                wall_us: *wall_us,
+                message_id: message_id.as_deref(),
+                latency_us: *latency_us,
+                request_id: request_id.as_deref(),
+                tape_seq: *tape_seq,
+            };
+            let presence = |of: &Parts| (of.1.is_some(), of.2.is_some(), of.3.is_some(), of.4.is_some());
+            prop_assert_eq!(form.fits(&differing), presence(&one) == presence(&two));
+            if form.fits(&differing) {
+                let (mut like, mut whole) = (Vec::new(), Vec::new());
+                form.write(&differing, &mut Second::default(), &mut like);
+                line::write(&event(&two), &mut whole);
+                prop_assert_eq!(like, whole);
+            }
+        }
+    }
+}
