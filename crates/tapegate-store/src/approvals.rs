@@ -13,7 +13,6 @@ mod folder;
 mod id;
 mod text;
 
-pub use crate::watch::Watcher;
 pub use folder::{ApprovalError, Approvals, Entry, Listing};
 pub use id::{is_id, new_id};
 

@@ -32,3 +32,4 @@ mod stretches;
 mod watch;
 
 pub use file::OpenError;
+pub use watch::Watcher;

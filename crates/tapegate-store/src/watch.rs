@@ -18,15 +18,31 @@ pub struct Watcher {
     handle: Option<OwnedFd>,
 }
 
+/// What is to be told.
+#[derive(Debug, Clone, Copy)]
+enum News {
+    /// That files appear under a name.
+    Names,
+    /// That they grow, too.
+    Contents,
+    /// Whatever happens to them.
+    Everything,
+}
+
 impl Watcher {
     /// Tells of files that appear under a name.
     pub(crate) fn of_names(folder: &Path) -> Self {
-        Self { handle: watch(folder, false) }
+        Self { handle: watch(&[folder], News::Names) }
     }
 
     /// Tells of files that grow, too.
     pub(crate) fn of_contents(folder: &Path) -> Self {
-        Self { handle: watch(folder, true) }
+        Self { handle: watch(&[folder], News::Contents) }
+    }
+
+    /// Tells of everything that happens to files in any of these folders.
+    pub fn of_files(folders: &[&Path]) -> Self {
+        Self { handle: watch(folders, News::Everything) }
     }
 
     /// What becomes readable when something has changed. `None` where the system does not tell, or
@@ -69,16 +85,24 @@ impl Watcher {
 }
 
 #[cfg(target_os = "linux")]
-fn watch(folder: &Path, contents: bool) -> Option<OwnedFd> {
-    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+fn watch(folders: &[&Path], news: News) -> Option<OwnedFd> {
+    use rustix::fs::inotify::{CreateFlags, WatchFlags as Flags, add_watch, init};
     let handle = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
-    let mut wanted = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
-    wanted |= if contents { WatchFlags::MODIFY } else { WatchFlags::DONT_FOLLOW };
-    add_watch(&handle, folder, wanted | WatchFlags::DONT_FOLLOW).ok()?;
+    let wanted = Flags::CREATE | Flags::MOVED_TO | Flags::ONLYDIR;
+    let wanted = match news {
+        News::Names => wanted | Flags::DONT_FOLLOW,
+        News::Contents => wanted | Flags::DONT_FOLLOW | Flags::MODIFY,
+        News::Everything => {
+            wanted | Flags::MODIFY | Flags::ATTRIB | Flags::DELETE | Flags::MOVED_FROM
+        }
+    };
+    for folder in folders {
+        add_watch(&handle, *folder, wanted).ok()?;
+    }
     Some(handle)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn watch(_: &Path, _: bool) -> Option<OwnedFd> {
+fn watch(_: &[&Path], _: News) -> Option<OwnedFd> {
     None
 }

@@ -1,15 +1,23 @@
 //! Tells when one of a few files changes, for whoever loads them anew then.
 //!
-//! Files are looked at by name, time, size and number, a few times a second: that sees whatever way
-//! an editor writes, by any file system. A change is taken up once nothing has changed for a while,
-//! so that nobody loads half a file.
+//! Files are looked at by name, time, size and number: that sees whatever way an editor writes. The
+//! system tells when something happens in their folders; as it does not tell of everything (a file
+//! may be a link, or be changed by another machine), they are looked at now and then all the same. A
+//! change is taken up once nothing has changed for a while, so that nobody loads half a file.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often files are looked at.
-const EVERY: Duration = Duration::from_millis(150);
+use tapegate_store::Watcher;
+use tapegate_wire::port::Port;
+use tokio::io::Interest;
+
+/// How long files must stay as they are.
+const SETTLED: Duration = Duration::from_millis(150);
+/// How often files are looked at if nothing is told.
+const SELDOM: Duration = Duration::from_secs(2);
 
 /// What is known of a file: device, number, size and time. `None` if it is not there.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
@@ -17,12 +25,15 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 /// Some files, and how they were.
 pub(crate) struct Watch {
     files: Vec<(PathBuf, Stamp)>,
+    /// What the system tells by; `None` if it has yet to be asked, or does not tell.
+    told: Option<Port>,
+    asked: bool,
 }
 
 impl Watch {
     /// Watches these files from now on.
     pub(crate) fn new(files: Vec<PathBuf>) -> Self {
-        let mut watch = Self { files: Vec::new() };
+        let mut watch = Self { files: Vec::new(), told: None, asked: false };
         watch.also(files);
         watch
     }
@@ -34,6 +45,7 @@ impl Watch {
             if !self.files.iter().any(|(known, _)| *known == path) {
                 let stamp = stamp(&path);
                 self.files.push((path, stamp));
+                self.asked = false;
             }
         }
     }
@@ -45,12 +57,39 @@ impl Watch {
         }
         let mut dirty = false;
         loop {
-            tokio::time::sleep(EVERY).await;
+            if !self.asked {
+                (self.told, self.asked) = self.ask();
+            }
             match (self.look(), dirty) {
                 (true, _) => dirty = true,
                 (false, true) => return,
-                (false, false) => {}
+                (false, false) => self.stirred().await,
             }
+            // Whatever goes on in a folder, files are not looked at more often than this.
+            tokio::time::sleep(SETTLED).await;
+        }
+    }
+
+    /// Asks the system to tell of the folders that the files lie in, by their own names and, if they
+    /// are links, by those of what they lead to. Also says whether all those folders were there.
+    fn ask(&self) -> (Option<Port>, bool) {
+        let folder = |path: &Path| Some(Path::new(".").join(path.parent()?));
+        let by_name = self.files.iter().filter_map(|(path, _)| folder(path));
+        let led_to = self.files.iter().filter_map(|(path, _)| folder(&path.canonicalize().ok()?));
+        let folders: BTreeSet<PathBuf> = by_name.chain(led_to).collect();
+        let there: BTreeSet<&Path> = folders.iter().map(|folder| nearest(folder)).collect();
+        let all = folders.iter().all(|folder| there.contains(&**folder));
+        let watcher = Watcher::of_files(&there.into_iter().collect::<Vec<_>>());
+        let told = watcher.handle().and_then(|fd| fd.try_clone_to_owned().ok());
+        (told.and_then(|fd| Port::own(fd, Interest::READABLE).ok()), all)
+    }
+
+    /// Waits until something may have changed.
+    async fn stirred(&self) {
+        let mut news = [0; 4096];
+        if let Some(told) = &self.told {
+            // What was told does not matter, as the files are looked at.
+            drop(tokio::time::timeout(SELDOM, told.read(&mut news)).await);
         }
     }
 
@@ -66,7 +105,56 @@ impl Watch {
     }
 }
 
-fn stamp(path: &std::path::Path) -> Stamp {
+/// The folder, or the one in which it, or what it lies in, would appear.
+fn nearest(folder: &Path) -> &Path {
+    let there = folder.ancestors().find(|ancestor| ancestor.is_dir());
+    there.unwrap_or(Path::new("."))
+}
+
+fn stamp(path: &Path) -> Stamp {
     let file = std::fs::metadata(path).ok()?;
     Some((file.dev(), file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Whether a change is told within a moment, and so by the system.
+    async fn told(watch: &mut Watch) -> bool {
+        tokio::time::timeout(SELDOM / 2, watch.changed()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_change_is_told_whatever_way_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a"), folder.path().join("links").join("a"));
+        std::fs::create_dir(link.parent().unwrap()).unwrap();
+        std::fs::write(&file, "1").unwrap();
+        symlink(&file, &link).unwrap();
+        let mut watch = Watch::new(vec![link]);
+        assert!(!told(&mut watch).await, "nothing has happened");
+        std::fs::write(&file, "22").unwrap();
+        assert!(told(&mut watch).await, "written in place");
+        std::fs::write(folder.path().join("b"), "333").unwrap();
+        std::fs::rename(folder.path().join("b"), &file).unwrap();
+        assert!(told(&mut watch).await, "put in its place");
+        std::fs::remove_file(&file).unwrap();
+        assert!(told(&mut watch).await, "taken away");
+        std::fs::write(folder.path().join("c"), "1").unwrap();
+        assert!(!told(&mut watch).await, "somebody else's file");
+    }
+
+    #[tokio::test]
+    async fn a_file_in_a_folder_that_is_not_there_is_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new").join("a");
+        let mut watch = Watch::new(vec![file.clone()]);
+        assert!(!told(&mut watch).await);
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "1").unwrap();
+        assert!(told(&mut watch).await);
+    }
 }
