@@ -52,6 +52,19 @@ fn arguments_that_are_nested_for_ever_are_refused_and_nothing_breaks() {
 }
 
 #[test]
+fn a_name_without_end_is_not_told_back() {
+    let place = Place::new();
+    let policy = std::fs::read_to_string(place.policy()).unwrap();
+    std::fs::write(place.policy(), policy.replace("match: rm", "match: \"rm*\"")).unwrap();
+    let hub = place.start();
+    let reply =
+        hub.post("/governance/evaluate", &call(&format!("rm{}", "x".repeat(1_000_000)), "{}"));
+    assert_eq!(reply.json()["decision"], "deny", "{}", reply.body);
+    assert!(reply.body.len() < 10_000, "{} bytes", reply.body.len());
+    assert!(super::log(&place.state()).len() < 20_000);
+}
+
+#[test]
 fn a_call_of_20_mb_is_decided_about_and_one_of_40_is_not() {
     let place = Place::new();
     let hub = place.start();

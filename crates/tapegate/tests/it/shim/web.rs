@@ -184,6 +184,45 @@ fn a_held_post_waits_and_is_answered_when_somebody_has_decided() {
 }
 
 #[test]
+fn requests_for_approval_name_their_session_as_the_log_does() {
+    let upstream = upstream();
+    let run = sidecar(&hidden(), &upstream);
+    let port = run.port();
+    let asks = ["one", "two"].map(|session| {
+        let (header, body) = (format!("mcp-session-id: {session}"), call(1, "ask"));
+        thread::spawn(move || ask(port, "POST /mcp", &[JSON, ACCEPT, &header], body.trim_end()))
+    });
+    held(&run, 2);
+    let requests = waiting(&run);
+    assert_ne!(requests[0].connection_id, requests[1].connection_id);
+    for request in &requests {
+        let opened = event(run.folder(), &[("approval_id", &request.id)]);
+        assert_eq!(opened["connection_id"], *request.connection_id, "{opened}");
+        decide(&run, Ruling::Denied, &request.id);
+    }
+    asks.map(|asked| {
+        is_refused(&said(&asked.join().unwrap()), -32007, "approval", "ask", "approval_rejected")
+    });
+}
+
+#[test]
+fn half_a_secret_in_the_name_of_something_hidden_is_not_kept() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    // The name is cut after 200 letters, in the middle of the secret.
+    let name = format!("x {}{secret}", "- ".repeat(84));
+    let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": name}]}});
+    let upstream = WebServer::start(move |_: &Seen, stream| {
+        stream.write_all(&json("", &list.to_string())).is_ok()
+    });
+    let run = sidecar(&format!("{}redaction: {{}}\n", hidden()), &upstream);
+    let got = post(&run, "/mcp", &[JSON, ACCEPT], line(1, "tools/list").trim_end());
+    assert_eq!(said(&got)["result"]["tools"], json!([]));
+    let filtered = event(run.folder(), &[("governance_decision", "filter")]);
+    let names = filtered["hidden_names"].to_string();
+    assert!(names.contains("x - -") && !names.contains(&secret[..12]), "{names}");
+}
+
+#[test]
 fn a_client_that_goes_away_takes_its_held_call_with_it() {
     let upstream = upstream();
     let run = sidecar(&hidden(), &upstream);
