@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, Stat, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use super::chain::Link;
@@ -18,7 +18,7 @@ use super::files::CURRENT;
 use super::form::{Differing, Form};
 use super::rotation::{self, Removal};
 use super::{Event, line, notice, tail};
-use crate::private::Folder;
+use crate::private::{Folder, Identity};
 
 /// How long another writer may hold the lock. It takes microseconds, unless it was stopped.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -254,14 +254,14 @@ impl ActivityLog {
             if !open.lock() {
                 return Err(ActivityError::Busy { path: self.path() });
             }
-            let there = self.folder.stat(CURRENT).map_err(|source| self.cannot_open(source))?;
+            let there = self.folder.identity(CURRENT).map_err(|source| self.cannot_open(source))?;
             let Some(there) = there.filter(|there| open.is(there)) else {
                 // Put aside or taken away by somebody else; the lock goes with the file.
                 continue;
             };
             let open = self.open.insert(open);
-            if there.st_size as u64 != open.bytes
-                && let Err(error) = self.find_end(there.st_size as u64)
+            if there.bytes != open.bytes
+                && let Err(error) = self.find_end(there.bytes)
             {
                 self.open = None;
                 return Err(error);
@@ -345,13 +345,13 @@ impl ActivityLog {
 impl Open {
     fn new(folder: &Folder) -> io::Result<Self> {
         let file = folder.file(CURRENT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
-        let stat = rustix::fs::fstat(&file)?;
-        Ok(Self { file, device: stat.st_dev, inode: stat.st_ino, bytes: u64::MAX, unended: false })
+        let Identity { device, inode, .. } = Identity::of(&rustix::fs::fstat(&file)?);
+        Ok(Self { file, device, inode, bytes: u64::MAX, unended: false })
     }
 
     /// Whether it is this that was found under its name.
-    fn is(&self, there: &Stat) -> bool {
-        (there.st_dev, there.st_ino) == (self.device, self.inode)
+    fn is(&self, there: &Identity) -> bool {
+        (there.device, there.inode) == (self.device, self.inode)
     }
 
     /// Takes the lock; false if somebody else does not let go of it.
