@@ -100,6 +100,9 @@ pub struct Decision {
     pub policies: Vec<String>,
     /// Why, in words for logs and for people. Callers never see them.
     pub reason: Arc<str>,
+    /// Whether every call of this method and name is decided about alike, whatever its arguments, its
+    /// caller and the time.
+    pub by_name: bool,
     /// Every step on the way here, for `policy explain`. Empty unless it was asked for.
     pub steps: Vec<String>,
 }

@@ -21,7 +21,7 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_core::time::At;
 
-use crate::decide::{GateName, Principal};
+use crate::decide::{Decision, GateName, Principal};
 use crate::gated::Gated;
 use crate::inspect::{Carrier, Fault, inspect};
 use crate::model::Profile;
@@ -50,6 +50,8 @@ pub struct Warden {
     known: Known,
     tickets: u64,
     held: VecDeque<Held>,
+    /// The last decision that holds for every call alike.
+    last: Option<Last>,
 }
 
 /// What a warden is told about its session.
@@ -91,6 +93,13 @@ struct Held {
     forward_on_timeout: bool,
 }
 
+/// A decision that holds for every call of this method and name, under the regime that holds.
+struct Last {
+    method: &'static str,
+    name: String,
+    decision: Decision,
+}
+
 /// A message that is being judged.
 struct Now<'a, 'c> {
     case: &'a Case<'c>,
@@ -116,6 +125,7 @@ impl Warden {
             known: Known::default(),
             tickets: 0,
             held: VecDeque::new(),
+            last: None,
         };
         warden.refresh();
         warden
@@ -132,6 +142,7 @@ impl Warden {
             self.watch.relock(&policy.pins.lock, &self.settings.source);
         }
         self.regime = regime;
+        self.last = None;
     }
 
     fn strict(&self) -> bool {

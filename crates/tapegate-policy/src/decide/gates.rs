@@ -34,10 +34,11 @@ pub(super) fn ask(
         steps.add(|| format!("pins: {drift}; {}", on_drift(policy.pins.on_drift)));
         if policy.pins.on_drift == OnDrift::Deny {
             let denied = said(Outcome::Deny, GateName::Governance, drift.into());
-            return Decision { drift: true, ..denied };
+            return Decision { drift: true, by_name: false, ..denied };
         }
     }
-    let decision = match rule(policy, call, false, steps) {
+    let (found, looked) = rule(policy, call, false, steps);
+    let mut decision = match found {
         Some(rule) => {
             let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
             Decision { rule: Some(Arc::clone(&rule.name)), ..decision }
@@ -47,6 +48,7 @@ pub(super) fn ask(
             act(policy, &policy.default, None, call, facts, steps)
         }
     };
+    decision.by_name &= !looked && drifted.is_none();
     match drifted {
         Some(drift) if policy.pins.on_drift == OnDrift::Approve => {
             held_for_drift(policy, decision, drift, steps)
@@ -64,9 +66,10 @@ fn unguarded(
 ) -> Decision {
     if crate::gated::passes(call.method) {
         steps.add(|| format!("`{}` is part of any conversation and always passes", call.method));
-    } else if let Some(rule) = rule(policy, call, true, steps) {
+    } else if let (Some(rule), looked) = rule(policy, call, true, steps) {
         let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
-        return Decision { rule: Some(Arc::clone(&rule.name)), ..decision };
+        let by_name = decision.by_name && !looked;
+        return Decision { rule: Some(Arc::clone(&rule.name)), by_name, ..decision };
     } else {
         steps.add(|| format!("`{}` is not gated, and no rule names it as `method`", call.method));
     }
@@ -174,7 +177,7 @@ fn cedar(
     } else {
         said(Outcome::Forward, GateName::Policy, answer.reason.into())
     };
-    Decision { policies: answer.policies, ..decision }
+    Decision { policies: answer.policies, by_name: false, ..decision }
 }
 
 /// Has people asked; if nobody can be, the call goes nowhere.
@@ -205,7 +208,13 @@ fn held_for_drift(
         return decision;
     }
     let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
-    Decision { drift: true, rule: decision.rule, policies: decision.policies, ..held }
+    Decision {
+        drift: true,
+        by_name: false,
+        rule: decision.rule,
+        policies: decision.policies,
+        ..held
+    }
 }
 
 fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
@@ -217,6 +226,7 @@ fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
         rule: None,
         policies: Vec::new(),
         reason,
+        by_name: true,
         steps: Vec::new(),
     }
 }

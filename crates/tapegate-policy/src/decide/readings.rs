@@ -35,6 +35,7 @@ pub(super) fn ask(
             worst = Decision { reason: reason.into(), ..decision };
         }
     }
+    worst.by_name = false;
     worst
 }
 

@@ -5,20 +5,25 @@ use super::steps::Steps;
 use crate::glob::Glob;
 use crate::model::{Act, Policy, Rule};
 
-/// The first rule that matches. `named` if only those count that name methods.
+/// The first rule that matches, and whether arguments were looked at to find it. `named` if only those
+/// count that name methods.
 pub(super) fn rule<'p>(
     policy: &'p Policy,
     call: &Call<'_>,
     named: bool,
     steps: &mut impl Steps,
-) -> Option<&'p Rule> {
+) -> (Option<&'p Rule>, bool) {
+    let mut looked = false;
     for rule in &policy.rules {
-        let Some(why_not) = mismatch(rule, call, named) else {
+        let mismatch = mismatch(rule, call, named);
+        looked |=
+            !rule.arguments.is_empty() && matches!(mismatch, None | Some(Mismatch::Argument(_)));
+        let Some(why_not) = mismatch else {
             steps.add(|| {
                 let Rule { name, line, .. } = rule;
                 format!("rules: `{name}` (line {line}) matches: {}", verb(&rule.act))
             });
-            return Some(rule);
+            return (Some(rule), looked);
         };
         if !(named && rule.methods.is_empty()) {
             steps.add(|| {
@@ -27,7 +32,7 @@ pub(super) fn rule<'p>(
             });
         }
     }
-    None
+    (None, looked)
 }
 
 /// Why a rule is not about a call.

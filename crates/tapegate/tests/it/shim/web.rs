@@ -200,9 +200,10 @@ fn requests_for_approval_name_their_session_as_the_log_does() {
         assert_eq!(opened["connection_id"], *request.connection_id, "{opened}");
         decide(&run, Ruling::Denied, &request.id);
     }
-    asks.map(|asked| {
-        is_refused(&said(&asked.join().unwrap()), -32007, "approval", "ask", "approval_rejected")
-    });
+    for asked in asks {
+        let answer = said(&asked.join().unwrap());
+        is_refused(&answer, -32007, "approval", "ask", "approval_rejected");
+    }
 }
 
 #[test]
