@@ -26,7 +26,7 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 pub(crate) struct Watch {
     files: Vec<(PathBuf, Stamp)>,
     /// What the system tells by; `None` if it has yet to be asked, or does not tell.
-    told: Option<Port>,
+    told: Option<(Watcher, Port)>,
     asked: bool,
 }
 
@@ -61,7 +61,8 @@ impl Watch {
                 (self.told, self.asked) = self.ask();
             }
             match (self.look(), dirty) {
-                (true, _) => dirty = true,
+                // A folder may be another one by now.
+                (true, _) => (dirty, self.asked) = (true, false),
                 (false, true) => return,
                 (false, false) => self.stirred().await,
             }
@@ -72,7 +73,7 @@ impl Watch {
 
     /// Asks the system to tell of the folders that the files lie in, by their own names and, if they
     /// are links, by those of what they lead to. Also says whether all those folders were there.
-    fn ask(&self) -> (Option<Port>, bool) {
+    fn ask(&self) -> (Option<(Watcher, Port)>, bool) {
         let folder = |path: &Path| Some(Path::new(".").join(path.parent()?));
         let by_name = self.files.iter().filter_map(|(path, _)| folder(path));
         let led_to = self.files.iter().filter_map(|(path, _)| folder(&path.canonicalize().ok()?));
@@ -81,15 +82,18 @@ impl Watch {
         let all = folders.iter().all(|folder| there.contains(&**folder));
         let watcher = Watcher::of_files(&there.into_iter().collect::<Vec<_>>());
         let told = watcher.handle().and_then(|fd| fd.try_clone_to_owned().ok());
-        (told.and_then(|fd| Port::own(fd, Interest::READABLE).ok()), all)
+        let told = told.and_then(|fd| Port::own(fd, Interest::READABLE).ok());
+        (told.map(|told| (watcher, told)), all)
     }
 
     /// Waits until something may have changed.
     async fn stirred(&self) {
         let mut news = [0; 4096];
-        if let Some(told) = &self.told {
-            // What was told does not matter, as the files are looked at.
+        if let Some((watcher, told)) = &self.told {
+            // What was told does not matter, as the files are looked at; but it must be read to its
+            // end, or the same news is not told again.
             drop(tokio::time::timeout(SELDOM, told.read(&mut news)).await);
+            watcher.drain();
         }
     }
 
@@ -143,8 +147,31 @@ mod tests {
         assert!(told(&mut watch).await, "put in its place");
         std::fs::remove_file(&file).unwrap();
         assert!(told(&mut watch).await, "taken away");
-        std::fs::write(folder.path().join("c"), "1").unwrap();
-        assert!(!told(&mut watch).await, "somebody else's file");
+        for number in 0..300 {
+            std::fs::write(folder.path().join(format!("c{number}")), "1").unwrap();
+        }
+        assert!(!told(&mut watch).await, "somebody else's files");
+        std::fs::write(&file, "4444").unwrap();
+        assert!(told(&mut watch).await, "there again");
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_becomes_another_one_is_still_watched() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for (folder, text) in [("one", "1"), ("two", "22")] {
+            std::fs::create_dir(at(folder)).unwrap();
+            std::fs::write(at(folder).join("a"), text).unwrap();
+        }
+        symlink(at("one"), at("now")).unwrap();
+        let mut watch = Watch::new(vec![at("now").join("a")]);
+        assert!(!told(&mut watch).await);
+        symlink(at("two"), at("next")).unwrap();
+        std::fs::rename(at("next"), at("now")).unwrap();
+        let change = tokio::time::timeout(2 * SELDOM, watch.changed()).await;
+        assert!(change.is_ok(), "it is seen by looking");
+        std::fs::write(at("two").join("a"), "333").unwrap();
+        assert!(told(&mut watch).await, "and told from then on");
     }
 
     #[tokio::test]
