@@ -52,7 +52,8 @@ impl<'a> Frame<'a> {
     /// Reads the bytes of one message, line ending not included. Never fails.
     pub fn read(bytes: &'a [u8]) -> Self {
         let mut closely = Closely::default();
-        let mut frame = Self::read_along(bytes, &mut closely);
+        let mut frame = Self { bytes, body: Body::Garbage(Garbage::Empty) };
+        frame.fill(&mut closely);
         if let Body::Message(said) = &mut frame.body {
             said.plain = closely.plain();
         }
@@ -67,11 +68,17 @@ impl<'a> Frame<'a> {
     /// Reads the bytes of one message, while `along` goes along with its params.
     pub(crate) fn read_along(bytes: &'a [u8], along: &mut impl Along<'a>) -> Self {
         let mut frame = Self { bytes, body: Body::Garbage(Garbage::Empty) };
-        let empty = bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
-        if !empty && let Err(fault) = scan(bytes, &mut frame.body, along) {
-            frame.body = Body::Garbage(Garbage::NotJson(fault));
-        }
+        frame.fill(along);
         frame
+    }
+
+    /// Reads what the bytes say, where it is to lie: a frame is too large to be moved about.
+    #[inline(always)]
+    fn fill(&mut self, along: &mut impl Along<'a>) {
+        let empty = self.bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+        if !empty && let Err(fault) = scan(self.bytes, &mut self.body, along) {
+            self.body = Body::Garbage(Garbage::NotJson(fault));
+        }
     }
 
     /// The exact bytes that arrived.

@@ -49,11 +49,15 @@ pub struct Unanswered {
     pub asked: Asked,
 }
 
+/// Kept small, as thousands may wait and each is found by chance.
 #[derive(Debug)]
 struct Waiting {
-    id: Small,
+    /// The id as it was written, if its key does not tell.
+    id: Option<Box<[u8]>>,
     first: Asked,
-    more: VecDeque<Asked>,
+    /// Those that came after it with the same id.
+    #[expect(clippy::box_collection, reason = "there is hardly ever one")]
+    more: Option<Box<VecDeque<Asked>>>,
 }
 
 /// An id as a key: strings by meaning, everything else by spelling.
@@ -92,6 +96,27 @@ impl IdKey {
         }
         Self(Packed::new(raw))
     }
+
+    /// Whether it is the key of just this text, and so tells how the id was written.
+    fn is_spelled(&self, raw: &[u8]) -> bool {
+        !(raw.starts_with(b"\"") && raw.contains(&b'\\')) && self.len() == raw.len()
+    }
+
+    /// How many bytes the text has that it is the key of.
+    fn len(&self) -> usize {
+        match &self.0 {
+            Packed::Words(len, _) => usize::from(*len),
+            Packed::Heap(bytes) => bytes.len(),
+        }
+    }
+
+    /// The text that it is the key of.
+    fn spelled(&self) -> Vec<u8> {
+        match &self.0 {
+            Packed::Words(len, words) => unpacked(usize::from(*len), words),
+            Packed::Heap(bytes) => bytes.to_vec(),
+        }
+    }
 }
 
 impl Packed {
@@ -110,6 +135,17 @@ impl Packed {
         };
         Self::Words(len as u8, words)
     }
+}
+
+/// The text that was packed into words.
+fn unpacked(len: usize, [first, last, middle]: &[u64; 3]) -> Vec<u8> {
+    if len < 8 {
+        return first.to_be_bytes()[8 - len..].to_vec();
+    }
+    let mut text = [first.to_le_bytes(), middle.to_le_bytes(), [0; 8]].concat();
+    text.truncate(len);
+    text[len - 8..].copy_from_slice(&last.to_le_bytes());
+    text
 }
 
 impl Hash for Packed {
@@ -155,11 +191,12 @@ impl Pending {
         let asked = Asked { at, n, topic, cancelled: false };
         match self.waiting.entry((lane, IdKey::new(id))) {
             Slot::Occupied(mut waiting) => {
-                waiting.get_mut().more.push_back(asked);
+                waiting.get_mut().more.get_or_insert_default().push_back(asked);
             }
             Slot::Vacant(free) => {
                 self.id_bytes += id.len();
-                free.insert(Waiting { id: Small::new(id), first: asked, more: VecDeque::new() });
+                let id = (!free.key().1.is_spelled(id)).then(|| id.into());
+                free.insert(Waiting { id, first: asked, more: None });
             }
         }
         true
@@ -171,11 +208,11 @@ impl Pending {
             return None;
         };
         self.count -= 1;
-        let asked = match slot.get_mut().more.pop_front() {
+        let asked = match slot.get_mut().more.as_mut().and_then(|more| more.pop_front()) {
             Some(next) => std::mem::replace(&mut slot.get_mut().first, next),
             None => {
-                let Waiting { id, first, .. } = slot.remove();
-                self.id_bytes -= id.bytes().len();
+                let ((_, key), Waiting { id, first, .. }) = slot.remove_entry();
+                self.id_bytes -= id.map_or(key.len(), |id| id.len());
                 first
             }
         };
@@ -191,7 +228,8 @@ impl Pending {
     /// Marks a request as taken back. Its answer may still come, but nobody needs one.
     pub fn cancel(&mut self, lane: Lane, id: &[u8]) {
         if let Some(waiting) = self.waiting.get_mut(&(lane, IdKey::new(id))) {
-            for asked in std::iter::once(&mut waiting.first).chain(&mut waiting.more) {
+            let more = waiting.more.iter_mut().flat_map(|more| more.iter_mut());
+            for asked in std::iter::once(&mut waiting.first).chain(more) {
                 self.cancelled += usize::from(!std::mem::replace(&mut asked.cancelled, true));
             }
         }
@@ -200,17 +238,15 @@ impl Pending {
     /// Takes every request of `lane` (of all lanes if `None`), in the order they were asked.
     pub fn take(&mut self, lane: Option<Lane>) -> Vec<Unanswered> {
         let mut taken = Vec::new();
-        self.waiting.retain(|(of, _), waiting| {
+        self.waiting.retain(|(of, key), waiting| {
             if lane.is_some_and(|lane| lane != *of) {
                 return true;
             }
-            let all = std::iter::once(waiting.first.clone()).chain(waiting.more.drain(..));
-            taken.extend(all.map(|asked| Unanswered {
-                lane: *of,
-                id: waiting.id.bytes().to_vec(),
-                asked,
-            }));
-            self.id_bytes -= waiting.id.bytes().len();
+            let id = waiting.id.take().map_or_else(|| key.spelled(), Vec::from);
+            self.id_bytes -= id.len();
+            let more = waiting.more.take().into_iter().flat_map(|more| *more);
+            let all = std::iter::once(waiting.first.clone()).chain(more);
+            taken.extend(all.map(|asked| Unanswered { lane: *of, id: id.clone(), asked }));
             false
         });
         self.count -= taken.len();
@@ -257,6 +293,7 @@ mod tests {
         for len in 0..text.len() {
             assert!(keys.insert(IdKey::new(&text[..len])), "{len}");
             assert!(keys.contains(&IdKey::new(&text.clone()[..len])), "{len}");
+            assert_eq!(IdKey::new(&text[..len]).spelled(), &text[..len]);
             for at in 0..len {
                 let mut other = text[..len].to_vec();
                 other[at] = b'-';

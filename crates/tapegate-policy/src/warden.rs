@@ -238,7 +238,7 @@ impl Warden {
         let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
         let reason = reasons.join("; ");
         let latency_ns = self.latency(begun_ns);
-        let note = Note {
+        let mut note = Note {
             kind: NoteKind::Framing { faults },
             word,
             method: method.as_deref().and_then(Note::text),
@@ -251,7 +251,7 @@ impl Warden {
             gate: Some(GateName::Framing),
             ..noted(case)
         };
-        self.hands.note(&self.regime, note);
+        self.hands.note(&self.regime, &mut note);
         subject
     }
 
@@ -267,14 +267,12 @@ impl Warden {
 
 impl Hands {
     /// Takes down a note under what holds. What nobody has named yet gets a name.
-    fn note(&mut self, regime: &Regime, note: Note<'_>) {
+    fn note<'n>(&'n mut self, regime: &'n Regime, note: &mut Note<'n>) {
         let Self { notes, ids, .. } = self;
-        // A note is large, so it is filled in where it lies.
-        let mut note = note;
         note.policy_version = regime.policy.as_ref().map(|policy| Cow::Borrowed(&*policy.version));
         note.profile = regime.profile;
         note.correlation_id.get_or_insert_with(|| Cow::Borrowed(ids.next()));
-        notes.note(&note);
+        notes.note(note);
     }
 }
 
@@ -284,7 +282,9 @@ impl Now<'_, '_> {
         // What is refused of a server's, or as part of a batch, has no number.
         let says = matches!(self.said.kind(), Kind::Request | Kind::Notification);
         let numbered = !self.in_batch && (says && self.case.from == Side::Client);
-        Note { n: numbered.then_some(self.case.n), ..noted(self.case) }
+        let mut note = noted(self.case);
+        note.n = numbered.then_some(self.case.n);
+        note
     }
 }
 
@@ -313,7 +313,7 @@ impl Gate for Warden {
             HoldEnd::Unanswered => ("service_unavailable", false),
             HoldEnd::Closed => ("closed", false),
         };
-        let note = Note {
+        let mut note = Note {
             kind: NoteKind::HoldEnded { ticket, how },
             word,
             n: Some(held.n),
@@ -325,12 +325,12 @@ impl Gate for Warden {
             gate: Some(GateName::Approval),
             ..Note::new(at, held.lane, Side::Client)
         };
-        self.hands.note(&self.regime, note);
+        self.hands.note(&self.regime, &mut note);
     }
 
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
         let reason = format!("a message of {bytes_total} bytes is over the limit");
-        let note = Note {
+        let mut note = Note {
             kind: NoteKind::Oversized { bytes_total },
             word: "reject",
             reason: Some(Cow::Owned(reason)),
@@ -338,14 +338,14 @@ impl Gate for Warden {
             gate: Some(GateName::Framing),
             ..Note::new(at, lane, from)
         };
-        self.hands.note(&self.regime, note);
+        self.hands.note(&self.regime, &mut note);
     }
 
     fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
         let said = frame.envelope();
         let method = said.and_then(|said| said.method).map(|method| method.decode());
         let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
-        let note = Note {
+        let mut note = Note {
             kind: NoteKind::Framing { faults: Vec::new() },
             word: "reject",
             method: method.as_deref().and_then(Note::text),
@@ -356,7 +356,7 @@ impl Gate for Warden {
             gate: Some(GateName::Framing),
             ..Note::new(at, lane, from)
         };
-        self.hands.note(&self.regime, note);
+        self.hands.note(&self.regime, &mut note);
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

@@ -67,7 +67,7 @@ impl Warden {
             ..now.note()
         };
         let n = Some(now.case.n).filter(|_| !now.in_batch && now.said.method.is_some());
-        self.hands.note(&self.regime, Note { n, ..note });
+        self.hands.note(&self.regime, &mut Note { n, ..note });
     }
 
     fn called(&mut self, now: &Now<'_, '_>, gated: Gated) -> Verdict {
@@ -303,37 +303,36 @@ impl Warden {
             other => other,
         };
         let latency_ns = self.latency(now.begun_ns);
-        let note = Note {
-            kind,
-            word: decision.word(),
-            name: Note::text(asked.name).filter(|name| !name.is_empty()),
-            gate: Some(decision.gate),
-            forwarded: Some(decision.outcome == Outcome::Forward),
-            auto_approved: decision.auto_approved(),
-            latency_ns,
-            correlation_id: subject.map(|subject| Cow::Borrowed(&*subject.correlation_id)),
-            rule: decision.rule.as_deref().map(Cow::Borrowed),
-            policies: Cow::Borrowed(&decision.policies),
-            reason: Some(Cow::Borrowed(&decision.reason)),
-            ..called(now, asked.method)
-        };
         let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
-        let principal = Some(Cow::Borrowed(principal.name.as_str()));
-        self.hands.note(&self.regime, Note { principal, ..note });
+        // A note is large, and so is filled in where it lies.
+        let mut note = called(now, asked.method);
+        note.kind = kind;
+        note.word = decision.word();
+        note.name = Note::text(asked.name).filter(|name| !name.is_empty());
+        note.gate = Some(decision.gate);
+        note.forwarded = Some(decision.outcome == Outcome::Forward);
+        note.auto_approved = decision.auto_approved();
+        note.latency_ns = latency_ns;
+        note.correlation_id = subject.map(|subject| Cow::Borrowed(&*subject.correlation_id));
+        note.rule = decision.rule.as_deref().map(Cow::Borrowed);
+        note.policies = Cow::Borrowed(&decision.policies);
+        note.reason = Some(Cow::Borrowed(&decision.reason));
+        note.principal = Some(Cow::Borrowed(principal.name.as_str()));
+        self.hands.note(&self.regime, &mut note);
     }
 
     /// Notes a call that nothing is decided about.
     fn observed(&mut self, now: &Now<'_, '_>, asked: Asked<'_>) {
         let latency_ns = self.latency(now.begun_ns);
         let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
-        let note = Note {
+        let mut note = Note {
             name: Note::text(asked.name),
             forwarded: Some(true),
             latency_ns,
             principal: Some(Cow::Borrowed(&principal.name)),
             ..called(now, asked.method)
         };
-        self.hands.note(&self.regime, note);
+        self.hands.note(&self.regime, &mut note);
     }
 
     fn subject_of(&mut self, asked: Asked<'_>) -> Subject {
@@ -351,10 +350,9 @@ fn refuse(refusal: Refusal) -> Verdict {
 /// A note about a call. What is no trace context is not kept: it could be anything.
 fn called<'a>(now: &Now<'a, '_>, method: &'a str) -> Note<'a> {
     let trace = now.said.traceparent.and_then(json::string);
-    Note {
-        method: Note::text(method),
-        id: Note::raw(now.said.id),
-        traceparent: trace.filter(|text| crate::trace::is_traceparent(text)),
-        ..now.note()
-    }
+    let mut note = now.note();
+    note.method = Note::text(method);
+    note.id = Note::raw(now.said.id);
+    note.traceparent = trace.filter(|text| crate::trace::is_traceparent(text));
+    note
 }

@@ -107,7 +107,7 @@ impl Warden {
                 (OnDrift::Approve, false) => "WOULD_REQUIRE_APPROVAL",
                 _ => "warn",
             };
-            let note = Note {
+            let mut note = Note {
                 kind: NoteKind::Drift { offer: drifted.offer },
                 word,
                 name: Note::text(&drifted.name),
@@ -116,14 +116,14 @@ impl Warden {
                 reason: Some(Cow::Owned(drifted.words)),
                 ..now.note()
             };
-            self.hands.note(&self.regime, note);
+            self.hands.note(&self.regime, &mut note);
         }
     }
 
     fn note_hidden(&mut self, now: &Now<'_, '_>, filtered: &Filtered, strict: bool) {
         let latency_ns = self.latency(now.begun_ns);
         for list in filtered.lists.iter().filter(|list| !list.hidden.is_empty()) {
-            let note = Note {
+            let mut note = Note {
                 kind: NoteKind::Filter {
                     offer: list.offer,
                     kept: list.kept,
@@ -137,7 +137,7 @@ impl Warden {
                 latency_ns,
                 ..now.note()
             };
-            self.hands.note(&self.regime, note);
+            self.hands.note(&self.regime, &mut note);
         }
     }
 
@@ -152,7 +152,7 @@ impl Warden {
             return None;
         }
         let (strict, latency_ns) = (self.strict(), self.latency(now.begun_ns));
-        let note = Note {
+        let mut note = Note {
             kind: NoteKind::Redaction { count: masked.paths.len() },
             word: if strict { "redact" } else { "WOULD_REDACT" },
             id: Note::raw(now.said.id),
@@ -160,7 +160,7 @@ impl Warden {
             latency_ns,
             ..now.note()
         };
-        self.hands.note(&self.regime, note);
+        self.hands.note(&self.regime, &mut note);
         strict.then(|| Verdict::Rewrite(masked.text.into_owned()))
     }
 
