@@ -6,6 +6,7 @@
 //! [`Reins`]; it takes effect between two messages.
 
 mod calls;
+mod holding;
 mod ids;
 mod known;
 mod reins;
@@ -29,13 +30,11 @@ use crate::note::{Note, NoteKind, Notes};
 use crate::people::People;
 use crate::pins::Watch;
 use crate::refuse::Subject;
+use holding::Held;
 use known::Known;
 
 pub use ids::Ids;
 pub use reins::{Regime, Reins};
-
-/// How many held calls are remembered; more than the relay ever holds.
-const HELD_MAX: usize = 64;
 
 /// Decides about every message of a session.
 pub struct Warden {
@@ -77,20 +76,6 @@ pub struct Hands {
     pub ids: Ids,
     /// Tells the time in nanoseconds since some fixed point.
     pub clock: Box<dyn Fn() -> u64 + Send>,
-}
-
-/// A call that waits.
-#[derive(Debug)]
-struct Held {
-    ticket: Ticket,
-    subject: Subject,
-    method: String,
-    id: Option<String>,
-    lane: Lane,
-    /// Its number on the tape.
-    n: u64,
-    /// Whether it is sent on when nobody has answered.
-    forward_on_timeout: bool,
 }
 
 /// A decision that holds for every call of this method and name, under the regime that holds.
@@ -303,29 +288,7 @@ impl Gate for Warden {
     }
 
     fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
-        self.hands.people.withdraw(at, ticket, how);
-        let Some(held) = self.take_held(ticket) else { return };
-        let (word, forwarded) = match how {
-            HoldEnd::TimedOut if held.forward_on_timeout => ("forward", true),
-            HoldEnd::TimedOut => ("approval_timeout", false),
-            HoldEnd::Cancelled => ("cancelled", false),
-            HoldEnd::Abandoned => ("abandoned", false),
-            HoldEnd::Unanswered => ("service_unavailable", false),
-            HoldEnd::Closed => ("closed", false),
-        };
-        let mut note = Note {
-            kind: NoteKind::HoldEnded { ticket, how },
-            word,
-            n: Some(held.n),
-            method: Note::text(&held.method),
-            name: Note::text(&held.subject.name),
-            id: held.id.as_deref().and_then(Note::text),
-            forwarded: Some(forwarded),
-            correlation_id: Some(Cow::Borrowed(&held.subject.correlation_id)),
-            gate: Some(GateName::Approval),
-            ..Note::new(at, held.lane, Side::Client)
-        };
-        self.hands.note(&self.regime, &mut note);
+        self.unheld(at, ticket, how);
     }
 
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
@@ -361,20 +324,6 @@ impl Gate for Warden {
 
     fn commit(&mut self) -> Result<(), RecordError> {
         self.hands.notes.commit()
-    }
-}
-
-impl Warden {
-    fn take_held(&mut self, ticket: Ticket) -> Option<Held> {
-        let place = self.held.iter().position(|held| held.ticket == ticket)?;
-        self.held.remove(place)
-    }
-
-    fn keep_held(&mut self, held: Held) {
-        if self.held.len() == HELD_MAX {
-            self.held.pop_front();
-        }
-        self.held.push_back(held);
     }
 }
 

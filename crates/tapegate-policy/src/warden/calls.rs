@@ -4,17 +4,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tapegate_core::frame::Kind;
-use tapegate_core::gate::{Approval, Hold, Refusal, Ticket, Verdict};
+use tapegate_core::gate::{Refusal, Verdict};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 
-use super::{Held, Last, Now, Warden};
+use super::{Last, Now, Warden};
 use crate::decide::{Call, Decision, Facts, Outcome, decide};
 use crate::gated::{Gated, Offer, passes};
-use crate::inspect::{Carrier, Target, targets};
+use crate::inspect::{Target, targets};
 use crate::model::Policy;
 use crate::note::{Note, NoteKind};
-use crate::people::Asking;
 use crate::refuse::Subject;
 
 /// The longest name whose decision is kept.
@@ -214,83 +213,8 @@ impl Warden {
         }
     }
 
-    /// Has a call wait for a person.
-    fn hold(
-        &mut self,
-        now: &Now<'_, '_>,
-        policy: &Arc<Policy>,
-        asked: Asked<'_>,
-        decision: &Decision,
-        workflow_name: &str,
-    ) -> Verdict {
-        let subject = self.subject_of(asked);
-        let Some(workflow) = policy.workflows.get(workflow_name) else {
-            return refuse(subject.unavailable("there is no such workflow"));
-        };
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        let timeout = match self.settings.client {
-            Carrier::Lines => workflow.timeout,
-            Carrier::Http => workflow.blocking_timeout,
-        };
-        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
-        self.hands.people.ask(
-            ticket,
-            &Asking {
-                at: now.case.at,
-                lane: now.case.lane,
-                source: &self.settings.source,
-                method: asked.method,
-                subject: &subject,
-                arguments: asked.arguments,
-                id: now.said.id,
-                message: now.frame.bytes(),
-                principal,
-                workflow_name,
-                workflow,
-                reason: &decision.reason,
-                policy_version: &policy.version,
-                timeout_ms,
-            },
-        );
-        let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
-        let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, ticket };
-        self.decided(now, asked, decision, Some(&subject), kind);
-        self.keep_held(Held {
-            ticket,
-            subject,
-            method: asked.method.to_owned(),
-            id: now.said.id.map(|id| String::from_utf8_lossy(id).into_owned()),
-            lane: now.case.lane,
-            n: now.case.n,
-            forward_on_timeout: workflow.forward_on_timeout,
-        });
-        Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }))
-    }
-
-    /// A person has approved a call: it goes on unless by now it is denied.
-    fn approved(
-        &mut self,
-        now: &Now<'_, '_>,
-        asked: Asked<'_>,
-        decision: &Decision,
-        approval: &Approval,
-    ) -> Verdict {
-        let held = self.take_held(approval.ticket);
-        let subject = held.map_or_else(|| self.subject_of(asked), |held| held.subject);
-        let gate = decision.gate;
-        let denied = decision.outcome == Outcome::Deny;
-        let outcome = if denied { Outcome::Deny } else { Outcome::Forward };
-        let settled = Decision { strict: outcome.clone(), outcome, ..decision.clone() };
-        let (ticket, by) = (approval.ticket, approval.by.clone());
-        let kind = NoteKind::HoldApproved { ticket, by };
-        self.decided(now, asked, &settled, Some(&subject), kind);
-        if denied { refuse(subject.changed(gate)) } else { Verdict::Forward }
-    }
-
     /// Notes a decision.
-    fn decided(
+    pub(super) fn decided(
         &mut self,
         now: &Now<'_, '_>,
         asked: Asked<'_>,
@@ -335,7 +259,7 @@ impl Warden {
         self.hands.note(&self.regime, &mut note);
     }
 
-    fn subject_of(&mut self, asked: Asked<'_>) -> Subject {
+    pub(super) fn subject_of(&mut self, asked: Asked<'_>) -> Subject {
         match asked.offer {
             Some(offer) => self.subject(offer.word(), asked.name),
             None => self.subject("method", asked.method),
@@ -343,7 +267,7 @@ impl Warden {
     }
 }
 
-fn refuse(refusal: Refusal) -> Verdict {
+pub(super) fn refuse(refusal: Refusal) -> Verdict {
     Verdict::Refuse(Box::new(refusal))
 }
 

@@ -5,25 +5,23 @@
 //! already while nobody else has written. If the kernel does not take all of it, the file is cut
 //! back, so that it tells of nothing that the caller was told has failed.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+mod current;
+mod error;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::chain::Link;
 use super::files::CURRENT;
 use super::form::{Differing, Form};
 use super::rotation::{self, Removal};
 use super::{Event, line, notice, tail};
-use crate::private::{Folder, Identity};
+use crate::private::Folder;
+use current::Open;
 
-/// How long another writer may hold the lock. It takes microseconds, unless it was stopped.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long it is waited for without sleeping, and how long a sleep is.
-const SPIN: Duration = Duration::from_micros(50);
+pub use error::ActivityError;
+
 /// How often the current file may turn out to be another before it is given up.
 const REOPENED_MAX: usize = 100;
 /// What the buffers keep between commits.
@@ -36,39 +34,6 @@ pub struct Options {
     pub rotate_bytes: u64,
     /// After how long files that were put aside are removed; `None` keeps them.
     pub retention: Option<Duration>,
-}
-
-/// Why the log cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum ActivityError {
-    /// The folder or the file cannot be opened.
-    #[error("cannot open `{}`: {source}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It holds something that is no activity log.
-    #[error("`{}` holds something else than an activity log, so nothing is appended to it", path.display())]
-    NotALog {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process has not let go of it.
-    #[error("`{}` has been locked by another process for too long", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The system did not take what was written.
-    #[error("cannot write `{}`: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 /// A log that is being written.
@@ -94,18 +59,6 @@ pub struct ActivityLog {
     retention_due: bool,
 }
 
-/// The file that is open.
-#[derive(Debug)]
-struct Open {
-    file: File,
-    device: u64,
-    inode: u64,
-    /// How long it was when [`ActivityLog::link`] was its end.
-    bytes: u64,
-    /// Whether its last line has no line end.
-    unended: bool,
-}
-
 /// Events that wait for a commit: their texts, one behind the other.
 #[derive(Debug, Default)]
 struct Pending {
@@ -123,17 +76,6 @@ impl Pending {
 impl Default for Options {
     fn default() -> Self {
         Self { rotate_bytes: 64 * 1024 * 1024, retention: None }
-    }
-}
-
-impl ActivityError {
-    /// The way out, where there is one.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NotALog { .. } => Some("move the file away, and a new log begins"),
-            Self::Busy { .. } => Some("a process that writes the log may have been stopped"),
-            Self::Open { .. } | Self::Write { .. } => None,
-        }
     }
 }
 
@@ -277,8 +219,7 @@ impl ActivityLog {
 
     fn unlock(&mut self) {
         if let Some(open) = &self.open {
-            // It goes with the file at the latest.
-            flock(&open.file, FlockOperation::Unlock).ok();
+            open.unlock();
         }
     }
 
@@ -339,55 +280,6 @@ impl ActivityLog {
 
     fn cannot_open(&self, source: io::Error) -> ActivityError {
         ActivityError::Open { path: self.path(), source }
-    }
-}
-
-impl Open {
-    fn new(folder: &Folder) -> io::Result<Self> {
-        let file = folder.file(CURRENT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
-        let Identity { device, inode, .. } = Identity::of(&rustix::fs::fstat(&file)?);
-        Ok(Self { file, device, inode, bytes: u64::MAX, unended: false })
-    }
-
-    /// Whether it is this that was found under its name.
-    fn is(&self, there: &Identity) -> bool {
-        (there.device, there.inode) == (self.device, self.inode)
-    }
-
-    /// Takes the lock; false if somebody else does not let go of it.
-    fn lock(&self) -> bool {
-        let mut started = None;
-        loop {
-            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                // A file system without locks is no reason not to log; one writer does well there.
-                _ => return true,
-            }
-            let waited = started.get_or_insert_with(Instant::now).elapsed();
-            match waited {
-                _ if waited < SPIN => std::thread::yield_now(),
-                _ if waited < LOCK_WAIT_MAX => std::thread::sleep(SPIN),
-                _ => return false,
-            }
-        }
-    }
-
-    /// Appends `text` as a whole, or nothing of it.
-    fn append(&mut self, text: &[u8]) -> io::Result<()> {
-        match self.file.write_all(text) {
-            Ok(()) => {
-                self.bytes += text.len() as u64;
-                self.unended = false;
-                Ok(())
-            }
-            Err(error) => {
-                if self.file.set_len(self.bytes).is_err() {
-                    // What stayed is found, and dealt with, by the next who looks at the end.
-                    self.bytes = u64::MAX;
-                }
-                Err(error)
-            }
-        }
     }
 }
 

@@ -4,6 +4,9 @@
 //! Events are in the log before what they tell of is sent. Secrets that the policy knows are masked
 //! in both. If the log cannot be written, production lets no call pass.
 
+mod details;
+mod pen;
+mod sink;
 mod telling;
 
 use std::borrow::Cow;
@@ -11,34 +14,24 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tapegate_core::gate::{HoldEnd, Ticket};
+use tapegate_core::gate::Ticket;
 use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::RecordError;
 use tapegate_hub::api::EventLine;
-use tapegate_policy::gated::Offer;
 use tapegate_policy::model::Profile;
-use tapegate_policy::note::{Note, NoteKind, Notes};
+use tapegate_policy::note::{Note, NoteKind};
 use tapegate_policy::redact::Redactor;
-use tapegate_store::activity::{ActivityLog, Differing, Event};
-use tokio::sync::mpsc;
+use tapegate_store::activity::{Differing, Event};
 
+use self::details::{details, level, list_of};
+use self::pen::Pen;
+pub(super) use self::sink::{Posted, Sink};
 use super::tally::Tally;
 use crate::logs::{Level, Log};
-
-/// How much of the name of something hidden is kept.
-const NAME_CHARS_MAX: usize = 200;
 
 /// The journal of a session. Clones are the same journal.
 #[derive(Clone)]
 pub(super) struct Journal(Arc<Mutex<Inner>>);
-
-/// A journal as the gate has it.
-pub(super) struct Pen {
-    journal: Journal,
-    /// Why nothing can be kept, as it was last known.
-    trouble: Option<String>,
-}
 
 struct Inner {
     log: Log,
@@ -55,23 +48,6 @@ struct Inner {
     tally: Tally,
     /// The last call that was noted, if the log has noted nothing since.
     last: Option<Note<'static>>,
-}
-
-/// Where events go.
-pub(super) enum Sink {
-    /// To the activity log, before what they tell of is sent.
-    File(Box<ActivityLog>),
-    /// To the hub, which writes them down.
-    Hub(Posted),
-    /// Nowhere, for this reason.
-    Nowhere(String),
-}
-
-/// Events on their way to the hub.
-pub(super) struct Posted {
-    pub(super) events: mpsc::UnboundedSender<EventLine>,
-    /// Why the hub did not take the last ones.
-    pub(super) trouble: Arc<Mutex<Option<String>>>,
 }
 
 /// What a journal begins with.
@@ -180,52 +156,6 @@ impl Journal {
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Journal").finish_non_exhaustive()
-    }
-}
-
-impl Notes for Pen {
-    fn note(&mut self, note: &Note<'_>) {
-        self.journal.inner().note(note);
-    }
-
-    fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
-    }
-
-    fn commit(&mut self) -> Result<(), RecordError> {
-        let mut inner = self.journal.inner();
-        match inner.commit() {
-            Ok(()) => {
-                self.trouble = inner.sink.trouble();
-                Ok(())
-            }
-            Err(words) if inner.profile == Profile::Development => {
-                if self.trouble.as_ref() != Some(&words) {
-                    inner.log.say(Level::Error, &format!("{words}; the session goes on unlogged"));
-                }
-                self.trouble = Some(words);
-                Ok(())
-            }
-            Err(words) => Err(words.into()),
-        }
-    }
-}
-
-impl Sink {
-    /// To this log.
-    pub(super) fn file(log: ActivityLog) -> Self {
-        Self::File(Box::new(log))
-    }
-
-    /// Why nothing is kept, if so it is.
-    fn trouble(&self) -> Option<String> {
-        match self {
-            Self::File(_) => None,
-            Self::Hub(posted) => {
-                posted.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
-            }
-            Self::Nowhere(words) => Some(words.clone()),
-        }
     }
 }
 
@@ -343,76 +273,6 @@ pub(super) fn connection_of(shim: &str, lane: Lane) -> Cow<'_, str> {
     match lane.session {
         0 | 1 => Cow::Borrowed(shim),
         session => Cow::Owned(format!("{shim}.{session}")),
-    }
-}
-
-/// The request whose answer lists what a server offers.
-fn list_of(offer: Offer) -> &'static str {
-    match offer {
-        Offer::Tool => "tools/list",
-        Offer::Prompt => "prompts/list",
-        Offer::Resource => "resources/list",
-        Offer::Template => "resources/templates/list",
-    }
-}
-
-fn level(note: &Note<'_>) -> &'static str {
-    let quiet = match &note.kind {
-        NoteKind::Decision => note.word == "forward",
-        NoteKind::ServerRequest | NoteKind::Filter { .. } => true,
-        _ => false,
-    };
-    if quiet { "info" } else { "warn" }
-}
-
-/// What a kind of note says besides, the hold it is about, and who has decided.
-fn details<'k>(
-    kind: &'k NoteKind,
-    masking: Option<&Redactor>,
-) -> (String, Option<Ticket>, Option<&'k str>) {
-    match kind {
-        NoteKind::Decision | NoteKind::ServerRequest => (String::new(), None, None),
-        NoteKind::Framing { faults } => {
-            let types: Vec<String> =
-                faults.iter().map(|fault| format!("\"{}\"", fault.label())).collect();
-            (format!("\"faults\":[{}]", types.join(",")), None, None)
-        }
-        NoteKind::Oversized { bytes_total } => {
-            let extra = format!("\"faults\":[\"message_too_large\"],\"bytes\":{bytes_total}");
-            (extra, None, None)
-        }
-        NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
-            // What is cut in half is no secret to whoever masks any more, so that comes first.
-            let short = |name: &String| {
-                let name = masked(masking, Some(name)).unwrap_or_default();
-                name.chars().take(NAME_CHARS_MAX).collect()
-            };
-            let names: Vec<String> =
-                hidden.iter().map(short).map(|name: String| quoted(&name)).collect();
-            let names = names.join(",");
-            let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
-            (extra, None, None)
-        }
-        NoteKind::Drift { .. } => (String::new(), None, None),
-        NoteKind::Redaction { count } => (format!("\"masked\":{count}"), None, None),
-        NoteKind::HoldOpened { workflow, timeout_ms, ticket } => {
-            let workflow = quoted(workflow);
-            let extra = format!("\"workflow\":{workflow},\"timeout_ms\":{timeout_ms}");
-            (extra, Some(*ticket), None)
-        }
-        NoteKind::HoldApproved { ticket, by } => {
-            ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by))
-        }
-        NoteKind::HoldEnded { ticket, how } => {
-            let outcome = match how {
-                HoldEnd::TimedOut => "expired",
-                HoldEnd::Cancelled => "cancelled",
-                HoldEnd::Abandoned => "abandoned",
-                HoldEnd::Unanswered => "unanswered",
-                HoldEnd::Closed => "closed",
-            };
-            (format!("\"outcome\":\"{outcome}\""), Some(*ticket), None)
-        }
     }
 }
 

@@ -1,0 +1,147 @@
+//! Ids as keys, and kept small.
+
+use std::hash::{Hash, Hasher};
+
+use crate::json::{Cursor, Kind};
+
+/// An id as a key: strings by meaning, everything else by spelling.
+///
+/// A server may spell a string id otherwise than it was asked (`"é"` and `"\u00e9"`); a number
+/// keeps its text, so `1`, `1.0` and `"1"` are three ids.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct IdKey(Packed);
+
+/// Up to 24 bytes as numbers, which are quicker to compare than text. Words overlap rather than be
+/// filled up, so that they are read from the text as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Packed {
+    Words(u8, [u64; 3]),
+    Heap(Box<[u8]>),
+}
+
+/// Up to 22 bytes without a heap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Small {
+    Inline(u8, [u8; 22]),
+    Heap(Box<[u8]>),
+}
+
+impl IdKey {
+    /// The key of a raw id text.
+    pub fn new(raw: &[u8]) -> Self {
+        if raw.starts_with(b"\"") && raw.contains(&b'\\') {
+            let decoded = Cursor::new(raw).and_then(|mut cursor| match cursor.kind()? {
+                Kind::String => Ok(format!("\"{}\"", cursor.string()?.decode())),
+                _ => Ok(String::from_utf8_lossy(raw).into_owned()),
+            });
+            if let Ok(decoded) = decoded {
+                return Self(Packed::new(decoded.as_bytes()));
+            }
+        }
+        Self(Packed::new(raw))
+    }
+
+    /// Whether it is the key of just this text, and so tells how the id was written.
+    pub(super) fn is_spelled(&self, raw: &[u8]) -> bool {
+        !(raw.starts_with(b"\"") && raw.contains(&b'\\')) && self.len() == raw.len()
+    }
+
+    /// How many bytes the text has that it is the key of.
+    pub(super) fn len(&self) -> usize {
+        match &self.0 {
+            Packed::Words(len, _) => usize::from(*len),
+            Packed::Heap(bytes) => bytes.len(),
+        }
+    }
+
+    /// The text that it is the key of.
+    pub(super) fn spelled(&self) -> Vec<u8> {
+        match &self.0 {
+            Packed::Words(len, words) => unpacked(usize::from(*len), words),
+            Packed::Heap(bytes) => bytes.to_vec(),
+        }
+    }
+}
+
+impl Packed {
+    #[inline]
+    fn new(bytes: &[u8]) -> Self {
+        let word = |word: &[u8; 8]| u64::from_le_bytes(*word);
+        let len = bytes.len();
+        let words = match (bytes.first_chunk(), bytes.last_chunk()) {
+            (Some(first), Some(last)) if len <= 16 => [word(first), word(last), 0],
+            (Some(first), Some(last)) if len <= 24 => {
+                let middle = bytes[8..].first_chunk().map_or(0, word);
+                [word(first), word(last), middle]
+            }
+            (Some(_), _) => return Self::Heap(bytes.into()),
+            _ => [bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)), 0, 0],
+        };
+        Self::Words(len as u8, words)
+    }
+}
+
+/// The text that was packed into words.
+fn unpacked(len: usize, [first, last, middle]: &[u64; 3]) -> Vec<u8> {
+    if len < 8 {
+        return first.to_be_bytes()[8 - len..].to_vec();
+    }
+    let mut text = [first.to_le_bytes(), middle.to_le_bytes(), [0; 8]].concat();
+    text.truncate(len);
+    text[len - 8..].copy_from_slice(&last.to_le_bytes());
+    text
+}
+
+impl Hash for Packed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Words(len, [first, last, middle]) => {
+                state.write_u64(first.rotate_left(u32::from(*len)));
+                state.write_u64(*last);
+                state.write_u64(*middle);
+            }
+            Self::Heap(bytes) => state.write(bytes),
+        }
+    }
+}
+
+impl Small {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(len, bytes) => &bytes[..usize::from(*len)],
+            Self::Heap(bytes) => bytes,
+        }
+    }
+
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let mut inline = [0; 22];
+        match inline.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Self::Inline(bytes.len() as u8, inline)
+            }
+            None => Self::Heap(bytes.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_every_length_are_told_apart_by_every_byte() {
+        let text: Vec<u8> = (b'a'..=b'z').cycle().take(40).collect();
+        let mut keys = std::collections::HashSet::new();
+        for len in 0..text.len() {
+            assert!(keys.insert(IdKey::new(&text[..len])), "{len}");
+            assert!(keys.contains(&IdKey::new(&text.clone()[..len])), "{len}");
+            assert_eq!(IdKey::new(&text[..len]).spelled(), &text[..len]);
+            for at in 0..len {
+                let mut other = text[..len].to_vec();
+                other[at] = b'-';
+                assert!(keys.insert(IdKey::new(&other)), "{len} {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Calls that wait for a person.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tapegate_core::gate::{Approval, Hold, HoldEnd, Ticket, Verdict};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::time::At;
+
+use super::calls::{Asked, refuse};
+use super::{Now, Warden};
+use crate::decide::{Decision, GateName, Outcome};
+use crate::inspect::Carrier;
+use crate::model::Policy;
+use crate::note::{Note, NoteKind};
+use crate::people::Asking;
+use crate::refuse::Subject;
+
+/// How many held calls are remembered; more than the relay ever holds.
+const HELD_MAX: usize = 64;
+
+/// A call that waits.
+#[derive(Debug)]
+pub(super) struct Held {
+    ticket: Ticket,
+    subject: Subject,
+    method: String,
+    id: Option<String>,
+    lane: Lane,
+    /// Its number on the tape.
+    n: u64,
+    /// Whether it is sent on when nobody has answered.
+    forward_on_timeout: bool,
+}
+
+impl Warden {
+    /// Has a call wait for a person.
+    pub(super) fn hold(
+        &mut self,
+        now: &Now<'_, '_>,
+        policy: &Arc<Policy>,
+        asked: Asked<'_>,
+        decision: &Decision,
+        workflow_name: &str,
+    ) -> Verdict {
+        let subject = self.subject_of(asked);
+        let Some(workflow) = policy.workflows.get(workflow_name) else {
+            return refuse(subject.unavailable("there is no such workflow"));
+        };
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let timeout = match self.settings.client {
+            Carrier::Lines => workflow.timeout,
+            Carrier::Http => workflow.blocking_timeout,
+        };
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
+        self.hands.people.ask(
+            ticket,
+            &Asking {
+                at: now.case.at,
+                lane: now.case.lane,
+                source: &self.settings.source,
+                method: asked.method,
+                subject: &subject,
+                arguments: asked.arguments,
+                id: now.said.id,
+                message: now.frame.bytes(),
+                principal,
+                workflow_name,
+                workflow,
+                reason: &decision.reason,
+                policy_version: &policy.version,
+                timeout_ms,
+            },
+        );
+        let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
+        let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, ticket };
+        self.decided(now, asked, decision, Some(&subject), kind);
+        self.keep_held(Held {
+            ticket,
+            subject,
+            method: asked.method.to_owned(),
+            id: now.said.id.map(|id| String::from_utf8_lossy(id).into_owned()),
+            lane: now.case.lane,
+            n: now.case.n,
+            forward_on_timeout: workflow.forward_on_timeout,
+        });
+        Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }))
+    }
+
+    /// A person has approved a call: it goes on unless by now it is denied.
+    pub(super) fn approved(
+        &mut self,
+        now: &Now<'_, '_>,
+        asked: Asked<'_>,
+        decision: &Decision,
+        approval: &Approval,
+    ) -> Verdict {
+        let held = self.take_held(approval.ticket);
+        let subject = held.map_or_else(|| self.subject_of(asked), |held| held.subject);
+        let gate = decision.gate;
+        let denied = decision.outcome == Outcome::Deny;
+        let outcome = if denied { Outcome::Deny } else { Outcome::Forward };
+        let settled = Decision { strict: outcome.clone(), outcome, ..decision.clone() };
+        let (ticket, by) = (approval.ticket, approval.by.clone());
+        let kind = NoteKind::HoldApproved { ticket, by };
+        self.decided(now, asked, &settled, Some(&subject), kind);
+        if denied { refuse(subject.changed(gate)) } else { Verdict::Forward }
+    }
+
+    /// A hold has ended, though nobody has decided.
+    pub(super) fn unheld(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
+        self.hands.people.withdraw(at, ticket, how);
+        let Some(held) = self.take_held(ticket) else { return };
+        let (word, forwarded) = match how {
+            HoldEnd::TimedOut if held.forward_on_timeout => ("forward", true),
+            HoldEnd::TimedOut => ("approval_timeout", false),
+            HoldEnd::Cancelled => ("cancelled", false),
+            HoldEnd::Abandoned => ("abandoned", false),
+            HoldEnd::Unanswered => ("service_unavailable", false),
+            HoldEnd::Closed => ("closed", false),
+        };
+        let mut note = Note {
+            kind: NoteKind::HoldEnded { ticket, how },
+            word,
+            n: Some(held.n),
+            method: Note::text(&held.method),
+            name: Note::text(&held.subject.name),
+            id: held.id.as_deref().and_then(Note::text),
+            forwarded: Some(forwarded),
+            correlation_id: Some(Cow::Borrowed(&held.subject.correlation_id)),
+            gate: Some(GateName::Approval),
+            ..Note::new(at, held.lane, Side::Client)
+        };
+        self.hands.note(&self.regime, &mut note);
+    }
+
+    fn take_held(&mut self, ticket: Ticket) -> Option<Held> {
+        let place = self.held.iter().position(|held| held.ticket == ticket)?;
+        self.held.remove(place)
+    }
+
+    fn keep_held(&mut self, held: Held) {
+        if self.held.len() == HELD_MAX {
+            self.held.pop_front();
+        }
+        self.held.push_back(held);
+    }
+}

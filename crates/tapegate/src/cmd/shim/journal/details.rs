@@ -1,0 +1,81 @@
+//! What the kinds of notes say, each in its own way.
+
+use tapegate_core::gate::{HoldEnd, Ticket};
+use tapegate_policy::gated::Offer;
+use tapegate_policy::note::{Note, NoteKind};
+use tapegate_policy::redact::Redactor;
+
+use super::{masked, quoted};
+
+/// How much of the name of something hidden is kept.
+const NAME_CHARS_MAX: usize = 200;
+
+/// The request whose answer lists what a server offers.
+pub(super) fn list_of(offer: Offer) -> &'static str {
+    match offer {
+        Offer::Tool => "tools/list",
+        Offer::Prompt => "prompts/list",
+        Offer::Resource => "resources/list",
+        Offer::Template => "resources/templates/list",
+    }
+}
+
+pub(super) fn level(note: &Note<'_>) -> &'static str {
+    let quiet = match &note.kind {
+        NoteKind::Decision => note.word == "forward",
+        NoteKind::ServerRequest | NoteKind::Filter { .. } => true,
+        _ => false,
+    };
+    if quiet { "info" } else { "warn" }
+}
+
+/// What a kind of note says besides, the hold it is about, and who has decided.
+pub(super) fn details<'k>(
+    kind: &'k NoteKind,
+    masking: Option<&Redactor>,
+) -> (String, Option<Ticket>, Option<&'k str>) {
+    match kind {
+        NoteKind::Decision | NoteKind::ServerRequest => (String::new(), None, None),
+        NoteKind::Framing { faults } => {
+            let types: Vec<String> =
+                faults.iter().map(|fault| format!("\"{}\"", fault.label())).collect();
+            (format!("\"faults\":[{}]", types.join(",")), None, None)
+        }
+        NoteKind::Oversized { bytes_total } => {
+            let extra = format!("\"faults\":[\"message_too_large\"],\"bytes\":{bytes_total}");
+            (extra, None, None)
+        }
+        NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
+            // What is cut in half is no secret to whoever masks any more, so that comes first.
+            let short = |name: &String| {
+                let name = masked(masking, Some(name)).unwrap_or_default();
+                name.chars().take(NAME_CHARS_MAX).collect()
+            };
+            let names: Vec<String> =
+                hidden.iter().map(short).map(|name: String| quoted(&name)).collect();
+            let names = names.join(",");
+            let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
+            (extra, None, None)
+        }
+        NoteKind::Drift { .. } => (String::new(), None, None),
+        NoteKind::Redaction { count } => (format!("\"masked\":{count}"), None, None),
+        NoteKind::HoldOpened { workflow, timeout_ms, ticket } => {
+            let workflow = quoted(workflow);
+            let extra = format!("\"workflow\":{workflow},\"timeout_ms\":{timeout_ms}");
+            (extra, Some(*ticket), None)
+        }
+        NoteKind::HoldApproved { ticket, by } => {
+            ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by))
+        }
+        NoteKind::HoldEnded { ticket, how } => {
+            let outcome = match how {
+                HoldEnd::TimedOut => "expired",
+                HoldEnd::Cancelled => "cancelled",
+                HoldEnd::Abandoned => "abandoned",
+                HoldEnd::Unanswered => "unanswered",
+                HoldEnd::Closed => "closed",
+            };
+            (format!("\"outcome\":\"{outcome}\""), Some(*ticket), None)
+        }
+    }
+}
