@@ -9,11 +9,13 @@
 //! approvals/ap_….used            the call that was approved has been let through
 //! ```
 
+mod error;
 mod folder;
 mod id;
 mod text;
 
-pub use folder::{ApprovalError, Approvals, Entry, Listing};
+pub use error::ApprovalError;
+pub use folder::{Approvals, Entry, Listing};
 pub use id::{is_id, new_id};
 
 /// Something that a person must decide.
