@@ -146,10 +146,19 @@ fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
     if said.kind() == Kind::Notification {
         faults.push(Fault::Notification);
     }
-    if let Err(fault) = repeats::check(said).and_then(|()| targets(said, gated).map(drop))
+    if let Err(fault) = repeats::check(said).and_then(|()| named(said, gated))
         && !faults.contains(&fault)
     {
         faults.push(fault);
+    }
+}
+
+/// Checks that a call says what it calls, in a way that everybody reads alike.
+fn named(said: &Envelope<'_>, gated: Gated) -> Result<(), Fault> {
+    match (gated, said.name) {
+        // What has no escapes is what it looks like.
+        (Gated::Call | Gated::Prompt, Some(name)) if !name.escaped => Ok(()),
+        _ => targets(said, gated).map(drop),
     }
 }
 

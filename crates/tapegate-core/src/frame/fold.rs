@@ -11,6 +11,13 @@ use crate::json::Str;
 /// Which of `names` a careless reader takes `key` for. `names` are plain letters.
 #[inline]
 pub fn careless(key: Str<'_>, names: &[&str]) -> Option<usize> {
+    // Nobody takes a key for a name that begins with another letter.
+    if let [first, ..] = key.raw
+        && first.is_ascii_alphanumeric()
+        && !names.iter().any(|name| begins_with(name, *first))
+    {
+        return None;
+    }
     if !key.escaped && key.raw.iter().all(u8::is_ascii_alphanumeric) {
         let alike = |name: &&str| {
             name.len() == key.raw.len() && name.as_bytes().eq_ignore_ascii_case(key.raw)
@@ -26,6 +33,11 @@ pub fn careless(key: Str<'_>, names: &[&str]) -> Option<usize> {
     let mut folded = fold(key).into_owned();
     folded.retain(|byte| !matches!(byte, b'_' | b'-'));
     names.iter().position(|name| folded.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+#[inline]
+fn begins_with(name: &str, letter: u8) -> bool {
+    name.as_bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&letter))
 }
 
 /// What all keys have in common that differ in case only, or not even that.
@@ -78,6 +90,24 @@ mod tests {
         assert_eq!(taken("tas\u{212a}"), Some(2));
         for other in ["methods", "metho", "", "_", "mèthod", r"\u0000method"] {
             assert_eq!(taken(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_first_letter_tells_no_more_than_the_whole_key() {
+        let names = ["method", "params", "task"];
+        for first in 0x20..0x7fu8 {
+            for rest in ["ethod", "arams", "ask", "_ethod", "ethod\u{17f}", "", r"\u0065thod"] {
+                let raw = format!("{}{rest}", char::from(first));
+                if raw.starts_with(['"', '\\']) {
+                    continue;
+                }
+                let key = Str { raw: raw.as_bytes(), escaped: raw.contains('\\') };
+                let mut folded = fold(key).into_owned();
+                folded.retain(|byte| !matches!(byte, b'_' | b'-'));
+                let found = names.iter().position(|name| folded == name.as_bytes());
+                assert_eq!(careless(key, &names), found, "{raw}");
+            }
         }
     }
 

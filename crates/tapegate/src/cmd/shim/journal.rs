@@ -283,7 +283,8 @@ fn latency_us(note: &Note<'_>) -> Option<u64> {
 
 /// The id of a message as people write it: text without its quotes.
 fn plain(id: &str) -> Cow<'_, str> {
-    json::string(id.as_bytes()).unwrap_or(Cow::Borrowed(id))
+    let text = id.starts_with('"').then(|| json::string(id.as_bytes())).flatten();
+    text.unwrap_or(Cow::Borrowed(id))
 }
 
 pub(super) fn quoted(text: &str) -> String {
