@@ -38,14 +38,15 @@ fn a_call_waits_is_approved_and_may_be_sent_once() {
         let client = &running.client;
         let mut asked = call("pay");
         asked.params =
-            serde_json::from_str(r#"{"name":"pay","arguments":{"card":"4111","sum":7}}"#).unwrap();
+            serde_json::from_str(r#"{"name":"pay","arguments":{"card":"4111-1111","sum":7}}"#)
+                .unwrap();
         let answer = client.evaluate(&asked).await.unwrap();
         assert_eq!(answer.decision, GovernanceDecision::PendingApproval);
         assert_eq!(answer.timeout_ms, Some(600_000));
         let id = answer.task_id.unwrap();
         let list = raw(&running.address, request(&running, "GET", "/approvals", "")).await;
         assert!(list.contains(&id) && list.contains(r#"\"sum\":7"#), "{list}");
-        assert!(!list.contains("4111"), "{list}");
+        assert!(!list.contains("4111-1111"), "{list}");
         let early = client.revalidate(&id, &asked).await.unwrap_err();
         assert!(matches!(early, ClientError::Status { status: 409, .. }), "{early}");
         let mut pushes = client.pushes("c1").await.unwrap();
