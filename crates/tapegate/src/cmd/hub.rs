@@ -37,6 +37,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let token = Token::fresh()?;
     let shelf = Rc::new(Shelf::new(&args.project, &around)?);
     let hub = start(&state, &token, &shelf, &log)?;
+    // Whoever hears that it listens may change the policy at once.
+    let watch = Watch::new(shelf.files());
     let endpoint = format!("http://{}", listener.address()?);
     corner.announce(&endpoint, &token).map_err(claimed)?;
     let policy = hub.governed();
@@ -45,8 +47,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     log.announce(&format!(
         "listening on {endpoint}; the token is in {place}; policy {name}, profile {profile}"
     ));
-    let ended =
-        runtime.block_on(serve::serve(Rc::clone(&hub), listener, signals, reload(&hub, &shelf)));
+    let ended = runtime.block_on(serve::serve(
+        Rc::clone(&hub),
+        listener,
+        signals,
+        reload(&hub, &shelf, watch),
+    ));
     Ok(match ended {
         Ended::Signal(number) => Exit::of_signal(number),
         Ended::Asked => Exit::Ok,
@@ -101,8 +107,7 @@ async fn listen(args: &Args) -> Result<Listener, Failure> {
 }
 
 /// Loads the policy anew whenever one of its files changes.
-async fn reload(hub: &Rc<Hub>, shelf: &Rc<Shelf>) {
-    let mut watch = Watch::new(shelf.files());
+async fn reload(hub: &Rc<Hub>, shelf: &Rc<Shelf>, mut watch: Watch) {
     loop {
         watch.changed().await;
         hub.reload();

@@ -27,9 +27,8 @@ pub(super) struct Reload<'a> {
 }
 
 impl Reload<'_> {
-    /// Loads the policy anew whenever one of these files changes, for ever.
-    pub(super) async fn run(&self, files: Vec<PathBuf>) {
-        let mut watch = Watch::new(files);
+    /// Loads the policy anew whenever one of its files changes, for ever.
+    pub(super) async fn run(&self, mut watch: Watch) {
         loop {
             tokio::select! {
                 () = watch.changed() => {}

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -30,6 +29,7 @@ use crate::logs::Level;
 use crate::session::{self, Ended, Route};
 use crate::talk;
 use crate::upstream::Upstream;
+use crate::watching::Watch;
 use crate::wiring::{announce, client_ports, listen};
 
 /// Governs until the session ends.
@@ -39,15 +39,16 @@ pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
         return runtime.block_on(joined::run(plan, place));
     }
     let (rule, files) = plan.rule()?;
+    let watch = Watch::new(files);
     let upstream = plan.upstream(&rule)?;
-    runtime.block_on(alone(&plan, &rule, files, &upstream))
+    runtime.block_on(alone(&plan, &rule, watch, &upstream))
 }
 
 /// Governs by the policy's files, without a hub.
 async fn alone(
     plan: &Plan,
     rule: &Rule,
-    files: Vec<PathBuf>,
+    watch: Watch,
     upstream: &Upstream,
 ) -> anyhow::Result<Exit> {
     let hang_up = Arc::new(Notify::new());
@@ -81,7 +82,7 @@ async fn alone(
         counts: false,
     };
     let besides = async {
-        tokio::join!(desk.watch(), reload.run(files));
+        tokio::join!(desk.watch(), reload.run(watch));
         std::future::pending::<Infallible>().await
     };
     tokio::select! {
