@@ -29,7 +29,7 @@ pub(crate) enum Small {
 impl IdKey {
     /// The key of a raw id text.
     pub fn new(raw: &[u8]) -> Self {
-        if raw.starts_with(b"\"") && raw.contains(&b'\\') {
+        if is_escaped(raw) {
             let decoded = Cursor::new(raw).and_then(|mut cursor| match cursor.kind()? {
                 Kind::String => Ok(format!("\"{}\"", cursor.string()?.decode())),
                 _ => Ok(String::from_utf8_lossy(raw).into_owned()),
@@ -43,7 +43,7 @@ impl IdKey {
 
     /// Whether it is the key of just this text, and so tells how the id was written.
     pub(super) fn is_spelled(&self, raw: &[u8]) -> bool {
-        !(raw.starts_with(b"\"") && raw.contains(&b'\\')) && self.len() == raw.len()
+        !is_escaped(raw) && self.len() == raw.len()
     }
 
     /// How many bytes the text has that it is the key of.
@@ -61,6 +61,11 @@ impl IdKey {
             Packed::Heap(bytes) => bytes.to_vec(),
         }
     }
+}
+
+/// Whether a raw id is a string that may be written in another way.
+fn is_escaped(raw: &[u8]) -> bool {
+    raw.starts_with(b"\"") && raw.contains(&b'\\')
 }
 
 impl Packed {
