@@ -20,6 +20,8 @@ pub mod replacement;
 pub mod sections;
 /// A tape that is read.
 pub mod source;
+/// The user's own state, out of every project: private folders and keys.
+pub mod user_state;
 /// A tape that is being written.
 pub mod writer;
 

@@ -5,6 +5,7 @@
 //! above must not thereby govern what happens below it. What is named is taken as it is.
 
 mod server_id;
+pub(crate) mod user_state;
 
 use std::ffi::OsString;
 use std::io;
@@ -93,13 +94,7 @@ impl Surroundings<'_> {
         if let Some(found) = above.find(is_ours) {
             return Ok(found);
         }
-        let state = self.first(&["XDG_STATE_HOME"]).map(PathBuf::from).filter(|p| p.is_absolute());
-        let home = || Some(PathBuf::from(self.first(&["HOME"])?).join(".local/state"));
-        match state.or_else(home) {
-            Some(state) => Ok(state.join("tapegate")),
-            None => Err(Failure::new(Exit::Usage, "there is no folder for state: HOME is not set")
-                .hint("name one by TAPEGATE_HOME, or make `.tapegate` in the project")),
-        }
+        self.user_state_dir()
     }
 
     /// The profile that was named; `None` if that is left to the config.

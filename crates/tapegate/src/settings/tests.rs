@@ -144,3 +144,23 @@ fn a_server_without_a_name_is_named_after_its_package_program_or_host() {
     let url = "https://user:secret@mcp.example.com:8443/mcp?x=1";
     assert_eq!(server_id(&Upstream::Http(url.to_owned())), "mcp.example.com-8443");
 }
+
+#[test]
+fn the_user_s_own_state_is_outside_the_project_and_said_to_be_exposed_if_not() {
+    let top = project();
+    fs::create_dir(top.path().join(".tapegate")).expect("a folder");
+    let home = top.path().join("home").display().to_string();
+    inside(top.path(), &[("HOME", &home)], |around| {
+        let dir = around.user_state_dir().expect("a folder");
+        assert_eq!(dir, top.path().join("home/.local/state/tapegate"));
+        assert_eq!(around.exposed_user_state(&top.path().join("a")), None);
+    });
+    inside(top.path(), &[("HOME", &home), ("TAPEGATE_HOME", "x")], |around| {
+        assert_eq!(around.user_state_dir().expect("a folder"), top.path().join("a/b/x"));
+        let words = around.exposed_user_state(&top.path().join("a")).expect("a warning");
+        assert!(words.contains("lies inside the project"), "{words}");
+        assert_eq!(around.exposed_user_state(&top.path().join("a/c")), None);
+        // The home folder as a project: no better place exists in it.
+        assert_eq!(around.exposed_user_state(top.path()), None);
+    });
+}

@@ -1,0 +1,76 @@
+//! The user's own state folder, and the private folder of a project in it.
+//!
+//! Keys, approvals and accepted policies lie there rather than in the project, because an agent can
+//! usually write the project's files.
+
+use std::path::{Path, PathBuf};
+
+use tapegate_store::user_state::{PrivateDir, ProjectKey, UserStateError};
+
+use super::Surroundings;
+use crate::exit::{Exit, Failure};
+
+impl Surroundings<'_> {
+    /// The user's state folder, which need not exist yet: `$TAPEGATE_HOME`, else
+    /// `$XDG_STATE_HOME/tapegate`, else `~/.local/state/tapegate`.
+    pub(crate) fn user_state_dir(&self) -> Result<PathBuf, Failure> {
+        if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
+            return Ok(self.folder.join(home));
+        }
+        let state = self.first(&["XDG_STATE_HOME"]).map(PathBuf::from).filter(|p| p.is_absolute());
+        let home = || Some(PathBuf::from(self.first(&["HOME"])?).join(".local/state"));
+        match state.or_else(home) {
+            Some(state) => Ok(state.join("tapegate")),
+            None => Err(Failure::new(Exit::Usage, "there is no folder for state: HOME is not set")
+                .hint("name one by TAPEGATE_HOME, or make `.tapegate` in the project")),
+        }
+    }
+
+    /// A warning if the user's state folder lies inside the project, where an agent may be able to
+    /// write it. A project that contains the whole home folder is not worth one: there is no better
+    /// place in it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "remove this line with the first use"))]
+    pub(crate) fn exposed_user_state(&self, project: &Path) -> Option<String> {
+        let user_state = self.user_state_dir().ok()?;
+        let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (user_state, project) = (resolved(&user_state), resolved(project));
+        let home = self.first(&["HOME"]).map(|home| resolved(Path::new(&home)));
+        let holds_home = home.is_some_and(|home| home.starts_with(&project));
+        (user_state.starts_with(&project) && !holds_home).then(|| {
+            format!(
+                "the user state folder `{}` lies inside the project: an agent that can write the \
+                 project's files can forge approvals and accepted policies; point TAPEGATE_HOME elsewhere",
+                user_state.display()
+            )
+        })
+    }
+}
+
+/// The user's state folder, by this process's environment.
+pub(crate) fn user_state_dir() -> Result<PathBuf, Failure> {
+    let around = Surroundings::ours().map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot find the current folder: {error}"))
+    })?;
+    around.user_state_dir()
+}
+
+/// Opens the private folder of the project with this state folder, and creates it if needed.
+pub(crate) fn open_private_dir(state_folder: &Path) -> Result<PrivateDir, Failure> {
+    PrivateDir::open(&user_state_dir()?, state_folder).map_err(failure)
+}
+
+/// The path of the project's private folder, which is created if needed.
+#[expect(dead_code, reason = "remove this line with the first use")]
+pub(crate) fn private_dir(state_folder: &Path) -> Result<PathBuf, Failure> {
+    Ok(open_private_dir(state_folder)?.path().to_owned())
+}
+
+/// The key of the project with this state folder, created on first use.
+#[expect(dead_code, reason = "remove this line with the first use")]
+pub(crate) fn project_key(state_folder: &Path) -> Result<ProjectKey, Failure> {
+    open_private_dir(state_folder)?.key().map_err(failure)
+}
+
+fn failure(error: UserStateError) -> Failure {
+    Failure::new(Exit::Io, error)
+}
