@@ -14,6 +14,7 @@ pub mod language;
 mod lock;
 mod read;
 mod time;
+mod unbuilt;
 mod url;
 
 use tapegate_yaml::files::{FileError, Files};
@@ -127,6 +128,7 @@ impl Loader<'_> {
             let value = value.map_or_else(|| "unset".to_owned(), |value| format!("set {value}"));
             self.note(&name, &value);
         }
+        unbuilt::take_out(&mut node, &mut self.findings);
         shape::check(&node, &top, language::STRAYS, &mut self.findings);
         self.policy(&node, &text)
     }

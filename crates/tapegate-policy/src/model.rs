@@ -41,8 +41,6 @@ pub struct Policy {
     pub telemetry: Telemetry,
     /// Who calls, as far as the policy says so; what it leaves out is empty.
     pub principal: Principal,
-    /// How agents are wrapped.
-    pub wrapper: Wrapper,
     /// The profile that holds if nobody names one.
     pub profile: Option<Profile>,
     /// What is otherwise under a profile; see [`Policy::settle`].
@@ -146,8 +144,6 @@ impl Act {
 /// A way of asking people.
 #[derive(Debug, Clone)]
 pub struct Workflow {
-    /// Where the question is put; none for the terminal and the dashboard only.
-    pub destination: Option<Destination>,
     /// How long an answer may take.
     pub timeout: Duration,
     /// How long a call over HTTP is held.
@@ -158,33 +154,6 @@ pub struct Workflow {
     pub redact_fields: Vec<String>,
     /// Who may answer; nobody named means anybody.
     pub approvers: Vec<String>,
-    /// Whether a client may be asked itself, by elicitation.
-    pub elicitation: bool,
-}
-
-/// Where a question is put.
-#[derive(Debug, Clone)]
-pub enum Destination {
-    /// A channel of Slack.
-    Slack {
-        /// The channel.
-        channel: String,
-        /// The variable with the token.
-        token_env: Option<String>,
-        /// Who is mentioned.
-        mention: Vec<String>,
-        /// Where Slack is, if elsewhere.
-        base_url: Option<String>,
-    },
-    /// A URL that is posted to.
-    Webhook {
-        /// The URL.
-        url: String,
-        /// The variable with the secret that signs.
-        secret_env: Option<String>,
-    },
-    /// The terminal: `tapegate approvals`.
-    Cli,
 }
 
 /// What is taken out before something is written down.
@@ -243,19 +212,6 @@ pub struct Activity {
     pub retention: Option<Duration>,
 }
 
-/// How agents are wrapped.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wrapper {
-    /// The kind of agent, if it is not to be guessed.
-    pub agent_type: Option<String>,
-    /// Where the agent keeps its servers, if not where it usually does.
-    pub config_path: Option<String>,
-    /// The servers that are left alone, by globs on their names.
-    pub exclude: Vec<Glob>,
-    /// The port of the hub; 0 for any that is free.
-    pub governance_port: u16,
-}
-
 /// What is otherwise under a profile. What is `None` is as the policy says elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -298,8 +254,6 @@ pub struct Telemetry {
     pub batch_max: usize,
     /// What is said of ourselves.
     pub resource: Vec<(String, String)>,
-    /// Whether a server is told the trace it is called in.
-    pub propagate_upstream: bool,
 }
 
 impl Policy {
@@ -330,13 +284,11 @@ impl Default for Workflow {
     /// What a workflow is that says nothing: people are asked at the terminal, for ten minutes.
     fn default() -> Self {
         Self {
-            destination: None,
             timeout: Duration::from_secs(600),
             blocking_timeout: Duration::from_secs(300),
             forward_on_timeout: false,
             redact_fields: Vec::new(),
             approvers: Vec::new(),
-            elicitation: false,
         }
     }
 }

@@ -48,13 +48,11 @@ mod tests {
         let rules = Rules::parse(rules).expect("rules");
         let rules = (!rules.is_empty()).then_some(rules);
         let workflow = Workflow {
-            destination: None,
             timeout: Duration::from_secs(1),
             blocking_timeout: Duration::from_secs(1),
             forward_on_timeout: false,
             redact_fields: fields.iter().map(|field| (*field).to_owned()).collect(),
             approvers: Vec::new(),
-            elicitation: false,
         };
         let redaction = Redaction { rules, on_wire: false };
         arguments(&redaction, &workflow, &Key::on_tape([7; 32]), params.as_bytes())

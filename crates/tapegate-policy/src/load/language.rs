@@ -1,7 +1,7 @@
 //! The tables of the language of policies, a flat list: which keys there are, what they take and what they mean.
 
 use tapegate_yaml::shape::Shape::{
-    Any, Bool, Bytes, Choice, Either, List, MapOf, Name, Number, Object, Text, Whole,
+    Any, Bool, Bytes, Choice, Either, List, MapOf, Name, Number, Text, Whole,
 };
 use tapegate_yaml::shape::{Entry, Rest, Shape, Strays, Table, Word};
 
@@ -130,7 +130,6 @@ pub static POLICY: Table = Table {
         Entry::new("principal", Shape::Table(&PRINCIPAL), "Who calls, as Cedar sees it.").ours(),
         Entry::new("profiles", Shape::Table(&PROFILES), "What is otherwise under a profile.")
             .ours(),
-        Entry::new("wrapper", Shape::Table(&WRAPPER), "How agents are wrapped.").ours(),
     ]],
 };
 
@@ -154,7 +153,6 @@ pub static SOURCE: Table = Table {
             Either(&[Choice(&["all"]), Shape::Table(&EXPOSE)]),
             "What may be seen and used; everything, unless given.",
         ),
-        Entry::new("prefix", Text, "Taken, but does nothing here."),
         Entry::new("description", Text, "What it is, for people."),
     ]],
 };
@@ -287,12 +285,6 @@ pub static WORKFLOW: Table = Table {
             "Paths into the arguments whose values are not shown to people: `token`, `user.email`, `items[*].key`, `..secret` at any depth.",
         ),
         Entry::new("approvers", List(&Name), "Who may answer; anybody, unless given.").ours(),
-        Entry::new(
-            "elicitation",
-            Bool,
-            "Whether the client may be asked itself; false, unless given.",
-        )
-        .ours(),
     ]],
 };
 
@@ -302,25 +294,7 @@ pub static DESTINATION: Table = Table {
     about: "Where a question is put.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new(
-            "type",
-            Choice(&["cli", "slack", "webhook"]),
-            "At the terminal, in a channel of Slack, or posted to a URL.",
-        )
-        .required(),
-        Entry::new("channel", Name, "The channel.").only(&["slack"]),
-        Entry::new("token_env", Name, "The variable of the environment with the token.")
-            .only(&["slack"]),
-        Entry::new("mention", NAMES, "Who is mentioned.").only(&["slack"]),
-        Entry::new("base_url", URL_SHAPE, "Where Slack is, if elsewhere.").ours().only(&["slack"]),
-        Entry::new("url", URL_SHAPE, "The URL that is posted to.").ours().only(&["webhook"]),
-        Entry::new(
-            "secret_env",
-            Name,
-            "The variable of the environment with the secret that signs what is posted.",
-        )
-        .ours()
-        .only(&["webhook"]),
+        Entry::new("type", Choice(&["cli"]), "At the terminal: `tapegate approvals`.").required()
     ]],
 };
 
@@ -487,29 +461,6 @@ pub static SWITCH: Table = Table {
     groups: &[&[Entry::new("enabled", Bool, "Whether it is on.").ours()]],
 };
 
-/// How agents are wrapped.
-pub static WRAPPER: Table = Table {
-    name: "wrapper",
-    about: "How agents are wrapped.",
-    rest: Rest::Refuse,
-    groups: &[&[
-        Entry::new("agent_type", Name, "The kind of agent, if it is not to be guessed.").ours(),
-        Entry::new(
-            "config_path",
-            Name,
-            "Where the agent keeps its servers, if not where it usually does.",
-        )
-        .ours(),
-        Entry::new("exclude", List(&GLOB_SHAPE), "The servers that are left alone.").ours(),
-        Entry::new(
-            "governance_port",
-            Whole(0, 65_535),
-            "The port of the hub; any that is free, unless given.",
-        )
-        .ours(),
-    ]],
-};
-
 /// What is exported.
 pub static TELEMETRY: Table = Table {
     name: "telemetry",
@@ -525,18 +476,6 @@ pub static TELEMETRY: Table = Table {
             MapOf(&Text),
             "What is said of ourselves: attributes of the resource.",
         ),
-        Entry::new("stdio", Shape::Table(&TELEMETRY_STDIO), "What is done on pipes."),
-        Entry::new(
-            "prometheus",
-            Object,
-            "Taken, but does nothing here: metrics are at `/metrics` of the hub.",
-        ),
-        Entry::new("metrics", Object, "Taken, but does nothing here: labels are bounded anyway."),
-        Entry::new(
-            "content_capture",
-            Object,
-            "Taken, but does nothing here: contents are on the tape.",
-        ),
     ]],
 };
 
@@ -549,11 +488,10 @@ pub static OTLP: Table = Table {
         Entry::new("endpoint", URL_SHAPE, "The URL of a collector that takes OTLP over HTTP."),
         Entry::new(
             "protocol",
-            Choice(&["http/protobuf", "http/json", "grpc"]),
-            "How it is written; http/protobuf, unless given. For `grpc` http/protobuf is used.",
+            Choice(&["http/protobuf", "http/json"]),
+            "How it is written; http/protobuf, unless given.",
         ),
         Entry::new("headers", MapOf(&Text), "Headers that go with it."),
-        Entry::new("tls", Object, "Taken, but does nothing here."),
     ]],
 };
 
@@ -563,17 +501,12 @@ pub static SAMPLING: Table = Table {
     about: "Of how many calls a trace is kept.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new(
-            "strategy",
-            Choice(&["head", "tail"]),
-            "When it is chosen; head, unless given. For `tail` head is used.",
-        ),
+        Entry::new("strategy", Choice(&["head"]), "When it is chosen: `head`, when a call begins."),
         Entry::new(
             "success_sample_rate",
             Number,
             "The share of calls that went well, from 0 to 1; 1, unless given.",
         ),
-        Entry::new("overrides", Either(&[Object, List(&Any)]), "Taken, but does nothing here."),
     ]],
 };
 
@@ -604,16 +537,4 @@ pub static BATCH: Table = Table {
             "How long an export may take, in milliseconds; 30000, unless given.",
         ),
     ]],
-};
-
-/// What is done on pipes.
-pub static TELEMETRY_STDIO: Table = Table {
-    name: "telemetry_stdio",
-    about: "What is done about traces on pipes.",
-    rest: Rest::Refuse,
-    groups: &[&[Entry::new(
-        "propagate_upstream",
-        Bool,
-        "Whether a server is told the trace that it is called in; false, unless given.",
-    )]],
 };

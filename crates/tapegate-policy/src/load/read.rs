@@ -46,7 +46,6 @@ impl Loader<'_> {
             activity: rest::activity(node, findings),
             telemetry: telemetry::read(node, findings),
             principal: rest::principal(node, findings),
-            wrapper: rest::wrapper(node, findings),
             profile: rest::profile(node, findings),
             profiles: rest::profiles(node, findings),
             sources,

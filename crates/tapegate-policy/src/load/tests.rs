@@ -6,6 +6,7 @@ mod files;
 mod hostile;
 mod rules;
 mod samples;
+mod unbuilt;
 
 use tapegate_yaml::files::Held;
 use tapegate_yaml::finding::Severity;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tapegate_policy::model::Destination;
 use tapegate_store::approvals::{ApprovalError, Decided, Entry, Request, Ruling};
 use tapegate_wire::port::Port;
 use tokio::io::Interest;
@@ -127,13 +126,12 @@ impl Hub {
             metrics.count("thoughtgate_tasks_created_total", &["approval"]);
         }
         let (server, outcome) = (request.server_id.as_str(), status.name());
-        let channel = self.channel(&request.workflow);
         let waited = (decided.at_us - request.created_us).max(0) as f64 / 1e6;
         metrics.count("thoughtgate_tasks_completed_total", &["approval", outcome]);
-        metrics.count("thoughtgate_approval_requests_total", &[channel, outcome]);
+        metrics.count("thoughtgate_approval_requests_total", &["cli", outcome]);
         metrics.count("thoughtgate_blocking_approvals_total", &[outcome]);
         metrics.count("thoughtgate_stdio_approval_outcomes_total", &[server, outcome]);
-        metrics.observe("thoughtgate_approval_wait_duration_s", &[channel, outcome], waited);
+        metrics.observe("thoughtgate_approval_wait_duration_s", &["cli", outcome], waited);
         metrics.observe("thoughtgate_blocking_hold_duration_seconds", &[outcome], waited);
         let duration = "thoughtgate_stdio_approval_duration_seconds";
         metrics.observe(duration, &[server, outcome], waited);
@@ -142,16 +140,5 @@ impl Hub {
         }
         drop(metrics);
         self.push(Push::Task { task_id: request.id.clone(), status });
-    }
-
-    /// Where people were asked.
-    fn channel(&self, workflow: &str) -> &'static str {
-        let governed = self.governed();
-        let workflow = governed.policy.as_ref().and_then(|policy| policy.workflows.get(workflow));
-        match workflow.and_then(|workflow| workflow.destination.as_ref()) {
-            Some(Destination::Slack { .. }) => "slack",
-            Some(Destination::Webhook { .. }) => "webhook",
-            Some(Destination::Cli) | None => "cli",
-        }
     }
 }

@@ -9,7 +9,7 @@ use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Node;
 
 use super::{built_in, duration, strings, texts, under};
-use crate::model::{Destination, Workflow};
+use crate::model::Workflow;
 
 /// The least that people get to answer.
 const TIMEOUT_MIN: Duration = Duration::from_secs(5);
@@ -39,13 +39,11 @@ fn workflow(node: &Node, findings: &mut Findings) -> Workflow {
     let blocking = patience(&fields, "blocking_timeout", findings);
     redact_fields(&fields, findings);
     Workflow {
-        destination: under(node, "destination", findings, destination).flatten(),
         timeout: timeout.unwrap_or(otherwise.timeout),
         blocking_timeout: blocking.or(timeout).unwrap_or(otherwise.blocking_timeout),
         forward_on_timeout: fields.choice("on_timeout", ON_TIMEOUT, findings).unwrap_or(false),
         redact_fields: strings(fields.get("redact_fields")),
         approvers: strings(fields.get("approvers")),
-        elicitation: fields.flag("elicitation", findings).unwrap_or(false),
     }
 }
 
@@ -74,25 +72,4 @@ fn redact_fields(fields: &Fields<'_>, findings: &mut Findings) {
         }
     }
     findings.leave();
-}
-
-fn destination(node: &Node, findings: &mut Findings) -> Option<Destination> {
-    if node.as_map().is_none() {
-        return Some(Destination::Cli);
-    }
-    let fields = Fields::of(node);
-    let text = |key: &str| fields.get(key).and_then(Node::as_text).map(str::to_owned);
-    match text("type")?.as_str() {
-        "slack" => Some(Destination::Slack {
-            channel: fields.need("channel", findings)?.as_text()?.to_owned(),
-            token_env: text("token_env"),
-            mention: strings(fields.get("mention")),
-            base_url: text("base_url"),
-        }),
-        "webhook" => Some(Destination::Webhook {
-            url: fields.need("url", findings)?.as_text()?.to_owned(),
-            secret_env: text("secret_env"),
-        }),
-        _ => Some(Destination::Cli),
-    }
 }

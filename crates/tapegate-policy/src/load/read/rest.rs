@@ -1,4 +1,4 @@
-//! What is left of a policy: redaction, pins, recording, activity, principal, wrapper, profiles.
+//! What is left of a policy: redaction, pins, recording, activity, principal, profiles.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Node;
 
-use super::{Known, approval, duration, globs, strings, texts, under};
+use super::{Known, approval, duration, strings, texts, under};
 use crate::decide::Principal;
-use crate::model::{Activity, OnDrift, Overrides, Pins, Profile, Recording, Redaction, Wrapper};
+use crate::model::{Activity, OnDrift, Overrides, Pins, Profile, Recording, Redaction};
 use crate::pins::Lock;
 use crate::redact::Rules;
 
@@ -131,21 +131,6 @@ pub(super) fn principal(top: &Node, findings: &mut Findings) -> Principal {
             service_account: text("service_account"),
             roles: strings(fields.get("roles")),
             client: None,
-        }
-    });
-    read.unwrap_or_default()
-}
-
-pub(super) fn wrapper(top: &Node, findings: &mut Findings) -> Wrapper {
-    let read = under(top, "wrapper", findings, |node, findings| {
-        let fields = Fields::of(node);
-        let text = |key: &str| fields.get(key).and_then(Node::as_text).map(str::to_owned);
-        let port = fields.whole("governance_port", findings);
-        Wrapper {
-            agent_type: text("agent_type"),
-            config_path: text("config_path"),
-            exclude: findings.within("exclude", |f| globs(fields.get("exclude"), f)),
-            governance_port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or(0),
         }
     });
     read.unwrap_or_default()

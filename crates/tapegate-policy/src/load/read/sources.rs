@@ -32,7 +32,6 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Vec<Source> {
         sources.extend(source);
     }
     twice(list, "id", "the name", findings);
-    twice(list, "prefix", "the prefix", findings);
     findings.leave();
     sources
 }
@@ -50,10 +49,6 @@ fn everything() -> Source {
 
 fn source(node: &Node, findings: &mut Findings) -> Option<Source> {
     let fields = Fields::of(node);
-    if let Some(prefix) = fields.get("prefix") {
-        let words = "`prefix` does nothing here: names stay as the server has them";
-        findings.within("prefix", |findings| findings.warning(prefix.spot, words));
-    }
     let enabled = fields.flag("enabled", findings).unwrap_or(true);
     let url = fields.get("url").and_then(Node::as_text).map(str::to_owned);
     let exposed = match fields.get("expose") {

@@ -26,44 +26,30 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Telemetry {
         let mut telemetry = nothing();
         let fields = Fields::of(node);
         telemetry.enabled = fields.flag("enabled", findings).unwrap_or(false);
-        idle(node, &["prometheus", "metrics", "content_capture"], findings);
-        under(node, "otlp", findings, |node, findings| otlp(node, &mut telemetry, findings));
+        under(node, "otlp", findings, |node, _| otlp(node, &mut telemetry));
         under(node, "sampling", findings, |node, findings| {
             sampling(node, &mut telemetry, findings)
         });
         under(node, "batch", findings, |node, findings| batch(node, &mut telemetry, findings));
         telemetry.resource = pairs(fields.get("resource"));
-        under(node, "stdio", findings, |node, findings| {
-            let tell = Fields::of(node).flag("propagate_upstream", findings);
-            telemetry.propagate_upstream = tell.unwrap_or(false);
-        });
         if telemetry.enabled && telemetry.endpoint.is_none() && !findings.has_error_at(node.spot) {
-            let words =
-                "`otlp.endpoint` is not given, so only variables of OpenTelemetry can say where to";
-            findings.warning(node.spot, words);
+            findings.error(node.spot, "`otlp.endpoint` is missing; telemetry is sent there");
         }
         telemetry
     })
     .unwrap_or_else(nothing)
 }
 
-fn otlp(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
+fn otlp(node: &Node, telemetry: &mut Telemetry) {
     let fields = Fields::of(node);
     telemetry.endpoint = fields.get("endpoint").and_then(Node::as_text).map(str::to_owned);
     telemetry.headers = pairs(fields.get("headers"));
     let protocol = fields.get("protocol");
     telemetry.json = protocol.and_then(Node::as_text) == Some("http/json");
-    if let Some(node) = protocol.filter(|node| node.as_text() == Some("grpc")) {
-        findings.warning(node.spot, "`grpc` is not spoken; http/protobuf is used");
-    }
-    idle(node, &["tls"], findings);
 }
 
 fn sampling(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
     let fields = Fields::of(node);
-    if let Some(node) = fields.get("strategy").filter(|node| node.as_text() == Some("tail")) {
-        findings.warning(node.spot, "`tail` is not done; it is chosen at the head");
-    }
     if let Some(node) = fields.get("success_sample_rate")
         && let Value::Number(text) = &node.value
     {
@@ -74,7 +60,6 @@ fn sampling(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
             }),
         }
     }
-    idle(node, &["overrides"], findings);
 }
 
 fn batch(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
@@ -97,17 +82,6 @@ fn batch(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
         }
         Some(most) => telemetry.batch_max = most,
         None => telemetry.batch_max = telemetry.batch_max.min(telemetry.queue_max),
-    }
-}
-
-/// Tells keys that are taken and do nothing.
-fn idle(node: &Node, keys: &[&str], findings: &mut Findings) {
-    for key in keys {
-        if let Some(node) = Fields::of(node).get(key) {
-            findings.within(key, |findings| {
-                findings.warning(node.spot, format!("`{key}` does nothing here"));
-            });
-        }
     }
 }
 

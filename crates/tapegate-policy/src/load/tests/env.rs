@@ -35,20 +35,20 @@ fn a_value_is_a_number_or_a_yes_or_no_only_where_one_is_wanted() {
         &[("N", "42"), ("YES", "true")],
         &format!(
             "{HEAD}sources: [{{id: '${{N}}', enabled: '${{YES}}', description: '${{YES}}'}}]
-wrapper: {{governance_port: '${{N}}'}}
-telemetry: {{resource: {{n: '${{N}}'}}}}
+telemetry: {{resource: {{n: '${{N}}'}}, batch: {{max_queue_size: '${{N}}'}}}}
 "
         ),
     );
     assert_eq!(told(&loaded), [""; 0]);
     let policy = loaded.policy.unwrap();
     assert_eq!(policy.sources[0].id, "42");
-    assert_eq!(policy.wrapper.governance_port, 42);
+    assert_eq!(policy.telemetry.queue_max, 42);
     assert_eq!(policy.telemetry.resource, [("n".to_owned(), "42".to_owned())]);
-    let loaded = with(&[("N", "many")], &format!("{HEAD}wrapper: {{governance_port: '${{N}}'}}\n"));
+    let text = format!("{HEAD}telemetry: {{batch: {{max_queue_size: '${{N}}'}}}}\n");
+    let loaded = with(&[("N", "many")], &text);
     assert_eq!(
         told(&loaded),
-        ["3:28 error: wrapper.governance_port: this must be a whole number, but it is text"]
+        ["3:37 error: telemetry.batch.max_queue_size: this must be a whole number, but it is text"]
     );
 }
 
@@ -61,13 +61,13 @@ governance:
   defaults: {action: '${A}'} # ${B}
   rules:
     - {match: '${C} ${D}', action: deny}
-wrapper: {governance_port: '${E}'}
+activity: {rotate_bytes: '${E}'}
 ",
         &[
             "4:22 error: governance.defaults.action: the variable `A` is not set; give it a value, or a default: `${A:-…}`",
             "6:15 error: governance.rules[0].match: the variable `C` is not set; give it a value, or a default: `${C:-…}`",
             "6:15 error: governance.rules[0].match: the variable `D` is not set; give it a value, or a default: `${D:-…}`",
-            "7:28 error: wrapper.governance_port: the variable `E` is not set; give it a value, or a default: `${E:-…}`",
+            "7:26 error: activity.rotate_bytes: the variable `E` is not set; give it a value, or a default: `${E:-…}`",
         ],
     );
 }

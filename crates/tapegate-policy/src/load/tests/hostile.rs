@@ -168,8 +168,8 @@ governance:
         e: {in: [1, x, null, true], exists: true}
         f: {equals: 5}
 approval:
-  ops: {destination: {type: slack, channel: c, mention: [m]}, timeout: 1h 30m, redact_fields: [a.b, '..c'], on_timeout: approve}
-  web: {destination: {type: webhook, url: 'https://h/x'}, blocking_timeout: PT1M}
+  ops: {destination: {type: cli}, timeout: 1h 30m, redact_fields: [a.b, '..c'], on_timeout: approve}
+  web: {destination: cli, blocking_timeout: PT1M}
 cedar:
   inline: |
     @id("a") @approval("web")
@@ -180,10 +180,9 @@ recording: {folder: x, retention: 5d}
 activity: {rotate_bytes: 1mb, retention: P2W}
 principal: {name: '${USER:-n}', roles: [r]}
 profiles: {production: {approval: {timeout: 10s}, telemetry: {enabled: true}}}
-wrapper: {exclude: [x], governance_port: 5}
 telemetry:
   enabled: true
-  otlp: {endpoint: 'http://h', headers: {a: b}, protocol: grpc}
+  otlp: {endpoint: 'http://h', headers: {a: b}, protocol: http/json}
   sampling: {success_sample_rate: 0.5}
   batch: {max_queue_size: 10, max_export_batch_size: 5}
   resource: {a: b}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::model::{Act, Destination, Expose};
+use crate::model::{Act, Expose};
 
 #[test]
 fn a_policy_of_one_rule_loads_and_is_about_every_server() {
@@ -55,9 +55,7 @@ governance:
       action: deny
 approval:
   ops:
-    destination:
-      type: slack
-      channel: "#approvals"
+    destination: cli
     timeout: PT10M
     blocking_timeout: 1m 30s
     on_timeout: deny
@@ -71,7 +69,6 @@ telemetry:
   sampling: {strategy: head, success_sample_rate: 0.25}
   batch: {max_queue_size: 4096, max_export_batch_size: 1024, scheduled_delay_ms: 1000, export_timeout_ms: 100}
   resource: {service.name: gate}
-  stdio: {propagate_upstream: true}
 "##,
     );
     let source = policy.source("upstream").unwrap();
@@ -88,14 +85,11 @@ telemetry:
         (Duration::from_secs(600), Duration::from_secs(90))
     );
     assert_eq!(ops.redact_fields, ["password", "user.email"]);
-    assert!(
-        matches!(&ops.destination, Some(Destination::Slack { channel, .. }) if channel == "#approvals")
-    );
     let telemetry = &policy.telemetry;
     assert_eq!(
         (telemetry.sample_rate, telemetry.queue_max, telemetry.batch_max),
         (0.25, 4096, 1024)
     );
     assert_eq!(telemetry.timeout, Duration::from_millis(100));
-    assert!(telemetry.enabled && telemetry.propagate_upstream && !telemetry.json);
+    assert!(telemetry.enabled && !telemetry.json);
 }

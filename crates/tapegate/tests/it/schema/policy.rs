@@ -38,12 +38,7 @@ fn the_schema_of_policies_agrees_with_check() {
         with(
             "approval: {a: {timeout: 1h 30m, blocking_timeout: PT10S, on_timeout: deny, destination: cli}}",
         ),
-        with(
-            "approval: {a: {destination: {type: slack, channel: c, mention: m}, redact_fields: [a.b]}}",
-        ),
-        with(
-            "approval: {a: {destination: {type: webhook, url: 'https://h/x', secret_env: S}, elicitation: true}}",
-        ),
+        with("approval: {a: {destination: {type: cli}, redact_fields: [a.b]}}"),
         with("redaction: {enabled: true, patterns: [secrets], fields: [a], on_wire: false}"),
         with(
             "pins: {on_drift: warn}\nrecording: {folder: x, retention: 5d}\nactivity: {rotate_bytes: 64kb}",
@@ -52,14 +47,12 @@ fn the_schema_of_policies_agrees_with_check() {
         with(
             "profile: development\nprofiles: {production: {approval: {timeout: 10s}, pins: {on_drift: deny}}}",
         ),
+        with("principal: {name: n, roles: [a]}"),
         with(
-            "principal: {name: n, roles: [a]}\nwrapper: {agent_type: x, exclude: [y], governance_port: 0}",
+            "telemetry: {otlp: {endpoint: 'http://h', protocol: http/json, headers: {a: b}}, resource: {a: b}}",
         ),
         with(
-            "telemetry: {otlp: {endpoint: 'http://h', protocol: http/json, headers: {a: b}, tls: {}}, resource: {a: b}}",
-        ),
-        with(
-            "telemetry: {sampling: {strategy: tail, success_sample_rate: 0.5}, batch: {max_queue_size: 600}, prometheus: {}}",
+            "telemetry: {sampling: {strategy: head, success_sample_rate: 0.5}, batch: {max_queue_size: 600}}",
         ),
     ];
     let bad = [
@@ -89,7 +82,14 @@ fn the_schema_of_policies_agrees_with_check() {
         with("activity: {rotate_bytes: lots}"),
         with("profile: staging"),
         with("profiles: {staging: {}}"),
-        with("wrapper: {governance_port: 70000}"),
+        with("wrapper: {governance_port: 7000}"),
+        with("sources: [{id: a, prefix: p}]"),
+        with("approval: {a: {destination: {type: slack, channel: c}}}"),
+        with("approval: {a: {destination: {type: webhook, url: 'https://h/x'}}}"),
+        with("approval: {a: {elicitation: true}}"),
+        with("telemetry: {stdio: {propagate_upstream: true}}"),
+        with("telemetry: {prometheus: {}}"),
+        with("telemetry: {otlp: {endpoint: 'http://h', protocol: grpc}}"),
         with("telemetry: {otlp: {protocol: udp}}"),
         with("telemetry: {batch: {scheduled_delay_ms: 5}}"),
         with("telemetry: {resource: {a: 5}}"),

@@ -1,0 +1,51 @@
+//! What this build does not act on is an error, never silently ignored.
+
+use super::*;
+
+#[test]
+fn keys_and_values_that_are_not_built_are_errors_at_their_line() {
+    finds_in(
+        "sources: [{id: a, prefix: p}, {id: b}]
+approval:
+  chat: {destination: {type: slack, channel: '#x', token_env: T}, timeout: 1m}
+  hook: {destination: {type: webhook, url: 'https://h/x', secret_env: S}}
+  short: {destination: slack}
+  asked: {elicitation: true}
+wrapper: {agent_type: cursor}
+telemetry:
+  otlp: {endpoint: 'http://h', protocol: grpc, tls: {}}
+  sampling: {strategy: tail, overrides: []}
+  stdio: {propagate_upstream: true}
+  prometheus: {}
+  metrics: {}
+  content_capture: {enabled: false}
+",
+        &[
+            "3:19 error: sources[0].prefix: not built yet: `prefix`; remove it (names stay as the server has them)",
+            "5:30 error: approval.chat.destination: not built yet: `destination: slack`; remove it",
+            "6:30 error: approval.hook.destination: not built yet: `destination: webhook`; remove it",
+            "7:24 error: approval.short.destination: not built yet: `destination: slack`; remove it",
+            "8:11 error: approval.asked.elicitation: not built yet: `elicitation`; remove it",
+            "9:1 error: wrapper: not built yet: `wrapper`; remove it",
+            "11:42 error: telemetry.otlp.protocol: not built yet: `protocol: grpc`; remove it",
+            "11:48 error: telemetry.otlp.tls: not built yet: `tls`; remove it",
+            "12:24 error: telemetry.sampling.strategy: not built yet: `strategy: tail`; remove it",
+            "12:30 error: telemetry.sampling.overrides: not built yet: `overrides`; remove it",
+            "13:11 error: telemetry.stdio.propagate_upstream: not built yet: `propagate_upstream`; remove it",
+            "14:3 error: telemetry.prometheus: not built yet: `prometheus`; remove it (metrics are at `/metrics` of the hub)",
+            "15:3 error: telemetry.metrics: not built yet: `metrics`; remove it (the number of label values is bounded anyway)",
+            "16:3 error: telemetry.content_capture: not built yet: `content_capture`; remove it (contents are on the tape)",
+        ],
+    );
+}
+
+#[test]
+fn an_empty_section_that_is_not_built_and_a_value_from_a_variable_are_errors_too() {
+    finds_in(
+        "telemetry: {stdio: {}}\napproval: {a: {destination: {type: '${NO_SUCH:-slack}'}}}\n",
+        &[
+            "3:13 error: telemetry.stdio: not built yet: `stdio`; remove it",
+            "4:36 error: approval.a.destination: not built yet: `destination: slack`; remove it",
+        ],
+    );
+}

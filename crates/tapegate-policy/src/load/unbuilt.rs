@@ -1,0 +1,104 @@
+//! Keys and values that are part of the language elsewhere, but that this build does not act on.
+//!
+//! A key that is read and then ignored makes a policy look stricter than it is, so each of these is
+//! an error. They are taken out of the tree once reported, and the tables need not know them.
+
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Spot, Value};
+
+/// Stands for every element of a list, or every entry of a map.
+const EACH: &str = "*";
+
+/// Something that is not built.
+struct Unbuilt {
+    /// The keys that lead to it.
+    path: &'static [&'static str],
+    /// Only this value is not built: the text under the key, or the `type` of the map there.
+    value: Option<&'static str>,
+    /// What to use instead.
+    instead: &'static str,
+}
+
+const fn key(path: &'static [&'static str], instead: &'static str) -> Unbuilt {
+    Unbuilt { path, value: None, instead }
+}
+
+const fn value(path: &'static [&'static str], value: &'static str) -> Unbuilt {
+    Unbuilt { path, value: Some(value), instead: "" }
+}
+
+const UNBUILT: &[Unbuilt] = &[
+    key(&["wrapper"], ""),
+    key(&["sources", EACH, "prefix"], "names stay as the server has them"),
+    key(&["approval", EACH, "elicitation"], ""),
+    value(&["approval", EACH, "destination"], "slack"),
+    value(&["approval", EACH, "destination"], "webhook"),
+    key(&["telemetry", "stdio", "propagate_upstream"], ""),
+    key(&["telemetry", "stdio"], ""),
+    key(&["telemetry", "prometheus"], "metrics are at `/metrics` of the hub"),
+    key(&["telemetry", "metrics"], "the number of label values is bounded anyway"),
+    key(&["telemetry", "content_capture"], "contents are on the tape"),
+    key(&["telemetry", "otlp", "tls"], ""),
+    value(&["telemetry", "otlp", "protocol"], "grpc"),
+    key(&["telemetry", "sampling", "overrides"], ""),
+    value(&["telemetry", "sampling", "strategy"], "tail"),
+];
+
+/// Reports everything in a policy that is not built, and takes it out of the tree.
+pub(super) fn take_out(policy: &mut Node, findings: &mut Findings) {
+    for unbuilt in UNBUILT {
+        visit(policy, unbuilt, unbuilt.path, findings);
+    }
+}
+
+fn visit(node: &mut Node, unbuilt: &Unbuilt, path: &[&str], findings: &mut Findings) {
+    let Some((step, rest)) = path.split_first() else { return };
+    match &mut node.value {
+        Value::List(elements) if *step == EACH => {
+            for (index, element) in elements.iter_mut().enumerate() {
+                let place = format!("[{index}]");
+                findings.within(&place, |findings| visit(element, unbuilt, rest, findings));
+            }
+        }
+        Value::Map(entries) => entries.retain_mut(|(key, node)| {
+            if *step != EACH && key.name != *step {
+                return true;
+            }
+            let was_empty = is_empty(node);
+            findings.within(&key.name, |findings| match rest {
+                [] => !report(key.spot, node, unbuilt, findings),
+                _ => {
+                    visit(node, unbuilt, rest, findings);
+                    // A section that held nothing else is not reported a second time.
+                    was_empty || !is_empty(node)
+                }
+            })
+        }),
+        _ => {}
+    }
+}
+
+fn is_empty(node: &Node) -> bool {
+    node.as_map().is_some_and(<[_]>::is_empty)
+}
+
+/// Reports a node if it is not built; whether it was.
+fn report(spot: Spot, node: &Node, unbuilt: &Unbuilt, findings: &mut Findings) -> bool {
+    let name = unbuilt.path.last().copied().unwrap_or_default();
+    let (what, spot) = match unbuilt.value {
+        None => (format!("`{name}`"), spot),
+        Some(value) => {
+            let written = node.get("type").unwrap_or(node);
+            if written.as_text() != Some(value) {
+                return false;
+            }
+            (format!("`{name}: {value}`"), written.spot)
+        }
+    };
+    let instead = match unbuilt.instead {
+        "" => String::new(),
+        instead => format!(" ({instead})"),
+    };
+    findings.error(spot, format!("not built yet: {what}; remove it{instead}"));
+    true
+}
