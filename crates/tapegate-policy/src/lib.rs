@@ -19,8 +19,8 @@ pub mod generate;
 pub mod glob;
 /// How messages must be written, so that nobody can take them for others.
 pub mod inspect;
-/// What a policy makes of one message.
-pub mod judgement;
+/// The one judge of whole messages.
+pub mod judge;
 /// From the text of a policy to the policy.
 pub mod load;
 /// A policy, read and checked.

@@ -8,7 +8,6 @@
 mod calls;
 mod holding;
 mod ids;
-mod known;
 mod reins;
 mod replies;
 
@@ -16,22 +15,21 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 
-use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
+use tapegate_core::frame::{self, Envelope, Frame, Kind};
 use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
+use tapegate_core::json::Edits;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_core::time::At;
 
-use crate::decide::{Decision, GateName, Principal};
-use crate::gated::Gated;
-use crate::inspect::{Carrier, Fault, inspect};
+use crate::decide::{GateName, Outcome, Principal};
+use crate::inspect::{Carrier, Fault};
+use crate::judge::{Arrival, Judge, Judgement, SessionState};
 use crate::model::Profile;
 use crate::note::{Note, NoteKind, Notes};
 use crate::people::People;
-use crate::pins::Watch;
 use crate::refuse::Subject;
 use holding::Held;
-use known::Known;
 
 pub use ids::Ids;
 pub use reins::{Regime, Reins};
@@ -42,15 +40,10 @@ pub struct Warden {
     hands: Hands,
     reins: Reins,
     regime: Regime,
-    /// Whether a rule names methods, and so may be about one that is not gated.
-    rules_name_methods: bool,
     generation: u64,
-    watch: Watch,
-    known: Known,
+    state: SessionState,
     tickets: u64,
     held: VecDeque<Held>,
-    /// The last decision that holds for every call alike.
-    last: Option<Last>,
 }
 
 /// What a warden is told about its session.
@@ -78,14 +71,7 @@ pub struct Hands {
     pub clock: Box<dyn Fn() -> u64 + Send>,
 }
 
-/// A decision that holds for every call of this method and name, under the regime that holds.
-struct Last {
-    method: &'static str,
-    name: String,
-    decision: Decision,
-}
-
-/// A message that is being judged.
+/// A message whose judgement is carried out.
 struct Now<'a, 'c> {
     case: &'a Case<'c>,
     frame: &'a Frame<'a>,
@@ -100,17 +86,14 @@ impl Warden {
     /// A warden under what `reins` say.
     pub fn new(settings: Settings, hands: Hands, reins: Reins) -> Self {
         let mut warden = Self {
+            state: SessionState::new(settings.principal.clone()),
             settings,
             hands,
             regime: Regime::default(),
-            rules_name_methods: false,
             generation: 0,
             reins,
-            watch: Watch::default(),
-            known: Known::default(),
             tickets: 0,
             held: VecDeque::new(),
-            last: None,
         };
         warden.refresh();
         warden
@@ -120,84 +103,75 @@ impl Warden {
     fn refresh(&mut self) {
         let Some((generation, regime)) = self.reins.newer_than(self.generation) else { return };
         self.generation = generation;
-        let rules = regime.policy.iter().flat_map(|policy| &policy.rules);
-        self.rules_name_methods = rules.into_iter().any(|rule| !rule.methods.is_empty());
         // What was learned was held against another lock.
         if let Some(policy) = &regime.policy {
-            self.watch.relock(&policy.pins.lock, &self.settings.source);
+            self.state.watch.relock(&policy.pins.lock, &self.settings.source);
         }
         self.regime = regime;
-        self.last = None;
+        self.state.forget_decisions();
     }
 
     fn strict(&self) -> bool {
         self.regime.profile == Profile::Production
     }
 
-    fn carrier(&self, from: Side) -> Carrier {
-        match from {
-            Side::Client => self.settings.client,
-            Side::Server => self.settings.server,
-        }
-    }
-
-    fn message(&mut self, case: &Case<'_>, frame: &Frame<'_>, in_batch: bool) -> Verdict {
-        // Answers are looked into only if something may be hidden or masked in them.
-        let begun_ns = (case.from == Side::Client).then(|| (self.hands.clock)());
-        let faults = inspect(frame, case.from, self.carrier(case.from));
-        if let Some(&fault) = faults.first() {
-            let refused = self.faulty(case, frame, faults, begun_ns);
+    /// Carries out what was judged about one message.
+    fn message(
+        &mut self,
+        case: &Case<'_>,
+        frame: &Frame<'_>,
+        judgement: &Judgement<'_>,
+        begun_ns: Option<u64>,
+        in_batch: bool,
+    ) -> Verdict {
+        if let Some(&fault) = judgement.faults.first() {
+            let refused = self.faulty(case, frame, judgement.faults.clone(), begun_ns);
             if self.strict() {
                 return Verdict::Refuse(Box::new(refused.faulty(fault)));
             }
         }
         let Some(said) = frame.envelope() else { return Verdict::Forward };
-        let looks_into = said.lists || self.regime.redactor.is_some();
-        let begun_ns = begun_ns.or_else(|| looks_into.then(|| (self.hands.clock)()));
         let now = Now { case, frame, said, begun_ns, in_batch };
-        match (case.from, said.kind()) {
-            (Side::Client, Kind::Request | Kind::Notification) => self.asked(&now),
-            (Side::Server, Kind::Request | Kind::Notification) => self.server_said(&now),
-            (Side::Server, Kind::Response | Kind::Error) => self.answered(&now),
-            _ => Verdict::Forward,
+        match self.requested(&now, judgement) {
+            Verdict::Forward => self.answered(&now, judgement),
+            stopped => stopped,
         }
     }
 
-    /// Several messages in one: each must pass as it is, or none does.
-    fn batch(&mut self, case: &Case<'_>) -> Verdict {
+    /// Several messages in one: each must pass, or none does.
+    fn batch(
+        &mut self,
+        case: &Case<'_>,
+        judgement: &Judgement<'_>,
+        begun_ns: Option<u64>,
+    ) -> Verdict {
+        let refused = self.strict() && judgement.strict() == Outcome::Deny;
+        let mut first_refusal = None;
+        let mut edits = Edits::new(case.frame.bytes());
         let elements = frame::elements(case.frame.bytes());
-        for (index, element) in elements.iter().enumerate() {
-            let verdict = match element.body() {
-                Body::Message(_) => self.message(case, element, true),
-                _ if !self.strict() => Verdict::Forward,
-                _ => {
-                    let faults = vec![Fault::NotAnObject];
-                    let refused = self.faulty(case, element, faults, None);
-                    Verdict::Refuse(Box::new(refused.faulty(Fault::NotAnObject)))
+        for (frame, judgement) in elements.iter().zip(&judgement.elements) {
+            if refused && judgement.strict() != Outcome::Deny {
+                let why = "the batch that it came in was refused, and it was not sent";
+                if !judgement.calls.is_empty() {
+                    self.unsent(case.at, case.lane, case.from, frame, why);
                 }
-            };
-            let refusal = match verdict {
-                Verdict::Forward => continue,
-                Verdict::Refuse(refusal) => refusal,
-                Verdict::Rewrite(_) | Verdict::Hold(_) => {
-                    Box::new(self.subject("method", "batch").faulty(Fault::Batch))
+                continue;
+            }
+            match self.message(case, frame, judgement, begun_ns, true) {
+                Verdict::Forward => {}
+                Verdict::Rewrite(text) => edits.replace(frame.bytes(), &text),
+                Verdict::Refuse(refusal) => drop(first_refusal.get_or_insert(refusal)),
+                // The judge denies what cannot wait, so nothing of a batch is ever held.
+                Verdict::Hold(_) => {
+                    let refusal = self.subject("method", "batch").cannot_wait();
+                    first_refusal.get_or_insert_with(|| Box::new(refusal));
                 }
-            };
-            self.unsent_with(case, &elements[..index]);
-            return Verdict::Refuse(refusal);
+            }
         }
-        Verdict::Forward
-    }
-
-    /// Notes that calls which had passed are not sent, because others in their batch may not be.
-    fn unsent_with(&mut self, case: &Case<'_>, before: &[Frame<'_>]) {
-        let is_call = |frame: &&Frame<'_>| {
-            let method = frame.envelope().and_then(|said| said.method);
-            method.and_then(Gated::read).is_some()
-        };
-        let why = "the batch that it came in was refused, and it was not sent";
-        for call in before.iter().filter(is_call) {
-            self.unsent(case.at, case.lane, case.from, call, why);
+        match (first_refusal, edits.finish()) {
+            (Some(refusal), _) => Verdict::Refuse(refusal),
+            (None, Cow::Owned(text)) => Verdict::Rewrite(text),
+            (None, Cow::Borrowed(_)) => Verdict::Forward,
         }
     }
 
@@ -264,12 +238,15 @@ impl Hands {
 impl Now<'_, '_> {
     /// A note about the message, of which nothing is said yet.
     fn note<'n>(&self) -> Note<'n> {
-        // What is refused of a server's, or as part of a batch, has no number.
-        let says = matches!(self.said.kind(), Kind::Request | Kind::Notification);
-        let numbered = !self.in_batch && (says && self.case.from == Side::Client);
         let mut note = noted(self.case);
-        note.n = numbered.then_some(self.case.n);
+        note.n = self.number(self.case.from == Side::Client);
         note
+    }
+
+    /// Its number on the tape. What is refused of a server's, or is part of a batch, has none.
+    fn number(&self, kept: bool) -> Option<u64> {
+        let says = matches!(self.said.kind(), Kind::Request | Kind::Notification);
+        (kept && says && !self.in_batch).then_some(self.case.n)
     }
 }
 
@@ -280,11 +257,33 @@ fn noted<'n>(case: &Case<'_>) -> Note<'n> {
 impl Gate for Warden {
     fn judge(&mut self, case: &Case<'_>) -> Verdict {
         self.refresh();
-        let batch = matches!(case.frame.body(), Body::Batch);
-        if batch && self.carrier(case.from) == Carrier::Http {
-            return self.batch(case);
+        // Answers are looked into only if something may be hidden or masked in them.
+        let lists = || case.frame.envelope().is_none_or(|said| said.lists);
+        let timed = case.from == Side::Client || self.regime.redactor.is_some() || lists();
+        let begun_ns = timed.then(|| (self.hands.clock)());
+        let judge = Judge {
+            policy: self.regime.policy.as_deref(),
+            profile: self.regime.profile,
+            source: &self.settings.source,
+            explains: false,
+        };
+        let arrival = Arrival {
+            from: case.from,
+            carrier: match case.from {
+                Side::Client => self.settings.client,
+                Side::Server => self.settings.server,
+            },
+            session: case.lane.session,
+            wall_us: case.at.wall_us,
+        };
+        let judgement = judge.judge(case.frame, arrival, &mut self.state);
+        if judgement.elements.is_empty() {
+            return self.message(case, case.frame, &judgement, begun_ns, false);
         }
-        self.message(case, case.frame, false)
+        if !judgement.faults.is_empty() {
+            self.faulty(case, case.frame, judgement.faults.clone(), begun_ns);
+        }
+        self.batch(case, &judgement, begun_ns)
     }
 
     fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd) {

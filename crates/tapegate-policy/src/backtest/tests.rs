@@ -6,9 +6,9 @@ use tapegate_yaml::files::{FileError, Files, Opened};
 
 use super::tally::GROUPS_MAX;
 use super::*;
-use crate::decide::{Facts, Outcome};
+use crate::decide::Outcome;
 use crate::inspect::Carrier;
-use crate::judgement::Judge;
+use crate::judge::{Arrival, Judge, SessionState};
 use crate::load;
 use crate::model::{Policy, Profile};
 
@@ -104,13 +104,14 @@ fn what_is_explained_is_what_the_gate_does() {
     let policy = policy();
     for profile in [Profile::Production, Profile::Development] {
         let mut trial = terms(&policy, profile).trial();
-        let judge =
-            Judge { policy: &policy, profile, source: "s", carrier: Carrier::Lines, telling: true };
+        let judge = Judge { policy: Some(&policy), profile, source: "s", explains: true };
         for from in [Side::Client, Side::Server] {
             for text in MESSAGES {
                 let heard = trial.hear(&said(from, text.as_bytes()));
                 let frame = Frame::read(text.as_bytes());
-                let judged = judge.judge(&frame, from, &Facts::default());
+                let carrier = Carrier::Lines;
+                let arrival = Arrival { from, carrier, session: 0, wall_us: 0 };
+                let judged = judge.judge(&frame, arrival, &mut SessionState::default());
                 let expected = match (profile, judged.strict()) {
                     (Profile::Development, _) | (_, Outcome::Forward) => Fate::Forward,
                     (_, Outcome::Deny) => Fate::Deny,
@@ -119,7 +120,8 @@ fn what_is_explained_is_what_the_gate_does() {
                 assert_eq!(heard.fate, expected, "{from:?} {profile:?} {text}");
                 let rules: Vec<_> =
                     heard.notes.iter().filter_map(|note| note.rule.as_deref()).collect();
-                let rule = judged.leading().and_then(|call| call.decision.rule.as_deref());
+                let rule =
+                    judged.leading().and_then(|call| call.decision.as_ref()?.rule.as_deref());
                 if judged.faults.is_empty() {
                     assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{from:?} {text}");
                 }

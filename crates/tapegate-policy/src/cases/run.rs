@@ -4,10 +4,10 @@ use tapegate_core::frame::Frame;
 use tapegate_core::side::Side;
 
 use super::{Case, Fate, What};
-use crate::decide::{Facts, Outcome, Principal};
+use crate::decide::{Outcome, Principal};
 use crate::inspect::Carrier;
-use crate::judgement::{Judge, Judged, Judgement};
-use crate::model::{Policy, Profile};
+use crate::judge::{Arrival, Judge, Judgement, SessionState};
+use crate::model::Policy;
 
 /// What came of a case.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Came {
     /// What becomes of the call.
     pub fate: Fate,
     /// All that was decided, with every step.
-    pub judgement: Judgement,
+    pub judgement: Judgement<'static>,
     /// What is not as it is expected; nothing if the case holds.
     pub misses: Vec<Miss>,
 }
@@ -39,29 +39,28 @@ pub fn run(case: &Case, policy: &Policy, now_us: i64) -> Came {
         (named, _) => named,
     };
     let profile = case.profile;
-    let judge = Judge { policy, profile, source, carrier: Carrier::Lines, telling: true };
+    let judge = Judge { policy: Some(policy), profile, source, explains: true };
     let wall_us = case.wall_us.unwrap_or(now_us);
-    let principal = caller(&policy.principal, &case.principal);
-    let facts = Facts { wall_us, principal: Some(&principal), drift: None };
+    let mut state = SessionState::new(caller(&policy.principal, &case.principal));
     let judgement = match &case.what {
-        What::Message(text) => judge.judge(&Frame::read(text), Side::Client, &facts),
+        What::Message(text) => {
+            let (from, carrier) = (Side::Client, Carrier::Lines);
+            let arrival = Arrival { from, carrier, session: 0, wall_us };
+            judge.judge(&Frame::read(text), arrival, &mut state)
+        }
         What::Call { method, name, arguments } => {
-            let decision = judge.call(method, name, arguments.as_deref(), &facts);
-            let (method, name) = (method.clone(), name.clone());
-            Judgement { calls: vec![Judged { method, name, decision }], ..Judgement::default() }
+            let call = judge.call(method, name, arguments.as_deref(), wall_us, &mut state);
+            Judgement::of_call(call)
         }
     };
-    let outcome = match profile {
-        Profile::Production => judgement.strict(),
-        Profile::Development => Outcome::Forward,
-    };
+    let outcome = judgement.outcome(profile);
     let fate = match outcome {
         Outcome::Forward => Fate::Forward,
         Outcome::Deny => Fate::Deny,
         Outcome::Hold { .. } => Fate::Approve,
     };
     let misses = misses(case, fate, &outcome, &judgement);
-    Came { fate, judgement, misses }
+    Came { fate, judgement: judgement.into_owned(), misses }
 }
 
 /// Who calls: what is said of it, and of the rest what the policy says.
@@ -76,7 +75,7 @@ fn caller(ours: &Principal, said: &Principal) -> Principal {
     }
 }
 
-fn misses(case: &Case, fate: Fate, outcome: &Outcome, judgement: &Judgement) -> Vec<Miss> {
+fn misses(case: &Case, fate: Fate, outcome: &Outcome, judgement: &Judgement<'_>) -> Vec<Miss> {
     let expect = &case.expect;
     let mut misses = Vec::new();
     let mut want = |key: &'static str, expected: Option<&str>, found: Vec<&str>| {
@@ -87,7 +86,7 @@ fn misses(case: &Case, fate: Fate, outcome: &Outcome, judgement: &Judgement) -> 
     want("expect", Some(expect.fate.word()), vec![fate.word()]);
     let gate = judgement.gate().map(|gate| gate.name());
     want("gate", expect.gate.map(|gate| gate.name()), gate.into_iter().collect());
-    let decision = judgement.leading().map(|call| &call.decision);
+    let decision = judgement.leading().and_then(|call| call.decision.as_ref());
     let rule = decision.and_then(|decision| decision.rule.as_deref());
     want("rule", expect.rule.as_deref(), rule.into_iter().collect());
     let workflow = match outcome {

@@ -54,7 +54,7 @@ impl Warden {
             Carrier::Http => workflow.blocking_timeout,
         };
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let principal = self.known.caller(now.case.lane, now.said, &self.settings.principal);
+        let principal = self.state.callers.caller(now.case.lane.session, now.said);
         self.hands.people.ask(
             ticket,
             &Asking {
@@ -76,7 +76,7 @@ impl Warden {
         );
         let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
         let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, ticket };
-        self.decided(now, asked, decision, Some(&subject), kind);
+        self.decided(now, asked, decision, false, Some(&subject), kind);
         self.keep_held(Held {
             ticket,
             subject,
@@ -105,7 +105,7 @@ impl Warden {
         let settled = Decision { strict: outcome.clone(), outcome, ..decision.clone() };
         let (ticket, by) = (approval.ticket, approval.by.clone());
         let kind = NoteKind::HoldApproved { ticket, by };
-        self.decided(now, asked, &settled, Some(&subject), kind);
+        self.decided(now, asked, &settled, !denied, Some(&subject), kind);
         if denied { refuse(subject.changed(gate)) } else { Verdict::Forward }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tapegate_policy::decide::{Decision, Outcome};
-use tapegate_policy::judgement::{Judged, Judgement};
+use tapegate_policy::judge::{JudgedCall, Judgement};
 use tapegate_policy::model::Profile;
 
 use super::json::Writer;
@@ -16,36 +16,36 @@ const STEP_CHARS_MAX: usize = 1000;
 
 /// What is explained.
 #[derive(Debug)]
-pub(crate) struct Explained {
+pub(crate) struct Explained<'m> {
     /// The server, by its name in the policy.
     pub(crate) server: String,
     /// What was decided, with every step.
-    pub(crate) judgement: Judgement,
+    pub(crate) judgement: Judgement<'m>,
 }
 
 /// The explanation for people.
-pub(crate) fn text(explained: &Explained, profile: Profile, palette: Palette) -> String {
+pub(crate) fn text(explained: &Explained<'_>, profile: Profile, palette: Palette) -> String {
     let Explained { server, judgement } = explained;
     let mut out = String::new();
     let server = visible::inline(server, NAME_CHARS_MAX);
-    for call in &judgement.calls {
+    for call in judgement.all_calls() {
         let title = format!("{} on server {server}", call_name(call));
         // Writing to a string cannot fail.
         writeln!(out, "{}", palette.bold(&title)).ok();
-        out.push_str(&fates(judgement, Some(&call.decision), profile, palette));
-        for (number, step) in call.decision.steps.iter().enumerate() {
+        out.push_str(&fates(judgement, call.decision.as_ref(), profile, palette));
+        for (number, step) in steps(call).iter().enumerate() {
             writeln!(out, "  {}. {}", number + 1, visible::inline(step, STEP_CHARS_MAX)).ok();
         }
     }
-    if judgement.calls.is_empty() {
+    if judgement.leading().is_none() {
         let title = format!("a message to server {server}");
         writeln!(out, "{}", palette.bold(&title)).ok();
         out.push_str(&fates(judgement, None, profile, palette));
     }
-    for fault in &judgement.faults {
+    for fault in judgement.faults() {
         writeln!(out, "  framing: {} ({}, {})", fault.words(), fault.label(), fault.code()).ok();
     }
-    for list in &judgement.lists {
+    for list in judgement.all_lists() {
         let word = list.offer.list();
         writeln!(out, "  visibility: of {word} {} stay", list.kept).ok();
         for name in &list.hidden {
@@ -53,7 +53,8 @@ pub(crate) fn text(explained: &Explained, profile: Profile, palette: Palette) ->
             writeln!(out, "  {}", palette.red(&format!("- {name}"))).ok();
         }
     }
-    if judgement.calls.is_empty() && judgement.faults.is_empty() && judgement.lists.is_empty() {
+    let lists = judgement.all_lists().next().is_some();
+    if judgement.leading().is_none() && judgement.faults().next().is_none() && !lists {
         out.push_str("  nothing in it is gated\n");
     }
     out
@@ -61,7 +62,7 @@ pub(crate) fn text(explained: &Explained, profile: Profile, palette: Palette) ->
 
 /// What each profile does.
 fn fates(
-    judgement: &Judgement,
+    judgement: &Judgement<'_>,
     decision: Option<&Decision>,
     profile: Profile,
     palette: Palette,
@@ -79,13 +80,13 @@ fn fates(
             by.extend(decision.rule.iter().map(|rule| format!("rule `{rule}`")));
             by.extend(decision.policies.iter().map(|policy| format!("Cedar policy `{policy}`")));
         }
-        None if !judgement.faults.is_empty() => by.push("framing".to_owned()),
+        None if judgement.faults().next().is_some() => by.push("framing".to_owned()),
         None => {}
     }
     let by = by.join(", ");
     let by =
         if by.is_empty() { by } else { format!(" ({})", visible::inline(&by, NAME_CHARS_MAX)) };
-    let would = match (&strict, judgement.faults.first()) {
+    let would = match (&strict, judgement.faults().next()) {
         (_, Some(fault)) => format!(", logged as {}", fault.would()),
         (Outcome::Forward, None) => String::new(),
         (Outcome::Deny, None) => ", logged as WOULD_BLOCK".to_owned(),
@@ -97,7 +98,7 @@ fn fates(
 }
 
 /// The explanation for machines: one object.
-pub(crate) fn json(explained: &Explained, profile: Profile) -> Vec<u8> {
+pub(crate) fn json(explained: &Explained<'_>, profile: Profile) -> Vec<u8> {
     let Explained { server, judgement } = explained;
     let mut out = Writer::object(|json| {
         json.text("server", server);
@@ -108,10 +109,10 @@ pub(crate) fn json(explained: &Explained, profile: Profile) -> Vec<u8> {
         let done = if profile == Profile::Production { word(&strict) } else { "forward" };
         json.text("outcome", done);
         judgement.gate().into_iter().for_each(|gate| json.text("gate", gate.name()));
-        json.list("calls", &judgement.calls, |json, call| {
+        json.list("calls", judgement.all_calls(), |json, call| {
             json.text("method", &call.method);
             json.text("name", &call.name);
-            let decision = &call.decision;
+            let Some(decision) = &call.decision else { return };
             json.text("production", word(&decision.strict));
             json.text("gate", decision.gate.name());
             decision.rule.iter().for_each(|rule| json.text("rule", rule));
@@ -122,12 +123,12 @@ pub(crate) fn json(explained: &Explained, profile: Profile) -> Vec<u8> {
             json.text("reason", &decision.reason);
             json.texts("steps", &decision.steps);
         });
-        json.list("faults", &judgement.faults, |json, fault| {
+        json.list("faults", judgement.faults(), |json, fault| {
             json.text("fault", fault.label());
             json.raw("code", fault.code().to_string().as_bytes());
             json.text("words", fault.words());
         });
-        json.list("lists", &judgement.lists, |json, list| {
+        json.list("lists", judgement.all_lists(), |json, list| {
             json.text("list", list.offer.list());
             json.number("kept", list.kept as u64);
             json.texts("hidden", &list.hidden);
@@ -146,7 +147,11 @@ pub(crate) fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn call_name(call: &Judged) -> String {
+fn steps<'c>(call: &'c JudgedCall<'_>) -> &'c [String] {
+    call.decision.as_ref().map(|decision| decision.steps.as_slice()).unwrap_or_default()
+}
+
+fn call_name(call: &JudgedCall<'_>) -> String {
     let name = format!("{} {}", call.method, call.name);
     visible::inline(name.trim_end(), NAME_CHARS_MAX)
 }

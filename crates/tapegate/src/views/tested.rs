@@ -68,13 +68,12 @@ pub(crate) fn details(came: &Came, palette: Palette) -> String {
         writeln!(out, "{}", palette.red(&format!("- {}: {expected}", miss.key))).ok();
         writeln!(out, "{}", palette.green(&format!("+ {}: {found}", miss.key))).ok();
     }
-    for fault in &came.judgement.faults {
+    for fault in came.judgement.faults() {
         writeln!(out, "framing: {}", fault.words()).ok();
     }
-    for call in &came.judgement.calls {
-        for step in &call.decision.steps {
-            writeln!(out, "{}", visible::inline(step, STEP_CHARS_MAX)).ok();
-        }
+    let decisions = came.judgement.all_calls().filter_map(|call| call.decision.as_ref());
+    for step in decisions.flat_map(|decision| &decision.steps) {
+        writeln!(out, "{}", visible::inline(step, STEP_CHARS_MAX)).ok();
     }
     out
 }

@@ -9,9 +9,9 @@ use tapegate_core::frame::Frame;
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::time::read_rfc3339;
-use tapegate_policy::decide::{Facts, Outcome, Principal};
+use tapegate_policy::decide::{Outcome, Principal};
 use tapegate_policy::inspect::Carrier;
-use tapegate_policy::judgement::{Judge, Judged, Judgement};
+use tapegate_policy::judge::{Arrival, Judge, Judgement, SessionState};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_wire::clock::Clock;
 
@@ -118,11 +118,26 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let server = loading::server(args.server_id.as_deref(), policy);
     let principal = args.who.principal(policy);
     let wall_us = args.at.unwrap_or_else(|| Clock::start().now().wall_us);
-    let facts = Facts { wall_us, principal: Some(&principal), drift: None };
-    let explained = match &args.frame {
-        Some(text) => by_frame(args, text, policy, (server, profile), &facts)?,
-        None => by_name(args, policy, (server, profile), &facts)?,
+    let judge = Judge { policy: Some(policy), profile, source: server, explains: true };
+    let mut state = SessionState::new(principal);
+    let (name, arguments, bytes);
+    let judgement = match &args.frame {
+        Some(text) => {
+            bytes = frame_bytes(text)?;
+            let from = match args.from {
+                From::Client => Side::Client,
+                From::Server => Side::Server,
+            };
+            let arrival = Arrival { from, carrier: Carrier::Lines, session: 0, wall_us };
+            judge.judge(&Frame::read(&bytes), arrival, &mut state)
+        }
+        None => {
+            (name, arguments) = (args.name.clone().unwrap_or_default(), arguments_of(args)?);
+            let arguments = arguments.as_deref();
+            Judgement::of_call(judge.call(&args.method, &name, arguments, wall_us, &mut state))
+        }
     };
+    let explained = Explained { server: server.to_owned(), judgement };
     match args.format {
         Format::Text => {
             let palette = talk::palette_of_output();
@@ -130,16 +145,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         }
         Format::Json => out.write_all(&explained::json(&explained, profile))?,
     }
-    Ok(if args.exit_code { exit_of(&explained, profile) } else { Exit::Ok })
+    Ok(if args.exit_code { exit_of(&explained.judgement, profile) } else { Exit::Ok })
 }
 
-/// Explains a call that is named.
-fn by_name(
-    args: &Args,
-    policy: &Policy,
-    (server, profile): (&str, Profile),
-    facts: &Facts<'_>,
-) -> anyhow::Result<Explained> {
+/// The arguments of a call that is named.
+fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
     let arguments = match (&args.arguments, &args.arguments_file) {
         (Some(text), _) => Some(text.clone().into_bytes()),
         (None, Some(path)) => {
@@ -154,23 +164,11 @@ fn by_name(
         let words = format!("the arguments are no JSON: {fault}");
         return Err(Failure::new(Exit::Usage, words).hint("such as '{\"path\":\"/tmp\"}'").into());
     }
-    let name = args.name.as_deref().unwrap_or_default();
-    let judge = judge(policy, server, profile);
-    let decision = judge.call(&args.method, name, arguments.as_deref(), facts);
-    let (method, name) = (args.method.clone(), name.to_owned());
-    let calls = vec![Judged { method, name, decision }];
-    let judgement = Judgement { calls, ..Judgement::default() };
-    Ok(Explained { server: server.to_owned(), judgement })
+    Ok(arguments)
 }
 
-/// Explains a whole message.
-fn by_frame(
-    args: &Args,
-    text: &str,
-    policy: &Policy,
-    (server, profile): (&str, Profile),
-    facts: &Facts<'_>,
-) -> anyhow::Result<Explained> {
+/// The bytes of a whole message.
+fn frame_bytes(text: &str) -> anyhow::Result<Vec<u8>> {
     let mut bytes = text.as_bytes().to_vec();
     if text == "-" {
         bytes.clear();
@@ -178,23 +176,14 @@ fn by_frame(
         // The end of its line is not part of a message.
         bytes.truncate(bytes.strip_suffix(b"\n").unwrap_or(&bytes).len());
     }
-    let from = match args.from {
-        From::Client => Side::Client,
-        From::Server => Side::Server,
-    };
-    let judgement = judge(policy, server, profile).judge(&Frame::read(&bytes), from, facts);
-    Ok(Explained { server: server.to_owned(), judgement })
+    Ok(bytes)
 }
 
-fn judge<'p>(policy: &'p Policy, source: &'p str, profile: Profile) -> Judge<'p> {
-    Judge { policy, profile, source, carrier: Carrier::Lines, telling: true }
-}
-
-fn exit_of(explained: &Explained, profile: Profile) -> Exit {
-    match (profile, explained.judgement.strict()) {
-        (Profile::Development, _) | (_, Outcome::Forward) => Exit::Ok,
-        (_, Outcome::Deny) => Exit::Findings,
-        (_, Outcome::Hold { .. }) => HELD,
+fn exit_of(judgement: &Judgement<'_>, profile: Profile) -> Exit {
+    match judgement.outcome(profile) {
+        Outcome::Forward => Exit::Ok,
+        Outcome::Deny => Exit::Findings,
+        Outcome::Hold { .. } => HELD,
     }
 }
 

@@ -185,9 +185,10 @@ const DEFAULT: &str = "";
 fn reached<'r>(ran: impl Iterator<Item = &'r Ran>) -> BTreeSet<&'r str> {
     use tapegate_policy::decide::GateName;
     let cases = ran.flat_map(|ran| &ran.cases);
-    let calls = cases.flat_map(|(came, _)| &came.judgement.calls);
-    let past = calls.filter(|call| call.decision.gate != GateName::Visibility);
-    past.map(|call| call.decision.rule.as_deref().unwrap_or(DEFAULT)).collect()
+    let calls = cases.flat_map(|(came, _)| came.judgement.all_calls());
+    let decisions = calls.filter_map(|call| call.decision.as_ref());
+    let past = decisions.filter(|decision| decision.gate != GateName::Visibility);
+    past.map(|decision| decision.rule.as_deref().unwrap_or(DEFAULT)).collect()
 }
 
 /// Whether there are calls that no rule matches, as far as that can be told.

@@ -47,7 +47,7 @@ pub(crate) fn fill(ran: &[Ran], unreached: &[String], mut report: Report) -> Rep
 
 fn case(came: &Came, test: &Test) -> Case {
     let failed = !came.misses.is_empty();
-    let decision = came.judgement.leading().map(|call| &call.decision);
+    let decision = came.judgement.leading().and_then(|call| call.decision.as_ref());
     let mut facts = vec![("decision", json::quoted(came.fate.word()))];
     facts.extend(came.judgement.gate().map(|gate| ("gate", json::quoted(gate.name()))));
     let rule = decision.and_then(|decision| decision.rule.as_deref());

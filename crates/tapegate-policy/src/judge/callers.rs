@@ -6,7 +6,6 @@ use foldhash::fast::RandomState;
 
 use tapegate_core::frame::Envelope;
 use tapegate_core::json;
-use tapegate_core::side::Lane;
 
 use crate::decide::Principal;
 
@@ -17,40 +16,41 @@ const NAME_CHARS_MAX: usize = 200;
 
 /// The clients that have introduced themselves.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(crate) struct Callers {
+    /// Who calls, as far as it is known before any client has introduced itself.
+    base: Principal,
     by_session: HashMap<u32, Principal, RandomState>,
     /// The last introduction that came with a request, and who it made of the caller.
     last: Option<(Vec<u8>, Principal)>,
 }
 
-impl Known {
+impl Callers {
+    pub(super) fn new(base: Principal) -> Self {
+        Self { base, ..Self::default() }
+    }
+
     /// Takes an `initialize`.
-    pub(super) fn introduce(&mut self, lane: Lane, said: &Envelope<'_>, base: &Principal) {
-        let info = said.params.and_then(|params| json::member(params, "clientInfo"));
+    pub(super) fn introduce(&mut self, session: u32, envelope: &Envelope<'_>) {
+        let info = envelope.params.and_then(|params| json::member(params, "clientInfo"));
         if let Some(client) = info.and_then(name) {
             if self.by_session.len() >= SESSIONS_MAX {
                 self.by_session.clear();
             }
-            let principal = Principal { client: Some(client), ..base.clone() };
-            self.by_session.insert(lane.session, principal);
+            let principal = Principal { client: Some(client), ..self.base.clone() };
+            self.by_session.insert(session, principal);
         }
     }
 
-    /// Who calls.
-    pub(super) fn caller<'k>(
-        &'k mut self,
-        lane: Lane,
-        said: &Envelope<'_>,
-        base: &'k Principal,
-    ) -> &'k Principal {
-        let Some(info) = said.client_info else {
-            return self.by_session.get(&lane.session).unwrap_or(base);
+    /// The caller of a message.
+    pub(crate) fn caller(&mut self, session: u32, envelope: &Envelope<'_>) -> &Principal {
+        let Some(info) = envelope.client_info else {
+            return self.by_session.get(&session).unwrap_or(&self.base);
         };
         if self.last.as_ref().is_none_or(|(known, _)| known != info) {
-            let client = name(info).or_else(|| base.client.clone());
-            self.last = Some((info.to_vec(), Principal { client, ..base.clone() }));
+            let client = name(info).or_else(|| self.base.client.clone());
+            self.last = Some((info.to_vec(), Principal { client, ..self.base.clone() }));
         }
-        self.last.as_ref().map_or(base, |(_, principal)| principal)
+        self.last.as_ref().map_or(&self.base, |(_, principal)| principal)
     }
 }
 

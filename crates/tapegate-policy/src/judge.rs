@@ -1,0 +1,357 @@
+//! The one judge of whole messages: form, targets, every name, the worst outcome, lists.
+//!
+//! The gate of a session carries out what it says; `policy explain`, `policy test`, `policy backtest`
+//! and the hub report it. None of them takes a step of its own, so none can come to another result.
+
+mod callers;
+mod judgement;
+mod requests;
+mod visibility;
+
+use std::borrow::Cow;
+
+use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
+use tapegate_core::json;
+use tapegate_core::side::Side;
+
+use crate::decide::{Call, Decision, Facts, GateName, Outcome, Principal, decide, explain};
+use crate::filter::{filter, lists};
+use crate::gated::{Gated, passes};
+use crate::inspect::{Carrier, Fault, Target, inspect, targets};
+use crate::model::{OnDrift, Policy, Profile};
+use crate::pins::Watch;
+use callers::Callers;
+use visibility::ListView;
+
+pub use judgement::{Calls, JudgedCall, Judgement};
+pub use visibility::hidden_by;
+
+/// The longest name whose decision is kept.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Judges the messages of one server.
+#[derive(Debug, Clone, Copy)]
+pub struct Judge<'p> {
+    /// The policy; without one, everything passes.
+    pub policy: Option<&'p Policy>,
+    /// The profile.
+    pub profile: Profile,
+    /// The server, by its name in the policy.
+    pub source: &'p str,
+    /// Whether decisions list the steps that led to them.
+    pub explains: bool,
+}
+
+/// How a message arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// Who sent it.
+    pub from: Side,
+    /// How messages of that side travel.
+    pub carrier: Carrier,
+    /// The session it belongs to.
+    pub session: u32,
+    /// When it came, in microseconds since 1970.
+    pub wall_us: i64,
+}
+
+/// What earlier messages of a session have told: who calls, and what the server has defined.
+#[derive(Debug, Default)]
+pub struct SessionState {
+    pub(crate) callers: Callers,
+    pub(crate) watch: Watch,
+    /// How what is called differs from what was accepted, if whoever asks has found that out.
+    drift: Option<String>,
+    /// The last decision that holds for every call alike.
+    last: Option<LastDecision>,
+}
+
+/// A decision that holds for every call of this method and name, while the policy stays the same.
+#[derive(Debug)]
+struct LastDecision {
+    gated: Gated,
+    name: String,
+    decision: Decision,
+}
+
+/// A message on its way through the judge.
+struct Judging<'j, 'm> {
+    envelope: &'j Envelope<'m>,
+    arrival: Arrival,
+    /// Whether it can wait for a person: a single request can.
+    waits: bool,
+}
+
+impl SessionState {
+    /// A session of which nothing is known yet, besides who calls.
+    pub fn new(principal: Principal) -> Self {
+        Self { callers: Callers::new(principal), ..Self::default() }
+    }
+
+    /// The same, in which what is called differs from what was accepted as `drift` says.
+    pub fn with_drift(self, drift: Option<&str>) -> Self {
+        Self { drift: drift.map(str::to_owned), ..self }
+    }
+
+    /// Forgets decisions: another policy is in force.
+    pub(crate) fn forget_decisions(&mut self) {
+        self.last = None;
+    }
+}
+
+impl<'p> Judge<'p> {
+    /// Judges a message.
+    pub fn judge<'m>(
+        &self,
+        frame: &Frame<'m>,
+        arrival: Arrival,
+        state: &mut SessionState,
+    ) -> Judgement<'m> {
+        match frame.body() {
+            Body::Batch => self.batch(frame, arrival, state),
+            _ => self.message(frame, arrival, false, state),
+        }
+    }
+
+    /// Decides about a call that is named, not read from a message.
+    pub fn call<'m>(
+        &self,
+        method: &'m str,
+        name: &'m str,
+        arguments: Option<&[u8]>,
+        wall_us: i64,
+        state: &mut SessionState,
+    ) -> JudgedCall<'m> {
+        let envelope = Envelope { arguments, ..Envelope::default() };
+        let arrival = Arrival { from: Side::Client, carrier: Carrier::Lines, session: 0, wall_us };
+        let now = Judging { envelope: &envelope, arrival, waits: true };
+        let gated = Gated::of(method);
+        let decision = match gated {
+            Some(gated) => self.gated_decision(&now, gated, name, state),
+            None => self.decision(&now, method, name, None, state),
+        };
+        let (method, name) = (Cow::Borrowed(method), Cow::Borrowed(name));
+        let offer = gated.map(|gated| gated.offer(&name));
+        JudgedCall { method, offer, name, decision, cannot_wait: false }
+    }
+
+    /// A batch is judged by its elements, each of which must pass by itself.
+    fn batch<'m>(
+        &self,
+        frame: &Frame<'m>,
+        arrival: Arrival,
+        state: &mut SessionState,
+    ) -> Judgement<'m> {
+        let faults = inspect(frame, arrival.from, arrival.carrier);
+        if self.stops(&faults) {
+            return Judgement { faults, ..Judgement::default() };
+        }
+        let elements = elements(frame.bytes()).into_iter();
+        let judged = elements.map(|element| self.message(&element, arrival, true, state));
+        Judgement { faults, elements: judged.collect(), ..Judgement::default() }
+    }
+
+    fn message<'m>(
+        &self,
+        frame: &Frame<'m>,
+        arrival: Arrival,
+        in_batch: bool,
+        state: &mut SessionState,
+    ) -> Judgement<'m> {
+        let envelope = frame.envelope();
+        let faults = match envelope {
+            None if in_batch => vec![Fault::NotAnObject],
+            _ => inspect(frame, arrival.from, arrival.carrier),
+        };
+        let stops = self.stops(&faults);
+        let mut judgement = Judgement { faults, ..Judgement::default() };
+        let Some(envelope) = envelope.filter(|_| !stops) else { return judgement };
+        let kind = envelope.kind();
+        let now = Judging { envelope, arrival, waits: kind == Kind::Request && !in_batch };
+        match (arrival.from, kind) {
+            (_, Kind::Request | Kind::Notification) => {
+                judgement.calls = self.requested(&now, state);
+            }
+            (Side::Server, Kind::Response | Kind::Error) => {
+                judgement.calls = self.asked_first(&now, state);
+                self.list(frame, envelope, &mut judgement, state);
+            }
+            _ => {}
+        }
+        judgement
+    }
+
+    /// Whether nothing is looked at behind these faults.
+    fn stops(&self, faults: &[Fault]) -> bool {
+        !faults.is_empty() && self.profile == Profile::Production
+    }
+
+    /// A request or a notification.
+    fn requested<'m>(&self, now: &Judging<'_, 'm>, state: &mut SessionState) -> Calls<'m> {
+        let Some(method) = now.envelope.method else { return Calls::None };
+        let from_client = now.arrival.from == Side::Client;
+        if from_client && let Some(gated) = Gated::read(method) {
+            return self.gated(now, gated, state);
+        }
+        let method = method.decode();
+        if from_client && method == "initialize" {
+            state.callers.introduce(now.arrival.session, now.envelope);
+        }
+        let name = now.envelope.name.or(now.envelope.uri).map(|name| name.decode());
+        let name = name.unwrap_or_default();
+        let audited = !from_client && now.envelope.kind() == Kind::Request;
+        self.ungated(now, method, name, audited, state).map_or(Calls::None, Calls::One)
+    }
+
+    /// A call of something that the server offers: each name in it is decided about.
+    fn gated<'m>(
+        &self,
+        now: &Judging<'_, 'm>,
+        gated: Gated,
+        state: &mut SessionState,
+    ) -> Calls<'m> {
+        let mut judged = |name: Cow<'m, str>| {
+            let mut decision = self.gated_decision(now, gated, &name, state);
+            let cannot_wait = decision.as_mut().is_some_and(|decision| now.settles(decision));
+            let (method, offer) = (Cow::Borrowed(gated.method()), Some(gated.offer(&name)));
+            JudgedCall { method, offer, name, decision, cannot_wait }
+        };
+        match targets(now.envelope, gated) {
+            Ok(Target::One(name)) => Calls::One(judged(name)),
+            Ok(Target::Each(names)) => names.into_iter().map(judged).collect::<Vec<_>>().into(),
+            // Only where no fault stops a message does a call get here that names nothing.
+            Err(_) => Calls::None,
+        }
+    }
+
+    /// A method that is not gated. `audited` if it is reported although no rule names it.
+    fn ungated<'m>(
+        &self,
+        now: &Judging<'_, 'm>,
+        method: Cow<'m, str>,
+        name: Cow<'m, str>,
+        audited: bool,
+        state: &mut SessionState,
+    ) -> Option<JudgedCall<'m>> {
+        if passes(&method) {
+            return None;
+        }
+        let mut decision = self.decision(now, &method, &name, None, state);
+        let by_rule = decision.as_ref().is_some_and(|decision| decision.rule.is_some());
+        if !audited && !by_rule {
+            return None;
+        }
+        let cannot_wait = decision.as_mut().is_some_and(|decision| now.settles(decision));
+        Some(JudgedCall { method, offer: None, name, decision, cannot_wait })
+    }
+
+    /// What a server asks for before it answers: each such request is one of its own.
+    fn asked_first<'m>(&self, now: &Judging<'_, 'm>, state: &mut SessionState) -> Calls<'m> {
+        let Some(requests) = now.envelope.input_requests else { return Calls::None };
+        // A receiver cannot act on requests that are not readable.
+        let methods = requests::methods(requests).unwrap_or_default().into_iter();
+        let calls = methods.filter_map(|method| {
+            self.ungated(now, Cow::Owned(method), Cow::Borrowed(""), true, state)
+        });
+        calls.collect::<Vec<_>>().into()
+    }
+
+    /// Decides about a call of something that the server offers.
+    ///
+    /// An agent calls the same thing time and again, and most policies decide the same every time.
+    fn gated_decision(
+        &self,
+        now: &Judging<'_, '_>,
+        gated: Gated,
+        name: &str,
+        state: &mut SessionState,
+    ) -> Option<Decision> {
+        let policy = self.policy?;
+        let offer = gated.offer(name);
+        let SessionState { watch, drift, last, .. } = state;
+        let drift = drift.as_deref();
+        let drift = drift.or_else(|| watch.drift(&policy.pins.lock, self.source, offer, name));
+        if let Some(last) = last
+            && drift.is_none()
+            && !self.explains
+            && (last.gated == gated && last.name == name)
+        {
+            return Some(last.decision.clone());
+        }
+        let drift = drift.map(str::to_owned);
+        let decision = self.decision(now, gated.method(), name, drift.as_deref(), state)?;
+        if decision.by_name && name.len() <= NAME_BYTES_MAX {
+            let (name, decision) = (name.to_owned(), decision.clone());
+            state.last = Some(LastDecision { gated, name, decision });
+        }
+        Some(decision)
+    }
+
+    fn decision(
+        &self,
+        now: &Judging<'_, '_>,
+        method: &str,
+        name: &str,
+        drift: Option<&str>,
+        state: &mut SessionState,
+    ) -> Option<Decision> {
+        let policy = self.policy?;
+        let Arrival { session, wall_us, .. } = now.arrival;
+        let principal = Some(state.callers.caller(session, now.envelope));
+        let facts = Facts { wall_us, principal, drift };
+        let arguments = now.envelope.arguments;
+        let call = Call { source: self.source, method, name, arguments };
+        if !self.explains {
+            return Some(decide(policy, self.profile, &call, &facts));
+        }
+        let mut decision = explain(policy, self.profile, &call, &facts);
+        if decision.gate == GateName::Visibility
+            && let Some(by) = hidden_by(policy, self.source, method, name)
+        {
+            let first = decision.steps.len().min(1);
+            decision.steps.insert(first, format!("visibility: it is {by}"));
+        }
+        Some(decision)
+    }
+
+    /// Holds the lists of an answer against what was accepted, and takes out what is hidden.
+    fn list(
+        &self,
+        frame: &Frame<'_>,
+        envelope: &Envelope<'_>,
+        judgement: &mut Judgement<'_>,
+        state: &mut SessionState,
+    ) {
+        let (Some(policy), Some(result)) = (self.policy, envelope.result) else { return };
+        if !envelope.lists {
+            return;
+        }
+        let lock = &policy.pins.lock;
+        if policy.pins.on_drift != OnDrift::Ignore {
+            let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
+            judgement.drifted = state.watch.learn(lock, self.source, &lists(result), last);
+        }
+        let view = ListView {
+            source: policy.source(self.source),
+            watch: &state.watch,
+            lock: Some(lock).filter(|_| policy.pins.on_drift == OnDrift::Deny),
+            server: self.source,
+        };
+        let filtered = filter(frame.bytes(), result, &view);
+        (judgement.lists, judgement.filtered) = (filtered.lists, filtered.text);
+    }
+}
+
+impl Judging<'_, '_> {
+    /// Denies what would have to wait for a person but cannot. Returns whether it did.
+    fn settles(&self, decision: &mut Decision) -> bool {
+        if self.waits || !matches!(decision.strict, Outcome::Hold { .. }) {
+            return false;
+        }
+        decision.strict = Outcome::Deny;
+        if decision.outcome != Outcome::Forward {
+            decision.outcome = Outcome::Deny;
+        }
+        true
+    }
+}

@@ -1,0 +1,177 @@
+//! What a policy makes of a message.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use crate::decide::{Decision, GateName, Outcome};
+use crate::filter::Shown;
+use crate::gated::Offer;
+use crate::inspect::Fault;
+use crate::model::Profile;
+use crate::pins::Drifted;
+
+/// What a policy makes of a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judgement<'m> {
+    /// What is wrong with its form. Production looks no further.
+    pub faults: Vec<Fault>,
+    /// What was decided about each thing that it asks for.
+    pub calls: Calls<'m>,
+    /// The lists in it, and what of them is hidden.
+    pub lists: Vec<Shown>,
+    /// The message without what is hidden, if anything is.
+    pub filtered: Option<Vec<u8>>,
+    /// Definitions in its lists that are not what was accepted, and were not known to differ.
+    pub drifted: Vec<Drifted>,
+    /// Of a batch, its elements in order.
+    pub elements: Vec<Self>,
+}
+
+/// What a message asks for: nearly always one thing, so that one takes no room of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Calls<'m> {
+    /// Nothing that anything was decided about.
+    #[default]
+    None,
+    /// One thing.
+    One(JudgedCall<'m>),
+    /// Several things.
+    Many(Vec<JudgedCall<'m>>),
+}
+
+/// Something that a message asks for, and what was decided about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedCall<'m> {
+    /// The method, as rules name it.
+    pub method: Cow<'m, str>,
+    /// What is asked for, if it is something that a server offers.
+    pub offer: Option<Offer>,
+    /// The name of the tool or prompt, or the URI; empty for a method that has none.
+    pub name: Cow<'m, str>,
+    /// What was decided; nothing if there is no policy.
+    pub decision: Option<Decision>,
+    /// Whether it is denied only because it needs an approval that its message cannot wait for.
+    pub cannot_wait: bool,
+}
+
+impl<'m> Judgement<'m> {
+    /// A judgement about one call alone.
+    pub fn of_call(call: JudgedCall<'m>) -> Self {
+        Self { calls: Calls::One(call), ..Self::default() }
+    }
+
+    /// The same, without borrowing from the message.
+    pub fn into_owned(self) -> Judgement<'static> {
+        let elements = self.elements.into_iter().map(Judgement::into_owned);
+        Judgement {
+            calls: match self.calls {
+                Calls::None => Calls::None,
+                Calls::One(call) => Calls::One(call.into_owned()),
+                Calls::Many(calls) => {
+                    Calls::Many(calls.into_iter().map(JudgedCall::into_owned).collect())
+                }
+            },
+            elements: elements.collect(),
+            faults: self.faults,
+            lists: self.lists,
+            filtered: self.filtered,
+            drifted: self.drifted,
+        }
+    }
+
+    /// What production does with the message: the worst of everything in it.
+    pub fn strict(&self) -> Outcome {
+        if self.faults().next().is_some() {
+            return Outcome::Deny;
+        }
+        let decision = self.leading().and_then(|call| call.decision.as_ref());
+        decision.map_or(Outcome::Forward, |decision| decision.strict.clone())
+    }
+
+    /// What is done with the message under a profile.
+    pub fn outcome(&self, profile: Profile) -> Outcome {
+        match profile {
+            Profile::Production => self.strict(),
+            Profile::Development => Outcome::Forward,
+        }
+    }
+
+    /// The gate that has decided.
+    pub fn gate(&self) -> Option<GateName> {
+        if self.faults().next().is_some() {
+            return Some(GateName::Framing);
+        }
+        self.leading()?.decision.as_ref().map(|decision| decision.gate)
+    }
+
+    /// The call that the outcome of the message comes from: the first of the worst.
+    pub fn leading(&self) -> Option<&JudgedCall<'m>> {
+        // `max_by_key` takes the last of several.
+        let mut worst: Option<&JudgedCall<'m>> = None;
+        for call in self.all_calls() {
+            if worst.is_none_or(|worst| call.rank() > worst.rank()) {
+                worst = Some(call);
+            }
+        }
+        worst
+    }
+
+    /// What is wrong with it, or with the elements of a batch.
+    pub fn faults(&self) -> impl Iterator<Item = Fault> {
+        let within = self.elements.iter().flat_map(|element| &element.faults);
+        self.faults.iter().chain(within).copied()
+    }
+
+    /// Everything that it asks for, also in the elements of a batch.
+    pub fn all_calls(&self) -> impl Iterator<Item = &JudgedCall<'m>> {
+        let within = self.elements.iter().flat_map(|element| element.calls.iter());
+        self.calls.iter().chain(within)
+    }
+
+    /// Every list in it, also in the elements of a batch.
+    pub fn all_lists(&self) -> impl Iterator<Item = &Shown> {
+        let within = self.elements.iter().flat_map(|element| &element.lists);
+        self.lists.iter().chain(within)
+    }
+}
+
+impl JudgedCall<'_> {
+    fn into_owned(self) -> JudgedCall<'static> {
+        let method = Cow::Owned(self.method.into_owned());
+        let name = Cow::Owned(self.name.into_owned());
+        let Self { offer, decision, cannot_wait, .. } = self;
+        JudgedCall { method, offer, name, decision, cannot_wait }
+    }
+
+    /// How bad the decision is for the call.
+    fn rank(&self) -> u8 {
+        match self.decision.as_ref().map(|decision| &decision.strict) {
+            None => 0,
+            Some(Outcome::Forward) => 1,
+            Some(Outcome::Hold { .. }) => 2,
+            Some(Outcome::Deny) => 3,
+        }
+    }
+}
+
+impl<'m> Deref for Calls<'m> {
+    type Target = [JudgedCall<'m>];
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::None => &[],
+            Self::One(call) => std::slice::from_ref(call),
+            Self::Many(calls) => calls,
+        }
+    }
+}
+
+impl<'m> From<Vec<JudgedCall<'m>>> for Calls<'m> {
+    fn from(mut calls: Vec<JudgedCall<'m>>) -> Self {
+        match calls.len() {
+            0 => Self::None,
+            1 => calls.pop().map_or(Self::None, Self::One),
+            _ => Self::Many(calls),
+        }
+    }
+}
