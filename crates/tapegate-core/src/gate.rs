@@ -30,6 +30,8 @@ pub struct Case<'a> {
     pub topic: Option<Topic>,
     /// The permission that a person has given for it, if it was held before.
     pub approved: Option<&'a Approval>,
+    /// The hold that has ended because the lists it waited for have come, or failed to.
+    pub listed: Option<Ticket>,
 }
 
 /// What a request is about, as far as its answer must be looked at.
@@ -75,6 +77,37 @@ pub enum Verdict {
     Refuse(Box<Refusal>),
     /// It waits until somebody has decided.
     Hold(Box<Hold>),
+    /// It waits until the server has answered requests of our own, and is judged again then.
+    ListFirst(Box<ListFirst>),
+}
+
+/// How a call waits for what the server is asked by us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListFirst {
+    /// The name it is held by.
+    pub ticket: Ticket,
+    /// How long the answers may take.
+    pub timeout_ms: u64,
+    /// What the server is asked first.
+    pub request: OwnRequest,
+}
+
+/// A request of our own to the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnRequest {
+    /// Its raw id, which no client can guess.
+    pub id: Vec<u8>,
+    /// The whole request on one line, without line end.
+    pub text: Vec<u8>,
+}
+
+/// What follows the answer to a request of our own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListStep {
+    /// The server is asked this too.
+    Next(OwnRequest),
+    /// That was all: the held call is judged again.
+    Done,
 }
 
 /// Why a message goes nowhere, in the words that its sender is told.
@@ -135,6 +168,14 @@ pub trait Gate: fmt::Debug {
 
     /// A hold has ended, though nobody has decided.
     fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd);
+
+    /// The server has answered a request of our own, for which a call is held.
+    fn own_answer(&mut self, _at: At, _ticket: Ticket, _answer: &Frame<'_>) -> ListStep {
+        ListStep::Done
+    }
+
+    /// A request of our own gets no answer; the held call is judged again after this.
+    fn own_failed(&mut self, _at: At, _ticket: Ticket, _why: &str) {}
 
     /// A message over the size limit was drained.
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64);

@@ -11,6 +11,7 @@ mod endings;
 mod event;
 mod gating;
 mod holds;
+mod own;
 mod refusals;
 mod taken_back;
 
@@ -24,6 +25,7 @@ use crate::tape::{Element, Entry, Fate, Reply, UNDELIVERED, What};
 use crate::time::At;
 use gating::topic_of;
 use holds::Holds;
+use own::OwnRequests;
 
 pub use event::{Action, Event};
 pub use gating::Permitted;
@@ -43,6 +45,8 @@ pub struct Relay {
     from_server: Pending,
     /// Calls that wait for a decision.
     holds: Holds,
+    /// Requests of our own that the server has not answered.
+    own: OwnRequests,
     /// How many messages have been recorded; the number of the last one.
     count: u64,
 }
@@ -79,7 +83,11 @@ impl Relay {
             Event::TooLarge { lane, from, message, bytes_max } => {
                 gate.oversized(at, lane, from, message.bytes_total);
                 let way = Way { at, lane, from, terminated: true, resumed: false };
+                let own = message.said.id.clone().filter(|_| from == Side::Server);
                 self.refuse_large(way, message, bytes_max, emit);
+                if let Some(id) = own {
+                    self.own_failed(at, &id, "the server's answer is too large", gate, emit);
+                }
             }
             Event::Ours { lane, to, bytes } => self.say(at, lane, to, bytes, emit),
             Event::Marked { lane, from, bytes, why, delivered } => {

@@ -114,8 +114,17 @@ fn main() {
         });
         let mut warden = warden(&policy);
         let (at, lane, topic) = (At::default(), Lane::ONLY, Some(Topic::Call));
-        let case =
-            Case { n: 1, at, lane, from, frame: &frame, terminated: true, topic, approved: None };
+        let case = Case {
+            n: 1,
+            at,
+            lane,
+            from,
+            frame: &frame,
+            terminated: true,
+            topic,
+            approved: None,
+            listed: None,
+        };
         measure(&format!("judge {name}"), || {
             black_box(warden.judge(black_box(&case)));
         });

@@ -165,12 +165,14 @@ impl Trial {
             terminated: said.terminated,
             topic: if self.pairing { self.topic(&frame, said.from, lane) } else { None },
             approved: None,
+            listed: None,
         };
         let (fate, rewritten) = match self.warden.judge(&case) {
             Verdict::Forward => (Fate::Forward, None),
             Verdict::Rewrite(text) => (Fate::Forward, Some(text)),
             Verdict::Refuse(_) => (Fate::Deny, None),
-            Verdict::Hold(_) => (Fate::Approve, None),
+            // Nothing is listed on a tape but what is on it.
+            Verdict::Hold(_) | Verdict::ListFirst(_) => (Fate::Approve, None),
         };
         let notes = self.notes.swap(std::mem::take(&mut self.spare));
         let method = frame.envelope().and_then(|envelope| envelope.method);

@@ -151,6 +151,16 @@ impl Offer {
         }
     }
 
+    /// The method that lists it.
+    pub fn list_method(self) -> &'static str {
+        match self {
+            Self::Tool => "tools/list",
+            Self::Prompt => "prompts/list",
+            Self::Resource => "resources/list",
+            Self::Template => "resources/templates/list",
+        }
+    }
+
     /// The member of an item that it goes by.
     pub fn key(self) -> &'static str {
         match self {

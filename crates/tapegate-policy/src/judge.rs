@@ -19,7 +19,7 @@ use crate::filter::{filter, lists};
 use crate::gated::{Gated, passes};
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::model::{OnDrift, Policy, Profile};
-use crate::pins::Watch;
+use crate::pins::{Reader, Watch};
 use callers::Callers;
 use visibility::ListView;
 
@@ -91,6 +91,16 @@ impl SessionState {
     /// The same, in which what is called differs from what was accepted as `drift` says.
     pub fn with_drift(self, drift: Option<&str>) -> Self {
         Self { drift: drift.map(str::to_owned), ..self }
+    }
+
+    /// Has what is called differ from what was accepted as `drift` says, or only as lists have shown.
+    pub(crate) fn set_drift(&mut self, drift: Option<String>) {
+        self.drift = drift;
+    }
+
+    /// Whether [`SessionState::set_drift`] says that what is called differs.
+    pub(crate) fn has_drift(&self) -> bool {
+        self.drift.is_some()
     }
 
     /// Forgets decisions: another policy is in force.
@@ -174,7 +184,7 @@ impl<'p> Judge<'p> {
             }
             (Side::Server, Kind::Response | Kind::Error) => {
                 judgement.calls = self.asked_first(&now, state);
-                self.list(frame, envelope, &mut judgement, state);
+                self.list(frame, &now, &mut judgement, state);
             }
             _ => {}
         }
@@ -318,18 +328,20 @@ impl<'p> Judge<'p> {
     fn list(
         &self,
         frame: &Frame<'_>,
-        envelope: &Envelope<'_>,
+        now: &Judging<'_, '_>,
         judgement: &mut Judgement<'_>,
         state: &mut SessionState,
     ) {
-        let (Some(policy), Some(result)) = (self.policy, envelope.result) else { return };
-        if !envelope.lists {
+        let (Some(policy), Some(result)) = (self.policy, now.envelope.result) else { return };
+        if !now.envelope.lists {
             return;
         }
         let lock = &policy.pins.lock;
         if policy.pins.on_drift != OnDrift::Ignore {
             let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
-            judgement.drifted = state.watch.learn(lock, self.source, &lists(result), last);
+            let reader = Reader { session: now.arrival.session, own: None };
+            let found = lists(result);
+            judgement.drifted = state.watch.learn(lock, self.source, &found, reader, last);
         }
         let view = ListView {
             source: policy.source(self.source),

@@ -11,7 +11,8 @@ mod shadow;
 mod survey;
 mod text;
 
-pub use drift::{Drifted, Watch};
+pub use drift::{Drifted, Reader, Watch};
+pub(crate) use drift::{NOT_COMPARED, refusal_words};
 pub use lock::{Lock, LockError, Pin, Server};
 pub use shadow::{Shadow, shadows};
 pub use survey::{Difference, Survey};

@@ -32,7 +32,7 @@ impl Subject {
             GateName::Framing => (-32600, "invalid_request", "is not called as it must be"),
             GateName::Visibility => (-32015, "tool_not_exposed", "is not available"),
             GateName::Governance if decision.drift => {
-                (-32014, "definition_drift", "has changed since it was accepted, and is denied")
+                (-32014, "definition_drift", crate::pins::refusal_words(&decision.reason))
             }
             GateName::Governance => (-32014, "governance_rule_denied", "is denied by the rules"),
             GateName::Policy => (-32003, "policy_denied", "is denied by policy"),

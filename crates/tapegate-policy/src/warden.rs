@@ -8,6 +8,7 @@
 mod calls;
 mod holding;
 mod ids;
+mod listing;
 mod reins;
 mod replies;
 
@@ -16,7 +17,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use tapegate_core::frame::{self, Envelope, Frame, Kind};
-use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
+use tapegate_core::gate::{Case, Gate, HoldEnd, ListStep, Ticket, Verdict};
 use tapegate_core::json::Edits;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
@@ -30,6 +31,7 @@ use crate::note::{Note, NoteKind, Notes};
 use crate::people::People;
 use crate::refuse::Subject;
 use holding::Held;
+use listing::Lists;
 
 pub use ids::Ids;
 pub use reins::{Regime, Reins};
@@ -42,6 +44,7 @@ pub struct Warden {
     regime: Regime,
     generation: u64,
     state: SessionState,
+    lists: Lists,
     tickets: u64,
     held: VecDeque<Held>,
 }
@@ -57,6 +60,8 @@ pub struct Settings {
     pub client: Carrier,
     /// How the server's messages arrive.
     pub server: Carrier,
+    /// Whether the gate may ask the server for lists itself, to compare them with what is pinned.
+    pub lists: bool,
 }
 
 /// What a warden does by others.
@@ -92,6 +97,7 @@ impl Warden {
             regime: Regime::default(),
             generation: 0,
             reins,
+            lists: Lists::default(),
             tickets: 0,
             held: VecDeque::new(),
         };
@@ -107,12 +113,33 @@ impl Warden {
         if let Some(policy) = &regime.policy {
             self.state.watch.relock(&policy.pins.lock, &self.settings.source);
         }
+        self.lists.repin(regime.policy.as_deref(), &self.settings.source);
         self.regime = regime;
         self.state.forget_decisions();
     }
 
     fn strict(&self) -> bool {
         self.regime.profile == Profile::Production
+    }
+
+    /// Judges a message, a batch included.
+    fn judged<'m>(&mut self, case: &Case<'m>) -> Judgement<'m> {
+        let judge = Judge {
+            policy: self.regime.policy.as_deref(),
+            profile: self.regime.profile,
+            source: &self.settings.source,
+            explains: false,
+        };
+        let arrival = Arrival {
+            from: case.from,
+            carrier: match case.from {
+                Side::Client => self.settings.client,
+                Side::Server => self.settings.server,
+            },
+            session: case.lane.session,
+            wall_us: case.at.wall_us,
+        };
+        judge.judge(case.frame, arrival, &mut self.state)
     }
 
     /// Carries out what was judged about one message.
@@ -162,7 +189,7 @@ impl Warden {
                 Verdict::Rewrite(text) => edits.replace(frame.bytes(), &text),
                 Verdict::Refuse(refusal) => drop(first_refusal.get_or_insert(refusal)),
                 // The judge denies what cannot wait, so nothing of a batch is ever held.
-                Verdict::Hold(_) => {
+                Verdict::Hold(_) | Verdict::ListFirst(_) => {
                     let refusal = self.subject("method", "batch").cannot_wait();
                     first_refusal.get_or_insert_with(|| Box::new(refusal));
                 }
@@ -257,26 +284,20 @@ fn noted<'n>(case: &Case<'_>) -> Note<'n> {
 impl Gate for Warden {
     fn judge(&mut self, case: &Case<'_>) -> Verdict {
         self.refresh();
+        self.before_judging(case);
         // Answers are looked into only if something may be hidden or masked in them.
         let lists = || case.frame.envelope().is_none_or(|said| said.lists);
         let timed = case.from == Side::Client || self.regime.redactor.is_some() || lists();
         let begun_ns = timed.then(|| (self.hands.clock)());
-        let judge = Judge {
-            policy: self.regime.policy.as_deref(),
-            profile: self.regime.profile,
-            source: &self.settings.source,
-            explains: false,
-        };
-        let arrival = Arrival {
-            from: case.from,
-            carrier: match case.from {
-                Side::Client => self.settings.client,
-                Side::Server => self.settings.server,
-            },
-            session: case.lane.session,
-            wall_us: case.at.wall_us,
-        };
-        let judgement = judge.judge(case.frame, arrival, &mut self.state);
+        let mut judgement = self.judged(case);
+        match self.list_first(case, &judgement) {
+            Ok(Some(first)) => return Verdict::ListFirst(first),
+            Ok(None) => {}
+            Err(why) => {
+                self.state.set_drift(Some(why));
+                judgement = self.judged(case);
+            }
+        }
         if judgement.elements.is_empty() {
             return self.message(case, case.frame, &judgement, begun_ns, false);
         }
@@ -287,7 +308,17 @@ impl Gate for Warden {
     }
 
     fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
+        self.lists.forget(ticket);
         self.unheld(at, ticket, how);
+    }
+
+    fn own_answer(&mut self, at: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
+        self.refresh();
+        self.own_listed(at, ticket, answer)
+    }
+
+    fn own_failed(&mut self, _: At, ticket: Ticket, why: &str) {
+        self.own_list_failed(ticket, why);
     }
 
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {

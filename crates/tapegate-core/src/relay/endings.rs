@@ -3,6 +3,7 @@
 use super::{Action, CODE_GONE, Relay, answer_with};
 use crate::frame::{self, Body, Frame};
 use crate::gate::{Gate, HoldEnd, Ticket};
+use crate::json;
 use crate::pending::Unanswered;
 use crate::side::{Lane, Side};
 use crate::tape::{Element, Reply, What};
@@ -69,6 +70,13 @@ impl Relay {
         gate: &mut G,
         emit: &mut dyn FnMut(Action<'_>),
     ) {
+        if asker == Side::Client {
+            let message = json::member(error, "message").and_then(json::string);
+            let why = message.as_deref().unwrap_or("it failed on its way");
+            if self.own_failed(at, id, why, gate, emit) {
+                return;
+            }
+        }
         let (asked, ticket) = match self.asked_by(asker).answer(lane, id) {
             Some(asked) => (asked, None),
             None => {

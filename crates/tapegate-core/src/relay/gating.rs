@@ -14,7 +14,7 @@ use crate::tape::{Element, Entry, Fate, What};
 use crate::time::At;
 
 /// The error code of an answer to a call that would have to be held, though too many are.
-const CODE_UNAVAILABLE: i32 = -32013;
+pub(super) const CODE_UNAVAILABLE: i32 = -32013;
 /// The error code of an answer to something that cannot be dealt with as it is.
 pub(super) const CODE_INVALID: i32 = -32600;
 
@@ -65,13 +65,18 @@ impl Relay {
         gate: &mut G,
         emit: &mut dyn FnMut(Action<'_>),
     ) {
+        if self.is_own_answer(way, frame, gate, emit) {
+            return;
+        }
         let topic = if gate.governs() { self.topic(way, frame) } else { None };
         let Way { at, lane, from, terminated, .. } = way;
         let n = self.count + 1;
-        let case = Case { at, n, lane, from, frame, terminated, topic, approved: None };
+        let case =
+            Case { at, n, lane, from, frame, terminated, topic, approved: None, listed: None };
         match gate.judge(&case) {
             Verdict::Refuse(refusal) => self.refuse(way, frame, &refusal, emit),
             Verdict::Hold(hold) => self.hold(way, frame, *hold, gate, emit),
+            Verdict::ListFirst(first) => self.hold_for_list(way, frame, *first, gate, emit),
             Verdict::Forward | Verdict::Rewrite(_)
                 if !self.holds.is_empty() && self.stops(way, frame, gate, emit) => {}
             Verdict::Forward => self.forward(way, frame, gate.governs(), emit),
@@ -120,7 +125,7 @@ impl Relay {
     }
 
     /// Holds a call.
-    fn hold<G: Gate + ?Sized>(
+    pub(super) fn hold<G: Gate + ?Sized>(
         &mut self,
         way: Way,
         frame: &Frame<'_>,
@@ -156,28 +161,16 @@ impl Relay {
         gate: &mut G,
         emit: &mut dyn FnMut(Action<'_>),
     ) {
-        let Some(held) = self.holds.take(ticket) else { return };
-        let approval = match settlement {
-            Settlement::Approved(approval) => approval,
+        let Some(mut held) = self.holds.take(ticket) else { return };
+        match settlement {
+            Settlement::Approved(approval) => held.approval = Some(approval.clone()),
             Settlement::Refused(refusal) => return self.refuse_held(at, held, refusal, emit),
             Settlement::Unanswered(refusal) => {
                 gate.ended(at, ticket, HoldEnd::Unanswered);
                 return self.refuse_held(at, held, refusal, emit);
             }
-        };
-        let frame = Frame::read(&held.bytes);
-        let (n, lane, from, topic, terminated) = (held.n, held.lane, held.from, None, true);
-        let approved = Some(approval);
-        let case = Case { at, n, lane, from, frame: &frame, terminated, topic, approved };
-        match gate.judge(&case) {
-            Verdict::Forward => self.release(held, None, emit),
-            Verdict::Rewrite(text) => self.release(held, Some(text), emit),
-            Verdict::Refuse(refusal) => self.refuse_held(at, held, &refusal, emit),
-            Verdict::Hold(hold) => {
-                emit(Action::HeldAgain { was: ticket, ticket: hold.ticket });
-                self.holds.put(held.again(at, *hold));
-            }
         }
+        self.judge_again(at, held, None, gate, emit);
     }
 
     /// Time has passed: ends holds that took too long, and tells callers that theirs go on.
@@ -188,6 +181,10 @@ impl Relay {
         emit: &mut dyn FnMut(Action<'_>),
     ) {
         while let Some(mut held) = self.holds.take_late(at) {
+            if held.awaits_list {
+                self.list_late(at, held, gate, emit);
+                continue;
+            }
             gate.ended(at, held.ticket, HoldEnd::TimedOut);
             match held.on_timeout.take() {
                 Some(refusal) => self.refuse_held(at, held, &refusal, emit),
@@ -209,7 +206,12 @@ impl Relay {
     }
 
     /// Has a held call sent on. It is on the tape since it came.
-    fn release(&mut self, held: Held, text: Option<Vec<u8>>, emit: &mut dyn FnMut(Action<'_>)) {
+    pub(super) fn release(
+        &mut self,
+        held: Held,
+        text: Option<Vec<u8>>,
+        emit: &mut dyn FnMut(Action<'_>),
+    ) {
         let Held { ticket, lane, from, id, bytes, at, n, .. } = held;
         let text = text.unwrap_or(bytes);
         let topic = Frame::read(&text).envelope().map_or(Topic::Other, topic_of);

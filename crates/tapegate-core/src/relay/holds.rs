@@ -3,7 +3,7 @@
 //! There are never more than [`HELD_MAX`], so whoever reads a client stops when that many wait.
 
 use crate::frame::same_id;
-use crate::gate::{Hold, Refusal, Ticket, Topic};
+use crate::gate::{Approval, Hold, Refusal, Ticket, Topic};
 use crate::pending::{Asked, Unanswered};
 use crate::side::{Lane, Side};
 use crate::time::At;
@@ -34,6 +34,12 @@ pub(super) struct Held {
     pub(super) n: u64,
     /// What its caller is told when nobody decides; `None` if it is then sent on.
     pub(super) on_timeout: Option<Refusal>,
+    /// What a person has permitted already.
+    pub(super) approval: Option<Approval>,
+    /// Whether it waits for answers to requests of our own, and not for a person.
+    pub(super) awaits_list: bool,
+    /// How often it has been held again.
+    pub(super) rounds: u32,
     deadline_ns: u64,
     progress: Option<Progress>,
 }
@@ -64,13 +70,29 @@ impl Held {
         let (id, bytes, at) = (id.to_vec(), bytes.to_vec(), now);
         let Hold { ticket, timeout_ms, on_timeout } = hold;
         let deadline_ns = deadline(now, timeout_ms);
-        Self { ticket, lane, from, id, bytes, at, n, on_timeout, deadline_ns, progress }
+        let (approval, awaits_list, rounds) = (None, false, 0);
+        Self {
+            ticket,
+            lane,
+            from,
+            id,
+            bytes,
+            at,
+            n,
+            on_timeout,
+            approval,
+            awaits_list,
+            rounds,
+            deadline_ns,
+            progress,
+        }
     }
 
     /// The same call, held once more.
     pub(super) fn again(self, now: At, hold: Hold) -> Self {
         let Hold { ticket, timeout_ms, on_timeout } = hold;
-        Self { ticket, on_timeout, deadline_ns: deadline(now, timeout_ms), ..self }
+        let (deadline_ns, rounds) = (deadline(now, timeout_ms), self.rounds + 1);
+        Self { ticket, on_timeout, deadline_ns, rounds, awaits_list: false, ..self }
     }
 
     /// The call as one that is not answered.
@@ -81,6 +103,9 @@ impl Held {
 
     /// What its caller is told at `now`, if that is due.
     fn told(&mut self, now: At) -> Option<Told> {
+        if self.awaits_list {
+            return None;
+        }
         let progress = self.progress.as_mut().filter(|one| one.next_ns <= now.mono_ns)?;
         progress.count += 1;
         progress.next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
@@ -97,7 +122,8 @@ impl Held {
     }
 
     fn due_ns(&self) -> u64 {
-        self.progress.as_ref().map_or(self.deadline_ns, |one| one.next_ns.min(self.deadline_ns))
+        let progress = self.progress.as_ref().filter(|_| !self.awaits_list);
+        progress.map_or(self.deadline_ns, |one| one.next_ns.min(self.deadline_ns))
     }
 }
 
@@ -122,6 +148,12 @@ impl Holds {
     /// Whether a call has this ticket.
     pub(super) fn is_held(&self, ticket: Ticket) -> bool {
         self.0.iter().any(|held| held.ticket == ticket)
+    }
+
+    /// Has the call with this ticket wait for lists, and not for a person; false if there is none.
+    pub(super) fn await_list(&mut self, ticket: Ticket) -> bool {
+        let held = self.0.iter_mut().find(|held| held.ticket == ticket);
+        held.map(|held| held.awaits_list = true).is_some()
     }
 
     /// Takes the call with this ticket.

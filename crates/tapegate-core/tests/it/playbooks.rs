@@ -3,7 +3,7 @@
 //! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without its end),
 //! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed),
 //! `gone server WHY`, `wait MS`. With a gate also `tick`, `withdrawn TICKET`, `approve TICKET`, `deny TICKET`,
-//! `unheld WHY` and `dismissed WHY` (`-` for nothing to say). `UPDATE_GOLDEN=1` writes the actions anew.
+//! `failed ID ERROR`, `unheld WHY` and `dismissed WHY` (`-` for nothing to say). `UPDATE_GOLDEN=1` writes the actions anew.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,8 @@ use std::path::Path;
 
 use tapegate_core::frame::{Frame, Skim};
 use tapegate_core::gate::{
-    Approval, Case, Gate, Hold, HoldEnd, Open, Refusal, Settlement, Ticket, Verdict,
+    Approval, Case, Gate, Hold, HoldEnd, ListFirst, ListStep, Open, OwnRequest, Refusal,
+    Settlement, Ticket, Verdict,
 };
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{Action, Event, Relay};
@@ -30,10 +31,14 @@ fn the_relay_keeps_to_its_playbooks_with_a_gate() {
 }
 
 /// A gate that goes by words in a message: `deny`, `cut`, `hold` (a minute), `trust` (held for a
-/// minute, then sent on). Whatever was approved passes, unless it says `drift` or `twice`.
+/// minute, then sent on), `list` (the server is asked first, and again if it answers `more`; the
+/// call is refused if that fails). Whatever was approved passes, unless it says `drift` or `twice`.
 #[derive(Debug, Default)]
 struct Porter {
     tickets: u64,
+    /// How many requests of its own it has made, and whether the last failed.
+    requests: u64,
+    failed: bool,
     /// What it was told and asked, besides what it said.
     heard: Vec<String>,
 }
@@ -43,6 +48,19 @@ impl Porter {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         Verdict::Hold(Box::new(Hold { ticket, timeout_ms: 60_000, on_timeout }))
+    }
+
+    fn request(&mut self) -> OwnRequest {
+        self.requests += 1;
+        let id = format!("\"own-{}\"", self.requests);
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+        OwnRequest { id: id.into_bytes(), text: text.into_bytes() }
+    }
+
+    fn list_first(&mut self) -> Verdict {
+        self.tickets += 1;
+        let (ticket, request) = (Ticket(self.tickets), self.request());
+        Verdict::ListFirst(Box::new(ListFirst { ticket, timeout_ms: 10_000, request }))
     }
 }
 
@@ -58,7 +76,19 @@ impl Gate for Porter {
         if let Some(topic) = case.topic {
             self.heard.push(format!("topic {topic:?}"));
         }
+        if let Some(ticket) = case.listed {
+            self.heard.push(format!("listed {}", ticket.0));
+            if std::mem::take(&mut self.failed) {
+                return Verdict::Refuse(Box::new(refusal(-32014, "not compared")));
+            }
+            return match has("always") {
+                true => self.list_first(),
+                false if has("hold") && case.approved.is_none() => self.hold(None),
+                false => Verdict::Forward,
+            };
+        }
         match case.approved {
+            Some(_) if has("late") => return self.list_first(),
             Some(_) if has("drift") => {
                 return Verdict::Refuse(Box::new(refusal(-32011, "policy has changed")));
             }
@@ -66,7 +96,9 @@ impl Gate for Porter {
             Some(_) => return Verdict::Forward,
             None => {}
         }
-        if has("deny") {
+        if has("list") && case.from == Side::Client {
+            self.list_first()
+        } else if has("deny") {
             Verdict::Refuse(Box::new(refusal(-32014, "denied")))
         } else if has("hold") || has("drift") || has("twice") {
             self.hold(Some(refusal(-32008, "nobody decided")))
@@ -77,6 +109,20 @@ impl Gate for Porter {
         } else {
             Verdict::Forward
         }
+    }
+
+    fn own_answer(&mut self, _: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
+        let text = String::from_utf8_lossy(answer.bytes()).into_owned();
+        self.heard.push(format!("own answer for {}: {text}", ticket.0));
+        match text.contains("more") {
+            true => ListStep::Next(self.request()),
+            false => ListStep::Done,
+        }
+    }
+
+    fn own_failed(&mut self, _: At, ticket: Ticket, why: &str) {
+        self.heard.push(format!("own failed for {}: {why}", ticket.0));
+        self.failed = true;
     }
 
     fn ended(&mut self, _: At, ticket: Ticket, how: HoldEnd) {
@@ -167,6 +213,11 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
         }
         "deny" => return settled(Settlement::Refused(refusal(-32007, "a person said no"))),
         "unheld" => return Event::Unheld { lane: None, why: rest },
+        "failed" => {
+            let (id, error) = rest.split_once(' ').unwrap();
+            let (id, error) = (id.as_bytes(), error.as_bytes());
+            return Event::Failed { lane, asker: Side::Client, id, error };
+        }
         "dismissed" => {
             let why = Some(rest).filter(|why| *why != "-");
             return Event::Dismissed { lane, asker: Side::Client, bytes: None, why };

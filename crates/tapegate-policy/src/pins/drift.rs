@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use tapegate_core::gate::Ticket;
 use tapegate_core::json::Place;
 use tapegate_core::json::diff::{Change, Terms, diff};
 
@@ -17,8 +18,14 @@ const VALUE_CHARS_MAX: usize = 60;
 /// same, for not being accepted.
 const KEPT_MAX: usize = 1 << 16;
 
-const NEW: &str = "it is new";
-const OTHERWISE: &str = "it is defined otherwise";
+/// How the ways begin in which something is not what was accepted.
+const CHANGED: &str = "changed: ";
+const NEW: &str = "new: never pinned";
+const GONE: &str = "gone: no longer listed";
+pub(crate) const NOT_COMPARED: &str = "not compared with its pin: ";
+const OTHERWISE: &str = "changed: it is defined otherwise";
+/// How many lists are gathered page by page at once.
+const READERS_MAX: usize = 4096;
 
 /// Something that is not what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +42,17 @@ pub struct Drifted {
 #[derive(Debug, Default)]
 pub struct Watch {
     said: HashMap<(Offer, String), Said>,
-    /// What was accepted and is on the pages so far, by kind.
-    paged: HashMap<Offer, BTreeSet<String>>,
+    /// What was accepted and is on the pages so far, by who reads them and kind.
+    paged: HashMap<(Reader, Offer), BTreeSet<String>>,
+}
+
+/// Who reads a list page by page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reader {
+    /// The session.
+    pub session: u32,
+    /// The held call that the gate lists for; `None` if the client lists.
+    pub own: Option<Ticket>,
 }
 
 /// A definition as it was said last.
@@ -55,6 +71,7 @@ impl Watch {
         lock: &Lock,
         server: &str,
         lists: &[List<'_>],
+        reader: Reader,
         last: bool,
     ) -> Vec<Drifted> {
         let mut news = Vec::new();
@@ -78,16 +95,23 @@ impl Watch {
             let Some(pins) = pins else { continue };
             let names = list.items.iter().flatten().flat_map(|item| &item.names);
             let names = names.filter(|name| pins.contains_key(name.as_ref()));
-            let paged = self.paged.entry(offer).or_default();
+            if self.paged.len() >= READERS_MAX {
+                self.paged.clear();
+            }
+            let paged = self.paged.entry((reader, offer)).or_default();
             paged.extend(names.map(|name| name.to_string()));
             if last {
                 let gone = pins.keys().filter(|name| !paged.contains(*name)).cloned();
-                let words = "it is no longer offered".to_owned();
-                news.extend(gone.map(|name| Drifted { offer, name, words: words.clone() }));
-                paged.clear();
+                news.extend(gone.map(|name| Drifted { offer, name, words: GONE.to_owned() }));
+                self.paged.remove(&(reader, offer));
             }
         }
         news
+    }
+
+    /// Forgets the pages that a reader has seen, of one kind or of all: it begins again, or gives up.
+    pub fn restart(&mut self, reader: Reader, offer: Option<Offer>) {
+        self.paged.retain(|(one, kind), _| *one != reader || offer.is_some_and(|of| of != *kind));
     }
 
     /// Remembers what was said; returns how it has drifted, if that is news.
@@ -117,7 +141,7 @@ impl Watch {
         let pins = lock.servers.get(server)?.offers.get(&offer)?;
         let strict = matches!(offer, Offer::Tool | Offer::Prompt);
         if strict && !pins.contains_key(name) {
-            return Some("it is not among what was accepted");
+            return Some(NEW);
         }
         if self.said.is_empty() {
             return None;
@@ -167,7 +191,20 @@ fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
         // Members that occur twice, of which a comparison sees one.
         fields.push("it is written otherwise".to_owned());
     }
-    Some(fields.join("; "))
+    Some(format!("{CHANGED}{}", fields.join("; ")))
+}
+
+/// What a caller is told of something that is not what was accepted, for this reason.
+pub(crate) fn refusal_words(reason: &str) -> &'static str {
+    if reason.starts_with(CHANGED) {
+        "has changed since it was pinned, and is denied"
+    } else if reason.starts_with(NOT_COMPARED) {
+        "could not be compared with its pin, and is denied"
+    } else if reason == GONE {
+        "is no longer listed by its server, and is denied"
+    } else {
+        "was never pinned, and is denied"
+    }
 }
 
 fn shown(value: &[u8]) -> String {

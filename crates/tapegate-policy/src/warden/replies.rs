@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use tapegate_core::frame;
 use tapegate_core::gate::{Topic, Verdict};
-use tapegate_core::side::Side;
+use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::Mask;
+use tapegate_core::time::At;
 
 use super::{Now, Warden};
 use crate::decide::GateName;
@@ -28,7 +29,8 @@ impl Warden {
             return Verdict::Forward;
         }
         if let Some(policy) = self.regime.policy.clone() {
-            self.note_drifted(now, &policy, &judgement.drifted);
+            let (at, lane) = (now.case.at, now.case.lane);
+            self.note_drifted((at, lane, now.said.id), &policy, &judgement.drifted);
         }
         let strict = self.strict();
         self.note_hidden(now, &judgement.lists, strict);
@@ -39,7 +41,12 @@ impl Warden {
     }
 
     /// Notes definitions that are not what was accepted.
-    fn note_drifted(&mut self, now: &Now<'_, '_>, policy: &Policy, news: &[Drifted]) {
+    pub(super) fn note_drifted(
+        &mut self,
+        (at, lane, id): (At, Lane, Option<&[u8]>),
+        policy: &Policy,
+        news: &[Drifted],
+    ) {
         let denied = policy.pins.on_drift == OnDrift::Deny;
         // A server may make up any number of names; what is denied does not depend on the notes.
         for drifted in news.iter().take(NAMES_MAX) {
@@ -54,10 +61,10 @@ impl Warden {
                 kind: NoteKind::Drift { offer: drifted.offer },
                 word,
                 name: Note::text(&drifted.name),
-                id: Note::raw(now.said.id),
+                id: Note::raw(id),
                 gate: Some(GateName::Governance).filter(|_| denied),
                 reason: Some(Cow::Borrowed(&drifted.words)),
-                ..now.note()
+                ..Note::new(at, lane, Side::Server)
             };
             self.hands.note(&self.regime, &mut note);
         }

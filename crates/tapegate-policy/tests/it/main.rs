@@ -6,6 +6,7 @@
 mod alike;
 mod bypasses;
 mod generated;
+mod listing;
 mod lists;
 mod matrix;
 mod pins;

@@ -98,6 +98,21 @@ impl Rig {
         policy: Option<Arc<Policy>>,
         profile: Profile,
     ) -> Self {
+        Self::set_up(memory, carrier, policy, profile, false)
+    }
+
+    /// One that asks the server for lists itself.
+    pub(crate) fn listing(carrier: Carrier, policy: Policy, profile: Profile) -> Self {
+        Self::set_up(Memory::default(), carrier, Some(Arc::new(policy)), profile, true)
+    }
+
+    fn set_up(
+        memory: Memory,
+        carrier: Carrier,
+        policy: Option<Arc<Policy>>,
+        profile: Profile,
+        lists: bool,
+    ) -> Self {
         let regime = Regime { policy, profile, ..Regime::default() };
         let reins = Reins::new(regime);
         let hands = Hands {
@@ -111,6 +126,7 @@ impl Rig {
             principal: Principal { name: "ann".to_owned(), ..Principal::default() },
             client: carrier,
             server: carrier,
+            lists,
         };
         let warden = Warden::new(settings, hands, reins.clone());
         Self { warden, reins, memory }
@@ -138,6 +154,7 @@ impl Rig {
             terminated: true,
             topic,
             approved,
+            listed: None,
         })
     }
 
@@ -183,6 +200,7 @@ pub(crate) fn shown(verdict: &Verdict) -> String {
         Verdict::Rewrite(text) => format!("rewrite {}", String::from_utf8_lossy(text)),
         Verdict::Refuse(refusal) => format!("refuse {}", refusal.code),
         Verdict::Hold(hold) => format!("hold {}", hold.ticket.0),
+        Verdict::ListFirst(first) => format!("list first {}", first.ticket.0),
     }
 }
 

@@ -195,13 +195,18 @@ impl Bridge {
             return Ok(());
         }
         let Passed { passage, said } = self.station.hear(self.lane, bytes, (resumed, true))?;
-        match passage {
+        match &passage {
             Passage::Send(None) => self.pass_on(&turn, own, &frame),
-            Passage::Send(Some(text)) => self.pass_on(&turn, own, &Frame::read(&text)),
+            Passage::Send(Some(text)) => self.pass_on(&turn, own, &Frame::read(text)),
             Passage::Stop | Passage::Held(_) => {}
         }
+        let stopped = matches!(passage, Passage::Stop);
         let (to_client, to_server) = apart(said);
         self.say(&turn, own, to_client);
+        if stopped {
+            // It may have answered a request of our own, which nobody is told of.
+            self.note(own, &frame);
+        }
         drop(turn);
         for text in to_server {
             self.tell_server(text);

@@ -7,6 +7,7 @@
 //! that names the server's own origin becomes a path, and compression is not asked for. With a
 //! gate, what it refuses, rewrites or holds is changed too, wherever and however it is sent.
 
+mod asking;
 mod gated;
 mod holding;
 mod reply;

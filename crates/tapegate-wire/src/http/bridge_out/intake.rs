@@ -79,15 +79,16 @@ impl Bridge {
             let turn = self.outlet.turn().await;
             self.say(&turn, None, to_client);
         }
+        // What a request of our own leads to must find somebody who waits for it.
+        if let Passage::Held(ticket) = passage {
+            self.wait_for(ticket);
+        }
         for text in to_server {
             self.send(&Frame::read(&text)).await;
         }
         let instead = match passage {
             Passage::Send(instead) => instead,
-            Passage::Held(ticket) => {
-                self.wait_for(ticket);
-                return Ok(());
-            }
+            Passage::Held(_) => return Ok(()),
             Passage::Stop => return Ok(()),
         };
         self.pass_line(instead.as_deref().unwrap_or(bytes), terminated).await;

@@ -74,6 +74,7 @@ impl Exchange {
             Passage::Stop => Admitted::Reply(Box::new(self.stopped(parts, said))),
             Passage::Held(ticket) => {
                 parts.headers.remove(CONTENT_ENCODING);
+                self.tell_apart(said);
                 Admitted::Held(ticket)
             }
         }

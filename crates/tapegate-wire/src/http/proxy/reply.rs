@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::header::{ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use hyper::body::Incoming;
@@ -19,7 +19,7 @@ use super::super::body::{Collected, collect};
 use super::super::station::{Passage, Passed, Stopped};
 use super::super::{headers, redirect};
 use super::stream::{EventStream, PlainStream};
-use super::{Exchange, Scope, ended};
+use super::{Exchange, Scope, asking, ended};
 use crate::deck::Outgoing;
 
 /// How many answers of our own may wait for a client that does not read its stream.
@@ -118,7 +118,7 @@ impl Exchange {
     }
 
     /// Tells the server what is for it, and returns what the client is told.
-    fn tell_apart(&mut self, said: Vec<Outgoing>) -> Vec<Vec<u8>> {
+    pub(super) fn tell_apart(&mut self, said: Vec<Outgoing>) -> Vec<Vec<u8>> {
         let mut told = Vec::new();
         for Outgoing { to, text, .. } in said {
             match (to, text) {
@@ -155,13 +155,10 @@ impl Exchange {
 
     /// Tells the server something of our own, as its client would: by a POST in the same session.
     pub(super) fn post(&mut self, text: Vec<u8>) {
-        let lane = self.lane();
-        let endpoint = self.proxy.sessions.borrow().endpoint_of(lane);
-        let path = endpoint.unwrap_or_else(|| self.path.clone());
-        let mut headers = self.headers.clone();
-        headers.remove(LAST_EVENT_ID);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if asking::request(&text).is_some() {
+            return self.ask(text);
+        }
+        let (path, headers) = self.own_head();
         let proxy = Rc::clone(&self.proxy);
         tokio::task::spawn_local(async move {
             // A server that does not take it has waited in vain, as it would without us.

@@ -144,7 +144,8 @@ impl Args {
             Transport::Http => Carrier::Http,
         };
         let principal = policy.map(|policy| policy.principal.clone()).unwrap_or_default();
-        let settings = Settings { source, principal, client: carrier, server: carrier };
+        let settings =
+            Settings { source, principal, client: carrier, server: carrier, lists: false };
         Terms { regime: regime.clone(), settings }
     }
 

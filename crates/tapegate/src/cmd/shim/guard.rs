@@ -71,6 +71,7 @@ impl Guard<'_> {
             principal: self.plan.principal(self.rule),
             client: carrier(self.plan.args.http.is_none()),
             server: carrier(matches!(self.upstream, Upstream::Command(_))),
+            lists: true,
         };
         let clock = self.plan.clock;
         let hands = Hands {

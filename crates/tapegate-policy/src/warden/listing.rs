@@ -1,0 +1,358 @@
+//! Lists that the gate asks for itself.
+//!
+//! Pins are compared with what the server lists. Some clients call before they list, and some never list
+//! again when the server says that its lists have changed. The gate then lists in their place and holds
+//! the call until it has compared. A server that is not pinned is asked nothing.
+
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::RandomState;
+use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
+use tapegate_core::gate::{Case, ListFirst, ListStep, OwnRequest, Ticket};
+use tapegate_core::json::{self, write_str};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::time::At;
+
+use super::Warden;
+use crate::decide::Outcome;
+use crate::filter::lists;
+use crate::gated::Offer;
+use crate::inspect::Carrier;
+use crate::judge::Judgement;
+use crate::model::{OnDrift, Policy};
+use crate::pins::{NOT_COMPARED, Reader};
+
+/// How long the server may take for all lists that a call needs.
+const TIMEOUT_MS: u64 = 10_000;
+/// How many pages of one list are asked for.
+const PAGES_MAX: usize = 1000;
+/// How many sessions are remembered.
+const SESSIONS_MAX: usize = 4096;
+/// How many held calls are remembered; more than the relay ever holds.
+const LISTINGS_MAX: usize = 64;
+/// How long a comparison is good for with a server by HTTP: without a stream of its own, it cannot
+/// tell that its lists have changed.
+const HTTP_AGE_MAX_NS: u64 = 60_000_000_000;
+/// What a client of the revision without sessions says of itself in every request.
+const META: [&str; 3] = [
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+];
+
+/// What is known of the server's lists.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// The kinds that are pinned.
+    pinned: Vec<Offer>,
+    /// How often the server has said that its lists have changed.
+    changes: u64,
+    /// When each session's lists were compared.
+    compared: HashMap<(u32, Offer), Compared, RandomState>,
+    /// The number of changes when the client began to list.
+    client_began: HashMap<(u32, Offer), u64, RandomState>,
+    listings: VecDeque<Listing>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Compared {
+    /// The number of changes when the listing began.
+    changes: u64,
+    at_ns: u64,
+}
+
+/// A listing that a held call waits for.
+#[derive(Debug)]
+struct Listing {
+    ticket: Ticket,
+    lane: Lane,
+    changes: u64,
+    offer: Offer,
+    /// What is listed after that.
+    rest: Vec<Offer>,
+    /// The `_meta` of each request, if the client's have one.
+    meta: Option<Vec<u8>>,
+    cursor: Option<Vec<u8>>,
+    pages: usize,
+    failure: Option<String>,
+}
+
+impl Lists {
+    /// Takes over what is pinned by now. What was compared before was held against another lock.
+    pub(super) fn repin(&mut self, policy: Option<&Policy>, server: &str) {
+        self.compared.clear();
+        let held = policy.filter(|policy| policy.pins.on_drift != OnDrift::Ignore);
+        let pinned = held.and_then(|policy| policy.pins.lock.servers.get(server));
+        self.pinned =
+            pinned.map(|server| server.offers.keys().copied().collect()).unwrap_or_default();
+    }
+
+    /// Forgets a call that waits no longer.
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        self.listings.retain(|listing| listing.ticket != ticket);
+    }
+
+    /// The client asks for something; which list it begins to read, if it does.
+    fn client_asks(&mut self, lane: Lane, said: &Envelope<'_>) -> Option<Offer> {
+        let offer = Offer::ALL.into_iter().find(|offer| said.is_method(offer.list_method()))?;
+        let cursor = said.params.and_then(|params| json::member(params, "cursor"));
+        if cursor.is_some_and(|cursor| cursor != b"null") {
+            return None;
+        }
+        if self.client_began.len() >= SESSIONS_MAX {
+            self.client_began.clear();
+        }
+        self.client_began.insert((lane.session, offer), self.changes);
+        Some(offer)
+    }
+
+    /// The client has been shown the last page of a list.
+    fn client_listed(&mut self, at: At, lane: Lane, offer: Offer) {
+        if let Some(changes) = self.client_began.remove(&(lane.session, offer)) {
+            self.note_compared(at, lane, offer, changes);
+        }
+    }
+
+    fn note_compared(&mut self, at: At, lane: Lane, offer: Offer, changes: u64) {
+        if self.compared.len() >= SESSIONS_MAX {
+            self.compared.clear();
+        }
+        let compared = Compared { changes, at_ns: at.mono_ns };
+        self.compared.insert((lane.session, offer), compared);
+    }
+
+    fn is_fresh(&self, at: At, lane: Lane, offer: Offer, server: Carrier) -> bool {
+        let Some(compared) = self.compared.get(&(lane.session, offer)) else { return false };
+        let age_ns = at.mono_ns.saturating_sub(compared.at_ns);
+        compared.changes == self.changes && (server == Carrier::Lines || age_ns < HTTP_AGE_MAX_NS)
+    }
+
+    fn listing(&mut self, ticket: Ticket) -> Option<&mut Listing> {
+        self.listings.iter_mut().find(|listing| listing.ticket == ticket)
+    }
+
+    fn put(&mut self, listing: Listing) {
+        if self.listings.len() == LISTINGS_MAX {
+            self.listings.pop_front();
+        }
+        self.listings.push_back(listing);
+    }
+}
+
+impl Listing {
+    fn reader(&self) -> Reader {
+        Reader { session: self.lane.session, own: Some(self.ticket) }
+    }
+
+    /// The next request.
+    fn request(&self, name: &str) -> OwnRequest {
+        let mut id = Vec::new();
+        write_str(&mut id, &format!("tapegate:list:{name}"));
+        let cursor = self.cursor.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
+        let meta = self.meta.as_ref().map(|meta| [b"\"_meta\":", &meta[..]].concat());
+        let params: Vec<Vec<u8>> = cursor.into_iter().chain(meta).collect();
+        let text = [
+            b"{\"jsonrpc\":\"2.0\",\"id\":",
+            &id[..],
+            b",\"method\":\"",
+            self.offer.list_method().as_bytes(),
+            b"\",\"params\":{",
+            &params.join(&b','),
+            b"}}",
+        ];
+        OwnRequest { text: text.concat(), id }
+    }
+
+    /// Takes a page; true if the list goes on, or why it cannot.
+    fn goes_on(&mut self, result: &[u8]) -> Result<bool, String> {
+        let next = json::member(result, "nextCursor").filter(|next| json::string(next).is_some());
+        let Some(next) = next else { return Ok(false) };
+        self.pages += 1;
+        if self.pages >= PAGES_MAX || self.cursor.as_deref() == Some(next) {
+            return Err("the list does not come to an end".to_owned());
+        }
+        self.cursor = Some(next.to_vec());
+        Ok(true)
+    }
+}
+
+impl Warden {
+    /// Learns from a message about the server's lists, and what came of those that a call waited for.
+    pub(super) fn before_judging(&mut self, case: &Case<'_>) {
+        self.state.set_drift(None);
+        if self.lists.pinned.is_empty() || !self.settings.lists {
+            return;
+        }
+        if let Some(ticket) = case.listed {
+            let failure = self.lists.listing(ticket).and_then(|listing| listing.failure.take());
+            self.lists.forget(ticket);
+            self.state.set_drift(failure.map(|why| format!("{NOT_COMPARED}{why}")));
+        }
+        match case.frame.body() {
+            Body::Message(said) => self.hear_of_lists(case, said),
+            Body::Batch => {
+                let elements = elements(case.frame.bytes());
+                let all = elements.iter().filter_map(Frame::envelope);
+                all.for_each(|said| self.hear_of_lists(case, said));
+            }
+            Body::Garbage(_) => {}
+        }
+    }
+
+    fn hear_of_lists(&mut self, case: &Case<'_>, said: &Envelope<'_>) {
+        if case.from == Side::Client {
+            if let Some(offer) = self.lists.client_asks(case.lane, said) {
+                let reader = Reader { session: case.lane.session, own: None };
+                self.state.watch.restart(reader, Some(offer));
+            }
+            return;
+        }
+        if said.method.is_some_and(|method| is_list_changed(&method.decode())) {
+            self.lists.changes += 1;
+        }
+        let Some(result) = said.result.filter(|_| said.lists) else { return };
+        let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
+        for list in lists(result).iter().filter(|list| last && list.items.is_some()) {
+            self.lists.client_listed(case.at, case.lane, list.offer);
+        }
+    }
+
+    /// Has the server's lists compared before a call is decided about, if that was not done yet. An
+    /// error says why they cannot be.
+    pub(super) fn list_first(
+        &mut self,
+        case: &Case<'_>,
+        judgement: &Judgement<'_>,
+    ) -> Result<Option<Box<ListFirst>>, String> {
+        let asks = self.settings.lists && case.from == Side::Client && !self.state.has_drift();
+        // A call that goes nowhere whatever is listed need not wait for it.
+        if self.lists.pinned.is_empty() || !asks || judgement.strict() == Outcome::Deny {
+            return Ok(None);
+        }
+        let (at, lane, server) = (case.at, case.lane, self.settings.server);
+        let offers = judgement.all_calls().filter_map(|call| call.offer);
+        let mut wanted: Vec<Offer> = Vec::new();
+        for offer in offers.flat_map(needed) {
+            let pinned = self.lists.pinned.contains(offer) && !wanted.contains(offer);
+            if pinned && !self.lists.is_fresh(at, lane, *offer, server) {
+                wanted.push(*offer);
+            }
+        }
+        let Some((&offer, rest)) = wanted.split_first() else { return Ok(None) };
+        let Some(said) = case.frame.envelope().filter(|said| said.kind() == Kind::Request) else {
+            let why = "only a single request can wait for the server's list; send the call alone";
+            return Err(format!("{NOT_COMPARED}{why}"));
+        };
+        self.tickets += 1;
+        let listing = Listing {
+            ticket: Ticket(self.tickets),
+            lane,
+            changes: self.lists.changes,
+            offer,
+            rest: rest.to_vec(),
+            meta: meta_of(said),
+            cursor: None,
+            pages: 0,
+            failure: None,
+        };
+        let request = listing.request(self.hands.ids.next());
+        let first = ListFirst { ticket: listing.ticket, timeout_ms: TIMEOUT_MS, request };
+        self.lists.put(listing);
+        Ok(Some(Box::new(first)))
+    }
+
+    /// Compares what the server has listed for us.
+    pub(super) fn own_listed(&mut self, at: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
+        match self.take_page(at, ticket, answer) {
+            Ok(step) => step,
+            Err(why) => {
+                self.own_list_failed(ticket, &why);
+                ListStep::Done
+            }
+        }
+    }
+
+    /// The server's lists could not be had.
+    pub(super) fn own_list_failed(&mut self, ticket: Ticket, why: &str) {
+        let Some(listing) = self.lists.listing(ticket) else { return };
+        listing.failure = Some(format!("`{}`: {why}", listing.offer.list_method()));
+        let reader = listing.reader();
+        self.state.watch.restart(reader, None);
+    }
+
+    fn take_page(
+        &mut self,
+        at: At,
+        ticket: Ticket,
+        answer: &Frame<'_>,
+    ) -> Result<ListStep, String> {
+        let Some(listing) = self.lists.listing(ticket) else { return Ok(ListStep::Done) };
+        let said = answer.envelope();
+        let Some(result) = said.and_then(|said| said.result) else {
+            let error = said.and_then(|said| said.error);
+            let message = error.and_then(|error| json::member(error, "message"));
+            let message = message.and_then(json::string);
+            return Err(format!(
+                "the server answered: {}",
+                message.as_deref().unwrap_or("an error")
+            ));
+        };
+        let found = lists(result);
+        let (offer, lane, reader) = (listing.offer, listing.lane, listing.reader());
+        if !found.iter().any(|list| list.offer == offer && list.items.is_some()) {
+            return Err(format!("the answer has no `{}`", offer.list()));
+        }
+        let goes_on = listing.goes_on(result)?;
+        if let Some(policy) = self.regime.policy.clone() {
+            let (lock, server) = (&policy.pins.lock, &self.settings.source);
+            let news = self.state.watch.learn(lock, server, &found, reader, !goes_on);
+            self.note_drifted((at, lane, said.and_then(|said| said.id)), &policy, &news);
+        }
+        let Some(listing) = self.lists.listing(ticket) else { return Ok(ListStep::Done) };
+        if !goes_on {
+            let changes = listing.changes;
+            let rest = listing.rest.is_empty();
+            if !rest {
+                listing.offer = listing.rest.remove(0);
+                (listing.cursor, listing.pages) = (None, 0);
+            }
+            self.lists.note_compared(at, lane, offer, changes);
+            if rest {
+                return Ok(ListStep::Done);
+            }
+        }
+        let name = self.hands.ids.next();
+        let listing = self.lists.listings.iter().find(|listing| listing.ticket == ticket);
+        Ok(listing.map_or(ListStep::Done, |listing| ListStep::Next(listing.request(name))))
+    }
+}
+
+/// Whether the server says that a list of its has changed.
+fn is_list_changed(method: &str) -> bool {
+    method.starts_with("notifications/") && method.ends_with("/list_changed")
+}
+
+/// The lists that say how something of a kind is defined.
+fn needed(offer: Offer) -> &'static [Offer] {
+    match offer {
+        Offer::Tool => &[Offer::Tool],
+        Offer::Prompt => &[Offer::Prompt],
+        // A resource may be listed, or made from a template.
+        Offer::Resource | Offer::Template => &[Offer::Resource, Offer::Template],
+    }
+}
+
+/// What a request of our own says of the client, in the revision where every request does.
+fn meta_of(said: &Envelope<'_>) -> Option<Vec<u8>> {
+    let meta = said.params.and_then(|params| json::member(params, "_meta"))?;
+    json::member(meta, META[0])?;
+    let mut out = b"{".to_vec();
+    for (key, value) in META.iter().filter_map(|key| Some((key, json::member(meta, key)?))) {
+        out.extend((out.len() > 1).then_some(b','));
+        write_str(&mut out, key);
+        out.push(b':');
+        out.extend_from_slice(&json::compact(value));
+    }
+    out.push(b'}');
+    Some(out)
+}

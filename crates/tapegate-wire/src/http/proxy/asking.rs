@@ -1,0 +1,175 @@
+//! Requests of our own to the server, in the session of a client.
+//!
+//! They are posted as the client would post them: with its headers, those that mirror a message rewritten
+//! for ours. Only the answer is heard; it never reaches the client.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tapegate_core::frame::{Frame, Kind, same_id};
+use tapegate_core::json::write_str;
+use tapegate_core::relay::Event;
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::sse::Events;
+
+use super::super::body::{Collected, collect};
+use super::super::headers;
+use super::super::station::{Passed, Stopped};
+use super::{Exchange, Proxy};
+
+/// How long an answer may take. The call that waits for it is settled before that.
+const PATIENCE: Duration = Duration::from_secs(30);
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The headers that say what a message says, and so must not be those of another message.
+const MIRRORS: [&str; 2] = ["mcp-name", "mcp-param-"];
+
+/// Who asks, and where.
+struct Asking {
+    proxy: Rc<Proxy>,
+    lane: Lane,
+    path: PathAndQuery,
+    headers: HeaderMap,
+}
+
+/// The id and method of a request.
+pub(super) fn request(text: &[u8]) -> Option<(Vec<u8>, String)> {
+    let frame = Frame::read(text);
+    let said = frame.envelope().filter(|said| said.kind() == Kind::Request)?;
+    Some((said.id?.to_vec(), said.method?.decode().into_owned()))
+}
+
+impl Exchange {
+    /// The path and headers of a message of our own to the server.
+    pub(super) fn own_head(&mut self) -> (PathAndQuery, HeaderMap) {
+        let lane = self.lane();
+        let endpoint = self.proxy.sessions.borrow().endpoint_of(lane);
+        let path = endpoint.unwrap_or_else(|| self.path.clone());
+        let mut headers = self.headers.clone();
+        for name in [LAST_EVENT_ID, CONTENT_ENCODING, CONTENT_LENGTH] {
+            headers.remove(name);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        (path, headers)
+    }
+
+    /// Asks the server something, beside everything else.
+    pub(super) fn ask(&mut self, text: Vec<u8>) {
+        let (path, headers) = self.own_head();
+        let asking = Asking { proxy: Rc::clone(&self.proxy), lane: self.lane(), path, headers };
+        tokio::task::spawn_local(tokio::time::timeout(PATIENCE, asking.run(text)));
+    }
+}
+
+impl Asking {
+    /// Asks, and asks on as long as an answer leads to another request.
+    async fn run(self, text: Vec<u8>) {
+        let mut next = Some(text);
+        while let Some(text) = next.take() {
+            let Some((id, method)) = request(&text) else { return };
+            match self.exchange(&id, &method, text).await {
+                Ok(then) => next = then,
+                Err(why) => return self.fail(&id, &why),
+            }
+        }
+    }
+
+    fn fail(&self, id: &[u8], why: &str) {
+        let mut error = b"{\"code\":-32000,\"message\":".to_vec();
+        write_str(&mut error, why);
+        error.push(b'}');
+        let (lane, asker) = (self.lane, Side::Client);
+        // If the tape has failed, everything ends anyway.
+        self.proxy.station.pass(Event::Failed { lane, asker, id, error: &error }).ok();
+    }
+
+    /// Posts a request and has its answer heard; returns what is to be asked next.
+    async fn exchange(
+        &self,
+        id: &[u8],
+        method: &str,
+        text: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let mut headers = self.headers.clone();
+        let mirrors: Vec<HeaderName> = headers.keys().cloned().collect();
+        for name in
+            mirrors.iter().filter(|name| MIRRORS.iter().any(|m| name.as_str().starts_with(m)))
+        {
+            headers.remove(name);
+        }
+        // Only revisions that mirror the method have the header.
+        if headers.contains_key(METHOD)
+            && let Ok(value) = HeaderValue::from_str(method)
+        {
+            headers.insert(METHOD, value);
+        }
+        let sent =
+            self.proxy.upstream.send(Method::POST, self.path.clone(), headers, Bytes::from(text));
+        let (parts, body) = sent.await.map_err(|error| error.to_string())?.into_parts();
+        if headers::is_type(&parts.headers, "text/event-stream") {
+            return self.hear_events(id, body).await;
+        }
+        let bytes_max = self.proxy.station.message_bytes_max();
+        let mut body = body;
+        let body = match collect(&mut body, bytes_max).await {
+            Ok(Collected::Whole(body)) => body,
+            Ok(Collected::TooLarge(_)) => return Err("the server's answer is too large".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let text = headers::readable(&parts.headers, &body);
+        if answers(&text, id) {
+            return self.hear(&text);
+        }
+        match parts.status {
+            // The answer comes on the stream of a legacy session.
+            StatusCode::ACCEPTED => Ok(None),
+            status if status.is_success() => Err("the server replied without an answer".to_owned()),
+            status => Err(format!("the server answered {status}")),
+        }
+    }
+
+    async fn hear_events(&self, id: &[u8], mut body: Incoming) -> Result<Option<Vec<u8>>, String> {
+        let mut events = Events::new(self.proxy.station.message_bytes_max());
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| error.to_string())?;
+            let Ok(bytes) = frame.into_data() else { continue };
+            events.feed(&bytes);
+            while let Some(next) = events.next() {
+                let Ok(piece) = next else {
+                    return Err("the server's answer is too large".to_owned());
+                };
+                let Some(data) = piece.data.filter(|data| !data.is_empty()) else { continue };
+                if answers(&data, id) {
+                    return self.hear(&data);
+                }
+                let (lane, from, delivered) = (self.lane, Side::Server, false);
+                let why = "it came in the reply to a request of our own";
+                let event = Event::Marked { lane, from, bytes: &data, why, delivered };
+                self.proxy.station.pass(event).map_err(|stopped| stopped.to_string())?;
+            }
+        }
+        Err("the server's reply ended without an answer".to_owned())
+    }
+
+    /// Has the relay take an answer; returns what is to be asked next.
+    fn hear(&self, answer: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let heard = self.proxy.station.hear(self.lane, answer, (false, true));
+        let Passed { said, .. } = heard.map_err(|stopped: Stopped| stopped.to_string())?;
+        let to_server = said.into_iter().filter(|message| message.to == Side::Server);
+        Ok(to_server.filter_map(|message| message.text).next())
+    }
+}
+
+/// Whether a text answers the request with this id.
+fn answers(text: &[u8], id: &[u8]) -> bool {
+    let frame = Frame::read(text);
+    let said = frame.envelope().filter(|said| matches!(said.kind(), Kind::Response | Kind::Error));
+    said.and_then(|said| said.id).is_some_and(|of| same_id(of, id))
+}
