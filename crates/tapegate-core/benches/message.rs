@@ -158,6 +158,10 @@ impl Gate for Watchman {
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
+    fn rejects(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+        true
+    }
+
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())
     }

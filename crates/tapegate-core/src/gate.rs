@@ -183,6 +183,10 @@ pub trait Gate: fmt::Debug {
     /// A message goes nowhere that the gate was not asked about, because it could not travel as it is.
     fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str);
 
+    /// An HTTP request or reply can be read in more than one way, for the reason `why`. Notes it, and
+    /// returns whether the message is refused. A gate that only observes notes it and returns false.
+    fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool;
+
     /// Has everything kept that was noted. An error means that nothing may be sent because of it.
     fn commit(&mut self) -> Result<(), RecordError>;
 
@@ -206,6 +210,10 @@ impl Gate for Open {
     fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+
+    fn rejects(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+        false
+    }
 
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())

@@ -241,6 +241,26 @@ impl Warden {
         subject
     }
 
+    /// Notes a message that goes nowhere, or would go nowhere, for a reason that is not its form.
+    fn note_rejection(&mut self, about: Note<'_>, frame: &Frame<'_>, why: &str, refused: bool) {
+        let said = frame.envelope();
+        let method = said.and_then(|said| said.method).map(|method| method.decode());
+        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
+        let Note { at, lane, from, .. } = about;
+        let mut note = Note {
+            kind: NoteKind::Framing { faults: Vec::new() },
+            word: if refused { "reject" } else { "WOULD_REJECT" },
+            method: method.as_deref().and_then(Note::text),
+            name: name.as_deref().and_then(Note::text),
+            id: Note::raw(said.and_then(|said| said.id)),
+            reason: Some(Cow::Borrowed(why)),
+            forwarded: Some(!refused),
+            gate: Some(GateName::Framing),
+            ..Note::new(at, lane, from)
+        };
+        self.hands.note(&self.regime, &mut note);
+    }
+
     fn subject(&mut self, word: &'static str, name: &str) -> Subject {
         Subject { word, name: name.to_owned(), correlation_id: self.hands.ids.next().to_owned() }
     }
@@ -335,21 +355,15 @@ impl Gate for Warden {
     }
 
     fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
-        let said = frame.envelope();
-        let method = said.and_then(|said| said.method).map(|method| method.decode());
-        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
-        let mut note = Note {
-            kind: NoteKind::Framing { faults: Vec::new() },
-            word: "reject",
-            method: method.as_deref().and_then(Note::text),
-            name: name.as_deref().and_then(Note::text),
-            id: Note::raw(said.and_then(|said| said.id)),
-            reason: Some(Cow::Borrowed(why)),
-            forwarded: Some(false),
-            gate: Some(GateName::Framing),
-            ..Note::new(at, lane, from)
-        };
-        self.hands.note(&self.regime, &mut note);
+        self.note_rejection(Note::new(at, lane, from), frame, why, true);
+    }
+
+    fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool {
+        self.refresh();
+        // Without a policy nothing is refused that the server would take.
+        let refused = self.strict() && self.regime.policy.is_some();
+        self.note_rejection(Note::new(at, lane, from), frame, why, refused);
+        refused
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

@@ -1,5 +1,6 @@
 //! The relay, the gate and the tape of one recording, kept in step.
 
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, Open, Settlement, Ticket};
 use tapegate_core::relay::{Action, Event, HELD_MAX, Relay};
 use tapegate_core::side::{Lane, Side};
@@ -152,6 +153,42 @@ impl Deck {
         self.feed(self.now(), event, &mut |message| outgoing.push(message));
         self.commit()?;
         Ok(outgoing)
+    }
+
+    /// Tells the gate of an HTTP message that can be read in more than one way, and returns whether it
+    /// is refused. What is refused is marked on the tape. Without a gate nothing is.
+    pub(crate) fn rejects(
+        &mut self,
+        lane: Lane,
+        from: Side,
+        bytes: &[u8],
+        why: &str,
+    ) -> Result<bool, RecordError> {
+        let at = self.now();
+        let Some(gate) = &mut self.gate else { return Ok(false) };
+        let refused = gate.rejects(at, lane, from, &Frame::read(bytes), why);
+        if refused && !bytes.is_empty() && self.lost.is_none() {
+            let recorder = &mut self.recorder;
+            let mut emit = |action: Action<'_>| {
+                if let Action::Record(entry) = action {
+                    recorder.append(entry);
+                }
+            };
+            let event = Event::Marked { lane, from, bytes, why, delivered: false };
+            // The gate has noted it already.
+            self.relay.handle(at, event, &mut Open, &mut emit);
+        }
+        self.commit()?;
+        Ok(refused)
+    }
+
+    /// Has the gate note a request that was refused before there was a message.
+    pub(crate) fn note_refusal(&mut self, lane: Lane, why: &str) -> Result<(), RecordError> {
+        let at = self.now();
+        if let Some(gate) = &mut self.gate {
+            gate.unsent(at, lane, Side::Client, &Frame::read(b""), why);
+        }
+        self.commit()
     }
 
     /// A lane of its own for a new session.

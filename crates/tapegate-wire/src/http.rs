@@ -14,6 +14,8 @@ pub mod guard;
 pub mod listen;
 /// From HTTP to HTTP, unchanged.
 pub mod proxy;
+/// Whether a governed listener takes an HTTP request, by its head and body alone.
+pub mod request_check;
 /// What all exchanges of one recording share.
 pub mod station;
 /// Talking to a server.

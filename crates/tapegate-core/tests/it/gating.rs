@@ -132,6 +132,10 @@ impl Gate for Puppet {
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
+    fn rejects(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+        true
+    }
+
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())
     }

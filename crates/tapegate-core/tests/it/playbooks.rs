@@ -137,6 +137,11 @@ impl Gate for Porter {
         self.heard.push(format!("unsent {from:?} {why}"));
     }
 
+    fn rejects(&mut self, _: At, _: Lane, from: Side, _: &Frame<'_>, why: &str) -> bool {
+        self.heard.push(format!("rejects {from:?} {why}"));
+        true
+    }
+
     fn commit(&mut self) -> Result<(), tapegate_core::tape::RecordError> {
         Ok(())
     }

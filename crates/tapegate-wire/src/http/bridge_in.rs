@@ -7,6 +7,7 @@
 
 mod board;
 mod book;
+mod checks;
 mod down;
 mod ending;
 mod exchange;
@@ -88,6 +89,10 @@ impl Bridge {
         if self.closing.get() || self.servers.farewell().is_some() {
             return headers::refusal(503, "tapegate is ending");
         }
+        let request = match self.check(request) {
+            Ok(request) => request,
+            Err(refused) => return *refused,
+        };
         let (path, method) = (request.uri().path().to_owned(), request.method().clone());
         match (path.trim_end_matches('/'), method) {
             ("" | "/mcp" | "/message", Method::POST) => post::post(&self, request, &cord).await,
@@ -184,6 +189,15 @@ impl Bridge {
 impl Handler for Bridge {
     fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply {
         Box::pin(self.answer(request, Rc::clone(cord)))
+    }
+
+    fn refuse(&self, words: &str) -> Response<ReplyBody> {
+        self.station.note_refusal(words);
+        headers::refusal(403, words)
+    }
+
+    fn malformed(&self, words: &str) {
+        self.station.note_refusal(words);
     }
 
     fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {

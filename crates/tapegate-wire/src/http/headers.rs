@@ -5,13 +5,14 @@ use std::io::Read;
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tapegate_core::frame;
 
 use super::ReplyBody;
+use super::request_check::Rejection;
 
 /// The most that a compressed body is unpacked to; one that holds more is recorded as it came.
 const UNPACKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -49,14 +50,27 @@ pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
 }
 
-/// Whether a body is not compressed, or in a way that everybody unpacks alike.
-pub(super) fn is_readable(headers: &HeaderMap, body: &[u8]) -> bool {
-    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
-    let (Some(encoding), None) = (encodings.next(), encodings.next()) else {
-        return !headers.contains_key(CONTENT_ENCODING);
-    };
-    encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")
-        || matches!(readable(headers, body), Cow::Owned(_))
+/// A body without compression, as everybody unpacks it; refused if it cannot be unpacked or is then
+/// over the limit.
+pub(super) fn unpacked<'a>(
+    headers: &HeaderMap,
+    body: &'a [u8],
+    bytes_max: usize,
+) -> Result<Cow<'a, [u8]>, Rejection> {
+    let coding = headers.get(CONTENT_ENCODING).map(|coding| coding.as_bytes());
+    if body.is_empty() || coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity")) {
+        return Ok(Cow::Borrowed(body));
+    }
+    let rejection = |status, reason: &str| Rejection::new(status, reason);
+    match readable(headers, body) {
+        Cow::Owned(text) if text.len() > bytes_max => {
+            Err(rejection(413, "the uncompressed body is over the size limit"))
+        }
+        Cow::Owned(text) => Ok(Cow::Owned(text)),
+        Cow::Borrowed(_) => {
+            Err(rejection(415, "the body cannot be uncompressed; send it uncompressed"))
+        }
+    }
 }
 
 /// A body as it can be read along: unpacked, if somebody compressed it all the same.
@@ -76,6 +90,15 @@ pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]>
         Ok(count) if count as u64 <= UNPACKED_BYTES_MAX => Cow::Owned(text),
         _ => Cow::Borrowed(body),
     }
+}
+
+/// The reply to a request that is refused by its head.
+pub(super) fn rejected(rejection: &Rejection, id: &[u8]) -> Response<ReplyBody> {
+    let mut reply = error(rejection.status, id, rejection.code, &rejection.reason);
+    if let Some(methods) = rejection.allow {
+        reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    }
+    reply
 }
 
 /// A reply with a JSON-RPC error for nobody in particular.

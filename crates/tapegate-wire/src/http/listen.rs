@@ -43,6 +43,11 @@ pub trait Handler {
         headers::refusal(403, words)
     }
 
+    /// Bytes came that are not an HTTP request. They have been answered already.
+    fn malformed(&self, words: &str) {
+        let _ = words;
+    }
+
     /// Waits until it has come to an end of its own accord, with nothing under way.
     fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         Box::pin(std::future::pending())
@@ -127,6 +132,7 @@ impl Listener {
             let (handler, guard) = (Rc::clone(&handler), self.guard.clone());
             let cord = Rc::<Cord>::default();
             let held = Rc::clone(&cord);
+            let watcher = Rc::clone(&handler);
             let service = service_fn(move |request: Request<Incoming>| {
                 let refused = guard.check(request.uri(), request.headers()).err();
                 let (handler, held) = (Rc::clone(&handler), Rc::clone(&held));
@@ -155,7 +161,12 @@ impl Listener {
                             return;
                         }
                     }
-                    done = connection.as_mut() => return drop(done),
+                    done = connection.as_mut() => {
+                        if let Err(error) = done && error.is_parse() {
+                            watcher.malformed(&format!("malformed HTTP request: {error}"));
+                        }
+                        return;
+                    }
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
                 connection.as_mut().graceful_shutdown();

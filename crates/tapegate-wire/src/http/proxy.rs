@@ -5,11 +5,13 @@
 //! server, a reply or event before it is sent to the client. Three things are changed, because
 //! they would lead past the recorder or could not be read: an absolute `endpoint` or redirect
 //! that names the server's own origin becomes a path, and compression is not asked for. With a
-//! gate, what it refuses, rewrites or holds is changed too, wherever and however it is sent.
+//! gate, what it refuses, rewrites or holds is changed too, and requests and replies that could be
+//! read in more than one way are refused (`request_check`).
 
 mod asking;
 mod gated;
 mod holding;
+mod places;
 mod reply;
 mod sessions;
 mod stream;
@@ -35,6 +37,7 @@ use super::ReplyBody;
 use super::body::{Collected, collect_request};
 use super::headers;
 use super::listen::{Cord, Handler, Reply};
+use super::request_check::Route;
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
 use crate::deck::Outgoing;
@@ -60,6 +63,10 @@ struct Exchange {
     scope: Scope,
     /// The path at the server, which legacy clients are told where to post by.
     path: PathAndQuery,
+    /// Where that path leads, as far as a gate knows.
+    route: Route,
+    /// Whether it is a GET, whose reply clients read as events whatever it says it is.
+    is_get: bool,
     /// The request's headers, for what we may have to say to the server in this session.
     headers: HeaderMap,
     /// What was asked, if it was a message.
@@ -104,6 +111,9 @@ impl Proxy {
             Err(error) => return headers::refusal(400, &format!("the request broke off: {error}")),
         };
         let mut exchange = self.open(&parts, path);
+        if let Some(refused) = exchange.check(&parts, &collected) {
+            return refused;
+        }
         let body = match collected {
             Collected::Whole(body) => match exchange.admit(&mut parts, body).await {
                 Admitted::Send(body) => body,
@@ -123,6 +133,12 @@ impl Proxy {
         let session = parts.headers.get("mcp-session-id").map(|id| id.as_bytes().to_vec());
         let mut sessions = self.sessions.borrow_mut();
         let older = sessions.posting_to(&path);
+        let route = match parts.uri.path() {
+            "/" | "/mcp" => Route::Endpoint,
+            asked if asked == self.upstream.path().path() => Route::Endpoint,
+            _ if older.is_some() || sessions.is_announced(&path) => Route::Endpoint,
+            asked => Route::beside_endpoint(asked),
+        };
         let lane = match &session {
             Some(id) => Some(sessions.lane(id, || self.station.open_session())),
             None => older,
@@ -135,6 +151,8 @@ impl Proxy {
             lane,
             scope,
             path,
+            route,
+            is_get: parts.method == Method::GET,
             headers: parts.headers.clone(),
             asked: None,
             deletes,
@@ -172,6 +190,15 @@ impl Proxy {
 impl Handler for Proxy {
     fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<Cord>) -> Reply {
         Box::pin(self.exchange(request))
+    }
+
+    fn refuse(&self, words: &str) -> Response<ReplyBody> {
+        self.station.note_refusal(words);
+        headers::refusal(403, words)
+    }
+
+    fn malformed(&self, words: &str) {
+        self.station.note_refusal(words);
     }
 
     fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {

@@ -28,7 +28,29 @@ pub(super) fn resolve(origin: &str, base: &PathAndQuery, target: &str) -> Option
             format!("{folder}/{target}")
         }
     };
-    path.parse().ok()
+    without_dots(&path).parse().ok()
+}
+
+/// A path as clients ask for it: without the segments `.` and `..`.
+fn without_dots(target: &str) -> String {
+    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    let mut kept = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if is_last {
+                    kept.push("");
+                }
+            }
+            _ => kept.push(segment),
+        }
+    }
+    format!("/{}{query}", kept.join("/"))
 }
 
 /// An origin in lower case, without the port that goes without saying.
@@ -49,6 +71,10 @@ mod tests {
             ("/message?s=1", Some("/message?s=1")),
             ("message?s=1", Some("/a/message?s=1")),
             ("?s=1", Some("/a/sse?s=1")),
+            ("../m?s=../1", Some("/m?s=../1")),
+            ("./m/..", Some("/a/")),
+            ("/m/../../n/./", Some("/n/")),
+            ("/m//n/", Some("/m//n/")),
             ("http://Host:80/m", Some("/m")),
             ("HTTP://host", Some("/")),
             ("//host/m", Some("/m")),

@@ -134,11 +134,38 @@ impl Station {
         Ok(Passed { passage, said })
     }
 
-    /// Marks a message that its headers describe wrongly, and that goes nowhere because of it.
-    pub(crate) fn disagreed(&self, lane: Lane, bytes: &[u8]) {
-        let (from, why, delivered) = (Side::Client, "its headers and its body disagree", false);
-        // If the tape has failed, everything ends anyway.
-        self.pass(Event::Marked { lane, from, bytes, why, delivered }).ok();
+    /// Notes a message that its reader may take for another, for the reason `why`, and returns whether
+    /// it is refused.
+    pub(crate) fn rejects(
+        &self,
+        lane: Lane,
+        from: Side,
+        bytes: &[u8],
+        why: &str,
+    ) -> Result<bool, Stopped> {
+        if self.stopped.get() {
+            return Err(Stopped);
+        }
+        let rejected = self.deck.borrow_mut().rejects(lane, from, bytes, why);
+        rejected.map_err(|error| self.fail(error))
+    }
+
+    /// Notes a request that was refused before there was a message.
+    pub(crate) fn note_refusal(&self, why: &str) {
+        if self.stopped.get() || !self.is_governed() {
+            return;
+        }
+        let lane = self.open_exchange();
+        let noted = self.deck.borrow_mut().note_refusal(lane, why);
+        noted.map_err(|error| self.fail(error)).ok();
+    }
+
+    /// Ends the recording, because the tape or the log has failed.
+    fn fail(&self, error: RecordError) -> Stopped {
+        *self.tape_error.borrow_mut() = Some(error);
+        self.stopped.set(true);
+        self.stop.notify_one();
+        Stopped
     }
 
     /// Answers a request of the server that would have to be held, and has nobody decide about it: by
@@ -159,12 +186,7 @@ impl Station {
             self.unread.set(self.unread.get() + 1);
         }
         let passed = self.deck.borrow_mut().pass(event);
-        let outgoing = passed.map_err(|error| {
-            *self.tape_error.borrow_mut() = Some(error);
-            self.stopped.set(true);
-            self.stop.notify_one();
-            Stopped
-        })?;
+        let outgoing = passed.map_err(|error| self.fail(error))?;
         Ok(self.tell(outgoing))
     }
 

@@ -29,6 +29,9 @@ const CODE_INVALID_PARAMS: i32 = -32602;
 const CODE_HEADER_MISMATCH: i32 = -32020;
 const CODE_UNSUPPORTED_VERSION: i32 = -32022;
 
+/// Why a message is refused that its headers describe wrongly.
+pub(super) const DISAGREED: &str = "its headers and its body disagree";
+
 /// What the headers of a request say.
 pub(super) struct Terms {
     /// Whether JSON is taken for an answer.

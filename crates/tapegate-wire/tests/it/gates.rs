@@ -101,11 +101,26 @@ fn no_path_method_or_content_type_leads_around_the_gate() {
         let kind = format!("content-type: {kind}");
         web::reply(&mut gate.send(line, &[&kind, "accept: application/json"], body))
     };
-    for line in ["POST /mcp/", "POST /other?x=1", "POST /", "PUT /mcp", "GET /mcp", "DELETE /x"] {
-        for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
+    for (line, status) in [
+        ("POST /mcp/", 404),
+        ("POST /MCP", 404),
+        ("POST /other?x=1", 404),
+        ("DELETE /x", 404),
+        ("PUT /mcp", 405),
+        ("GET /mcp", 400),
+        ("POST /mcp?_method=PUT", 400),
+        ("POST /", 415),
+    ] {
+        for kind in
+            ["application/json; charset=utf-7", "text/plain", "application/x-www-form-urlencoded"]
+        {
             let reply = go(line, kind, &denied);
-            assert_eq!(reply.body, refused(1, "denied"), "{line} {kind}");
+            assert!(reply.head.contains(&format!(" {status} ")), "{line} {kind} {reply:?}");
+            assert!(reply.body.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":"#), "{reply:?}");
         }
+    }
+    for line in ["POST /", "POST /mcp?x=1"] {
+        assert_eq!(go(line, "application/json", &denied).body, refused(1, "denied"), "{line}");
     }
     // Some readers do not mind how `method` is spelt, or whether the version is told.
     for text in [
@@ -118,10 +133,12 @@ fn no_path_method_or_content_type_leads_around_the_gate() {
         "\u{feff}{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"deny\"}}",
     ] {
         go("POST /elsewhere", "application/json", text);
+        go("POST /register", "application/json", text);
+        go("POST /token", "application/x-www-form-urlencoded", text);
     }
     assert_eq!(server.bodies(), Vec::<String>::new());
-    // What is no message of the protocol is none of our business elsewhere.
-    let form = "grant_type=deny&\"deny\"";
+    // The steps of a login are not messages.
+    let form = "grant_type=deny&x=%22deny%22";
     go("POST /token", "application/x-www-form-urlencoded", form);
     go("POST /register", "application/json", r#"{"redirect_uris":["deny"]}"#);
     assert_eq!(server.bodies().len(), 2);
@@ -162,7 +179,7 @@ fn what_cannot_be_read_is_refused_and_what_was_judged_is_what_is_sent() {
     let (one, two) = text.split_at(30);
     write!(
         stream,
-        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n",
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n",
         gate.port,
         one.len(),
         two.len()
@@ -359,7 +376,7 @@ fn a_server_cannot_send_its_client_past_the_gate() {
         moved.head.starts_with("HTTP/1.1 502") && moved.body.contains("past the gate"),
         "{moved:?}"
     );
-    let mut stream = gate.send("GET /sse", &["accept: text/event-stream"], "");
+    let mut stream = gate.send("GET /mcp", &["accept: text/event-stream"], "");
     web::head(&mut stream);
     let mut seen = String::new();
     while !seen.contains(": end") {
@@ -373,7 +390,7 @@ fn in_any_storm_of_posts_the_server_gets_only_what_was_let_through() {
     let server = answering("{}");
     let gate = Gate::before(&server.url());
     let names = ["x", "deny", "short", "x-y", "deny-more"];
-    let paths = ["/mcp", "/", "/mcp/", "/else"];
+    let paths = ["/mcp", "/", "/mcp?x=1", "/?y"];
     std::thread::scope(|scope| {
         for client in 0..4usize {
             let port = gate.port;

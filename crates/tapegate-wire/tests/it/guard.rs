@@ -154,6 +154,10 @@ impl Gate for Guard {
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
+    fn rejects(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+        true
+    }
+
     fn commit(&mut self) -> Result<(), RecordError> {
         match self.done.lock().unwrap().broken {
             true => Err("the log is full".into()),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod approvals;
+mod attacks;
 mod bridge_in;
 mod bridge_out;
 mod check;

@@ -143,7 +143,18 @@ impl Got {
 
 /// Sends one request with the given header lines and reads the reply to its end.
 pub(crate) fn ask(port: u16, request_line: &str, headers: &[&str], body: &str) -> Got {
-    let mut stream = send(port, request_line, headers, body);
+    got(send(port, request_line, headers, body))
+}
+
+/// Sends exact bytes and reads what comes until the connection closes.
+pub(crate) fn ask_raw(port: u16, request: &[u8]) -> Got {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(GUARD)).unwrap();
+    stream.write_all(request).unwrap();
+    got(stream)
+}
+
+fn got(mut stream: TcpStream) -> Got {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();

@@ -16,7 +16,7 @@ use tapegate_core::side::{Lane, Side};
 use super::super::body::{self, Collected};
 use super::super::listen::Cord;
 use super::super::station::{Passage, Passed};
-use super::super::terms::{SESSION, Terms};
+use super::super::terms::{DISAGREED, SESSION, Terms};
 use super::super::{ReplyBody, Stopped, headers};
 use super::board::{Board, Kind, NotSent, Sent};
 use super::exchange::Exchange;
@@ -74,7 +74,10 @@ pub(super) async fn post(
     let said = frame.envelope();
     if let Some(refused) = said.and_then(|said| terms.check_mirrors(said)) {
         if bridge.station.is_governed() {
-            bridge.station.disagreed(lane_of(bridge, &terms), &bytes);
+            let lane = lane_of(bridge, &terms);
+            let (from, bytes, why) = (Side::Client, &bytes[..], DISAGREED);
+            // If the tape has failed, everything ends anyway.
+            bridge.station.pass(Event::Marked { lane, from, bytes, why, delivered: false }).ok();
         }
         return refused;
     }

@@ -13,8 +13,10 @@ use tapegate_core::json::{Cursor, Kind as JsonKind};
 use tapegate_core::side::Side;
 use tapegate_core::sse;
 
+use super::super::body::Collected;
+use super::super::request_check::{self, Rejection, RequestHead, Route};
 use super::super::station::{Passage, Passed, Stopped};
-use super::super::terms::Terms;
+use super::super::terms::{DISAGREED, Terms};
 use super::super::{ReplyBody, headers};
 use super::Exchange;
 use crate::deck::Outgoing;
@@ -30,12 +32,43 @@ pub(super) enum Admitted {
 }
 
 impl Exchange {
+    /// Refuses a request that its server may read otherwise than the gate does.
+    pub(super) fn check(&mut self, parts: &Parts, body: &Collected) -> Option<Response<ReplyBody>> {
+        if !self.proxy.station.is_governed() {
+            return None;
+        }
+        let (bytes, has_body) = match body {
+            Collected::Whole(bytes) => (bytes.clone(), !bytes.is_empty()),
+            Collected::TooLarge(_) => (Bytes::new(), true),
+        };
+        let Parts { method, uri: target, headers, .. } = parts;
+        let route = self.route;
+        let head = RequestHead { method, target, headers, route, has_body };
+        let bytes_max = self.proxy.station.message_bytes_max();
+        let checked =
+            request_check::check_head(&head).and_then(|()| check_body(&head, &bytes, bytes_max));
+        self.reject(&checked.err()?, &bytes)
+    }
+
+    /// Notes why a request should be refused, and refuses it if the gate does more than observe.
+    fn reject(&mut self, rejection: &Rejection, body: &[u8]) -> Option<Response<ReplyBody>> {
+        let station = &self.proxy.station;
+        // The exchange keeps no lane for it: an observed request may still open a session.
+        let lane = self.lane.unwrap_or_else(|| station.open_exchange());
+        match station.rejects(lane, Side::Client, body, &rejection.reason) {
+            Ok(true) => {
+                let frame = Frame::read(body);
+                let id = frame.envelope().and_then(|envelope| envelope.id).unwrap_or(b"null");
+                Some(headers::rejected(rejection, id))
+            }
+            Ok(false) => None,
+            Err(stopped) => Some(refusal(stopped)),
+        }
+    }
+
     /// Judges and records the messages of a request.
     pub(super) async fn admit(&mut self, parts: &mut Parts, body: Bytes) -> Admitted {
         let governed = self.proxy.station.is_governed();
-        if governed && let Some(refused) = unreadable(parts, &body) {
-            return Admitted::Reply(Box::new(refused));
-        }
         let text = headers::readable(&parts.headers, &body);
         let frame = Frame::read(&text);
         let carries = match governed {
@@ -85,8 +118,11 @@ impl Exchange {
         let terms = Terms::read(&parts.headers);
         let refused = envelopes(frame).iter().find_map(|said| terms.check_mirrors(said))?;
         let lane = self.lane();
-        self.proxy.station.disagreed(lane, frame.bytes());
-        Some(refused)
+        match self.proxy.station.rejects(lane, Side::Client, frame.bytes(), DISAGREED) {
+            Ok(true) => Some(refused),
+            Ok(false) => None,
+            Err(stopped) => Some(refusal(stopped)),
+        }
     }
 
     /// Replies to a request that goes nowhere.
@@ -149,18 +185,19 @@ fn refusal(stopped: Stopped) -> Response<ReplyBody> {
     headers::refusal(503, &stopped.to_string())
 }
 
-/// Refuses what nobody could read along.
-fn unreadable(parts: &Parts, body: &[u8]) -> Option<Response<ReplyBody>> {
-    if parts.method == Method::CONNECT {
-        return Some(headers::refusal(405, "there is no way through to anything else"));
+/// Checks a body against what may be sent to its route: a body that is packed must be one that we can
+/// unpack, within the limit, and a login takes no messages.
+fn check_body(head: &RequestHead<'_>, body: &[u8], bytes_max: usize) -> Result<(), Rejection> {
+    let text = headers::unpacked(head.headers, body, bytes_max)?;
+    match head.route {
+        Route::Login(step) => request_check::check_login_body(step, &text),
+        Route::Endpoint | Route::Metadata | Route::Unknown => Ok(()),
     }
-    let readable = body.is_empty() || headers::is_readable(&parts.headers, body);
-    (!readable).then(|| headers::refusal(415, "the body is compressed in a way nobody can judge"))
 }
 
 /// Whether some reader may take a text for a message that by its place is none. Readers differ in
 /// how they spell `method`, in what encoding they take, and in what they forgive.
-fn may_be_message(frame: &Frame<'_>) -> bool {
+pub(super) fn may_be_message(frame: &Frame<'_>) -> bool {
     match frame.body() {
         Body::Message(_) => names_method(frame.bytes()),
         Body::Batch => frame::elements(frame.bytes()).iter().any(|one| names_method(one.bytes())),

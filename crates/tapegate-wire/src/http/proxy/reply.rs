@@ -1,29 +1,28 @@
 //! The way back: replies and event streams, read along and passed on.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::{ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
-use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tapegate_core::sse::{self, Piece};
-use tokio::sync::mpsc;
 
 use super::super::ReplyBody;
 use super::super::body::{Collected, collect};
+use super::super::headers;
+use super::super::request_check::{ReplyKind, Route, read_reply};
 use super::super::station::{Passage, Passed, Stopped};
-use super::super::{headers, redirect};
+use super::gated::may_be_message;
 use super::stream::{EventStream, PlainStream};
 use super::{Exchange, Scope, asking, ended};
 use crate::deck::Outgoing;
 
-/// How many answers of our own may wait for a client that does not read its stream.
-const INBOX_MAX: usize = 1024;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Exchange {
@@ -39,8 +38,15 @@ impl Exchange {
             if parts.status.is_redirection() && elsewhere && self.asked.is_some() {
                 return self.unreachable("the server sends its client past the gate");
             }
+            if parts.status.is_redirection() {
+                self.announce(&parts.headers);
+            }
         }
-        if headers::is_type(&parts.headers, "text/event-stream") {
+        let kind = match self.kind_of(&parts, &body) {
+            Ok(kind) => kind,
+            Err(refused) => return *refused,
+        };
+        if kind == ReplyKind::Events {
             if parts.headers.contains_key(CONTENT_ENCODING) {
                 return self
                     .unreachable("the server compresses its events, though it was not asked to");
@@ -50,8 +56,7 @@ impl Exchange {
             let stream = EventStream::new(self, body);
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
-        let carries_messages =
-            self.asked.is_some() || headers::is_type(&parts.headers, "application/json");
+        let carries_messages = self.asked.is_some() || kind == ReplyKind::Json;
         if !carries_messages || self.lane.is_none() {
             return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
         }
@@ -66,19 +71,66 @@ impl Exchange {
         }
     }
 
+    /// What a reply carries. One that clients may read otherwise than the gate is refused.
+    fn kind_of(
+        &mut self,
+        parts: &http::response::Parts,
+        body: &Incoming,
+    ) -> Result<ReplyKind, Box<Response<ReplyBody>>> {
+        let by_type = |kind| headers::is_type(&parts.headers, kind);
+        let kind = match (by_type("text/event-stream"), by_type("application/json")) {
+            (true, _) => ReplyKind::Events,
+            (_, true) => ReplyKind::Json,
+            _ => ReplyKind::Other,
+        };
+        if !self.proxy.station.is_governed() || self.route != Route::Endpoint {
+            return Ok(kind);
+        }
+        let why = match read_reply(&parts.headers) {
+            // A client that opens a stream may read events from it without looking at its type.
+            Ok(ReplyKind::Json | ReplyKind::Other)
+                if self.is_get && parts.status.is_success() && !body.is_end_stream() =>
+            {
+                "the server answered a GET with something that is not a stream of events"
+            }
+            Ok(kind) => return Ok(kind),
+            Err(why) => why,
+        };
+        match self.rejects_reply(b"", why) {
+            Some(refused) => Err(Box::new(refused)),
+            None => Ok(kind),
+        }
+    }
+
+    /// Notes why a reply should be refused, and refuses it if the gate does more than observe.
+    fn rejects_reply(&mut self, body: &[u8], why: &str) -> Option<Response<ReplyBody>> {
+        let station = &self.proxy.station;
+        let lane = self.lane.unwrap_or_else(|| station.open_exchange());
+        match station.rejects(lane, Side::Server, body, why) {
+            Ok(true) => Some(self.unreachable(why)),
+            Ok(false) => None,
+            Err(stopped) => Some(headers::refusal(503, &stopped.to_string())),
+        }
+    }
+
     fn pass_whole(&mut self, mut parts: http::response::Parts, body: Bytes) -> Response<ReplyBody> {
-        if self.proxy.station.is_governed() && !headers::is_readable(&parts.headers, &body) {
-            return self.unreachable("the server compresses its reply, though it was not asked to");
+        let governed = self.proxy.station.is_governed();
+        if governed
+            && headers::unpacked(&parts.headers, &body, usize::MAX).is_err()
+            && let Some(refused) = self
+                .rejects_reply(&body, "the server compresses its reply, though it was not asked to")
+        {
+            return refused;
         }
         let text = headers::readable(&parts.headers, &body);
         let frame = Frame::read(&text);
         // "Accepted" and the like, as legacy servers answer a post, is not worth a mark.
-        let pleasantry =
-            parts.status.is_success() && !headers::is_type(&parts.headers, "application/json");
-        // What is no message to us may be one to a client that forgives more.
         let json = headers::is_type(&parts.headers, "application/json");
-        let odd = matches!(frame.body(), Body::Garbage(_)) && json && !text.is_empty();
-        let recorded = if is_message(&frame) || (odd && self.proxy.station.is_governed()) {
+        let pleasantry = parts.status.is_success() && !json;
+        // What is no message to us may be one to a client that forgives more.
+        let garbage = matches!(frame.body(), Body::Garbage(_)) && !text.is_empty();
+        let odd = garbage && (json || (parts.status.is_success() && may_be_message(&frame)));
+        let recorded = if is_message(&frame) || (odd && governed) {
             let lane = self.lane();
             self.proxy.station.receive(lane, Side::Server, &text)
         } else if text.is_empty() || pleasantry {
@@ -93,6 +145,10 @@ impl Exchange {
         };
         let told = self.tell_apart(said);
         let instead = match passage {
+            // What was judged is what is sent: others may unpack it otherwise than we do.
+            Passage::Send(None) if governed && matches!(text, Cow::Owned(_)) => {
+                Some(text.into_owned())
+            }
             Passage::Send(instead) => instead,
             // Whoever waits for it gets an error, if the gate has not made one.
             Passage::Stop | Passage::Held(_) if told.is_empty() => {
@@ -184,27 +240,6 @@ impl Exchange {
         }
     }
 
-    /// A redirect to the server's own origin would lead past the recorder.
-    fn keep_redirect_here(&self, headers: &mut HeaderMap) {
-        let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        let absolute = target.filter(|target| target.contains("//"));
-        let path = absolute.and_then(|target| self.path_at_server(target));
-        if let Some(value) = path.and_then(|path| HeaderValue::try_from(path.as_str()).ok()) {
-            headers.insert(LOCATION, value);
-        }
-    }
-
-    /// Whether a redirect stays with us.
-    fn is_here(&self, target: &HeaderValue) -> bool {
-        let target = target.to_str().ok();
-        target.is_some_and(|target| !target.contains("//") && self.path_at_server(target).is_some())
-    }
-
-    /// The path of a place at the server, or `None` for any other place.
-    fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
-        redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
-    }
-
     /// Records what an event carries and returns the bytes to send. Half an event at the end of a
     /// stream is `terminated` by nothing, but may be taken for a whole one.
     pub(super) fn pass_event(
@@ -238,35 +273,10 @@ impl Exchange {
     fn resumes(&self) -> bool {
         self.asked.is_none() && self.headers.contains_key(LAST_EVENT_ID)
     }
-
-    /// Learns where a legacy client is told to post, and keeps that place at our origin.
-    fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
-        let told = String::from_utf8_lossy(data);
-        let Some(path) = self.path_at_server(&told) else {
-            // Whoever posts elsewhere posts past the gate.
-            let governed = self.proxy.station.is_governed();
-            return if governed { instead_of(piece, &[]) } else { piece.raw.clone() };
-        };
-        let lane = match (self.lane, self.scope) {
-            (Some(lane), Scope::Session) => lane,
-            _ => self.proxy.station.open_session(),
-        };
-        (self.lane, self.scope, self.answers_all) = (Some(lane), Scope::Session, true);
-        let (sender, inbox) = mpsc::channel(INBOX_MAX);
-        self.inbox = Some(inbox);
-        self.proxy.inboxes.borrow_mut().insert(lane, sender);
-        self.proxy.sessions.borrow_mut().bind_endpoint(path.clone(), lane);
-        if told == path.as_str() {
-            return piece.raw.clone();
-        }
-        let mut event = Vec::new();
-        sse::write_event(&mut event, None, Some("endpoint"), path.as_str().as_bytes());
-        event
-    }
 }
 
 /// Events that take the place of one, and keep its id, by which a client goes on after a break.
-fn instead_of(piece: &Piece, told: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn instead_of(piece: &Piece, told: &[Vec<u8>]) -> Vec<u8> {
     let mut events = Vec::new();
     let id = piece.id.as_deref().map(String::from_utf8_lossy);
     if let Some(retry_ms) = piece.retry_ms {

@@ -21,6 +21,8 @@ const ID_BYTES_MAX: usize = 1024;
 pub(super) struct Sessions {
     by_id: HashMap<Vec<u8>, Lane>,
     by_endpoint: HashMap<PathAndQuery, Lane>,
+    /// Where the server has redirected a request of its endpoint to.
+    redirects: HashMap<PathAndQuery, ()>,
     turnstiles: HashMap<u32, Rc<Mutex<()>>>,
 }
 
@@ -76,6 +78,19 @@ impl Sessions {
     pub(super) fn bind_endpoint(&mut self, path: PathAndQuery, lane: Lane) {
         make_room(&mut self.by_endpoint, &path);
         self.by_endpoint.insert(path, lane);
+    }
+}
+
+impl Sessions {
+    /// Whether the server itself has sent clients to this path.
+    pub(super) fn is_announced(&self, path: &PathAndQuery) -> bool {
+        self.redirects.contains_key(path)
+    }
+
+    /// Learns where the server sends its clients by a redirect, such as from `/mcp` to `/mcp/`.
+    pub(super) fn announce(&mut self, path: PathAndQuery) {
+        make_room(&mut self.redirects, &path);
+        self.redirects.insert(path, ());
     }
 }
 

@@ -199,6 +199,10 @@ impl Gate for Counted {
         self.gate.unsent(at, lane, from, frame, why);
     }
 
+    fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool {
+        self.gate.rejects(at, lane, from, frame, why)
+    }
+
     fn commit(&mut self) -> Result<(), RecordError> {
         self.gate.commit()
     }

@@ -1,0 +1,45 @@
+//! The checks of a governed listener, for a bridge: the same that the proxy makes.
+
+use http::{Method, Request, Response};
+use hyper::body::{Body as _, Incoming};
+use tapegate_core::side::Side;
+
+use super::super::body::linger;
+use super::super::request_check::{Rejection, RequestHead, Route, check_head};
+use super::super::{ReplyBody, headers};
+use super::Bridge;
+
+impl Bridge {
+    /// Gives a request back if it may be answered, or the reply that refuses it. What would be refused
+    /// is noted, also by a gate that only observes.
+    pub(super) fn check(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Request<Incoming>, Box<Response<ReplyBody>>> {
+        let rejection = match check(&request) {
+            Err(rejection) if self.station.is_governed() => rejection,
+            _ => return Ok(request),
+        };
+        let lane = self.station.open_exchange();
+        match self.station.rejects(lane, Side::Client, b"", &rejection.reason) {
+            Ok(true) => {
+                linger(request.into_body());
+                Err(Box::new(headers::last(headers::rejected(&rejection, b"null"))))
+            }
+            Ok(false) => Ok(request),
+            Err(stopped) => Err(Box::new(headers::refusal(503, &stopped.to_string()))),
+        }
+    }
+}
+
+fn check(request: &Request<Incoming>) -> Result<(), Rejection> {
+    let (method, target, headers) = (request.method(), request.uri(), request.headers());
+    let has_body = !request.body().is_end_stream();
+    let route = match target.path().trim_end_matches('/') {
+        "" | "/mcp" | "/message" | "/sse" | "/messages" => Route::Endpoint,
+        // Clients look for metadata that a bridge does not have. That is not worth a note.
+        _ if !has_body && *method != Method::POST => return Ok(()),
+        _ => Route::Unknown,
+    };
+    check_head(&RequestHead { method, target, headers, route, has_body })
+}

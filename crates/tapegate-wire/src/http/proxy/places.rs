@@ -1,0 +1,73 @@
+//! The places that a server names: redirects, and endpoints of legacy sessions. Clients are kept at ours.
+
+use http::header::LOCATION;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue};
+use tapegate_core::sse::{self, Piece};
+use tokio::sync::mpsc;
+
+use super::super::redirect;
+use super::super::request_check::Route;
+use super::reply::instead_of;
+use super::{Exchange, Scope};
+
+/// How many answers of our own may wait for a client that does not read its stream.
+const INBOX_MAX: usize = 1024;
+
+impl Exchange {
+    /// Learns where the server sends clients of its endpoint, so that they may go there.
+    pub(super) fn announce(&self, headers: &HeaderMap) {
+        let target = headers.get(LOCATION).and_then(|target| target.to_str().ok());
+        if self.route == Route::Endpoint
+            && let Some(path) = target.and_then(|target| self.path_at_server(target))
+        {
+            self.proxy.sessions.borrow_mut().announce(path);
+        }
+    }
+
+    /// A redirect to the server's own origin would lead past the recorder.
+    pub(super) fn keep_redirect_here(&self, headers: &mut HeaderMap) {
+        let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let absolute = target.filter(|target| target.contains("//"));
+        let path = absolute.and_then(|target| self.path_at_server(target));
+        if let Some(value) = path.and_then(|path| HeaderValue::try_from(path.as_str()).ok()) {
+            headers.insert(LOCATION, value);
+        }
+    }
+
+    /// Whether a redirect stays with us.
+    pub(super) fn is_here(&self, target: &HeaderValue) -> bool {
+        let target = target.to_str().ok();
+        target.is_some_and(|target| !target.contains("//") && self.path_at_server(target).is_some())
+    }
+
+    /// The path of a place at the server, or `None` for any other place.
+    fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
+        redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
+    }
+
+    /// Learns where a legacy client is told to post, and keeps that place at our origin.
+    pub(super) fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
+        let told = String::from_utf8_lossy(data);
+        let Some(path) = self.path_at_server(&told) else {
+            // Whoever posts elsewhere posts past the gate.
+            let governed = self.proxy.station.is_governed();
+            return if governed { instead_of(piece, &[]) } else { piece.raw.clone() };
+        };
+        let lane = match (self.lane, self.scope) {
+            (Some(lane), Scope::Session) => lane,
+            _ => self.proxy.station.open_session(),
+        };
+        (self.lane, self.scope, self.answers_all) = (Some(lane), Scope::Session, true);
+        let (sender, inbox) = mpsc::channel(INBOX_MAX);
+        self.inbox = Some(inbox);
+        self.proxy.inboxes.borrow_mut().insert(lane, sender);
+        self.proxy.sessions.borrow_mut().bind_endpoint(path.clone(), lane);
+        if told == path.as_str() {
+            return piece.raw.clone();
+        }
+        let mut event = Vec::new();
+        sse::write_event(&mut event, None, Some("endpoint"), path.as_str().as_bytes());
+        event
+    }
+}

@@ -1,0 +1,164 @@
+//! Whether a governed listener takes an HTTP request, by its head and body alone.
+//!
+//! The gate reads a body as one UTF-8 JSON text at an MCP endpoint. A server may read the same bytes
+//! otherwise: in the charset that `Content-Type` names, at the path that its router folds another
+//! spelling to, or with the method that an override header names. A request that leaves room for a
+//! second reading is rejected here, before its message is judged.
+//!
+//! Everything here is pure, so that it can be tested and fuzzed without I/O.
+
+mod content_type;
+mod fields;
+mod reply;
+mod target;
+
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, Method, Uri};
+
+use content_type::ContentType;
+
+pub use reply::{ReplyKind, read_reply};
+pub use target::{Login, Route};
+
+/// The methods that an MCP endpoint takes.
+const ENDPOINT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+/// The JSON-RPC code of a request that is not valid.
+const CODE_INVALID: i32 = -32600;
+/// How much of a header or path is repeated in a reason.
+const SHOWN_BYTES_MAX: usize = 80;
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// The HTTP status.
+    pub status: u16,
+    /// The code of the JSON-RPC error.
+    pub code: i32,
+    /// What is wrong and what to send instead.
+    pub reason: String,
+    /// The methods that are allowed, if another one was used.
+    pub allow: Option<&'static str>,
+}
+
+impl Rejection {
+    /// A rejection as an invalid request.
+    pub(super) fn new(status: u16, reason: impl Into<String>) -> Self {
+        Self { status, code: CODE_INVALID, reason: reason.into(), allow: None }
+    }
+}
+
+/// The head of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The target, as it was asked for.
+    pub target: &'a Uri,
+    /// Every header line.
+    pub headers: &'a HeaderMap,
+    /// Where the target leads.
+    pub route: Route,
+    /// Whether there is a body.
+    pub has_body: bool,
+}
+
+/// Checks the head of a request: where it goes, how, and how its body is to be read.
+pub fn check_head(head: &RequestHead<'_>) -> Result<(), Rejection> {
+    if head.route == Route::Unknown {
+        let path = shown(head.target.path().as_bytes());
+        let reason =
+            format!("`{path}` is not an endpoint of this listener; send MCP messages to `/mcp`");
+        return Err(Rejection::new(404, reason));
+    }
+    check_method(head)?;
+    target::check_query(head.target.query().unwrap_or_default())?;
+    fields::check(head.headers)?;
+    check_media_type(head)
+}
+
+/// Checks a body, once unpacked, that is not sent to where messages belong: it must not be one.
+pub fn check_login_body(step: Login, body: &[u8]) -> Result<(), Rejection> {
+    let fits = match step {
+        Login::Authorize => body.is_empty(),
+        Login::Form => body.iter().all(|byte| is_form_byte(*byte)),
+        Login::Registration => target::is_registration(body),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Rejection::new(400, "the body is not what this step of a login takes"))
+}
+
+/// Bytes of an encoded form. No JSON text consists of them alone.
+fn is_form_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"%&+=-._~*".contains(&byte)
+}
+
+fn check_method(head: &RequestHead<'_>) -> Result<(), Rejection> {
+    let (allowed, posts) = match head.route {
+        Route::Endpoint => (ENDPOINT_METHODS, true),
+        Route::Metadata | Route::Login(Login::Authorize) => ("GET, HEAD, OPTIONS", false),
+        Route::Login(_) | Route::Unknown => ("POST, OPTIONS", true),
+    };
+    let method = head.method.as_str();
+    if !allowed.split(", ").any(|allowed| allowed == method) {
+        let reason =
+            format!("method {} is not allowed here; use {allowed}", shown(method.as_bytes()));
+        return Err(Rejection { allow: Some(allowed), ..Rejection::new(405, reason) });
+    }
+    // Some servers read the body of any method.
+    if head.has_body && !(posts && *head.method == Method::POST) {
+        let reason = format!("a {method} request must not have a body; send messages with POST");
+        return Err(Rejection::new(400, reason));
+    }
+    Ok(())
+}
+
+/// Every `Content-Type` must be plain UTF-8, and the body of a POST must be JSON, or a form where a
+/// login takes one.
+fn check_media_type(head: &RequestHead<'_>) -> Result<(), Rejection> {
+    let wanted = match head.route {
+        Route::Login(Login::Form) => "application/x-www-form-urlencoded",
+        _ => "application/json",
+    };
+    let reject = |value: &[u8]| {
+        let reason = format!(
+            "Content-Type `{}` is not accepted; send `Content-Type: {wanted}` once, in UTF-8",
+            shown(value)
+        );
+        Err(Rejection::new(415, reason))
+    };
+    let mut media_type = None;
+    for value in head.headers.get_all(CONTENT_TYPE) {
+        match ContentType::parse(value.as_bytes()) {
+            Some(parsed) if parsed.is_utf8() => media_type = Some(parsed.essence),
+            _ => return reject(value.as_bytes()),
+        }
+    }
+    let is_wanted = media_type.as_deref() == Some(wanted);
+    if *head.method == Method::POST && head.has_body && !is_wanted {
+        return reject(head.headers.get(CONTENT_TYPE).map_or(b"", |value| value.as_bytes()));
+    }
+    match head.headers.get(CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase()) {
+        None => Ok(()),
+        Some(coding) if [&b"identity"[..], b"gzip", b"x-gzip", b"deflate"].contains(&&*coding) => {
+            Ok(())
+        }
+        Some(coding) => {
+            let coding = shown(&coding);
+            let reason =
+                format!("Content-Encoding `{coding}` is not accepted; send the body uncompressed");
+            Err(Rejection::new(415, reason))
+        }
+    }
+}
+
+/// A header value or path as it can be shown in a reason: printable, and not too long.
+fn shown(bytes: &[u8]) -> String {
+    let end = bytes.len().min(SHOWN_BYTES_MAX);
+    let more = if end < bytes.len() { "…" } else { "" };
+    format!("{}{more}", bytes[..end].escape_ascii())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Header lines that change how a request is read.
+
+use http::HeaderMap;
+use http::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue, TRANSFER_ENCODING,
+    UPGRADE,
+};
+
+use super::{Rejection, shown};
+
+/// Headers that make a server take another method or path than those of the request line.
+const OVERRIDES: [&str; 5] = [
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+];
+/// Headers that say how a body is read or whom a request belongs to. Those of MCP count as well.
+const DECISIVE: [&str; 9] = [
+    "content-type",
+    "content-encoding",
+    "content-length",
+    "transfer-encoding",
+    "host",
+    "expect",
+    "authorization",
+    "last-event-id",
+    "connection",
+];
+/// The JSON-RPC code for headers that do not describe the message.
+const CODE_HEADER_MISMATCH: i32 = -32020;
+
+/// Checks the header lines of a request.
+pub(super) fn check(headers: &HeaderMap) -> Result<(), Rejection> {
+    for name in headers.keys() {
+        check_name(name.as_str())?;
+        check_lines(headers, name)?;
+    }
+    check_connection(headers)?;
+    let other = |name: HeaderName, taken: &str| {
+        headers.get(name).filter(|value| !value.as_bytes().eq_ignore_ascii_case(taken.as_bytes()))
+    };
+    if let Some(value) = other(TRANSFER_ENCODING, "chunked") {
+        let coding = shown(value.as_bytes());
+        let reason =
+            format!("Transfer-Encoding `{coding}` is not accepted; send `chunked` or none");
+        return Err(Rejection::new(400, reason));
+    }
+    if let Some(value) = other(EXPECT, "100-continue") {
+        let reason = format!("the expectation `{}` cannot be met", shown(value.as_bytes()));
+        return Err(Rejection::new(417, reason));
+    }
+    // Clients offer HTTP/2 this way and go on without it. Any other protocol would bypass the gate.
+    if let Some(value) = other(UPGRADE, "h2c") {
+        let reason = format!("an upgrade to `{}` is not possible here", shown(value.as_bytes()));
+        return Err(Rejection::new(400, reason));
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<(), Rejection> {
+    // Gateways such as WSGI cannot tell an underscore from a hyphen.
+    let folded = name.replace('_', "-");
+    if OVERRIDES.contains(&folded.as_str()) {
+        let reason =
+            format!("the header `{name}` is not accepted: it overrides the method or path");
+        return Err(Rejection::new(400, reason));
+    }
+    if folded != name && is_decisive(&folded) {
+        let reason = format!("the header `{name}` is not accepted; spell it `{folded}`");
+        return Err(Rejection::new(400, reason));
+    }
+    Ok(())
+}
+
+/// A header that decides something must be there once, and MCP's own must be plain text.
+fn check_lines(headers: &HeaderMap, name: &HeaderName) -> Result<(), Rejection> {
+    if !is_decisive(name.as_str()) || *name == CONNECTION {
+        return Ok(());
+    }
+    let mirrors = is_mirror(name.as_str());
+    if headers.get_all(name).iter().count() > 1 {
+        let status = if [CONTENT_TYPE, CONTENT_ENCODING].contains(name) { 415 } else { 400 };
+        let reason = format!("the header `{name}` is there more than once; send it once");
+        let rejection = Rejection::new(status, reason);
+        return Err(match mirrors {
+            true => Rejection { code: CODE_HEADER_MISMATCH, ..rejection },
+            false => rejection,
+        });
+    }
+    let is_plain = |value: &HeaderValue| value.to_str().is_ok();
+    if !headers.get(name).is_none_or(is_plain) {
+        return Err(Rejection::new(400, format!("the header `{name}` is not plain ASCII")));
+    }
+    Ok(())
+}
+
+/// `Connection` names headers that are not sent on. It must not name one that decides something.
+fn check_connection(headers: &HeaderMap) -> Result<(), Rejection> {
+    for value in headers.get_all(CONNECTION) {
+        let Ok(text) = value.to_str() else {
+            return Err(Rejection::new(400, "the header `connection` is not plain ASCII"));
+        };
+        for name in text.split(',').map(|name| name.trim().to_ascii_lowercase()) {
+            let sent_on = ["accept", "cookie", "origin"].contains(&name.as_str());
+            if sent_on || is_decisive(&name.replace('_', "-")) {
+                let reason =
+                    format!("the header `connection` must not name `{}`", shown(name.as_bytes()));
+                return Err(Rejection::new(400, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_decisive(name: &str) -> bool {
+    DECISIVE.contains(&name) || name.starts_with("mcp-")
+}
+
+/// Whether a header repeats something of the message.
+fn is_mirror(name: &str) -> bool {
+    name.starts_with("mcp-") && name != "mcp-session-id"
+}

@@ -1,0 +1,129 @@
+//! Paths and queries that a governed listener knows.
+
+use tapegate_core::frame::{Body, Frame};
+use tapegate_core::json::{Cursor, Kind};
+
+use super::Rejection;
+
+/// Where a request leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// An MCP endpoint, where messages belong.
+    Endpoint,
+    /// Metadata below `/.well-known/`, which is only read.
+    Metadata,
+    /// A step of an OAuth login at a server that is its own authorization server.
+    Login(Login),
+    /// Anywhere else.
+    Unknown,
+}
+
+/// A step of a login, at the paths that the authorization part of MCP gives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// `/authorize`, which a browser opens.
+    Authorize,
+    /// `/token` and `/revoke`, which take forms.
+    Form,
+    /// `/register`, which takes JSON.
+    Registration,
+}
+
+impl Route {
+    /// Where a path leads that is not an endpoint. Only exact spellings are known: whatever else a
+    /// server's router would fold to one of its paths leads nowhere.
+    pub fn beside_endpoint(path: &str) -> Self {
+        match path {
+            "/authorize" => Self::Login(Login::Authorize),
+            "/token" | "/revoke" => Self::Login(Login::Form),
+            "/register" => Self::Login(Login::Registration),
+            _ if is_metadata(path) => Self::Metadata,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Whether a path has a segment `.well-known` and no spelling that a router could fold.
+fn is_metadata(path: &str) -> bool {
+    let plain = |segment: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        !segment.is_empty() && segment != "." && segment != ".." && segment.bytes().all(plain)
+    };
+    let mut segments = path.strip_prefix('/').unwrap_or_default().split('/');
+    let known = segments.clone().rev().skip(1).any(|segment| segment == ".well-known");
+    known && segments.all(plain)
+}
+
+/// Refuses a query that overrides the method or holds a message.
+pub(super) fn check_query(query: &str) -> Result<(), Rejection> {
+    let decoded = percent_decoded(query).to_ascii_lowercase();
+    let names: Vec<&str> =
+        decoded.split(['&', ';']).map(|pair| pair.split('=').next().unwrap_or_default()).collect();
+    let has = |wanted: &str| names.contains(&wanted);
+    if has("_method") || has("x-http-method-override") || has("x-http-method") {
+        return Err(Rejection::new(400, "the query must not override the method"));
+    }
+    let holds_message = decoded.contains("jsonrpc")
+        || decoded.contains("\"method\"")
+        || (has("method") && has("params"));
+    if holds_message {
+        return Err(Rejection::new(
+            400,
+            "a message must be sent as the body of a POST, not in the query",
+        ));
+    }
+    Ok(())
+}
+
+/// A query without percent-encoding. What is not UTF-8 then is replaced.
+fn percent_decoded(query: &str) -> String {
+    let bytes = query.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(escaped) => {
+                decoded.push(escaped);
+                at += 3;
+            }
+            None => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+/// Whether a body is client metadata: one JSON object that cannot be taken for a message.
+pub(super) fn is_registration(body: &[u8]) -> bool {
+    let frame = Frame::read(body);
+    matches!(frame.body(), Body::Message(_)) && !has_member(body, &["method", "jsonrpc"])
+}
+
+/// Whether an object has one of these members, in any case. What cannot be read to its end counts.
+fn has_member(object: &[u8], names: &[&str]) -> bool {
+    let Ok(mut cursor) = Cursor::new(object) else { return true };
+    if !matches!(cursor.kind(), Ok(Kind::Object)) || cursor.open().is_err() {
+        return true;
+    }
+    let mut first = true;
+    loop {
+        match cursor.key(&mut first) {
+            Ok(None) => return false,
+            Ok(Some(key)) => {
+                let key = key.decode();
+                // The long s is an `s` to readers that fold case by Unicode.
+                let key = key.replace('ſ', "s");
+                if names.iter().any(|name| key.trim().eq_ignore_ascii_case(name)) {
+                    return true;
+                }
+            }
+            Err(_) => return true,
+        }
+        if cursor.value().is_err() {
+            return true;
+        }
+    }
+}

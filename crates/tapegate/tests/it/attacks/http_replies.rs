@@ -1,0 +1,117 @@
+//! Replies that a client reads otherwise than the gate, so that what is hidden would be shown.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use super::victim::{ACCEPT, JSON};
+use crate::shim::stand::{ask as line, events};
+use crate::support::{Run, shim};
+use crate::web::{Got, Seen, WebServer, ask};
+
+const POLICY: &str = "schema: 1\nsources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"hidden\"] } }]\ngovernance: { defaults: { action: forward } }\n";
+
+fn list() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "hidden"}]}}).to_string()
+}
+
+/// A shim in front of a server that replies with these header lines and this body.
+fn before(lines: &str, body: Vec<u8>) -> (WebServer, Run) {
+    let head = format!("HTTP/1.1 200 OK\r\n{lines}content-length: {}\r\n\r\n", body.len());
+    let reply = [head.into_bytes(), body].concat();
+    let server = WebServer::start(move |_: &Seen, stream| stream.write_all(&reply).is_ok());
+    let setup = shim(POLICY, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
+    let run = setup.flags(&["--upstream-http", &server.url("/mcp")]).start();
+    (server, run)
+}
+
+/// Asks for a list and asserts that the reply does not reach the client.
+fn is_stopped(request: &str, lines: &str, body: Vec<u8>) {
+    let (server, run) = before(lines, body);
+    let text = if request.starts_with("POST") { line(1, "tools/list") } else { String::new() };
+    let got: Got = ask(run.port(), request, &[JSON, ACCEPT], text.trim_end());
+    assert_eq!(got.status, 502, "{lines} {got:?}");
+    assert!(got.body.contains("\"error\""), "{lines} {got:?}");
+    assert_eq!(server.seen()[0].header("accept-encoding"), Some("identity"));
+    let refused = events(run.folder()).into_iter().filter(|event| event["forwarded"] == false);
+    assert_eq!(refused.count(), 1, "{lines}");
+}
+
+#[test]
+fn a_reply_in_another_charset_or_coding_does_not_reach_the_client() {
+    let list = list();
+    let wide: Vec<u8> = list.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let hidden = list.replace("hidden", "+AGgAaQBkAGQAZQBu-");
+    let event = format!("event: message\ndata: {hidden}\n\n");
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(event.as_bytes()).unwrap();
+    let packed = packer.finish().unwrap();
+    for (lines, body) in [
+        ("content-type: application/json; charset=utf-16le\r\n", wide.clone()),
+        ("content-type: application/json\r\n", wide.clone()),
+        ("content-type: application/json; charset=utf-7\r\n", hidden.clone().into_bytes()),
+        ("content-type: text/event-stream; charset=utf-7\r\n", event.clone().into_bytes()),
+        (
+            "content-type: text/plain\r\ncontent-type: text/event-stream\r\n",
+            event.clone().into_bytes(),
+        ),
+        ("content-type: application/jsonx\r\n", list.clone().into_bytes()),
+        ("content-type: text/plain; a=text/event-stream\r\n", event.clone().into_bytes()),
+        ("content-type: text/event-stream\r\ncontent-encoding: gzip\r\n", packed.clone()),
+        ("content-type: application/json\r\ncontent-encoding: br\r\n", packed.clone()),
+        ("content-type: text/plain\r\n", wide),
+    ] {
+        is_stopped("POST /mcp", lines, body);
+    }
+    // Some clients read events from any reply to a GET.
+    for lines in ["content-type: text/plain\r\n", "content-type: application/json\r\n", ""] {
+        is_stopped("GET /mcp", lines, event.clone().into_bytes());
+    }
+}
+
+#[test]
+fn a_compressed_reply_is_read_and_sent_on_uncompressed() {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(list().replace("hidden", "shown").as_bytes()).unwrap();
+    let lines = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    let (_server, run) = before(lines, packer.finish().unwrap());
+    let got = ask(run.port(), "POST /mcp", &[JSON, ACCEPT], line(1, "tools/list").trim_end());
+    assert_eq!(got.header("content-encoding"), None, "{got:?}");
+    assert!(got.body.contains("\"shown\""), "{got:?}");
+}
+
+#[test]
+fn the_steps_of_a_login_pass_and_hold_no_message() {
+    let lines = "content-type: application/json\r\n";
+    let (server, run) = before(lines, br#"{"issuer":"http://127.0.0.1/"}"#.to_vec());
+    let form = "content-type: application/x-www-form-urlencoded";
+    for (request, header, body) in [
+        ("GET /.well-known/oauth-protected-resource", "x: y", ""),
+        ("GET /.well-known/oauth-protected-resource/mcp", JSON, ""),
+        ("GET /.well-known/oauth-authorization-server", "x: y", ""),
+        ("POST /register", JSON, r#"{"client_name":"c","redirect_uris":["http://127.0.0.1/"]}"#),
+        ("GET /authorize?response_type=code&client_id=1&state=x", "x: y", ""),
+        ("POST /token", form, "grant_type=authorization_code&code=1%2F2"),
+        ("POST /revoke", form, "token=abc"),
+    ] {
+        let got = ask(run.port(), request, &[header], body);
+        assert_eq!(got.status, 200, "{request} {got:?}");
+    }
+    let passed = server.seen().len();
+    assert_eq!(passed, 7);
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hidden"}}"#;
+    for (request, header) in [
+        ("POST /register", JSON),
+        ("POST /token", form),
+        ("POST /token", JSON),
+        ("POST /authorize", JSON),
+        ("POST /.well-known/oauth-protected-resource", JSON),
+        ("GET /.well-known/x", JSON),
+    ] {
+        let got = ask(run.port(), request, &[header], call);
+        assert!(matches!(got.status, 400 | 405 | 415), "{request} {got:?}");
+    }
+    assert_eq!(server.seen().len(), passed);
+    let refused = events(run.folder()).into_iter().filter(|event| event["forwarded"] == false);
+    assert_eq!(refused.count(), 6);
+}

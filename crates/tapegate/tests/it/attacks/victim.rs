@@ -1,0 +1,281 @@
+//! A real server behind a governed HTTP listener, and the proof of what it did.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+use tapegate_core::tape::base64_encode;
+
+use crate::peers::{self, Link, Running, Server};
+use crate::shim::stand::events;
+use crate::support::{Run, shim};
+use crate::web::{Got, ask, ask_raw, send};
+
+pub(crate) const JSON: &str = "content-type: application/json";
+pub(crate) const ACCEPT: &str = "accept: application/json, text/event-stream";
+/// No server outlives this, even if its test is killed.
+const SERVER_S_MAX: &str = "300";
+/// What only the denied tool says.
+const HARM: &str = "ran danger";
+
+/// A real server, and how it is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The official TypeScript SDK on stdio, behind our own HTTP.
+    Process,
+    /// The SDK's Express app with Streamable HTTP.
+    Express,
+    /// The SDK's HTTP+SSE transport.
+    ExpressSse,
+    /// `server-everything` with Streamable HTTP.
+    Everything,
+    /// `server-everything` with HTTP+SSE.
+    EverythingSse,
+    /// FastMCP with Streamable HTTP.
+    FastMcp,
+    /// FastMCP with HTTP+SSE.
+    FastMcpSse,
+}
+
+pub(crate) const ALL: [Kind; 7] = [
+    Kind::Process,
+    Kind::Express,
+    Kind::ExpressSse,
+    Kind::Everything,
+    Kind::EverythingSse,
+    Kind::FastMcp,
+    Kind::FastMcpSse,
+];
+
+/// One of the tools that a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Allowed,
+    Denied,
+}
+
+/// A server under attack.
+pub(crate) struct Victim {
+    kind: Kind,
+    run: Run,
+    /// Where messages are posted.
+    pub(crate) path: String,
+    session: Option<String>,
+    /// What came on the stream of a legacy session.
+    stream: Arc<Mutex<String>>,
+    ran: PathBuf,
+    _server: Option<Running>,
+}
+
+impl Kind {
+    fn is_legacy(self) -> bool {
+        matches!(self, Self::ExpressSse | Self::EverythingSse | Self::FastMcpSse)
+    }
+
+    fn is_everything(self) -> bool {
+        matches!(self, Self::Everything | Self::EverythingSse)
+    }
+
+    /// The name and arguments of a tool.
+    fn tool(self, tool: Tool) -> (&'static str, Value) {
+        match (self.is_everything(), tool) {
+            (true, Tool::Allowed) => ("get-sum", json!({"a": 1, "b": 2})),
+            (true, Tool::Denied) => ("echo", json!({ "message": HARM })),
+            (false, Tool::Allowed) => ("safe", json!({})),
+            (false, Tool::Denied) => ("danger", json!({})),
+        }
+    }
+
+    fn listen(self, ran: &str) -> Option<Running> {
+        let script = |program: String, script: &str, mode: &str| {
+            let mut command = peers::bounded(SERVER_S_MAX);
+            command.arg(program).arg(peers::peer(script)).args([ran, mode]);
+            Some(Running::start(command))
+        };
+        let python = || peers::tools("py1/bin/python");
+        match self {
+            Self::Process => None,
+            Self::Express => script(peers::node(), "attack-server.mjs", "http"),
+            Self::ExpressSse => script(peers::node(), "attack-server.mjs", "sse"),
+            Self::Everything => Some(Server::Everything.listen(Link::Http)),
+            Self::EverythingSse => Some(Server::Everything.listen(Link::Sse)),
+            Self::FastMcp => script(python(), "attack-server.py", "http"),
+            Self::FastMcpSse => script(python(), "attack-server.py", "sse"),
+        }
+    }
+}
+
+impl Victim {
+    /// Starts a server and a shim whose policy denies one of its tools, and opens a session.
+    pub(crate) fn start(kind: Kind) -> Self {
+        let (denied, _) = kind.tool(Tool::Denied);
+        let policy = format!(
+            "schema: 1\ngovernance: {{ defaults: {{ action: forward }}, rules: [{{ match: \"{denied}\", action: deny }}] }}\n"
+        );
+        Self::start_with(kind, &policy)
+    }
+
+    /// The same with another policy; with an empty one the shim only observes.
+    pub(crate) fn start_with(kind: Kind, policy: &str) -> Self {
+        let setup = shim(policy, &[]).flags(&["--http", "127.0.0.1:0"]);
+        let ran = setup.folder().join("ran");
+        let log = ran.display().to_string();
+        let server = kind.listen(&log);
+        let run = match &server {
+            None => {
+                let script = peers::peer("attack-server.mjs");
+                setup.server(&[&peers::node(), &script, &log, "stdio"]).start()
+            }
+            Some(server) => {
+                let path = match kind {
+                    Kind::Everything | Kind::EverythingSse => "",
+                    _ if kind.is_legacy() => "/sse",
+                    _ => "/mcp",
+                };
+                let url = format!("{}{path}", server.url);
+                setup.server(&[]).flags(&["--upstream-http", &url]).start()
+            }
+        };
+        let (path, session, stream) = ("/mcp".to_owned(), None, Arc::default());
+        let mut victim = Self { kind, run, path, session, stream, ran, _server: server };
+        victim.open();
+        victim
+    }
+
+    fn open(&mut self) {
+        if self.kind.is_legacy() {
+            self.listen();
+        }
+        let hello = r#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+        let opened = self.post(&[JSON, ACCEPT], hello.as_bytes());
+        assert!((200..300).contains(&opened.status), "{:?} {opened:?}", self.kind);
+        let session = opened.header("mcp-session-id").map(|id| format!("mcp-session-id: {id}"));
+        self.session = session;
+        if self.kind.is_legacy() {
+            self.run.until("an answer to initialize", |_| self.streamed().contains("serverInfo"));
+        }
+        let ready = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        self.post(&[JSON, ACCEPT], ready);
+    }
+
+    /// Opens the stream of a legacy session and learns where to post.
+    fn listen(&mut self) {
+        let stream = send(self.port(), "GET /sse", &["accept: text/event-stream"], "");
+        let heard = Arc::clone(&self.stream);
+        thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                heard.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        let endpoint = |text: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("data: /"))
+                .map(|path| format!("/{path}"))
+        };
+        self.run.until("an endpoint", |_| endpoint(&self.streamed()).is_some());
+        self.path = endpoint(&self.streamed()).unwrap();
+    }
+
+    fn streamed(&self) -> String {
+        self.stream.lock().unwrap().clone()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.run.port()
+    }
+
+    /// A call of a tool.
+    pub(crate) fn call(&self, tool: Tool) -> String {
+        self.call_named(tool, self.kind.tool(tool).0)
+    }
+
+    /// A call of a tool whose name is spelled otherwise.
+    fn call_named(&self, tool: Tool, name: &str) -> String {
+        let arguments = self.kind.tool(tool).1;
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": name, "arguments": arguments}}).to_string()
+    }
+
+    /// A call that only a reader of UTF-7 takes for one of the denied tool.
+    pub(crate) fn call_in_utf7(&self) -> String {
+        let wide: Vec<u8> =
+            self.kind.tool(Tool::Denied).0.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let name = format!("+{}-", base64_encode(&wide).trim_end_matches('='));
+        self.call_named(Tool::Denied, &name)
+    }
+
+    /// Posts a body in the session.
+    pub(crate) fn post(&self, headers: &[&str], body: &[u8]) -> Got {
+        self.request(&format!("POST {}", self.path), headers, body)
+    }
+
+    /// Sends a request of the session.
+    pub(crate) fn request(&self, line: &str, headers: &[&str], body: &[u8]) -> Got {
+        let length = format!("content-length: {}\r\n", body.len());
+        let head: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+        self.raw(&format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}{length}"), body)
+    }
+
+    /// Sends exact bytes: the lines of a head, to which the session and its end are added, and a body.
+    pub(crate) fn raw(&self, head: &str, body: &[u8]) -> Got {
+        let session = self.session.as_ref().map(|line| format!("{line}\r\n")).unwrap_or_default();
+        let head = format!("{head}{session}connection: close\r\n\r\n");
+        let got = ask_raw(self.port(), &[head.as_bytes(), body].concat());
+        assert!(!got.body.contains(HARM), "{:?} {head} {got:?}", self.kind);
+        got
+    }
+
+    /// The events of the activity log about what was not sent on.
+    pub(crate) fn refusals(&self) -> Vec<Value> {
+        let refused = |event: &Value| event["forwarded"] == false;
+        events(self.run.folder()).into_iter().filter(refused).collect()
+    }
+
+    /// The events of the activity log with this decision.
+    pub(crate) fn noted(&self, decision: &str) -> Vec<Value> {
+        let noted = |event: &Value| event["governance_decision"] == decision;
+        events(self.run.folder()).into_iter().filter(noted).collect()
+    }
+
+    /// Makes an attack, which must be refused with this status and be in the log with this reason.
+    #[track_caller]
+    pub(crate) fn is_refused(&self, status: u16, reason: &str, attack: impl FnOnce(&Self) -> Got) {
+        let before = self.refusals().len();
+        let got = attack(self);
+        let kind = self.kind;
+        assert_eq!(got.status, status, "{kind:?} {got:?}");
+        assert!(got.body.contains("\"error\""), "{kind:?} {got:?}");
+        let after = self.refusals();
+        assert_eq!(after.len(), before + 1, "{kind:?} {got:?} {after:#?}");
+        let noted = after[before]["policy_reason"].as_str().unwrap_or_default();
+        assert!(noted.contains(reason), "{kind:?}: `{reason}` is not in `{noted}`");
+    }
+
+    /// The server still does what is allowed, and has never done what is not.
+    #[track_caller]
+    pub(crate) fn is_unharmed(&self) {
+        let done = |text: &str| text.contains("ran safe") || text.contains("The sum of");
+        let got = self.post(&[JSON, ACCEPT], self.call(Tool::Allowed).as_bytes());
+        if self.kind.is_legacy() {
+            self.run.until("an answer on the stream", |_| done(&self.streamed()));
+        } else {
+            assert!(done(&got.body), "{:?} {got:?}", self.kind);
+        }
+        assert!(!self.has_run(Tool::Denied), "{:?}", self.kind);
+    }
+
+    /// Whether a tool has run.
+    pub(crate) fn has_run(&self, tool: Tool) -> bool {
+        let ran = fs::read_to_string(&self.ran).unwrap_or_default();
+        let name = self.kind.tool(tool).0;
+        let harm = tool == Tool::Denied && self.streamed().contains(HARM);
+        harm || ran.lines().any(|line| line == name)
+    }
+
+    /// Opens a request that is answered by a reply of its own, apart from the session.
+    pub(crate) fn ask(&self, line: &str, headers: &[&str]) -> Got {
+        ask(self.port(), line, headers, "")
+    }
+}
