@@ -150,6 +150,11 @@ impl Lines {
         &self.buffer[range]
     }
 
+    /// Everything that was read and not released.
+    pub(crate) fn buffer(&self) -> &[u8] {
+        &self.buffer[..self.end]
+    }
+
     /// Forgets everything that was cut off.
     pub fn release(&mut self) {
         if self.cut == self.end {

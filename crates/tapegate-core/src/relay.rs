@@ -12,6 +12,9 @@ mod event;
 mod gating;
 mod holds;
 mod own;
+mod own_message;
+mod permit;
+mod queue;
 mod refusals;
 mod taken_back;
 
@@ -28,8 +31,14 @@ use holds::Holds;
 use own::OwnRequests;
 
 pub use event::{Action, Event};
-pub use gating::Permitted;
 pub use holds::HELD_MAX;
+pub use own_message::{OWN_DATA, OwnMessage};
+pub use permit::{IdEdits, Payload, Permitted};
+pub use queue::{Cleared, DueLines, LineBuffer, LineQueue};
+
+/// Takes what must be done, in order. Entries are lent for the call (`'r`); a message that is sent on
+/// as it was received lives as long as the event (`'e`).
+type Emit<'s, 'e> = dyn for<'r> FnMut(Action<'r, 'e>) + 's;
 
 /// The error code of an answer we give because the other side is gone.
 pub const CODE_GONE: i32 = -32000;
@@ -64,12 +73,12 @@ struct Way {
 impl Relay {
     /// Feeds one event that happened at `at`, and emits what must be done, in order. Every message
     /// is put to `gate`.
-    pub fn handle<G: Gate + ?Sized>(
+    pub fn handle<'e, G: Gate + ?Sized>(
         &mut self,
         at: At,
-        event: Event<'_>,
+        event: Event<'e>,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut dyn for<'r> FnMut(Action<'r, 'e>),
     ) {
         match event {
             Event::Received { lane, from, bytes, terminated } => {
@@ -89,7 +98,7 @@ impl Relay {
                     self.own_failed(at, &id, "the server's answer is too large", gate, emit);
                 }
             }
-            Event::Ours { lane, to, bytes } => self.say(at, lane, to, bytes, emit),
+            Event::Ours { lane, to, message } => self.say(at, (lane, to), message, emit),
             Event::Marked { lane, from, bytes, why, delivered } => {
                 let reason =
                     if delivered { why.to_owned() } else { format!("{UNDELIVERED}: {why}") };
@@ -182,15 +191,16 @@ impl Relay {
     fn say(
         &mut self,
         at: At,
-        lane: Lane,
-        to: Side,
-        bytes: &[u8],
-        emit: &mut dyn FnMut(Action<'_>),
+        (lane, to): (Lane, Side),
+        message: OwnMessage,
+        emit: &mut Emit<'_, '_>,
     ) {
-        if let Some(envelope) = Frame::read(bytes).envelope() {
+        let element = Frame::read(message.bytes()).envelope().map(|envelope| {
             let way = Way { at, lane, from: to.other(), terminated: true, resumed: false };
-            let element = self.note_message(way, envelope, true);
-            answer(at, lane, to, element, bytes.to_vec(), emit);
+            self.note_message(way, envelope, true)
+        });
+        if let Some(element) = element {
+            answer(at, lane, to, element, message, emit);
         }
     }
 
@@ -220,30 +230,30 @@ fn answer(
     lane: Lane,
     to: Side,
     element: Element,
-    text: Vec<u8>,
-    emit: &mut dyn FnMut(Action<'_>),
+    message: OwnMessage,
+    emit: &mut Emit<'_, '_>,
 ) {
-    answer_with((at, lane, to), What::Message(element), text, None, emit);
+    answer_with((at, lane, to), What::Message(element), message, None, emit);
 }
 
 /// The same for a message that may be a batch, or be about a held call.
 fn answer_with(
     (at, lane, to): (At, Lane, Side),
     what: What,
-    text: Vec<u8>,
+    message: OwnMessage,
     ticket: Option<Ticket>,
-    emit: &mut dyn FnMut(Action<'_>),
+    emit: &mut Emit<'_, '_>,
 ) {
     emit(Action::Record(&Entry {
         at,
         lane,
         from: to.other(),
-        bytes: Cow::Owned(text.clone()),
+        bytes: Cow::Borrowed(message.bytes()),
         what,
         terminated: true,
         ours: true,
         resumed: false,
         fate: Fate::Sent,
     }));
-    emit(Action::Answer { lane, to, text, ticket });
+    emit(Action::Answer { lane, to, message: Permitted::own(message, ticket) });
 }

@@ -17,7 +17,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tapegate_policy::model::Telemetry;
 use tapegate_store::activity::Logged;
-use tapegate_wire::http::upstream::Upstream;
+use tapegate_wire::http::upstream::ApiServer;
 
 use crate::metrics::Metrics;
 use tree::{Message, Value, attributes, field};
@@ -25,7 +25,7 @@ use tree::{Message, Value, attributes, field};
 /// What exports.
 pub(crate) struct Exporter {
     settings: Telemetry,
-    collector: Upstream,
+    collector: ApiServer,
     /// The path of the collector, without what stands for a signal.
     base: String,
     spans: RefCell<VecDeque<Rc<Message>>>,
@@ -51,7 +51,7 @@ impl Exporter {
         };
         let headers: Vec<String> =
             settings.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-        let collector = Upstream::new(endpoint, &headers).map_err(|error| error.to_string())?;
+        let collector = ApiServer::new(endpoint, &headers).map_err(|error| error.to_string())?;
         let path = collector.path().path().trim_end_matches('/');
         let base = path.strip_suffix("/v1/traces").unwrap_or(path).to_owned();
         Ok(Some(Self {

@@ -2,7 +2,7 @@
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, Open, Settlement, Ticket};
-use tapegate_core::relay::{Action, Event, HELD_MAX, Relay};
+use tapegate_core::relay::{Action, Event, HELD_MAX, Permitted, Relay};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{Entry, RecordError, Recorder};
 use tapegate_core::time::At;
@@ -38,19 +38,26 @@ pub struct Deck {
     exchanges: u64,
 }
 
-/// A message to be sent: the one that arrived, or another in its place or of our own.
+/// A message to be sent: the one that arrived, another in its place, or one of our own.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct Outgoing<'e> {
     /// The conversation.
     pub lane: Lane,
     /// Where to.
     pub to: Side,
-    /// The text without line end, or `None` for what arrived.
-    pub text: Option<Vec<u8>>,
-    /// The held call that it is, answers or is about, if it is one.
-    pub ticket: Option<Ticket>,
-    /// Whether it is a message of our own.
-    pub ours: bool,
+    /// The message, with the proof that it may be sent.
+    pub message: Permitted<'e>,
+}
+
+/// What becomes of a message. `F` is what is sent on; `R` is what its sender is told if it is refused.
+#[derive(Debug)]
+pub enum Disposition<F, R = ()> {
+    /// It is sent on.
+    Forward(F),
+    /// It goes nowhere.
+    Refuse(R),
+    /// It waits for a decision.
+    Hold(Ticket),
 }
 
 /// Keeps nothing.
@@ -111,21 +118,16 @@ impl Deck {
     }
 
     /// Feeds an event and appends what is to be sent. It may be sent after [`Deck::commit`].
-    pub fn feed(&mut self, at: At, event: Event<'_>, send: &mut dyn FnMut(Outgoing)) {
+    pub fn feed<'e>(&mut self, at: At, event: Event<'e>, send: &mut dyn FnMut(Outgoing<'e>)) {
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
         let (held, renamed) = (&mut self.last_held, &mut self.renamed);
-        let mut emit = |action: Action<'_>| match action {
+        let mut emit = |action: Action<'_, 'e>| match action {
             Action::Record(_) if lost => {}
             Action::Record(entry) => recorder.append(entry),
             Action::Held { ticket, .. } => *held = Some(ticket),
             Action::HeldAgain { was, ticket } => *renamed = Some((was, ticket)),
-            Action::Forward { lane, to, message } => {
-                let ticket = message.ticket();
-                send(Outgoing { lane, to, text: message.instead(), ticket, ours: false });
-            }
-            Action::Answer { lane, to, text, ticket } => {
-                send(Outgoing { lane, to, text: Some(text), ticket, ours: true });
-            }
+            Action::Forward { lane, to, message } => send(Outgoing { lane, to, message }),
+            Action::Answer { lane, to, message } => send(Outgoing { lane, to, message }),
         };
         match &mut self.gate {
             None => self.relay.handle(at, event, &mut Open, &mut emit),
@@ -148,7 +150,7 @@ impl Deck {
     }
 
     /// Feeds one event by itself and commits it.
-    pub fn pass(&mut self, event: Event<'_>) -> Result<Vec<Outgoing>, RecordError> {
+    pub fn pass<'e>(&mut self, event: Event<'e>) -> Result<Vec<Outgoing<'e>>, RecordError> {
         let mut outgoing = Vec::new();
         self.feed(self.now(), event, &mut |message| outgoing.push(message));
         self.commit()?;
@@ -169,7 +171,7 @@ impl Deck {
         let refused = gate.rejects(at, lane, from, &Frame::read(bytes), why);
         if refused && !bytes.is_empty() && self.lost.is_none() {
             let recorder = &mut self.recorder;
-            let mut emit = |action: Action<'_>| {
+            let mut emit = |action: Action<'_, '_>| {
                 if let Action::Record(entry) = action {
                     recorder.append(entry);
                 }

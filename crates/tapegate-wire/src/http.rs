@@ -25,11 +25,13 @@ pub(crate) mod body;
 mod cord;
 mod field;
 mod headers;
+mod outbound;
 mod params;
 mod redirect;
 mod serve;
 mod terms;
 
-pub use body::{BrokenBody, Collected, Pieces, ReplyBody, collect_request, linger};
+pub use body::{BrokenBody, Chunk, Collected, Pieces, ReplyBody, collect_request, linger};
+pub use outbound::Outbound;
 pub use serve::serve;
 pub use station::{Station, Stopped};

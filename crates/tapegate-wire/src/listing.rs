@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::child::Pipes;
 use crate::link::{Link, LinkError, LinkOptions, Upstream};
-use crate::port::Port;
+use crate::port::{Originated, Port};
 use crate::signals::Signals;
 
 /// How a listing has ended.
@@ -115,7 +115,7 @@ async fn turn(input: &Port, output: &Port, lines: &mut Lines, unwritten: &mut Ve
             }
             _ => false,
         },
-        written = input.write(unwritten), if !unwritten.is_empty() => {
+        written = input.write(Originated::by_endpoint(unwritten)), if !unwritten.is_empty() => {
             match written {
                 Ok(count) => drop(unwritten.drain(..count)),
                 // That it reads no more is told by the end of what it says.

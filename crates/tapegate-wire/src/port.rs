@@ -8,6 +8,7 @@
 //! Both ends may also be inside the process; then there is no descriptor at all.
 
 mod inside;
+mod writable;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,6 +23,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::raw;
 use inside::{Reader, Writer};
+pub use writable::{Originated, Writable};
 
 /// What a blocking pipe surely takes after `poll` said it is writable.
 const SURE_BYTES: usize = 4096;
@@ -101,7 +103,8 @@ impl Port {
     }
 
     /// Writes some of `bytes` without waiting; 0 means that it would have to.
-    pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn write_now<'a>(&self, bytes: impl Into<Writable<'a>>) -> io::Result<usize> {
+        let bytes = bytes.into().bytes();
         match &self.0 {
             End::Outside(port) => port.write_now(bytes),
             End::Reads(_) => Err(wrong_way()),
@@ -110,7 +113,8 @@ impl Port {
     }
 
     /// Writes some of `bytes` once there is room.
-    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub async fn write<'a>(&self, bytes: impl Into<Writable<'a>>) -> io::Result<usize> {
+        let bytes = bytes.into().bytes();
         match &self.0 {
             End::Outside(port) => port.write(bytes).await,
             End::Reads(_) => Err(wrong_way()),

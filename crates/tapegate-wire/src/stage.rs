@@ -9,6 +9,7 @@ mod behind;
 mod desk;
 mod errands;
 mod outbox;
+pub(crate) mod piece;
 mod raw_line;
 mod seat;
 mod sitting;

@@ -6,15 +6,13 @@
 
 mod answered;
 mod cause;
-mod due;
 mod ending;
 mod pump;
 
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tapegate_core::frame::error_reply;
-use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, Permitted};
 use tapegate_core::side::{Lane, Side};
 
 use crate::child::{Child, Pipes};
@@ -26,6 +24,9 @@ pub use cause::{Cause, Outcome, Patience};
 use ending::Ending;
 pub(crate) use ending::server_ended;
 use pump::{Pump, Turn};
+
+/// Takes messages for the side that a line came from.
+type Answer<'a> = dyn FnMut(Permitted<'_>) + 'a;
 
 /// The client's end of the wire.
 #[derive(Debug)]
@@ -167,7 +168,7 @@ impl Session<'_> {
     }
 
     /// Records what a side has sent, and only then sends it on.
-    fn pass(&mut self, side: Side, cut: fn(&mut Pump, &mut Deck, &mut dyn FnMut(Vec<u8>))) {
+    fn pass(&mut self, side: Side, cut: fn(&mut Pump, &mut Deck, &mut Answer<'_>)) {
         let (pump, other) = match side {
             Side::Client => (&mut self.up, &mut self.down),
             Side::Server => (&mut self.down, &mut self.up),
@@ -222,12 +223,9 @@ impl Session<'_> {
     fn feed(&mut self, event: Event<'_>) {
         let at = self.deck.now();
         let (up, down) = (&mut self.up, &mut self.down);
-        self.deck.feed(at, event, &mut |outgoing| {
-            let Some(text) = outgoing.text else { return };
-            match outgoing.to {
-                Side::Client => down.say(text),
-                Side::Server => up.say(text),
-            }
+        self.deck.feed(at, event, &mut |outgoing| match outgoing.to {
+            Side::Client => down.say(outgoing.message),
+            Side::Server => up.say(outgoing.message),
         });
         self.send(Side::Client);
         if !self.ending.is_abrupt() {
@@ -239,7 +237,7 @@ impl Session<'_> {
     fn owe(&mut self, unsent: &[Vec<u8>]) {
         let why = self.ending.words(None);
         for id in unsent {
-            self.down.say(error_reply(id, CODE_GONE, &why, "{\"by\":\"tapegate\"}"));
+            self.down.say(OwnMessage::error(id, CODE_GONE, &why).into());
         }
     }
 
@@ -260,10 +258,10 @@ impl Session<'_> {
         let event = Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why: &why };
         let at = self.deck.now();
         let mut answers = Vec::new();
-        self.deck.feed(at, event, &mut |outgoing| answers.extend(outgoing.text));
+        self.deck.feed(at, event, &mut |outgoing| answers.push(outgoing.message));
         // The tape may be what failed; the client is told all the same.
         drop(self.deck.commit());
-        answers.into_iter().for_each(|text| self.down.say(text));
+        answers.into_iter().for_each(|message| self.down.say(message));
         let written = self.down.write_all();
         drop(tokio::time::timeout(LAST_WORDS, written).await);
     }

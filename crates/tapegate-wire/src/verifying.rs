@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::child::Pipes;
 use crate::clock::Clock;
 use crate::link::{Link, LinkError, LinkOptions, Upstream};
-use crate::port::Port;
+use crate::port::{Originated, Port};
 use crate::signals::Signals;
 use crate::stdio::LINGER;
 use ear::Ear;
@@ -212,7 +212,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         let Self { link, input, output, lines, unwritten, deadline, .. } = self;
         let write = async {
             match input {
-                Some(input) => input.write(unwritten).await,
+                Some(input) => input.write(Originated::by_endpoint(unwritten)).await,
                 None => std::future::pending().await,
             }
         };

@@ -1,6 +1,7 @@
 //! Requests that will not be answered by who was asked: forgotten, or answered by us.
 
-use super::{Action, CODE_GONE, Relay, answer_with};
+use super::own_message::OwnMessage;
+use super::{CODE_GONE, Emit, Relay, answer_with};
 use crate::frame::{self, Body, Frame};
 use crate::gate::{Gate, HoldEnd, Ticket};
 use crate::json;
@@ -21,7 +22,7 @@ impl Relay {
         bytes: Option<&[u8]>,
         why: Option<&str>,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let dismissed = match bytes {
             None => {
@@ -68,7 +69,7 @@ impl Relay {
         (lane, asker): (Lane, Side),
         (id, error): (&[u8], &[u8]),
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         if asker == Side::Client {
             let message = json::member(error, "message").and_then(json::string);
@@ -92,8 +93,7 @@ impl Relay {
         self.count += 1;
         let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
         let what = What::Message(Element { n: self.count, reply: Some(reply) });
-        let text = [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"error\":", error, b"}"].concat();
-        answer_with((at, lane, asker), what, text, ticket, emit);
+        answer_with((at, lane, asker), what, OwnMessage::error_object(id, error), ticket, emit);
     }
 
     /// Answers, in place of a side that is gone, everything the other side still wants to know.
@@ -103,7 +103,7 @@ impl Relay {
         (lane, side): (Option<Lane>, Side),
         why: &str,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let mut unanswered = self.left(lane, side.other());
         unanswered.extend(self.unhold(at, lane, side.other(), HoldEnd::Closed, gate));
@@ -122,7 +122,7 @@ impl Relay {
         lane: Option<Lane>,
         why: &str,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         for asker in [Side::Client, Side::Server] {
             for one in self.unhold(at, lane, asker, HoldEnd::Closed, gate) {
@@ -159,7 +159,7 @@ impl Relay {
         asker: Side,
         (unanswered, ticket): Left,
         why: &str,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let Unanswered { lane, id, asked } = unanswered;
         if asked.cancelled {
@@ -168,7 +168,7 @@ impl Relay {
         self.count += 1;
         let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
         let what = What::Message(Element { n: self.count, reply: Some(reply) });
-        let text = frame::error_reply(&id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-        answer_with((at, lane, asker), what, text, ticket, emit);
+        let message = OwnMessage::error(&id, CODE_GONE, why);
+        answer_with((at, lane, asker), what, message, ticket, emit);
     }
 }

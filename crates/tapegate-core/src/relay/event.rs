@@ -1,6 +1,7 @@
 //! What the wire tells the relay, and what the relay tells the wire.
 
-use super::gating::Permitted;
+use super::own_message::OwnMessage;
+use super::permit::Permitted;
 use crate::gate::{Settlement, Ticket};
 use crate::lines::Oversize;
 use crate::side::{Lane, Side};
@@ -46,8 +47,8 @@ pub enum Event<'a> {
         lane: Lane,
         /// To whom.
         to: Side,
-        /// The text, line end not included.
-        bytes: &'a [u8],
+        /// The message.
+        message: OwnMessage,
     },
     /// Something arrived that is no part of the conversation, or could not be handed on. It is
     /// marked on the tape, and that is all the relay does about it.
@@ -128,11 +129,12 @@ pub enum Event<'a> {
     },
 }
 
-/// Something the wire must do, in order.
+/// Something the wire must do, in order. Entries are lent (`'r`); a message that is sent on as it was
+/// received lives as long as the event (`'e`).
 #[derive(Debug)]
-pub enum Action<'a> {
+pub enum Action<'r, 'e> {
     /// Put an entry on the tape.
-    Record(&'a Entry<'a>),
+    Record(&'r Entry<'r>),
     /// Send a message on that the gate has let through.
     Forward {
         /// The conversation.
@@ -140,7 +142,7 @@ pub enum Action<'a> {
         /// Where to.
         to: Side,
         /// The message.
-        message: Permitted<'a>,
+        message: Permitted<'e>,
     },
     /// The message that was fed is held by this name.
     Held {
@@ -156,15 +158,13 @@ pub enum Action<'a> {
         /// The name it has.
         ticket: Ticket,
     },
-    /// Send a message of our own. It has no line end.
+    /// Send a message of our own.
     Answer {
         /// The conversation.
         lane: Lane,
         /// Where to.
         to: Side,
-        /// The text.
-        text: Vec<u8>,
-        /// The held call that it answers or is about, if it is one.
-        ticket: Option<Ticket>,
+        /// The message.
+        message: Permitted<'static>,
     },
 }

@@ -1,12 +1,10 @@
 //! Where the gate is asked. Nothing is sent on that it has not let through.
-//!
-//! A [`Permitted`] is made here and nowhere else: of a message that the gate has just been asked
-//! about, or of one that was held on its word.
 
 use std::borrow::Cow;
 
 use super::holds::{HELD_MAX, Held};
-use super::{Action, Relay, Way, answer_with};
+use super::permit::Permitted;
+use super::{Action, Emit, Relay, Way, answer_with};
 use crate::frame::{Envelope, Frame, Kind};
 use crate::gate::{Case, Gate, Hold, HoldEnd, Refusal, Settlement, Ticket, Topic, Verdict};
 use crate::side::Side;
@@ -18,52 +16,14 @@ pub(super) const CODE_UNAVAILABLE: i32 = -32013;
 /// The error code of an answer to something that cannot be dealt with as it is.
 pub(super) const CODE_INVALID: i32 = -32600;
 
-/// A message that the gate has let through.
-#[derive(Debug)]
-pub struct Permitted<'a>(Passed<'a>);
-
-#[derive(Debug)]
-enum Passed<'a> {
-    AsItCame(&'a Frame<'a>),
-    Instead(Vec<u8>),
-    /// It was held before.
-    Late(Ticket, Vec<u8>),
-}
-
-impl Permitted<'_> {
-    /// What is to be sent, line end not included.
-    pub fn bytes(&self) -> &[u8] {
-        match &self.0 {
-            Passed::AsItCame(frame) => frame.bytes(),
-            Passed::Instead(text) | Passed::Late(_, text) => text,
-        }
-    }
-
-    /// By what name it was held, if it was.
-    pub fn ticket(&self) -> Option<Ticket> {
-        match self.0 {
-            Passed::AsItCame(_) | Passed::Instead(_) => None,
-            Passed::Late(ticket, _) => Some(ticket),
-        }
-    }
-
-    /// What is to be sent, unless it is the very message that has just come.
-    pub fn instead(self) -> Option<Vec<u8>> {
-        match self.0 {
-            Passed::AsItCame(_) => None,
-            Passed::Instead(text) | Passed::Late(_, text) => Some(text),
-        }
-    }
-}
-
 impl Relay {
     /// Asks the gate about a message, and does what it says.
-    pub(super) fn pass<G: Gate + ?Sized>(
+    pub(super) fn pass<'e, G: Gate + ?Sized>(
         &mut self,
         way: Way,
-        frame: &Frame<'_>,
+        frame: &Frame<'e>,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, 'e>,
     ) {
         if self.is_own_answer(way, frame, gate, emit) {
             return;
@@ -93,16 +53,10 @@ impl Relay {
     }
 
     /// Has a message recorded, and then sent on as it came.
-    fn forward(
-        &mut self,
-        way: Way,
-        frame: &Frame<'_>,
-        topics: bool,
-        emit: &mut dyn FnMut(Action<'_>),
-    ) {
+    fn forward<'e>(&mut self, way: Way, frame: &Frame<'e>, topics: bool, emit: &mut Emit<'_, 'e>) {
         let what = self.note(way, frame, topics);
         emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Sent)));
-        let message = Permitted(Passed::AsItCame(frame));
+        let message = Permitted::as_received(frame);
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
 
@@ -112,7 +66,7 @@ impl Relay {
         way: Way,
         frame: &Frame<'_>,
         text: Vec<u8>,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let what = self.note(way, &Frame::read(&text), true);
         let kept = match way.from {
@@ -120,7 +74,7 @@ impl Relay {
             Side::Server => &text,
         };
         emit(Action::Record(&way.entry(Cow::Borrowed(kept), what, Fate::Rewritten)));
-        let message = Permitted(Passed::Instead(text));
+        let message = Permitted::replaced(text);
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
 
@@ -131,7 +85,7 @@ impl Relay {
         frame: &Frame<'_>,
         hold: Hold,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let call = frame.envelope().filter(|said| said.kind() == Kind::Request);
         let (Some((said, id)), true) =
@@ -159,7 +113,7 @@ impl Relay {
         ticket: Ticket,
         settlement: &Settlement,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let Some(mut held) = self.holds.take(ticket) else { return };
         match settlement {
@@ -174,12 +128,7 @@ impl Relay {
     }
 
     /// Time has passed: ends holds that took too long, and tells callers that theirs go on.
-    pub(super) fn tick<G: Gate + ?Sized>(
-        &mut self,
-        at: At,
-        gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
-    ) {
+    pub(super) fn tick<G: Gate + ?Sized>(&mut self, at: At, gate: &mut G, emit: &mut Emit<'_, '_>) {
         while let Some(mut held) = self.holds.take_late(at) {
             if held.awaits_list {
                 self.list_late(at, held, gate, emit);
@@ -206,17 +155,12 @@ impl Relay {
     }
 
     /// Has a held call sent on. It is on the tape since it came.
-    pub(super) fn release(
-        &mut self,
-        held: Held,
-        text: Option<Vec<u8>>,
-        emit: &mut dyn FnMut(Action<'_>),
-    ) {
+    pub(super) fn release(&mut self, held: Held, text: Option<Vec<u8>>, emit: &mut Emit<'_, '_>) {
         let Held { ticket, lane, from, id, bytes, at, n, .. } = held;
         let text = text.unwrap_or(bytes);
         let topic = Frame::read(&text).envelope().map_or(Topic::Other, topic_of);
         self.asked_by(from).ask(lane, &id, at, n, topic);
-        let message = Permitted(Passed::Late(ticket, text));
+        let message = Permitted::released(ticket, text);
         emit(Action::Forward { lane, to: from.other(), message });
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! There are never more than [`HELD_MAX`], so whoever reads a client stops when that many wait.
 
+use super::own_message::OwnMessage;
 use crate::frame::same_id;
 use crate::gate::{Approval, Hold, Refusal, Ticket, Topic};
 use crate::pending::{Asked, Unanswered};
@@ -45,7 +46,7 @@ pub(super) struct Held {
 }
 
 /// Something that a caller is told about its call, now and here.
-pub(super) type Told = (Ticket, (At, Lane, Side), Vec<u8>);
+pub(super) type Told = (Ticket, (At, Lane, Side), OwnMessage);
 
 /// How a caller is kept waiting who has asked to be told.
 #[derive(Debug)]
@@ -111,14 +112,8 @@ impl Held {
         progress.next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
         // Progress must grow, and the server's own may begin anywhere above nothing.
         let grown = format!("{:.6}", progress.count as f64 / 1e6);
-        let text = [
-            &b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":"[..],
-            &progress.token,
-            b",\"progress\":",
-            grown.as_bytes(),
-            b",\"message\":\"waiting for approval\"}}",
-        ];
-        Some((self.ticket, (now, self.lane, self.from), text.concat()))
+        let message = OwnMessage::progress(&progress.token, &grown);
+        Some((self.ticket, (now, self.lane, self.from), message))
     }
 
     fn due_ns(&self) -> u64 {

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use super::gating::{CODE_UNAVAILABLE, refusal};
 use super::holds::Held;
-use super::{Action, Relay, Way, answer};
+use super::own_message::OwnMessage;
+use super::{Action, Emit, Relay, Way, answer};
 use crate::frame::{Frame, Kind, same_id};
 use crate::gate::{Case, Gate, Hold, ListFirst, ListStep, OwnRequest, Ticket, Verdict};
 use crate::side::{Lane, Side};
@@ -90,7 +91,7 @@ impl Relay {
         frame: &Frame<'_>,
         first: ListFirst,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let ListFirst { ticket, timeout_ms, request } = first;
         self.hold(way, frame, Hold { ticket, timeout_ms, on_timeout: None }, gate, emit);
@@ -105,13 +106,13 @@ impl Relay {
         lane: Lane,
         ticket: Ticket,
         request: OwnRequest,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         self.count += 1;
         let n = self.count;
-        self.own.put(Waiting { id: request.id, lane, ticket, at, n });
+        self.own.put(Waiting { id: request.id.clone(), lane, ticket, at, n });
         let element = Element { n, reply: None };
-        answer(at, lane, Side::Server, element, request.text, emit);
+        answer(at, lane, Side::Server, element, OwnMessage::request(request), emit);
     }
 
     /// Takes a message of the server that answers a request of our own; false if it does not.
@@ -120,7 +121,7 @@ impl Relay {
         way: Way,
         frame: &Frame<'_>,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) -> bool {
         if way.from == Side::Client || self.own.is_unused() {
             return false;
@@ -164,7 +165,7 @@ impl Relay {
         id: &[u8],
         why: &str,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) -> bool {
         let Some(Waiting { id, ticket, .. }) = self.own.take(id) else { return false };
         self.own.give_up(id);
@@ -181,7 +182,7 @@ impl Relay {
         at: At,
         held: Held,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         self.own.give_up_on(held.ticket);
         let ticket = held.ticket;
@@ -197,7 +198,7 @@ impl Relay {
         mut held: Held,
         listed: Option<Ticket>,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let frame = Frame::read(&held.bytes);
         let Held { n, lane, from, ticket: was, .. } = held;

@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 
 use super::holds::Held;
-use super::{Action, CODE_GONE, CODE_TOO_LARGE, Relay, Way, answer, answer_with};
+use super::own_message::OwnMessage;
+use super::{Action, CODE_GONE, CODE_TOO_LARGE, Emit, Relay, Way, answer, answer_with};
 use crate::frame::{self, Body, Envelope, Frame, Kind, Skim};
 use crate::gate::Refusal;
 use crate::lines::Oversize;
@@ -22,7 +23,7 @@ impl Relay {
         way: Way,
         frame: &Frame<'_>,
         refusal: &Refusal,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         match frame.body() {
             Body::Message(said) => self.refuse_message(way, frame.bytes(), said, refusal, emit),
@@ -48,7 +49,7 @@ impl Relay {
         way: Way,
         frame: &Frame<'_>,
         why: &str,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let (message, data) = (why.to_owned(), "{\"by\":\"tapegate\"}".to_owned());
         let refusal = Refusal { code: CODE_GONE, message, data, why: why.to_owned() };
@@ -61,7 +62,7 @@ impl Relay {
         bytes: &[u8],
         said: &Envelope<'_>,
         refusal: &Refusal,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let says = matches!(said.kind(), Kind::Request | Kind::Notification);
         let n = (says && way.from == Side::Client).then(|| {
@@ -89,13 +90,7 @@ impl Relay {
     }
 
     /// Refuses a batch as a whole: one error for each request in it, in one batch.
-    fn refuse_batch(
-        &mut self,
-        way: Way,
-        bytes: &[u8],
-        refusal: &Refusal,
-        emit: &mut dyn FnMut(Action<'_>),
-    ) {
+    fn refuse_batch(&mut self, way: Way, bytes: &[u8], refusal: &Refusal, emit: &mut Emit<'_, '_>) {
         undelivered(way, bytes, &refusal.why, emit);
         let elements = frame::elements(bytes);
         let mut errors = Vec::new();
@@ -116,8 +111,8 @@ impl Relay {
             Some(Element { n: self.count, reply: None })
         });
         let what = What::Batch(numbers.collect());
-        let text = [b"[", &errors.join(&b","[..])[..], b"]"].concat();
-        answer_with((way.at, way.lane, way.from), what, text, None, emit);
+        let message = OwnMessage::batch(&errors);
+        answer_with((way.at, way.lane, way.from), what, message, None, emit);
     }
 
     /// Tells the sender of a request that it went nowhere. `n` is its number, if it has one.
@@ -127,7 +122,7 @@ impl Relay {
         id: &[u8],
         n: Option<u64>,
         refusal: &Refusal,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         self.count += 1;
         let reply = n.map(|to| Reply { to, latency_ms: 0 });
@@ -136,13 +131,7 @@ impl Relay {
     }
 
     /// Tells whoever waits for a refused answer why it does not come.
-    fn deny_asker(
-        &mut self,
-        way: Way,
-        id: &[u8],
-        refusal: &Refusal,
-        emit: &mut dyn FnMut(Action<'_>),
-    ) {
+    fn deny_asker(&mut self, way: Way, id: &[u8], refusal: &Refusal, emit: &mut Emit<'_, '_>) {
         let asker = way.from.other();
         let Some(asked) = self.asked_by(asker).answer(way.lane, id) else { return };
         if asked.cancelled {
@@ -160,7 +149,7 @@ impl Relay {
         at: At,
         held: Held,
         refusal: &Refusal,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         self.count += 1;
         let reply = Reply { to: held.n, latency_ms: at.ms_since(held.at) };
@@ -175,7 +164,7 @@ impl Relay {
         way: Way,
         message: Oversize,
         bytes_max: usize,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) {
         let Oversize { head, bytes_total, said } = message;
         let Way { at, lane, from, .. } = way;
@@ -189,7 +178,7 @@ impl Relay {
             "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
         );
         let data = format!("{{\"bytes\":{bytes_total},\"limit\":{bytes_max}}}");
-        let text = frame::error_reply(&id, CODE_TOO_LARGE, &words, &data);
+        let text = OwnMessage::error_with(&id, CODE_TOO_LARGE, &words, &data);
         if request {
             // It was a request: its sender learns that it went nowhere.
             self.count += 1;
@@ -206,17 +195,13 @@ impl Relay {
 }
 
 /// Marks something on the tape that goes nowhere.
-fn undelivered(way: Way, bytes: &[u8], why: &str, emit: &mut dyn FnMut(Action<'_>)) {
+fn undelivered(way: Way, bytes: &[u8], why: &str, emit: &mut Emit<'_, '_>) {
     let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
     let way = Way { terminated: true, ..way };
     emit(Action::Record(&way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
 }
 
-/// The error reply that a refusal makes. An id that is none is answered as nobody's.
-fn error(id: &[u8], refusal: &Refusal) -> Vec<u8> {
-    let id = match id.first() {
-        Some(b'"' | b'-' | b'0'..=b'9') => id,
-        _ => b"null",
-    };
-    frame::error_reply(id, refusal.code, &refusal.message, &refusal.data)
+/// The error reply that a refusal makes.
+fn error(id: &[u8], refusal: &Refusal) -> OwnMessage {
+    OwnMessage::error_with(id, refusal.code, &refusal.message, &refusal.data)
 }

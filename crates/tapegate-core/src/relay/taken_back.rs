@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::gating::{CODE_INVALID, refusal};
-use super::{Action, Relay, Way};
+use super::{Action, Emit, Relay, Way};
 use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::gate::{Gate, HoldEnd, Refusal};
 use crate::json;
@@ -18,7 +18,7 @@ impl Relay {
         way: Way,
         frame: &Frame<'_>,
         gate: &mut G,
-        emit: &mut dyn FnMut(Action<'_>),
+        emit: &mut Emit<'_, '_>,
     ) -> bool {
         let Body::Message(said) = frame.body() else {
             let elements = match frame.body() {

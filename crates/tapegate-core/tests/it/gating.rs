@@ -245,9 +245,9 @@ impl World {
                 assert!(!at_once || recorded == 1, "recorded, then sent");
                 actions.push((to, message.bytes().to_vec(), true));
             }
-            Action::Answer { to, text, .. } => {
+            Action::Answer { to, message, .. } => {
                 assert!(recorded > 0, "recorded, then sent");
-                actions.push((to, text, false));
+                actions.push((to, message.bytes().to_vec(), false));
             }
         });
         for (to, bytes, forwarded) in actions {

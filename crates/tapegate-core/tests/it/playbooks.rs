@@ -256,7 +256,7 @@ fn ticket(text: &str) -> u64 {
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-fn show(action: &Action<'_>) -> String {
+fn show(action: &Action<'_, '_>) -> String {
     let name = |side: &Side| format!("{side:?}").to_lowercase();
     match action {
         Action::Record(entry) => {
@@ -277,8 +277,8 @@ fn show(action: &Action<'_>) -> String {
         }
         Action::Held { ticket, .. } => format!("held {}", ticket.0),
         Action::HeldAgain { was, ticket } => format!("held again {} {}", was.0, ticket.0),
-        Action::Answer { to, text, .. } => {
-            format!("answer {} {}", name(to), String::from_utf8_lossy(text))
+        Action::Answer { to, message, .. } => {
+            format!("answer {} {}", name(to), String::from_utf8_lossy(message.bytes()))
         }
     }
 }

@@ -78,7 +78,7 @@ fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
             recorded.push((entry.from, entry.what.clone(), entry.bytes.to_vec()));
         }
         Action::Forward { to, message, .. } => sent.push((to, message.bytes().to_vec())),
-        Action::Answer { to, text, .. } => sent.push((to, text)),
+        Action::Answer { to, message, .. } => sent.push((to, message.bytes().to_vec())),
         Action::Held { .. } | Action::HeldAgain { .. } => panic!("nothing is held"),
     });
     let same: Vec<_> =

@@ -48,7 +48,7 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
         relay.handle(At::default(), event, &mut Open, &mut |action| match action {
             Action::Record(entry) => scribe.write(entry, tape, beside),
             Action::Forward { message, .. } => sent.extend([message.bytes(), end].concat()),
-            Action::Answer { text, .. } => answered.extend(text),
+            Action::Answer { message, .. } => answered.extend(message.bytes()),
             Action::Held { .. } | Action::HeldAgain { .. } => {}
         });
     };

@@ -8,6 +8,9 @@ use tapegate_wire::http::ReplyBody;
 
 use crate::api::{ErrorAnswer, ErrorBody};
 
+/// The body of a reply of the API. No message of a session passes here, so it may be any bytes.
+pub(super) type ApiBody = ReplyBody<Bytes>;
+
 /// Why a request is not answered as it wished.
 #[derive(Debug)]
 pub(super) struct Refusal {
@@ -40,7 +43,7 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Response<ReplyBody> {
+impl From<Refusal> for Response<ApiBody> {
     fn from(refusal: Refusal) -> Self {
         let Refusal { status, code, words } = refusal;
         let code = code.to_owned();
@@ -55,7 +58,7 @@ impl From<Refusal> for Response<ReplyBody> {
 }
 
 /// The reply to a method that a path has no use for.
-pub(super) fn not_allowed(method: &Method, allowed: Vec<&'static str>) -> Response<ReplyBody> {
+pub(super) fn not_allowed(method: &Method, allowed: Vec<&'static str>) -> Response<ApiBody> {
     let words = format!("{method} is of no use here; use {}", allowed.join(" or "));
     let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &words);
     let mut response = Response::from(refusal);
@@ -66,7 +69,7 @@ pub(super) fn not_allowed(method: &Method, allowed: Vec<&'static str>) -> Respon
 }
 
 /// A reply with a value.
-pub(super) fn json(value: &impl Serialize) -> Response<ReplyBody> {
+pub(super) fn json(value: &impl Serialize) -> Response<ApiBody> {
     match serde_json::to_vec(value) {
         Ok(text) => text_reply("application/json", text),
         Err(error) => {
@@ -78,8 +81,8 @@ pub(super) fn json(value: &impl Serialize) -> Response<ReplyBody> {
 }
 
 /// A reply with a text.
-pub(super) fn text_reply(media_type: &'static str, text: Vec<u8>) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::full(Bytes::from(text)));
+pub(super) fn text_reply(media_type: &'static str, text: Vec<u8>) -> Response<ApiBody> {
+    let mut response = Response::new(ApiBody::full(Bytes::from(text)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -7,17 +7,16 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
-use tapegate_wire::http::ReplyBody;
 use tapegate_wire::http::listen::{Cord, Handler, Reply};
 
-use super::answer::{self, Refusal, json};
+use super::answer::{self, ApiBody, Refusal, json};
 use super::route::{self, Found, Route};
 use super::stream::parameter;
 use super::{Hub, OPENAPI, body};
 use crate::api::{GovernanceEvaluateRequest, ShutdownResponse};
 
 impl Hub {
-    async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ApiBody> {
         let (head, body) = request.into_parts();
         let found = route::find(&head.method, head.uri.path());
         let open = matches!(found, Found::Route(Route::Healthz, _));
@@ -54,7 +53,7 @@ impl Hub {
         self: &Rc<Self>,
         route: Route,
         asked: &Asked<'_>,
-    ) -> Result<Response<ReplyBody>, Refusal> {
+    ) -> Result<Response<ApiBody>, Refusal> {
         let Asked { id, query, trace, body } = asked;
         match route {
             Route::Evaluate => {
@@ -107,14 +106,16 @@ impl Hub {
 }
 
 impl Handler for Hub {
-    fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<Cord>) -> Reply {
+    type Piece = Bytes;
+
+    fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<Cord>) -> Reply<Bytes> {
         Box::pin(async move {
             let _busy = Busy::new(&self);
             Rc::clone(&self).answer(request).await
         })
     }
 
-    fn refuse(&self, words: &str) -> Response<ReplyBody> {
+    fn refuse(&self, words: &str) -> Response<ApiBody> {
         Refusal::new(StatusCode::FORBIDDEN, "forbidden", words).into()
     }
 }

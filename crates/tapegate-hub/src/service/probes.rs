@@ -2,10 +2,9 @@
 
 use http::{Response, StatusCode};
 use serde::Serialize;
-use tapegate_wire::http::ReplyBody;
 
 use super::Hub;
-use super::answer::{json, text_reply};
+use super::answer::{ApiBody, json, text_reply};
 
 /// That we are alive.
 #[derive(Serialize)]
@@ -32,12 +31,12 @@ struct Readiness {
 }
 
 impl Hub {
-    pub(super) fn healthz(&self) -> Response<ReplyBody> {
+    pub(super) fn healthz(&self) -> Response<ApiBody> {
         let uptime_seconds = self.clock.now().mono_ns / 1_000_000_000;
         json(&Health { status: "healthy", version: env!("CARGO_PKG_VERSION"), uptime_seconds })
     }
 
-    pub(super) fn readyz(&self) -> Response<ReplyBody> {
+    pub(super) fn readyz(&self) -> Response<ApiBody> {
         let governed = self.governed();
         let (active_servers, _) = self.shims.borrow_mut().active(self.clock.now());
         let log_fault = self.journal.trouble();
@@ -61,7 +60,7 @@ impl Hub {
         response
     }
 
-    pub(super) fn metrics_text(&self) -> Response<ReplyBody> {
+    pub(super) fn metrics_text(&self) -> Response<ApiBody> {
         self.measure();
         let text = self.metrics.borrow().text();
         text_reply("text/plain; version=0.0.4; charset=utf-8", text.into_bytes())

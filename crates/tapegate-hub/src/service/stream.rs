@@ -9,12 +9,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
-use tapegate_wire::http::{BrokenBody, Pieces, ReplyBody};
+use tapegate_wire::http::{BrokenBody, Pieces};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use super::Hub;
+use super::answer::ApiBody;
 use crate::api::Push;
 
 /// How often something is said when there is nothing to say, so that each side notices when the
@@ -39,7 +40,7 @@ struct Stream {
 
 impl Hub {
     /// A stream that begins with the policy that holds.
-    pub(super) fn stream(self: &Rc<Self>, query: &str) -> Response<ReplyBody> {
+    pub(super) fn stream(self: &Rc<Self>, query: &str) -> Response<ApiBody> {
         let key = parameter(query, "connection_id").or_else(|| parameter(query, "server_id"));
         let key = key.unwrap_or_default().to_owned();
         let ears = Ears { pushes: self.pushes.subscribe(), closing: self.closing.subscribe() };
@@ -51,7 +52,7 @@ impl Hub {
         self.shims.borrow_mut().listens(&key, true, false);
         let next: Next = Box::pin(async move { (Some(Bytes::from(first)), ears) });
         let stream = Stream { hub: Rc::clone(self), key, next: Some(next) };
-        let mut response = Response::new(ReplyBody::stream(stream));
+        let mut response = Response::new(ApiBody::stream(stream));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -59,7 +60,7 @@ impl Hub {
     }
 }
 
-impl Pieces for Stream {
+impl Pieces<Bytes> for Stream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
         let Some(next) = self.next.as_mut() else { return Poll::Ready(None) };
         let Poll::Ready((piece, ears)) = next.as_mut().poll(cx) else { return Poll::Pending };

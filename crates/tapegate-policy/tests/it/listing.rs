@@ -46,8 +46,9 @@ impl Talk {
             Action::Forward { to, message, .. } => {
                 sent.push(format!("{}: {}", name(to), String::from_utf8_lossy(message.bytes())));
             }
-            Action::Answer { to, text, .. } => {
-                sent.push(format!("our {}: {}", name(to), String::from_utf8_lossy(&text)));
+            Action::Answer { to, message, .. } => {
+                let text = String::from_utf8_lossy(message.bytes());
+                sent.push(format!("our {}: {text}", name(to)));
             }
             _ => {}
         });

@@ -1,5 +1,6 @@
 //! Bodies of replies, and reading bodies in bounded memory.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,38 +11,69 @@ use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
 use tapegate_core::lines::{Drain, Oversize};
 use tokio::time::Instant;
 
+use super::Outbound;
+
 /// Why the body of a reply broke off.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BrokenBody(pub String);
 
 /// A stream of pieces that makes a body.
-pub trait Pieces {
+pub trait Pieces<P = Outbound> {
     /// The next piece, as [`Body::poll_frame`] would give it.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>>;
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<P, BrokenBody>>>;
 }
 
-/// The body of a reply.
-pub enum ReplyBody {
+/// The body of a reply. That of a session is made of [`Outbound`] pieces; that of an API which no
+/// message passes through may be made of [`Bytes`].
+pub enum ReplyBody<P = Outbound> {
     /// All of it at once.
-    Full(Option<Bytes>),
+    Full(Option<P>),
     /// Piece by piece.
-    Stream(Box<dyn Pieces>),
+    Stream(Box<dyn Pieces<P>>),
 }
 
-impl ReplyBody {
+/// What a body may be made of.
+pub trait Chunk: AsRef<[u8]> + Into<Bytes> + Unpin + 'static {}
+
+impl<P: AsRef<[u8]> + Into<Bytes> + Unpin + 'static> Chunk for P {}
+
+impl<P: Chunk> ReplyBody<P> {
     /// A body that is known.
-    pub fn full(bytes: Bytes) -> Self {
-        Self::Full(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    pub fn full(whole: P) -> Self {
+        Self::Full(Some(whole).filter(|whole| !whole.as_ref().is_empty()))
     }
 
     /// A body that comes piece by piece.
-    pub fn stream(pieces: impl Pieces + 'static) -> Self {
+    pub fn stream(pieces: impl Pieces<P> + 'static) -> Self {
         Self::Stream(Box::new(pieces))
+    }
+
+    /// The next piece, for whoever passes the body on in another way.
+    pub(crate) async fn next_piece(&mut self) -> Option<Result<P, BrokenBody>> {
+        poll_fn(|cx| self.poll_piece(cx)).await
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<P, BrokenBody>>> {
+        match self {
+            Self::Full(whole) => Poll::Ready(whole.take().map(Ok)),
+            Self::Stream(pieces) => pieces.poll_piece(cx),
+        }
     }
 }
 
-impl Body for ReplyBody {
+impl ReplyBody {
+    /// All that there is of it.
+    pub(crate) async fn collected(mut self) -> Outbound {
+        let mut pieces = Vec::new();
+        while let Some(Ok(piece)) = self.next_piece().await {
+            pieces.push(piece);
+        }
+        Outbound::joined(&pieces)
+    }
+}
+
+impl<P: Chunk> Body for ReplyBody<P> {
     type Data = Bytes;
     type Error = BrokenBody;
 
@@ -49,12 +81,8 @@ impl Body for ReplyBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<BodyFrame<Bytes>, BrokenBody>>> {
-        match self.get_mut() {
-            Self::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(BodyFrame::data(bytes)))),
-            Self::Stream(pieces) => {
-                pieces.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(BodyFrame::data)))
-            }
-        }
+        let data = |piece: P| BodyFrame::data(piece.into());
+        self.get_mut().poll_piece(cx).map(|piece| piece.map(|piece| piece.map(data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -64,7 +92,7 @@ impl Body for ReplyBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.as_ref().len() as u64))
             }
             Self::Stream(_) => SizeHint::default(),
         }

@@ -35,7 +35,7 @@ use tapegate_core::side::Lane;
 use tokio::task::JoinSet;
 
 use super::listen::{Cord, Handler, Reply};
-use super::{ReplyBody, Station, headers};
+use super::{Outbound, ReplyBody, Station, headers};
 use crate::child::SpawnError;
 use crate::stdio::Patience;
 use board::{Board, Kind};
@@ -187,6 +187,8 @@ impl Bridge {
 }
 
 impl Handler for Bridge {
+    type Piece = Outbound;
+
     fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply {
         Box::pin(self.answer(request, Rc::clone(cord)))
     }

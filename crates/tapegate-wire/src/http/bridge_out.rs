@@ -24,17 +24,16 @@ use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use tapegate_core::frame::{self, Body, Frame, Garbage, Kind};
-use tapegate_core::json;
 use tapegate_core::lines::Oversize;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::params::Params;
-use super::station::{Passage, Passed, Station, Stopped, Waiting};
+use super::station::{Judged, Station, Stopped, Waiting};
 use super::upstream::Upstream;
-use crate::deck::Outgoing;
+use crate::deck::{Disposition, Outgoing};
 use crate::signals::Signals;
 use crate::stdio::{Cause, ClientPorts, Outcome, Patience};
 use calls::{Call, Calls, Sort};
@@ -194,39 +193,39 @@ impl Bridge {
             self.notify("the MCP server sent something that is no message; it is on the tape");
             return Ok(());
         }
-        let Passed { passage, said } = self.station.hear(self.lane, bytes, (resumed, true))?;
-        match &passage {
-            Passage::Send(None) => self.pass_on(&turn, own, &frame),
-            Passage::Send(Some(text)) => self.pass_on(&turn, own, &Frame::read(text)),
-            Passage::Stop | Passage::Held(_) => {}
+        let judged = self.station.hear(self.lane, bytes, (resumed, true))?;
+        let Judged { disposition, said } = judged;
+        let refused = matches!(disposition, Disposition::Refuse(()));
+        if let Disposition::Forward(message) = disposition {
+            self.pass_on(&turn, own, message);
         }
-        let stopped = matches!(passage, Passage::Stop);
         let (to_client, to_server) = apart(said);
         self.say(&turn, own, to_client);
-        if stopped {
+        if refused {
             // It may have answered a request of our own, which nobody is told of.
             self.note(own, &frame);
         }
         drop(turn);
-        for text in to_server {
-            self.tell_server(text);
+        for message in to_server {
+            self.tell_server(message.into_owned());
         }
         self.progress.notify_one();
         Ok(())
     }
 
     /// Says what the server says to the client, and learns from it.
-    fn pass_on(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, frame: &Frame<'_>) {
-        self.note(own, frame);
+    fn pass_on(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, message: Permitted<'_>) {
+        let frame = Frame::read(message.bytes());
+        self.note(own, &frame);
         if !matches!(frame.body(), Body::Garbage(Garbage::Empty)) {
-            turn.say(&json::compact(frame.text()));
+            turn.say(message.on_one_line());
         }
     }
 
     /// Sends a message of our own to the server, beside everything else.
-    fn tell_server(self: &Rc<Self>, text: Vec<u8>) {
+    fn tell_server(self: &Rc<Self>, message: Permitted<'static>) {
         let bridge = Rc::clone(self);
-        self.spawn(async move { bridge.send(&Frame::read(&text)).await });
+        self.spawn(async move { bridge.send(message).await });
     }
 
     /// Marks a message of `from` that is over the limit, and tells who sent it or waited for it.
@@ -242,8 +241,8 @@ impl Bridge {
         let (to_client, to_server) = apart(outgoing);
         self.say(&turn, own, to_client);
         drop(turn);
-        for text in to_server {
-            self.send(&Frame::read(&text)).await;
+        for message in to_server {
+            self.send(message).await;
         }
         Ok(())
     }
@@ -258,17 +257,17 @@ impl Bridge {
                 Event::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
             // If the tape has failed, the session is being ended and tells everybody.
             let Ok(outgoing) = self.station.pass(event) else { return };
-            self.say(&turn, Some(call), outgoing);
+            self.say(&turn, Some(call), apart(outgoing).0);
         }
         self.calls.drop_call(call);
         self.progress.notify_one();
     }
 
     /// Says messages of our own to the client.
-    fn say(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, outgoing: Vec<Outgoing>) {
-        for text in outgoing.into_iter().filter_map(|message| message.text) {
-            self.note(own, &Frame::read(&text));
-            turn.say(&text);
+    fn say(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, messages: Vec<Permitted<'_>>) {
+        for message in messages {
+            self.note(own, &Frame::read(message.bytes()));
+            turn.say(message);
         }
         self.progress.notify_one();
     }
@@ -311,8 +310,13 @@ impl Bridge {
 }
 
 /// What is said to the client, and what is said to the server.
-fn apart(said: Vec<Outgoing>) -> (Vec<Outgoing>, Vec<Vec<u8>>) {
-    let (to_client, to_server): (Vec<_>, Vec<_>) =
-        said.into_iter().partition(|message| message.to == Side::Client);
-    (to_client, to_server.into_iter().filter_map(|message| message.text).collect())
+fn apart(said: Vec<Outgoing<'_>>) -> (Vec<Permitted<'_>>, Vec<Permitted<'_>>) {
+    let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
+    for Outgoing { to, message, .. } in said {
+        match to {
+            Side::Client => to_client.push(message),
+            Side::Server => to_server.push(message),
+        }
+    }
+    (to_client, to_server)
 }

@@ -3,16 +3,15 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName,
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use tapegate_core::frame;
+use tapegate_core::relay::{OwnMessage, Permitted};
 
-use super::ReplyBody;
 use super::request_check::Rejection;
+use super::{Outbound, ReplyBody};
 
 /// The most that a compressed body is unpacked to; one that holds more is recorded as it came.
 const UNPACKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -108,7 +107,7 @@ pub(super) fn refusal(status: u16, words: &str) -> Response<ReplyBody> {
 
 /// A reply with a JSON-RPC error.
 pub(super) fn error(status: u16, id: &[u8], code: i32, words: &str) -> Response<ReplyBody> {
-    json(status, frame::error_reply(id, code, words, "{\"by\":\"tapegate\"}"))
+    json(status, OwnMessage::error(id, code, words).into())
 }
 
 /// A reply after which the connection closes, because not all of the request was read.
@@ -126,9 +125,9 @@ pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
     response
 }
 
-/// A reply with a JSON body.
-pub(super) fn json(status: u16, text: Vec<u8>) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::full(Bytes::from(text)));
+/// A reply with a message as its JSON body.
+pub(super) fn json(status: u16, message: Permitted<'_>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::full(Outbound::message(message)));
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -17,11 +17,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use super::ReplyBody;
 pub use super::cord::Cord;
 use super::cord::{Cut, Socket};
 use super::guard::Guard;
-use super::headers;
+use super::{Chunk, Outbound, ReplyBody};
 
 /// How long nobody is accepted after it went wrong, most often because descriptors have run out.
 const SHORTAGE: Duration = Duration::from_millis(50);
@@ -30,18 +29,19 @@ const SHORTAGE: Duration = Duration::from_millis(50);
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A reply that is being made.
-pub type Reply = Pin<Box<dyn Future<Output = Response<ReplyBody>>>>;
+pub type Reply<P = Outbound> = Pin<Box<dyn Future<Output = Response<ReplyBody<P>>>>>;
 
 /// What answers the requests of a listener.
 pub trait Handler {
+    /// What its replies are made of: [`Outbound`] for a session.
+    type Piece: Chunk;
+
     /// Answers one request, which came by the connection that `cord` belongs to. Dropping the future
     /// means that the client has gone.
-    fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply;
+    fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply<Self::Piece>;
 
     /// The reply to a request that the guard does not let in.
-    fn refuse(&self, words: &str) -> Response<ReplyBody> {
-        headers::refusal(403, words)
-    }
+    fn refuse(&self, words: &str) -> Response<ReplyBody<Self::Piece>>;
 
     /// Bytes came that are not an HTTP request. They have been answered already.
     fn malformed(&self, words: &str) {

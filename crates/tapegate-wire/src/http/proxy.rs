@@ -12,6 +12,7 @@ mod asking;
 mod gated;
 mod holding;
 mod places;
+mod plain;
 mod reply;
 mod sessions;
 mod stream;
@@ -29,19 +30,19 @@ use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::lines::Oversize;
-use tapegate_core::relay::{CODE_TOO_LARGE, Event};
+use tapegate_core::relay::{CODE_TOO_LARGE, Event, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{mpsc, watch};
 
-use super::ReplyBody;
 use super::body::{Collected, collect_request};
 use super::headers;
 use super::listen::{Cord, Handler, Reply};
 use super::request_check::Route;
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
-use crate::deck::Outgoing;
-use gated::Admitted;
+use super::{Outbound, ReplyBody};
+use crate::deck::{Disposition, Outgoing};
+pub(in crate::http) use plain::PlainBody;
 use sessions::Sessions;
 
 /// A transparent proxy in front of one server.
@@ -52,7 +53,7 @@ pub struct Proxy {
     /// Why the recording ends, once it does.
     ending: watch::Sender<Option<String>>,
     /// Ways to the clients of legacy sessions, which are answered on one stream.
-    inboxes: RefCell<HashMap<Lane, mpsc::Sender<Vec<u8>>>>,
+    inboxes: RefCell<HashMap<Lane, mpsc::Sender<Outbound>>>,
 }
 
 /// One request and what is known of it while its reply is awaited.
@@ -75,7 +76,7 @@ struct Exchange {
     /// Whether the reply is the one stream on which a legacy session is answered.
     answers_all: bool,
     /// What we have to say on it.
-    inbox: Option<mpsc::Receiver<Vec<u8>>>,
+    inbox: Option<mpsc::Receiver<Outbound>>,
     /// Whether it is a post of a legacy session, which is answered on that stream.
     older: bool,
 }
@@ -116,12 +117,12 @@ impl Proxy {
         }
         let body = match collected {
             Collected::Whole(body) => match exchange.admit(&mut parts, body).await {
-                Admitted::Send(body) => body,
-                Admitted::Reply(reply) => return *reply,
-                Admitted::Held(ticket) => return exchange.hold(parts, ticket).await,
+                Disposition::Forward(body) => body,
+                Disposition::Refuse(reply) => return *reply,
+                Disposition::Hold(ticket) => return exchange.hold(parts, ticket).await,
             },
             Collected::TooLarge(message) => match exchange.refuse(message) {
-                Ok(instead) => Bytes::from(instead),
+                Ok(instead) => instead,
                 Err(refused) => return *refused,
             },
         };
@@ -188,6 +189,8 @@ impl Proxy {
 }
 
 impl Handler for Proxy {
+    type Piece = Outbound;
+
     fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<Cord>) -> Reply {
         Box::pin(self.exchange(request))
     }
@@ -212,6 +215,14 @@ fn is_message(said: &Envelope<'_>) -> bool {
     said.version_ok && said.kind() != Kind::Other
 }
 
+/// Several messages make a batch; one is sent by itself.
+fn one_message(mut messages: Vec<Permitted<'_>>) -> Option<Permitted<'_>> {
+    match messages.len() {
+        0 | 1 => messages.pop(),
+        _ => Some(Permitted::batch(&messages)),
+    }
+}
+
 /// Waits until the recording ends, and says why.
 async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
     let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
@@ -223,7 +234,7 @@ async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
 
 impl Exchange {
     /// Sends a request that may pass, and passes on the reply.
-    async fn send(self, parts: Parts, body: Bytes) -> Response<ReplyBody> {
+    async fn send(self, parts: Parts, body: Outbound) -> Response<ReplyBody> {
         let proxy = Rc::clone(&self.proxy);
         let begun = {
             // What a session sends reaches the server in the order it came, or a call could run
@@ -286,7 +297,7 @@ impl Exchange {
 
     /// Refuses a body that is too large. If it was an answer, the server gets what is returned in
     /// its place, or it would wait for ever.
-    fn refuse(&mut self, message: Oversize) -> Result<Vec<u8>, Box<Response<ReplyBody>>> {
+    fn refuse(&mut self, message: Oversize) -> Result<Outbound, Box<Response<ReplyBody>>> {
         let (bytes_max, bytes_total) =
             (self.proxy.station.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
@@ -298,31 +309,32 @@ impl Exchange {
         let refused = |reply| Err(Box::new(headers::last(reply)));
         let words = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
         match answer {
-            Some(Outgoing { to: Side::Server, text: Some(text), .. }) => Ok(text),
-            Some(Outgoing { text: Some(text), .. }) => refused(headers::json(413, text)),
-            _ => refused(headers::error(413, b"null", CODE_TOO_LARGE, &words())),
+            Some(Outgoing { to: Side::Server, message, .. }) => Ok(Outbound::message(message)),
+            Some(Outgoing { message, .. }) => refused(headers::json(413, message)),
+            None => refused(headers::error(413, b"null", CODE_TOO_LARGE, &words())),
         }
     }
 
     /// Answers for a server that cannot be reached. Several answers make a batch.
     fn unreachable(&mut self, why: &str) -> Response<ReplyBody> {
-        match self.dismiss(Some(why)).as_deref() {
-            Ok([]) => headers::refusal(502, why),
-            Ok([text]) => headers::json(502, text.clone()),
-            Ok(answers) => headers::json(502, [&b"["[..], &answers.join(&b','), b"]"].concat()),
+        match self.dismiss(Some(why)) {
+            Ok(answers) => match one_message(answers) {
+                Some(message) => headers::json(502, message),
+                None => headers::refusal(502, why),
+            },
             Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
         }
     }
 
     /// Forgets what was asked and would be answered here; with a reason, answers it too.
-    fn dismiss(&mut self, why: Option<&str>) -> Result<Vec<Vec<u8>>, Stopped> {
+    fn dismiss(&mut self, why: Option<&str>) -> Result<Vec<Permitted<'static>>, Stopped> {
         let asked = self.asked.take();
         let Some(lane) = self.lane.filter(|_| asked.is_some() || self.answers_all) else {
             return Ok(Vec::new());
         };
         let event = Event::Dismissed { lane, asker: Side::Client, bytes: asked.as_deref(), why };
         let outgoing = self.proxy.station.pass(event)?;
-        Ok(outgoing.into_iter().filter_map(|outgoing| outgoing.text).collect())
+        Ok(outgoing.into_iter().map(|outgoing| outgoing.message.into_owned()).collect())
     }
 }
 

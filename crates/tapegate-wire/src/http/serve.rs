@@ -6,8 +6,8 @@ use std::time::Duration;
 use tapegate_core::relay::Event;
 use tokio::task::LocalSet;
 
-use super::Station;
 use super::listen::{Handler, Listener};
+use super::{Outbound, Station};
 use crate::signals::Signals;
 use crate::stdio::Cause;
 
@@ -17,7 +17,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Serves clients until a signal comes, the tape fails or the handler has come to its end.
 pub async fn serve(
     listener: Listener,
-    handler: Rc<impl Handler + 'static>,
+    handler: Rc<impl Handler<Piece = Outbound> + 'static>,
     station: &Station,
     mut signals: Signals,
 ) -> Cause {

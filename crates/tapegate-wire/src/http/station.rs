@@ -6,13 +6,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::Ticket;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tokio::sync::Notify;
 
-use crate::deck::{Deck, Outgoing};
+use crate::deck::{Deck, Disposition, Outgoing};
 use waiting::Waiters;
 pub(crate) use waiting::{Waiting, Word};
 
@@ -38,21 +37,10 @@ pub struct Station {
 
 /// What is to become of a message that came, and what is to be said because of it.
 #[derive(Debug)]
-pub(crate) struct Passed {
-    pub(crate) passage: Passage,
+pub(crate) struct Judged<'e> {
+    pub(crate) disposition: Disposition<Permitted<'e>>,
     /// Messages of our own, to whichever side.
-    pub(crate) said: Vec<Outgoing>,
-}
-
-/// What is to become of a message.
-#[derive(Debug)]
-pub(crate) enum Passage {
-    /// It is sent on, or this in its place.
-    Send(Option<Vec<u8>>),
-    /// It goes nowhere.
-    Stop,
-    /// It waits for a decision.
-    Held(Ticket),
+    pub(crate) said: Vec<Outgoing<'e>>,
 }
 
 /// Nothing may pass any more: the tape failed.
@@ -89,18 +77,23 @@ impl Station {
 
     /// Judges and records a message that arrived. When this returns `Ok` it is on the tape, and what
     /// is said may be sent.
-    pub(crate) fn receive(&self, lane: Lane, from: Side, bytes: &[u8]) -> Result<Passed, Stopped> {
+    pub(crate) fn receive<'e>(
+        &self,
+        lane: Lane,
+        from: Side,
+        bytes: &'e [u8],
+    ) -> Result<Judged<'e>, Stopped> {
         self.judge(Event::Received { lane, from, bytes, terminated: true }, from)
     }
 
     /// The same for a message of the server, which came on a stream that was gone on with if
     /// `resumed`, and with its end if `terminated`.
-    pub(crate) fn hear(
+    pub(crate) fn hear<'e>(
         &self,
         lane: Lane,
-        bytes: &[u8],
+        bytes: &'e [u8],
         (resumed, terminated): (bool, bool),
-    ) -> Result<Passed, Stopped> {
+    ) -> Result<Judged<'e>, Stopped> {
         let from = Side::Server;
         let event = match resumed {
             true => Event::Resumed { lane, bytes, terminated },
@@ -110,7 +103,7 @@ impl Station {
     }
 
     /// Feeds a message of `from`.
-    pub(crate) fn judge(&self, event: Event<'_>, from: Side) -> Result<Passed, Stopped> {
+    pub(crate) fn judge<'e>(&self, event: Event<'e>, from: Side) -> Result<Judged<'e>, Stopped> {
         let asked = match event {
             Event::Received { lane, bytes, .. } | Event::Resumed { lane, bytes, .. } => {
                 Some((lane, bytes))
@@ -118,20 +111,20 @@ impl Station {
             _ => None,
         };
         let mut said = self.pass(event)?;
-        let sent = said.iter().position(|one| one.to == from.other() && !one.ours);
+        let sent = said.iter().position(|one| one.to == from.other() && !one.message.is_own());
         let held = self.deck.borrow_mut().newly_held();
-        let passage = match (sent, held) {
-            (Some(at), _) => Passage::Send(said.remove(at).text),
-            (None, None) => Passage::Stop,
-            (None, Some(ticket)) if from == Side::Client => Passage::Held(ticket),
+        let disposition = match (sent, held) {
+            (Some(at), _) => Disposition::Forward(said.remove(at).message),
+            (None, None) => Disposition::Refuse(()),
+            (None, Some(ticket)) if from == Side::Client => Disposition::Hold(ticket),
             (None, Some(_)) => {
                 if let Some((lane, bytes)) = asked {
                     said = self.decline(lane, bytes)?;
                 }
-                Passage::Stop
+                Disposition::Refuse(())
             }
         };
-        Ok(Passed { passage, said })
+        Ok(Judged { disposition, said })
     }
 
     /// Notes a message that its reader may take for another, for the reason `why`, and returns whether
@@ -170,7 +163,7 @@ impl Station {
 
     /// Answers a request of the server that would have to be held, and has nobody decide about it: by
     /// HTTP there is no stream that it surely could go on by once somebody has.
-    fn decline(&self, lane: Lane, bytes: &[u8]) -> Result<Vec<Outgoing>, Stopped> {
+    fn decline<'e>(&self, lane: Lane, bytes: &'e [u8]) -> Result<Vec<Outgoing<'e>>, Stopped> {
         let frame = Frame::read(bytes);
         let Some(id) = frame.envelope().and_then(|said| said.id) else { return Ok(Vec::new()) };
         self.pass(Event::Failed { lane, asker: Side::Server, id, error: DECLINED })
@@ -178,7 +171,7 @@ impl Station {
 
     /// Feeds an event and has it recorded; returns what is to be sent because of it, but for what
     /// somebody waits for in front of a held call.
-    pub fn pass(&self, event: Event<'_>) -> Result<Vec<Outgoing>, Stopped> {
+    pub fn pass<'e>(&self, event: Event<'e>) -> Result<Vec<Outgoing<'e>>, Stopped> {
         if self.stopped.get() {
             return Err(Stopped);
         }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, Response};
-use tapegate_core::frame::{Envelope, error_reply};
+use tapegate_core::frame::Envelope;
 use tapegate_core::json::{self, Cursor, Str};
+use tapegate_core::relay::OwnMessage;
 
 use super::params::Params;
 use super::{ReplyBody, field, headers};
@@ -120,7 +121,10 @@ impl Terms {
         json::write_str(&mut data, version);
         data.push(b'}');
         let data = String::from_utf8_lossy(&data);
-        Some(headers::json(400, error_reply(id, CODE_UNSUPPORTED_VERSION, &words, &data)))
+        Some(headers::json(
+            400,
+            OwnMessage::error_with(id, CODE_UNSUPPORTED_VERSION, &words, &data).into(),
+        ))
     }
 
     /// Refuses a request without a session that lacks what every such request must have.

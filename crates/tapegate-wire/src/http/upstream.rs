@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use super::headers;
+use super::{Outbound, headers};
 use connection::Pool;
 
 /// A server at an URL.
@@ -100,12 +100,28 @@ impl Upstream {
     }
 
     /// Sends a request to `path` and waits for its reply.
+    ///
+    /// ```compile_fail,E0308
+    /// use tapegate_wire::http::upstream::Upstream;
+    /// async fn send(server: &Upstream, body: bytes::Bytes) {
+    ///     let (path, headers) = (server.path().clone(), http::HeaderMap::new());
+    ///     server.send(http::Method::POST, path, headers, body).await.ok();
+    /// }
+    /// ```
+    ///
+    /// ```
+    /// use tapegate_wire::http::{Outbound, upstream::Upstream};
+    /// async fn send(server: &Upstream, body: Outbound) {
+    ///     let (path, headers) = (server.path().clone(), http::HeaderMap::new());
+    ///     server.send(http::Method::POST, path, headers, body).await.ok();
+    /// }
+    /// ```
     pub async fn send(
         &self,
         method: Method,
         path: PathAndQuery,
         headers: HeaderMap,
-        body: Bytes,
+        body: Outbound,
     ) -> Result<Response<Incoming>, UpstreamError> {
         let mut request = Request::new(body);
         (*request.method_mut(), *request.headers_mut()) = (method, headers);
@@ -116,6 +132,14 @@ impl Upstream {
     /// is the server's, and no compression is asked for, because what is compressed cannot be read
     /// along. All others go as they came, in the spelling they came in.
     pub async fn begin(
+        &self,
+        path: PathAndQuery,
+        request: Request<Outbound>,
+    ) -> Result<Awaited, UpstreamError> {
+        self.begin_raw(path, request.map(Bytes::from)).await
+    }
+
+    async fn begin_raw(
         &self,
         path: PathAndQuery,
         request: Request<Bytes>,
@@ -134,6 +158,34 @@ impl Upstream {
         // Each replaces what the client sent by its name; of several by one name, all are sent.
         headers.extend(self.extra.clone());
         self.pool.begin(request).await
+    }
+}
+
+/// A server that no message of a session goes to, such as a collector of telemetry.
+pub struct ApiServer(Upstream);
+
+impl ApiServer {
+    /// A server at `url` that gets the headers `extra`, each as `Name: value`, with every request.
+    pub fn new(url: &str, extra: &[String]) -> Result<Self, UpstreamError> {
+        Upstream::new(url, extra).map(Self)
+    }
+
+    /// The path of the URL.
+    pub fn path(&self) -> &PathAndQuery {
+        self.0.path()
+    }
+
+    /// Sends a request to `path` and waits for its reply.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: PathAndQuery,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, UpstreamError> {
+        let mut request = Request::new(body);
+        (*request.method_mut(), *request.headers_mut()) = (method, headers);
+        self.0.begin_raw(path, request).await?.await
     }
 }
 

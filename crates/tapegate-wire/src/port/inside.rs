@@ -121,8 +121,12 @@ impl Drop for Writer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Port;
+    use super::super::{Originated, Port};
     use super::*;
+
+    fn said(bytes: &[u8]) -> Originated<'_> {
+        Originated::by_endpoint(bytes)
+    }
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -135,7 +139,7 @@ mod tests {
         let write = async {
             let mut rest = &sent[..];
             for size in (1..100_000).step_by(997).cycle() {
-                let count = writer.write(&rest[..size.min(rest.len())]).await.unwrap();
+                let count = writer.write(said(&rest[..size.min(rest.len())])).await.unwrap();
                 rest = &rest[count..];
                 if rest.is_empty() {
                     break;
@@ -160,14 +164,14 @@ mod tests {
     #[test]
     fn it_takes_so_much_and_no_more_until_it_is_read() {
         let (reader, writer) = Port::pair();
-        assert_eq!(writer.write_now(&[1; 2 * ROOM_BYTES]).unwrap(), ROOM_BYTES);
-        assert_eq!(writer.write_now(&[1]).unwrap(), 0);
+        assert_eq!(writer.write_now(said(&[1; 2 * ROOM_BYTES])).unwrap(), ROOM_BYTES);
+        assert_eq!(writer.write_now(said(&[1])).unwrap(), 0);
         let mut buffer = [0; 10];
         assert_eq!(runtime().block_on(reader.read(&mut buffer)).unwrap(), 10);
-        assert_eq!(writer.write_now(&[1; 20]).unwrap(), 10);
+        assert_eq!(writer.write_now(said(&[1; 20])).unwrap(), 10);
         assert!(reader.is_readable() && !writer.has_hung_up());
         drop(reader);
-        assert!(writer.has_hung_up() && writer.write_now(&[1]).is_err());
+        assert!(writer.has_hung_up() && writer.write_now(said(&[1])).is_err());
     }
 
     #[test]
@@ -178,9 +182,9 @@ mod tests {
             .block_on(async { tokio::join!(reader.read(&mut buffer), async { drop(writer) }) });
         assert_eq!(count.unwrap(), 0);
         let (reader, writer) = Port::pair();
-        writer.write_now(&[1; ROOM_BYTES]).unwrap();
-        let (done, ()) =
-            runtime().block_on(async { tokio::join!(writer.write(&[1]), async { drop(reader) }) });
+        writer.write_now(said(&[1; ROOM_BYTES])).unwrap();
+        let (done, ()) = runtime()
+            .block_on(async { tokio::join!(writer.write(said(&[1])), async { drop(reader) }) });
         assert!(done.is_err());
     }
 }

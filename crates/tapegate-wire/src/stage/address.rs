@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use super::outbox::Outbox;
+pub(crate) use super::piece::ActorPiece;
 
 const START: u8 = 0x1e;
 const END: u8 = 0x1f;
@@ -33,7 +34,7 @@ pub(crate) enum Said<'a> {
         /// The id of the request.
         about: Option<&'a [u8]>,
         /// The bytes.
-        bytes: Cow<'a, [u8]>,
+        piece: ActorPiece<'a>,
         /// Whether this is the end.
         ends: bool,
     },
@@ -75,7 +76,8 @@ pub(crate) fn read(line: &[u8]) -> Said<'_> {
             Said::Leave { about: named(id), abrupt: *sort == BREAK }
         }
         Some((sort @ (&RAW | &RAW_END), id)) => {
-            Said::Raw { about: named(id), bytes: unescaped(text), ends: *sort == RAW_END }
+            let piece = ActorPiece::new(unescaped(text));
+            Said::Raw { about: named(id), piece, ends: *sort == RAW_END }
         }
         _ if text.is_empty() => Said::Part(address),
         _ => Said::Message(Some(address), text),
@@ -127,7 +129,7 @@ mod tests {
         let mut out = Outbox::default();
         add(&mut out);
         out.release();
-        let line = out.due().strip_suffix(b"\n").unwrap_or_default();
+        let line = out.sure().strip_suffix(b"\n").unwrap_or_default();
         assert!(!line.contains(&b'\n'));
         line.to_vec()
     }
@@ -148,7 +150,8 @@ mod tests {
         for (about, ends) in [(None, true), (Some(&b"\"a\""[..]), false), (Some(b"-1"), true)] {
             for bytes in [&b""[..], b"{}", b"\n", b"\x10\n\x10n\x1e\x1f", &every] {
                 let coded = line(|out| add_raw(out, about, bytes, ends));
-                let expected = Said::Raw { about, bytes: Cow::Borrowed(bytes), ends };
+                let piece = ActorPiece::new(Cow::Borrowed(bytes));
+                let expected = Said::Raw { about, piece, ends };
                 assert_eq!(read(&coded), expected);
             }
         }

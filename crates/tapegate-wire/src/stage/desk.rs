@@ -223,8 +223,8 @@ impl<'d> Desk<'d> {
             let (at, out) = (self.stage.clock.now(), &mut self.out);
             let event = Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why };
             deck.feed(at, event, &mut |outgoing| {
-                if let (Side::Client, Some(text)) = (outgoing.to, outgoing.text) {
-                    out.add(&[&text]);
+                if outgoing.to == Side::Client {
+                    out.add(&[outgoing.message.bytes()]);
                 }
             });
         }

@@ -17,9 +17,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::child::{Child, Pipes, Place};
+use crate::http::Outbound;
 use crate::http::body::{self, Collected};
 use crate::http::upstream::Upstream;
-use crate::port::Port;
+use crate::port::{Originated, Port};
 
 /// How many errands may be under way at a seat before its client is not heard.
 pub(super) const ERRANDS_MAX: usize = 64;
@@ -49,7 +50,7 @@ impl Errands {
             Helper::Http { url, headers } => {
                 let server = server(servers, url, headers);
                 self.tasks.spawn_local(async move {
-                    let asked = async { ask(&*server?, body, bytes_max).await };
+                    let asked = async { ask(&*server?, &body, bytes_max).await };
                     (ticket, within(limit, asked).await)
                 });
             }
@@ -110,7 +111,8 @@ fn server(
 }
 
 /// Posts `body`, and returns the body of the reply. Redirects are not followed.
-async fn ask(server: &Upstream, body: Bytes, bytes_max: usize) -> Outcome {
+async fn ask(server: &Upstream, body: &[u8], bytes_max: usize) -> Outcome {
+    let body = Outbound::originated(Originated::by_endpoint(body));
     let json = HeaderValue::from_static("application/json");
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, json.clone()), (ACCEPT, json)]);
     let path = server.path().clone();
@@ -135,7 +137,7 @@ async fn run(argv: &[String], place: Place<'_>, body: &[u8], bytes_max: usize) -
     let tell = async move {
         let mut rest = body;
         while !rest.is_empty() {
-            match input.write(rest).await {
+            match input.write(Originated::by_endpoint(rest)).await {
                 Ok(count) => rest = &rest[count..],
                 // A program need not hear everything.
                 Err(_) => break,

@@ -1,5 +1,7 @@
 //! Lines that wait to be written.
 
+use crate::port::Originated;
+
 /// What an empty outbox may keep, so that a run of large messages does not allocate each time.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
@@ -49,7 +51,11 @@ impl Outbox {
     }
 
     /// What may be written now.
-    pub(super) fn due(&self) -> &[u8] {
+    pub(super) fn due(&self) -> Originated<'_> {
+        Originated::by_endpoint(self.sure())
+    }
+
+    pub(super) fn sure(&self) -> &[u8] {
         &self.bytes[self.written..self.sure]
     }
 
@@ -84,13 +90,13 @@ mod tests {
     fn only_what_was_released_is_due() {
         let mut outbox = Outbox::default();
         assert_eq!(outbox.add(&[b"a", b"b"]), b"ab");
-        assert_eq!((outbox.due(), outbox.left()), (&b""[..], 3));
+        assert_eq!((outbox.sure(), outbox.left()), (&b""[..], 3));
         outbox.release();
         outbox.add(&[b"c"]);
-        assert_eq!((outbox.due(), outbox.left()), (&b"ab\n"[..], 5));
+        assert_eq!((outbox.sure(), outbox.left()), (&b"ab\n"[..], 5));
         outbox.wrote(1);
         assert_eq!(outbox.take_unsure(), b"c\n");
-        assert_eq!(outbox.due(), b"b\n");
+        assert_eq!(outbox.sure(), b"b\n");
     }
 
     #[test]
@@ -101,7 +107,7 @@ mod tests {
             outbox.add(&[&line]);
             outbox.release();
             if outbox.left() > 10_000 {
-                assert_eq!(&outbox.due()[..4], b"xxxx");
+                assert_eq!(&outbox.sure()[..4], b"xxxx");
                 outbox.wrote(1001);
             }
         }

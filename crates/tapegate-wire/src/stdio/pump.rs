@@ -1,15 +1,13 @@
 //! One direction of a session: reads lines, has them recorded, writes them.
 
-use std::collections::VecDeque;
-
 use tapegate_core::frame::Frame;
-use tapegate_core::lines::{Cut, Lines};
-use tapegate_core::relay::Event;
+use tapegate_core::lines::Cut;
+use tapegate_core::relay::{Event, LineQueue, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::At;
 
+use super::Answer;
 use super::answered::answered;
-use super::due::{Due, push_range};
 use crate::deck::Deck;
 use crate::port::Port;
 
@@ -21,11 +19,9 @@ pub(super) struct Pump {
     from: Side,
     input: Option<Port>,
     output: Option<Port>,
-    lines: Lines,
+    /// What was read, and what of it may be written.
+    queue: LineQueue,
     message_bytes_max: usize,
-    due: VecDeque<Due>,
-    /// Whether what was sent last had no line end.
-    mid_line: bool,
     /// Whether lines that were read wait until fewer calls are held.
     waits: bool,
 }
@@ -45,24 +41,15 @@ pub(super) enum Turn {
 
 impl Pump {
     pub(super) fn new(from: Side, input: Port, output: Port, message_bytes_max: usize) -> Self {
-        let lines = Lines::new(message_bytes_max);
+        let queue = LineQueue::new(message_bytes_max);
         let (input, output) = (Some(input), Some(output));
-        Self {
-            from,
-            input,
-            output,
-            lines,
-            message_bytes_max,
-            due: VecDeque::new(),
-            mid_line: false,
-            waits: false,
-        }
+        Self { from, input, output, queue, message_bytes_max, waits: false }
     }
 
     /// Whether there is anything to write, or to read while the pump `back` can take answers and
     /// no line that was read `waits`.
     pub(super) fn moves(&self, back: &Self) -> bool {
-        match self.due.is_empty() {
+        match self.queue.is_empty() {
             true => self.input.is_some() && !self.waits && !back.owes_much(),
             false => self.input.is_some() || self.output.is_some(),
         }
@@ -71,7 +58,7 @@ impl Pump {
     /// Whether a peer that does not read is owed so many answers of our own that it must not be
     /// read from.
     pub(super) fn owes_much(&self) -> bool {
-        self.due.len() >= OWED_MAX
+        self.queue.len() >= OWED_MAX
     }
 
     /// Whether the input has ended, by itself or by our will.
@@ -81,18 +68,18 @@ impl Pump {
 
     /// Whether everything that came in has gone out, and nothing more comes.
     pub(super) fn is_finished(&self) -> bool {
-        self.input.is_none() && (self.due.is_empty() || self.output.is_none())
+        self.input.is_none() && (self.queue.is_empty() || self.output.is_none())
     }
 
     /// Writes what is due, or else reads.
     pub(super) async fn turn(&mut self) -> Turn {
-        if self.due.is_empty() {
+        if self.queue.is_empty() {
             return self.read().await;
         }
-        let (Some(output), Some(due)) = (&self.output, self.due.front()) else {
+        let (Some(output), Some(cleared)) = (&self.output, self.queue.front()) else {
             return Turn::Broken;
         };
-        let written = output.write(due.bytes(&self.lines)).await;
+        let written = output.write(cleared).await;
         match written {
             Ok(count) => self.wrote(count),
             Err(_) => Turn::Broken,
@@ -101,9 +88,9 @@ impl Pump {
 
     async fn read(&mut self) -> Turn {
         let Some(input) = &self.input else { return std::future::pending().await };
-        match input.read(self.lines.room()).await {
+        match input.read(self.queue.room()).await {
             Ok(count) if count > 0 => {
-                self.lines.filled(count);
+                self.queue.filled(count);
                 Turn::Read
             }
             // A terminal or socket that was hung up reads as an error; it is an end all the same.
@@ -116,35 +103,30 @@ impl Pump {
 
     /// Has every complete line judged and recorded, and makes due what may pass. Answers of our own
     /// to the sender are handed to `answer`. A client's lines wait while too many calls are held.
-    pub(super) fn pass(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
+    pub(super) fn pass(&mut self, deck: &mut Deck, answer: &mut Answer<'_>) {
         let at = deck.now();
         loop {
             self.waits = self.from == Side::Client && deck.is_full();
             if self.waits {
                 return;
             }
-            let Some(cut) = self.lines.cut() else { return };
+            let Some(cut) = self.queue.cut() else { return };
             self.pass_cut(deck, at, cut, None, answer);
         }
     }
 
     /// Has the lines that wait recorded and answered as not sent, for this reason.
-    pub(super) fn turn_away(
-        &mut self,
-        deck: &mut Deck,
-        why: &str,
-        answer: &mut dyn FnMut(Vec<u8>),
-    ) {
+    pub(super) fn turn_away(&mut self, deck: &mut Deck, why: &str, answer: &mut Answer<'_>) {
         let at = deck.now();
-        while let Some(cut) = self.lines.cut() {
+        while let Some(cut) = self.queue.cut() {
             self.pass_cut(deck, at, cut, Some(why), answer);
         }
         self.waits = false;
     }
 
     /// The same for what is left without a line end.
-    pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut dyn FnMut(Vec<u8>)) {
-        if let Some(cut) = self.lines.finish() {
+    pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut Answer<'_>) {
+        if let Some(cut) = self.queue.finish() {
             let at = deck.now();
             self.pass_cut(deck, at, cut, None, answer);
         }
@@ -162,7 +144,7 @@ impl Pump {
         at: At,
         cut: Cut,
         against: Option<&str>,
-        answer: &mut dyn FnMut(Vec<u8>),
+        answer: &mut Answer<'_>,
     ) {
         let (lane, from) = (Lane::ONLY, self.from);
         let (range, terminated) = match cut {
@@ -171,55 +153,46 @@ impl Pump {
             Cut::Oversize(message) => {
                 let event =
                     Event::TooLarge { lane, from, message, bytes_max: self.message_bytes_max };
-                deck.feed(at, event, &mut |outgoing| match outgoing.text {
-                    Some(text) if outgoing.to == from => answer(text),
-                    Some(text) => self.due.push_back(Due::own(text, false)),
-                    None => {}
+                deck.feed(at, event, &mut |outgoing| match outgoing.to == from {
+                    true => answer(outgoing.message),
+                    false => self.queue.push(outgoing.message),
                 });
                 return;
             }
         };
-        let sent = range.start..range.end + usize::from(terminated);
-        let bytes = self.lines.bytes(range);
+        let (lines, mut due) = self.queue.split();
+        let bytes = lines.bytes(range);
         let event = match against {
             None => Event::Received { lane, from, bytes, terminated },
             Some(why) => Event::TurnedAway { lane, from, bytes, why },
         };
-        let (due, mid_line) = (&mut self.due, &mut self.mid_line);
-        deck.feed(at, event, &mut |outgoing| match outgoing.text {
-            None => {
-                push_range(due, sent.clone());
-                *mid_line = !terminated;
-            }
-            Some(text) if outgoing.to == from => answer(text),
-            Some(text) => due.push_back(Due::own(text, std::mem::take(mid_line))),
+        deck.feed(at, event, &mut |outgoing| match outgoing.to == from {
+            true => answer(outgoing.message),
+            false => due.push(outgoing.message),
         });
     }
 
-    /// Makes a message of our own due.
-    pub(super) fn say(&mut self, text: Vec<u8>) {
-        let mid_line = std::mem::take(&mut self.mid_line);
-        self.due.push_back(Due::own(text, mid_line));
+    /// Makes a message due that did not come by this pump.
+    pub(super) fn say(&mut self, message: Permitted<'_>) {
+        self.queue.push(message);
     }
 
     /// Writes what is due as far as that goes without waiting.
     pub(super) fn write_now(&mut self) -> Turn {
-        while let (Some(output), Some(due)) = (&self.output, self.due.front()) {
-            match output.write_now(due.bytes(&self.lines)) {
+        while let (Some(output), Some(cleared)) = (&self.output, self.queue.front()) {
+            match output.write_now(cleared) {
                 Ok(0) => break,
                 Ok(count) => drop(self.wrote(count)),
                 Err(_) => return Turn::Broken,
             }
         }
-        if self.due.is_empty() {
-            self.lines.release();
-        }
+        self.queue.release();
         Turn::Wrote
     }
 
     /// Writes everything that is due.
     pub(super) async fn write_all(&mut self) {
-        while !self.due.is_empty() && self.output.is_some() {
+        while !self.queue.is_empty() && self.output.is_some() {
             if self.turn().await == Turn::Broken {
                 return;
             }
@@ -227,21 +200,13 @@ impl Pump {
     }
 
     fn wrote(&mut self, count: usize) -> Turn {
-        if let Some(due) = self.due.front_mut() {
-            due.advance(count);
-            if due.bytes(&self.lines).is_empty() {
-                self.due.pop_front();
-            }
-        }
-        if self.due.is_empty() {
-            self.lines.release();
-        }
+        self.queue.advance(count);
         Turn::Wrote
     }
 
     /// Whether something waits to be written.
     pub(super) fn is_stuck(&self) -> bool {
-        !self.due.is_empty()
+        !self.queue.is_empty()
     }
 
     /// Whether anybody may still read what is written.
@@ -252,7 +217,7 @@ impl Pump {
     /// Whether there is something to write, or to read at once and then to write.
     pub(super) fn has_more(&self) -> bool {
         let readable = || self.input.as_ref().is_some_and(Port::is_readable);
-        self.output.is_some() && (!self.due.is_empty() || readable())
+        self.output.is_some() && (!self.queue.is_empty() || readable())
     }
 
     /// Whether nobody reads what is written any more.
@@ -269,12 +234,12 @@ impl Pump {
     pub(super) fn close(&mut self) {
         self.input = None;
         self.output = None;
-        self.due.clear();
+        self.queue.clear(|_| {});
     }
 
     /// Closes the output if nothing is left to write.
     pub(super) fn close_if_done(&mut self) {
-        if self.input.is_none() && self.due.is_empty() {
+        if self.input.is_none() && self.queue.is_empty() {
             self.output = None;
         }
     }
@@ -283,10 +248,10 @@ impl Pump {
     /// answers among it.
     pub(super) fn drop_unsent(&mut self) -> Vec<Vec<u8>> {
         let mut ids = Vec::new();
-        for due in self.due.drain(..) {
-            let lines = due.bytes(&self.lines).split(|byte| *byte == b'\n');
+        self.queue.clear(|bytes| {
+            let lines = bytes.split(|byte| *byte == b'\n');
             lines.for_each(|line| answered(&Frame::read(line), &mut ids));
-        }
+        });
         ids
     }
 }

@@ -125,6 +125,19 @@ fn what_decides_reads_no_clock_no_environment_and_no_file() {
 }
 
 #[test]
+fn only_the_ends_of_a_session_send_what_no_relay_has_permitted() {
+    let wire = "crates/tapegate-wire/src";
+    let ends = ["stage/outbox.rs", "stage/errands.rs", "verifying.rs", "listing.rs"]
+        .map(|name| format!("{wire}/{name}"));
+    let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
+    code_without(wire, &["Originated::by_endpoint("], &ends);
+    let proxy =
+        ["gated.rs", "reply.rs", "stream.rs"].map(|name| format!("{wire}/http/proxy/{name}"));
+    let proxy: Vec<&str> = proxy.iter().map(String::as_str).collect();
+    code_without(wire, &["PlainBody::new("], &proxy);
+}
+
+#[test]
 fn unsafe_code_is_in_one_place() {
     code_without("", &["unsafe ", "unsafe_code, "], &["crates/tapegate-wire/src/raw.rs"]);
 }

@@ -9,11 +9,8 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tapegate_core::frame::Envelope;
-use tapegate_core::gate::Ticket;
-use tapegate_core::json;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, LineBuffer, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
@@ -29,16 +26,19 @@ use super::raw::RawEvent;
 use super::servers::Server;
 use super::stream::Stream;
 use crate::child::Pipes;
-use crate::deck::Outgoing;
+use crate::deck::{Disposition, Outgoing};
 use crate::http::listen::Cord;
 use crate::http::params::Params;
-use crate::http::station::{Passage, Passed};
+use crate::http::station::Judged;
 use crate::http::{Station, Stopped};
 use crate::port::Port;
 use crate::stdio::Patience;
 
 /// How many messages may wait for a server that does not read.
 const INPUT_MESSAGES_MAX: usize = 8;
+/// Room for a message among those that wait for the server.
+type Slot = mpsc::OwnedPermit<Permitted<'static>>;
+
 /// How many words of our own may wait besides them before the server is not read from either.
 const OWED_MAX: usize = 256;
 
@@ -57,7 +57,7 @@ pub(super) struct Board {
     pub(super) history: Rc<RefCell<History>>,
     /// Whether it answers by streams whoever takes them, as most servers do that have HTTP themselves.
     pub(super) by_stream: bool,
-    pub(super) input: RefCell<Option<mpsc::Sender<Bytes>>>,
+    pub(super) input: RefCell<Option<mpsc::Sender<Permitted<'static>>>>,
     /// Room for words of our own that the server has yet to take.
     owed: Arc<Semaphore>,
     exchanges: Cell<u64>,
@@ -96,15 +96,8 @@ pub(super) enum NotSent {
     Stopped,
 }
 
-/// What became of a message.
-pub(super) enum Sent {
-    /// It is on its way.
-    OnItsWay,
-    /// It goes nowhere, and this is its answer, if it has one.
-    Answered(Option<Vec<u8>>),
-    /// It waits for a decision.
-    Held(Ticket),
-}
+/// What became of a message of a client: it is on its way, refused with this answer, or held.
+pub(super) type Sent = Disposition<(), Option<Permitted<'static>>>;
 
 impl From<Stopped> for NotSent {
     fn from(_: Stopped) -> Self {
@@ -185,59 +178,58 @@ impl Board {
         exchange: Option<&Rc<Exchange>>,
     ) -> Result<Sent, NotSent> {
         self.station.room_for(bytes).await;
-        let permit = self.reserve().await?;
+        let slot = self.reserve().await?;
         // From here on nothing waits, so nothing can come between.
         self.used.set(Instant::now());
-        let Passed { passage, said } = self.station.receive(lane, Side::Client, bytes)?;
+        let Judged { disposition, said } = self.station.receive(lane, Side::Client, bytes)?;
         let told = self.say_apart(said).pop();
-        Ok(match passage {
-            Passage::Send(instead) => {
-                self.forward(permit, lane, instead.as_deref().unwrap_or(bytes), exchange);
-                Sent::OnItsWay
+        Ok(match disposition {
+            Disposition::Forward(message) => {
+                self.forward(slot, lane, message, exchange);
+                Disposition::Forward(())
             }
-            Passage::Stop => Sent::Answered(told),
-            Passage::Held(ticket) => Sent::Held(ticket),
+            Disposition::Refuse(()) => Disposition::Refuse(told.map(Permitted::into_owned)),
+            Disposition::Hold(ticket) => Disposition::Hold(ticket),
         })
     }
 
     /// Waits until the server takes another message.
-    pub(super) async fn reserve(&self) -> Result<mpsc::OwnedPermit<Bytes>, NotSent> {
+    pub(super) async fn reserve(&self) -> Result<Slot, NotSent> {
         let sender = self.input.borrow().clone().ok_or(NotSent::Ended)?;
-        let permit = sender.reserve_owned().await.map_err(|_| NotSent::Ended)?;
+        let slot = sender.reserve_owned().await.map_err(|_| NotSent::Ended)?;
         if self.is_ended() {
             return Err(NotSent::Ended);
         }
         self.make_room()?;
-        Ok(permit)
+        Ok(slot)
     }
 
     /// Sends a message that may pass, by the names that are good for the server.
     pub(super) fn forward(
         &self,
-        permit: mpsc::OwnedPermit<Bytes>,
+        slot: Slot,
         lane: Lane,
-        bytes: &[u8],
+        message: Permitted<'_>,
         exchange: Option<&Rc<Exchange>>,
     ) {
-        let text = json::compact(bytes.trim_ascii());
-        let mut line = match exchange {
-            Some(exchange) => self.book.borrow_mut().enter(exchange, &text).into_owned(),
-            None => self.book.borrow().cancel(lane, &text).into_owned(),
+        let line = message.on_one_line();
+        let line = match exchange {
+            Some(exchange) => self.book.borrow_mut().enter(exchange, line),
+            None => self.book.borrow().cancel(lane, line),
         };
-        line.push(b'\n');
-        permit.send(Bytes::from(line));
+        slot.send(line.into_owned());
         if let Some(exchange) = exchange.filter(|exchange| exchange.can_be_told()) {
             self.hand_over(exchange);
         }
     }
 
     /// Says to the server what is for it, and returns what the client is told.
-    pub(super) fn say_apart(&self, said: Vec<Outgoing>) -> Vec<Vec<u8>> {
+    pub(super) fn say_apart<'e>(&self, said: Vec<Outgoing<'e>>) -> Vec<Permitted<'e>> {
         let mut told = Vec::new();
-        for Outgoing { to, text, .. } in said {
+        for Outgoing { to, message, .. } in said {
             match to {
-                Side::Client => told.extend(text),
-                Side::Server => self.say(&text.unwrap_or_default()),
+                Side::Client => told.push(message),
+                Side::Server => self.say(message),
             }
         }
         told
@@ -263,10 +255,9 @@ impl Board {
     }
 
     /// Sends something of our own to the server. It must be on the tape.
-    pub(super) fn say(&self, text: &[u8]) {
+    pub(super) fn say(&self, message: Permitted<'_>) {
         let Some(sender) = self.input.borrow().clone() else { return };
-        let line = Bytes::from([text, b"\n"].concat());
-        if let Err(mpsc::error::TrySendError::Full(line)) = sender.try_send(line) {
+        if let Err(mpsc::error::TrySendError::Full(line)) = sender.try_send(message.into_owned()) {
             // Whoever speaks here reads the server's output too, and must not wait for its input.
             let owed = Arc::clone(&self.owed).try_acquire_owned().ok();
             tokio::task::spawn_local(async move {
@@ -289,12 +280,13 @@ impl Board {
 }
 
 /// Writes what is queued until there is nothing more to come, then closes the server's input.
-async fn write_all(input: Port, mut lines: mpsc::Receiver<Bytes>) {
-    while let Some(line) = lines.recv().await {
-        let mut rest = &line[..];
-        while !rest.is_empty() {
-            match input.write(rest).await {
-                Ok(count) => rest = &rest[count..],
+async fn write_all(input: Port, mut messages: mpsc::Receiver<Permitted<'static>>) {
+    let mut lines = LineBuffer::default();
+    while let Some(message) = messages.recv().await {
+        lines.push(message);
+        while lines.left() > 0 {
+            match input.write(lines.cleared()).await {
+                Ok(count) => lines.advance(count),
                 Err(_) => return,
             }
         }

@@ -8,9 +8,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use tapegate_core::frame::{Envelope, Frame, Kind, envelopes, same_id};
+use tapegate_core::frame::{Envelope, Kind, same_id};
 use tapegate_core::json;
 use tapegate_core::pending::IdKey;
+use tapegate_core::relay::{IdEdits, Permitted};
 use tapegate_core::side::Lane;
 
 use super::super::listen::Cord;
@@ -90,33 +91,32 @@ impl Book {
         Ok(Some(oldest))
     }
 
-    /// Enters the requests of `text`, and returns it with the names that are good for the server.
-    pub(super) fn enter<'a>(&mut self, exchange: &Rc<Exchange>, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let frame = Frame::read(text);
-        let mut edits = Edits::new(text);
+    /// Enters the requests of a message, and returns it with the names that are good for the server.
+    pub(super) fn enter<'a>(
+        &mut self,
+        exchange: &Rc<Exchange>,
+        message: Permitted<'a>,
+    ) -> Permitted<'a> {
         self.open.insert(exchange.number, Rc::clone(exchange));
-        for said in envelopes(&frame) {
+        message.with_ids(|said, edits| {
             if let (Kind::Request, Some(id)) = (said.kind(), said.id) {
                 exchange.listens.set(said.is_method("subscriptions/listen"));
                 exchange.lists.set(said.is_method("tools/list"));
-                let key = name(&mut self.asked, &mut self.renamed, exchange, id, &mut edits);
+                let key = name(&mut self.asked, &mut self.renamed, exchange, id, edits);
                 exchange.ids.borrow_mut().push(key);
                 if let Some(token) = said.progress_token {
                     let (tokens, renamed) = (&mut self.tokens, &mut self.renamed);
-                    let key = name(tokens, renamed, exchange, token, &mut edits);
+                    let key = name(tokens, renamed, exchange, token, edits);
                     exchange.tokens.borrow_mut().push(key);
                 }
             }
-        }
-        edits.finish()
+        })
     }
 
     /// A cancellation by the client, with the name the server knows the request by.
-    pub(super) fn cancel<'a>(&self, lane: Lane, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let frame = Frame::read(text);
-        let mut edits = Edits::new(text);
-        for said in envelopes(&frame) {
-            let Some(id) = said.request_id else { continue };
+    pub(super) fn cancel<'a>(&self, lane: Lane, message: Permitted<'a>) -> Permitted<'a> {
+        message.with_ids(|said, edits| {
+            let Some(id) = said.request_id else { return };
             if said.is_method("notifications/cancelled")
                 && let Some(found) = self.find(lane, id)
             {
@@ -125,8 +125,7 @@ impl Book {
                     edits.replace(id, &found.ours);
                 }
             }
-        }
-        edits.finish()
+        })
     }
 
     /// The request that a client of `lane` calls `id`.
@@ -293,7 +292,7 @@ fn name(
     count: &mut u64,
     exchange: &Rc<Exchange>,
     theirs: &[u8],
-    edits: &mut Edits<'_>,
+    edits: &mut IdEdits<'_>,
 ) -> IdKey {
     let mut ours = Cow::Borrowed(theirs);
     while names.contains_key(&IdKey::new(&ours)) {

@@ -3,13 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tapegate_core::frame::{
-    self, Body, Envelope, Frame, Kind as MessageKind, envelopes, error_reply, same_id,
-};
-use tapegate_core::json;
+use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind, envelopes, same_id};
 use tapegate_core::lines::{Cut, Lines, Oversize};
-use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, Permitted};
 use tapegate_core::side::Side;
 use tokio::time::Instant;
 
@@ -19,9 +15,9 @@ use super::ending::End;
 use super::exchange::Exchange;
 use super::servers::Server;
 use super::stream::Stream;
-use crate::deck::Outgoing;
+use crate::deck::{Disposition, Outgoing};
 use crate::http::Stopped;
-use crate::http::station::{Passage, Passed};
+use crate::http::station::Judged;
 use crate::port::Port;
 use crate::stage::address::{self, Said};
 use crate::stdio::{LINGER, Patience};
@@ -136,7 +132,7 @@ impl Board {
                 self.part(id);
                 return Ok(());
             }
-            Said::Raw { about, bytes, ends } => return self.pass_raw(about, &bytes, ends).await,
+            Said::Raw { about, piece, ends } => return self.pass_raw(about, piece, ends).await,
             Said::Leave { about, abrupt } => {
                 self.leave(about, abrupt);
                 return Ok(());
@@ -157,41 +153,33 @@ impl Board {
         };
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
-        let frame = Frame::read(&text);
         let bytes = &text[..];
         let received = match places.iter().any(Place::is_parted) {
             true => Event::Resumed { lane, bytes, terminated },
             false => Event::Received { lane, from, bytes, terminated },
         };
-        let Passed { passage, said } = match self.station.judge(received, from) {
-            Ok(passed) => passed,
+        let Judged { disposition, said } = match self.station.judge(received, from) {
+            Ok(judged) => judged,
             Err(stopped) => {
-                self.owe(&frame, places);
+                self.owe(&Frame::read(bytes), places);
                 return Err(stopped);
             }
         };
-        let instead = match passage {
-            Passage::Send(instead) => instead,
-            Passage::Stop | Passage::Held(_) => {
-                self.refused(&frame, places, said);
-                return Ok(());
-            }
+        let Disposition::Forward(message) = disposition else {
+            self.refused(&Frame::read(bytes), places, said);
+            return Ok(());
         };
-        let text = instead.as_deref().unwrap_or(bytes);
-        if instead.is_some() && envelopes(&Frame::read(text)).len() != places.len() {
+        let mut parts = message.elements();
+        parts.retain(|(frame, _)| frame.envelope().is_some());
+        if parts.len() != places.len() {
             // Nobody could tell any more whom the rest is for.
-            self.refused(&frame, places, said);
+            self.refused(&Frame::read(bytes), places, said);
             return Ok(());
         }
-        let frame = if instead.is_some() { Frame::read(text) } else { frame };
-        let parts = match frame.body() {
-            Body::Batch => frame::elements(text),
-            _ => vec![frame],
-        };
-        let messages = parts.iter().filter_map(|part| Some((part, part.envelope()?)));
-        for ((part, said), place) in messages.zip(places) {
-            let text = Bytes::from(json::compact(part.text()).into_owned());
-            self.deliver(said, text, place).await;
+        for ((frame, part), place) in parts.into_iter().zip(places) {
+            if let Some(said) = frame.envelope() {
+                self.deliver(said, part.on_one_line().into_owned(), place).await;
+            }
         }
         Ok(())
     }
@@ -203,25 +191,25 @@ impl Board {
             else {
                 continue;
             };
-            let text = error_reply(id, CODE_GONE, &Stopped.to_string(), "{\"by\":\"tapegate\"}");
+            let message = OwnMessage::error(id, CODE_GONE, &Stopped.to_string()).into();
             match place {
-                Place::Answer(exchange) => drop(exchange.answer(Bytes::from(text), true)),
-                _ if self.kind == Kind::Old => self.main.push(Bytes::from(text)),
+                Place::Answer(exchange) => drop(exchange.answer(message, true)),
+                _ if self.kind == Kind::Old => self.main.push(message),
                 _ => {}
             }
         }
     }
 
     /// Says what is to be said in place of what the gate has refused.
-    fn refused(&self, frame: &Frame<'_>, places: Vec<Place>, said: Vec<Outgoing>) {
+    fn refused(&self, frame: &Frame<'_>, places: Vec<Place>, said: Vec<Outgoing<'_>>) {
         let mut told = self.say_apart(said);
         for (said, place) in envelopes(frame).iter().zip(places) {
             let (MessageKind::Response | MessageKind::Error, Some(id)) = (said.kind(), said.id)
             else {
                 continue;
             };
-            let is_it = |text: &Vec<u8>| {
-                Frame::read(text)
+            let is_it = |message: &Permitted<'_>| {
+                Frame::read(message.bytes())
                     .envelope()
                     .and_then(|said| said.id)
                     .is_some_and(|of| same_id(of, id))
@@ -230,23 +218,23 @@ impl Board {
             match (place, answer) {
                 (Place::Answer(exchange), answer) => {
                     let why = "the server's answer was refused";
-                    let text = answer.unwrap_or_else(|| {
-                        error_reply(id, CODE_GONE, why, "{\"by\":\"tapegate\"}")
-                    });
-                    exchange.answer(Bytes::from(text), true);
+                    let own = || OwnMessage::error(id, CODE_GONE, why).into();
+                    exchange.answer(answer.map_or_else(own, Permitted::into_owned), true).ok();
                 }
-                (_, Some(text)) if self.kind == Kind::Old => self.main.push(Bytes::from(text)),
+                (_, Some(message)) if self.kind == Kind::Old => {
+                    self.main.push(message.into_owned());
+                }
                 _ => {}
             }
         }
     }
 
-    async fn deliver(&self, said: &Envelope<'_>, text: Bytes, place: Place) {
+    async fn deliver(&self, said: &Envelope<'_>, message: Permitted<'static>, place: Place) {
         if self.is_ended() {
             return;
         }
         if self.kind == Kind::Old {
-            return self.push(&self.main, text).await;
+            return self.push(&self.main, message).await;
         }
         match place {
             Place::Answer(exchange) => {
@@ -256,76 +244,77 @@ impl Board {
                     self.params.borrow_mut().learn(result);
                 }
                 let error = said.kind() == MessageKind::Error;
-                if !exchange.answer(text.clone(), error) {
-                    self.mark(exchange.lane, Side::Server, &text, "its client has gone");
+                if let Err(message) = exchange.answer(message, error) {
+                    self.mark(exchange.lane, Side::Server, message.bytes(), "its client has gone");
                 }
             }
-            Place::With(exchange) if exchange.can_be_told() => self.tell(&exchange, text).await,
+            Place::With(exchange) if exchange.can_be_told() => self.tell(&exchange, message).await,
             Place::With(exchange) if self.kind == Kind::Shared => {
-                self.mark(exchange.lane, Side::Server, &text, "its client has gone");
+                self.mark(exchange.lane, Side::Server, message.bytes(), "its client has gone");
             }
             Place::With(exchange) => match exchange.stream() {
                 // Its connection broke; it may come back for it.
-                Some(stream) => stream.push(text),
-                None => self.deliver_anywhere(said, text).await,
+                Some(stream) => stream.push(message),
+                None => self.deliver_anywhere(said, message).await,
             },
-            Place::Anywhere => self.deliver_anywhere(said, text).await,
+            Place::Anywhere => self.deliver_anywhere(said, message).await,
             Place::Unasked => {
-                self.mark(self.lane, Side::Server, &text, "it answers nothing that was asked");
+                let why = "it answers nothing that was asked";
+                self.mark(self.lane, Side::Server, message.bytes(), why);
             }
         }
     }
 
     /// Delivers what belongs to no exchange, or to one that cannot take it.
-    async fn deliver_anywhere(&self, said: &Envelope<'_>, text: Bytes) {
+    async fn deliver_anywhere(&self, said: &Envelope<'_>, message: Permitted<'static>) {
         if self.kind == Kind::Shared {
             let why = "nobody knows which client it is for";
-            self.mark(self.lane, Side::Server, &text, why);
+            self.mark(self.lane, Side::Server, message.bytes(), why);
             return self.decline(said, why);
         }
         if self.main.is_attended() {
-            return self.push(&self.main, text).await;
+            return self.push(&self.main, message).await;
         }
         let listener = self.book.borrow().any_listener();
         if let Some(exchange) = listener {
-            return self.tell(&exchange, text).await;
+            return self.tell(&exchange, message).await;
         }
         while !self.main.has_room() {
             let Some(oldest) = self.main.take_oldest() else { break };
             let why = "the client listens to no stream, and too much waits for it";
-            self.mark(self.lane, Side::Server, &oldest, why);
-            if let Some(said) = Frame::read(&oldest).envelope() {
+            self.mark(self.lane, Side::Server, oldest.bytes(), why);
+            if let Some(said) = Frame::read(oldest.bytes()).envelope() {
                 self.decline(said, why);
             }
         }
-        self.main.push(text);
+        self.main.push(message);
     }
 
     /// Answers a request of the server that no client will get.
     fn decline(&self, said: &Envelope<'_>, why: &str) {
         if let (MessageKind::Request, Some(id)) = (said.kind(), said.id) {
-            let bytes = &error_reply(id, -32601, why, "{\"by\":\"tapegate\"}");
+            let message = OwnMessage::error(id, -32601, why);
             let (lane, to) = (self.lane, Side::Server);
-            if self.station.pass(Event::Ours { lane, to, bytes }).is_ok() {
-                self.say(bytes);
+            for own in self.station.pass(Event::Ours { lane, to, message }).unwrap_or_default() {
+                self.say(own.message);
             }
         }
     }
 
     /// Says something that is no answer on the stream of an exchange.
-    async fn tell(&self, exchange: &Exchange, text: Bytes) {
+    async fn tell(&self, exchange: &Exchange, message: Permitted<'static>) {
         let stream = self.stream_of(exchange);
         if self.kind != Kind::Shared || stream.has_room() || stream.caught_up(LAG).await {
-            return self.push(&stream, text).await;
+            return self.push(&stream, message).await;
         }
         // Clients that share a server wait for each other no longer than that.
         stream.break_off();
-        self.mark(exchange.lane, Side::Server, &text, "its client reads too slowly");
+        self.mark(exchange.lane, Side::Server, message.bytes(), "its client reads too slowly");
         self.abandoned(exchange);
     }
 
     /// Adds to a stream, and waits for its reader if it is far behind.
-    pub(super) async fn push(&self, stream: &Rc<Stream>, text: Bytes) {
+    pub(super) async fn push(&self, stream: &Rc<Stream>, message: Permitted<'static>) {
         if !stream.room(STALL).await {
             stream.break_off();
             if self.kind == Kind::Old {
@@ -333,7 +322,7 @@ impl Board {
                 self.end("the client does not read its stream", Duration::ZERO);
             }
         }
-        stream.push(text);
+        stream.push(message);
     }
 
     /// Refuses a message over the limit, and tells whoever waits for it.
@@ -347,10 +336,9 @@ impl Board {
         }
         let (from, bytes_max) = (Side::Server, self.station.message_bytes_max());
         for answer in self.station.pass(Event::TooLarge { lane, from, message, bytes_max })? {
-            let text = answer.text.unwrap_or_default();
             match answer.to {
-                Side::Client => self.last_answer(lane, text),
-                Side::Server => self.say(&text),
+                Side::Client => self.last_answer(lane, answer.message.into_owned()),
+                Side::Server => self.say(answer.message),
             }
         }
         Ok(())

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tapegate_core::frame::{Frame, error_reply};
-use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::frame::Frame;
+use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, Permitted};
 use tapegate_core::side::{Lane, Side};
 
 use super::board::{Board, Kind};
@@ -49,15 +48,14 @@ impl Board {
             let gone = Event::Gone { lane: Some(lane), side: Side::Server, why };
             let answers = self.station.pass(gone).unwrap_or_default();
             answers.into_iter().filter(|answer| answer.to == Side::Client).for_each(|answer| {
-                self.last_answer(lane, answer.text.unwrap_or_default());
+                self.last_answer(lane, answer.message.into_owned());
             });
         }
         // What is left was cancelled, or the tape has failed: it is told all the same.
         for exchange in exchanges {
             let unanswered = self.book.borrow().unanswered(&exchange);
             for (_, theirs) in unanswered {
-                let text = error_reply(&theirs, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-                exchange.answer(Bytes::from(text), true);
+                exchange.answer(OwnMessage::error(&theirs, CODE_GONE, why).into(), true).ok();
             }
         }
         *self.book.borrow_mut() = Book::default();
@@ -66,15 +64,15 @@ impl Board {
     }
 
     /// Gives an answer of our own to whoever asked.
-    pub(super) fn last_answer(&self, lane: Lane, text: Vec<u8>) {
+    pub(super) fn last_answer(&self, lane: Lane, message: Permitted<'static>) {
         if self.kind == Kind::Old {
-            return self.main.push(Bytes::from(text));
+            return self.main.push(message);
         }
-        let asker = Frame::read(&text)
+        let asker = Frame::read(message.bytes())
             .envelope()
             .and_then(|said| self.book.borrow_mut().take(lane, said.id?));
         if let Some(exchange) = asker {
-            exchange.answer(Bytes::from(text), true);
+            exchange.answer(message, true).ok();
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bytes::Bytes;
-use tapegate_core::frame::{self, Body, Envelope, Frame};
+use tapegate_core::frame::Envelope;
 use tapegate_core::pending::IdKey;
+use tapegate_core::relay::Permitted;
 use tapegate_core::side::Lane;
 use tokio::sync::Notify;
 
@@ -43,7 +43,7 @@ pub(super) struct Exchange {
     pub(super) tokens: RefCell<Vec<IdKey>>,
     batch: bool,
     unanswered: Cell<usize>,
-    answers: RefCell<Vec<Bytes>>,
+    answers: RefCell<Vec<Permitted<'static>>>,
     stream: RefCell<Option<Rc<Stream>>>,
     /// The body that answers it in pieces, if that is how it is answered.
     body: RefCell<Option<Rc<Stream>>>,
@@ -167,38 +167,37 @@ impl Exchange {
         self.knows_priming && self.knows_streams && self.can_be_told()
     }
 
-    /// Takes the answer to one of its requests; false if nobody can get it.
-    pub(super) fn answer(&self, text: Bytes, error: bool) -> bool {
+    /// Takes the answer to one of its requests; gives it back if nobody can get it.
+    pub(super) fn answer(
+        &self,
+        message: Permitted<'static>,
+        error: bool,
+    ) -> Result<(), Permitted<'static>> {
         self.failed.set(self.failed.get() || error);
         self.unanswered.set(self.unanswered.get().saturating_sub(1));
         match &*self.stream.borrow() {
             Some(stream) => {
-                stream.push(text);
+                stream.push(message);
                 if self.is_answered() {
                     stream.finish();
                 }
             }
-            None if self.gone.get() => return false,
+            None if self.gone.get() => return Err(message),
             None if self.body.borrow().is_some() => {
                 // What has begun cannot be taken back; it breaks off.
                 self.body.borrow().iter().for_each(|body| body.break_off());
-                return false;
+                return Err(message);
             }
-            None => self.answers.borrow_mut().push(text),
+            None => self.answers.borrow_mut().push(message),
         }
         self.news.notify_one();
-        true
+        Ok(())
     }
 
     /// Takes the answers to all of its requests: one, or a batch of them.
-    pub(super) fn answer_all(&self, text: &[u8]) {
-        match Frame::read(text).body() {
-            Body::Batch => {
-                for one in frame::elements(text) {
-                    self.answer(Bytes::copy_from_slice(one.text()), true);
-                }
-            }
-            _ => drop(self.answer(Bytes::copy_from_slice(text), true)),
+    pub(super) fn answer_all(&self, message: &Permitted<'_>) {
+        for (_, one) in message.elements() {
+            self.answer(one.on_one_line().into_owned(), true).ok();
         }
     }
 
@@ -224,14 +223,11 @@ impl Exchange {
     }
 
     /// All answers at once.
-    pub(super) fn whole(&self) -> Vec<u8> {
-        let answers = self.answers.borrow();
-        if self.batch {
-            let mut text = vec![b'['];
-            text.extend_from_slice(&answers.join(&b","[..]));
-            text.push(b']');
-            return text;
+    pub(super) fn whole(&self) -> Option<Permitted<'static>> {
+        let mut answers = self.answers.take();
+        match self.batch {
+            true => Some(Permitted::batch(&answers)),
+            false => (!answers.is_empty()).then(|| answers.swap_remove(0)),
         }
-        answers.first().map(|text| text.to_vec()).unwrap_or_default()
     }
 }

@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 
 use super::super::listen::Cord;
 use super::super::terms::{LAST_EVENT_ID, Terms};
-use super::super::{ReplyBody, headers};
+use super::super::{Outbound, ReplyBody, headers};
 use super::board::{Board, Kind};
 use super::history::EventId;
 use super::post::Watch;
@@ -49,7 +49,7 @@ pub(super) fn delete(bridge: &Bridge, request: &Request<Incoming>) -> Response<R
     match session(bridge, request) {
         Ok((board, _)) => {
             board.end("the client ended the session", bridge.patience.grace);
-            let mut response = Response::new(ReplyBody::full(bytes::Bytes::new()));
+            let mut response = Response::new(ReplyBody::full(Outbound::empty()));
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }

@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use bytes::Bytes;
-use tapegate_core::frame::{Frame, error_reply};
+use tapegate_core::frame::Frame;
 use tapegate_core::gate::Ticket;
-use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, Permitted};
 use tapegate_core::side::{Lane, Side};
 
-use super::board::{Board, NotSent};
+use super::board::Board;
 use super::exchange::Exchange;
 use crate::http::station::{Waiting, Word};
 
@@ -79,44 +78,40 @@ impl Board {
     /// Deals with what becomes of a held call.
     fn hear_of(self: &Rc<Self>, lane: Lane, exchange: Option<&Rc<Exchange>>, word: Word) {
         match (word, exchange) {
-            (Word::Send(text), exchange) => {
-                tokio::task::spawn_local(Rc::clone(self).release(lane, text, exchange.cloned()));
+            (Word::Send(message), exchange) => {
+                tokio::task::spawn_local(Rc::clone(self).release(lane, message, exchange.cloned()));
             }
-            (Word::Answer(text), Some(exchange)) => {
-                exchange.answer(Bytes::from(text), true);
-            }
-            (Word::Tell(text), Some(exchange)) => {
+            (Word::Answer(message), Some(exchange)) => drop(exchange.answer(message, true)),
+            (Word::Tell(message), Some(exchange)) => {
                 if exchange.can_be_told() {
-                    self.stream_of(exchange).push(Bytes::from(text));
+                    self.stream_of(exchange).push(message);
                 }
             }
-            (Word::Answer(text) | Word::Tell(text), None) => self.main.push(Bytes::from(text)),
+            (Word::Answer(message) | Word::Tell(message), None) => self.main.push(message),
             (Word::Over, Some(exchange)) => exchange.give_up(),
             (Word::Over, None) => {}
         }
     }
 
     /// Sends a call that was held, if somebody still waits for it.
-    async fn release(self: Rc<Self>, lane: Lane, text: Vec<u8>, exchange: Option<Rc<Exchange>>) {
-        let sent = match self.reserve().await {
-            Ok(_) if exchange.as_ref().is_some_and(|one| one.gone.get()) => Err(NotSent::Ended),
-            Ok(permit) => {
-                self.forward(permit, lane, &text, exchange.as_ref());
-                Ok(())
-            }
-            Err(error) => Err(error),
-        };
-        if sent.is_ok() {
-            return;
+    async fn release(
+        self: Rc<Self>,
+        lane: Lane,
+        message: Permitted<'static>,
+        exchange: Option<Rc<Exchange>>,
+    ) {
+        let slot = self.reserve().await;
+        let wanted = exchange.as_ref().is_none_or(|one| !one.gone.get());
+        if let (Ok(slot), true) = (slot, wanted) {
+            return self.forward(slot, lane, message, exchange.as_ref());
         }
-        let (asker, bytes) = (Side::Client, Some(&text[..]));
+        let (asker, bytes) = (Side::Client, Some(message.bytes()));
         // If the tape has failed, everything ends anyway.
         self.station.pass(Event::Dismissed { lane, asker, bytes, why: None }).ok();
-        let frame = Frame::read(&text);
+        let frame = Frame::read(message.bytes());
         if let (Some(exchange), Some(id)) = (exchange, frame.envelope().and_then(|said| said.id)) {
             let why = "the session ended before the MCP server answered";
-            let error = error_reply(id, CODE_GONE, why, "{\"by\":\"tapegate\"}");
-            exchange.answer(Bytes::from(error), true);
+            exchange.answer(OwnMessage::error(id, CODE_GONE, why).into(), true).ok();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
+use super::super::Outbound;
 
 /// The events of a session that were sent last.
 pub(super) struct History {
@@ -14,7 +14,7 @@ pub(super) struct History {
 /// An event that was sent.
 pub(super) struct Sent {
     pub(super) id: EventId,
-    pub(super) event: Bytes,
+    pub(super) event: Outbound,
 }
 
 /// An event's id: its stream's number and its own.
@@ -38,7 +38,7 @@ impl History {
     }
 
     /// Events of one stream after `id`.
-    pub(super) fn after(&self, id: EventId) -> VecDeque<Bytes> {
+    pub(super) fn after(&self, id: EventId) -> VecDeque<Outbound> {
         let later = |sent: &&Sent| sent.id.stream == id.stream && sent.id.number > id.number;
         self.events.iter().filter(later).map(|sent| sent.event.clone()).collect()
     }
@@ -50,11 +50,11 @@ impl History {
 
     /// Remembers an event, and forgets the oldest ones if that is too much.
     pub(super) fn keep(&mut self, sent: Sent) {
-        self.bytes += sent.event.len();
+        self.bytes += sent.event.bytes().len();
         self.events.push_back(sent);
         while self.bytes > self.bytes_max && self.events.len() > 1 {
             let Some(oldest) = self.events.pop_front() else { break };
-            self.bytes -= oldest.event.len();
+            self.bytes -= oldest.event.bytes().len();
         }
     }
 }

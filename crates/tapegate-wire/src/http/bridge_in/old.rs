@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Body, Frame};
@@ -10,10 +9,11 @@ use tapegate_core::side::Side;
 
 use super::super::body::{self, Collected};
 use super::super::listen::Cord;
-use super::super::{ReplyBody, Stopped, headers};
+use super::super::{Outbound, ReplyBody, Stopped, headers};
 use super::Bridge;
-use super::board::{Board, Kind, Sent};
+use super::board::{Board, Kind};
 use super::post::{accepted, not_sent};
+use crate::deck::Disposition;
 
 /// Ends a session whose only stream is gone.
 struct Hangup(Rc<Board>, std::time::Duration);
@@ -30,10 +30,9 @@ pub(super) fn get(bridge: &Bridge, cord: &Rc<Cord>) -> Response<ReplyBody> {
         Ok(opened) => opened,
         Err(error) => return error.reply(b"null"),
     };
-    let endpoint = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
     board.hold(cord);
     board.main.without_ids();
-    board.main.begin_with(Bytes::from(endpoint));
+    board.main.begin_with(Outbound::endpoint(&format!("/messages?sessionId={id}")));
     let stream = Rc::clone(&board.main);
     let hangup = Hangup(board, bridge.patience.grace);
     headers::events(ReplyBody::stream(stream.attach(Some(Box::new(hangup)))))
@@ -65,8 +64,8 @@ pub(super) async fn post(
             let Ok(told) = board.refuse_from_client(message) else {
                 return headers::refusal(503, &Stopped.to_string());
             };
-            if let Some(text) = told {
-                board.push(&board.main, Bytes::from(text)).await;
+            if let Some(message) = told {
+                board.push(&board.main, message).await;
             }
             let words = format!("the limit is {bytes_max} bytes");
             return headers::last(headers::refusal(413, &words));
@@ -81,15 +80,15 @@ pub(super) async fn post(
     }
     let asked = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
     match board.send(lane, &bytes, None).await {
-        Ok(Sent::Answered(Some(text))) => {
-            board.push(&board.main, Bytes::from(text)).await;
+        Ok(Disposition::Refuse(Some(message))) => {
+            board.push(&board.main, message).await;
             accepted()
         }
-        Ok(Sent::Held(ticket)) => {
+        Ok(Disposition::Hold(ticket)) => {
             board.hold_call(lane, ticket, None);
             accepted()
         }
-        Ok(Sent::OnItsWay | Sent::Answered(None)) => accepted(),
+        Ok(Disposition::Forward(()) | Disposition::Refuse(None)) => accepted(),
         Err(error) => not_sent(error, asked),
     }
 }

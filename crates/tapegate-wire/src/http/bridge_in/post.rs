@@ -3,25 +3,25 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind, envelopes};
 use tapegate_core::json;
 use tapegate_core::lines::Oversize;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::{Lane, Side};
 
 use super::super::body::{self, Collected};
 use super::super::listen::Cord;
-use super::super::station::{Passage, Passed};
+use super::super::station::Judged;
 use super::super::terms::{DISAGREED, SESSION, Terms};
-use super::super::{ReplyBody, Stopped, headers};
+use super::super::{Outbound, ReplyBody, Stopped, headers};
 use super::board::{Board, Kind, NotSent, Sent};
 use super::exchange::Exchange;
 use super::stream::KEEP_ALIVE;
 use super::{Bridge, Refused};
+use crate::deck::Disposition;
 
 /// How long an answer by stream may take before its client is told that it is on its way.
 const PROMPT: Duration = Duration::from_millis(20);
@@ -87,8 +87,8 @@ pub(super) async fn post(
     if let Body::Garbage(garbage) = frame.body() {
         let lane = lane_of(bridge, &terms);
         return match bridge.station.receive(lane, Side::Client, &bytes) {
-            Ok(Passed { said, .. }) => match said.into_iter().find_map(|one| one.text) {
-                Some(text) => headers::json(400, text),
+            Ok(Judged { said, .. }) => match said.into_iter().next() {
+                Some(told) => headers::json(400, told.message),
                 None => headers::error(400, b"null", -32700, &garbage.reason()),
             },
             Err(stopped) => headers::refusal(503, &stopped.to_string()),
@@ -164,15 +164,15 @@ async fn pass(
         };
         return match sent {
             // An actor takes what is no message for what it is; a process is left to its own ways.
-            Ok(Sent::OnItsWay) if board.addressed && is_odd(frame) => {
+            Ok(Disposition::Forward(())) if board.addressed && is_odd(frame) => {
                 headers::error(400, id, -32600, "the body is no request, notification or answer")
             }
-            Ok(Sent::Answered(Some(text))) => headers::json(200, text),
+            Ok(Disposition::Refuse(Some(message))) => headers::json(200, message),
             // What takes a held call back has done all it was to do; anything else was refused.
-            Ok(Sent::Answered(None)) if !is_cancel(frame) => {
+            Ok(Disposition::Refuse(None)) if !is_cancel(frame) => {
                 headers::error(400, id, -32600, "the message was refused")
             }
-            Ok(Sent::OnItsWay | Sent::Answered(None) | Sent::Held(_)) => accepted(),
+            Ok(_) => accepted(),
             Err(error) => not_sent(error, id),
         };
     }
@@ -201,10 +201,10 @@ fn is_odd(frame: &Frame<'_>) -> bool {
 async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, NotSent> {
     let (board, exchange) = (Rc::clone(&watch.board), Rc::clone(&watch.exchange));
     match board.send(exchange.lane, frame.bytes(), Some(&exchange)).await? {
-        Sent::OnItsWay => {}
-        Sent::Answered(Some(text)) => exchange.answer_all(&text),
-        Sent::Answered(None) => exchange.give_up(),
-        Sent::Held(ticket) => board.hold_call(exchange.lane, ticket, Some(&exchange)),
+        Disposition::Forward(()) => {}
+        Disposition::Refuse(Some(message)) => exchange.answer_all(&message),
+        Disposition::Refuse(None) => exchange.give_up(),
+        Disposition::Hold(ticket) => board.hold_call(exchange.lane, ticket, Some(&exchange)),
     }
     if !exchange.accepts_json {
         board.stream_of(&exchange);
@@ -227,10 +227,10 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
             None => headers::events(ReplyBody::stream(stream.attach(Some(Box::new(watch))))),
         },
         None if exchange.cancelled.get() && exchange.has_nothing() => accepted(),
-        None => {
-            let text = exchange.whole();
-            headers::json(status_of(&board, &text), text)
-        }
+        None => match exchange.whole() {
+            Some(message) => headers::json(status_of(&board, message.bytes()), message),
+            None => accepted(),
+        },
     })
 }
 
@@ -252,13 +252,14 @@ fn status_of(board: &Board, text: &[u8]) -> u16 {
 /// server. The revision without sessions has none by HTTP: nobody could tell whose request is
 /// cancelled, and a server might take it for the start of a session.
 fn decline(board: &Board, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent> {
-    let Passed { passage, said } = board.station.receive(lane, Side::Client, frame.bytes())?;
-    if let Passage::Stop = passage {
-        return Ok(Sent::Answered(board.say_apart(said).pop()));
+    let judged = board.station.receive(lane, Side::Client, frame.bytes())?;
+    if let Disposition::Refuse(()) = judged.disposition {
+        let told = board.say_apart(judged.said).pop();
+        return Ok(Disposition::Refuse(told.map(Permitted::into_owned)));
     }
     let why = "without a session there are no notifications to a server";
     board.mark(lane, Side::Client, frame.bytes(), why);
-    Ok(Sent::OnItsWay)
+    Ok(Disposition::Forward(()))
 }
 
 /// Records that a body is too large, and says so.
@@ -269,11 +270,11 @@ fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<Repl
         None => {
             let (lane, from) = (bridge.station.open_exchange(), Side::Client);
             let passed = bridge.station.pass(Event::TooLarge { lane, from, message, bytes_max });
-            passed.map(|answers| answers.into_iter().find_map(|answer| answer.text))
+            passed.map(|answers| answers.into_iter().next().map(|one| one.message.into_owned()))
         }
     };
     match told {
-        Ok(Some(text)) => headers::last(headers::json(413, text)),
+        Ok(Some(message)) => headers::last(headers::json(413, message)),
         Ok(None) => {
             headers::last(headers::refusal(413, &format!("the limit is {bytes_max} bytes")))
         }
@@ -283,15 +284,18 @@ fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<Repl
 
 impl Board {
     /// Refuses a message of the client that is over the limit; returns what its sender is told.
-    pub(super) fn refuse_from_client(&self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+    pub(super) fn refuse_from_client(
+        &self,
+        message: Oversize,
+    ) -> Result<Option<Permitted<'static>>, Stopped> {
         let (lane, from) = (self.lane, Side::Client);
         let bytes_max = self.station.message_bytes_max();
         let mut told = None;
         for answer in self.station.pass(Event::TooLarge { lane, from, message, bytes_max })? {
             match answer.to {
-                Side::Client => told = answer.text,
+                Side::Client => told = Some(answer.message.into_owned()),
                 // It was an answer, and the server learns why it does not come.
-                Side::Server => self.say(&answer.text.unwrap_or_default()),
+                Side::Server => self.say(answer.message),
             }
         }
         Ok(told)
@@ -316,7 +320,7 @@ fn in_pieces(body: ReplyBody) -> Response<ReplyBody> {
 }
 
 pub(super) fn accepted() -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::full(Bytes::new()));
+    let mut response = Response::new(ReplyBody::full(Outbound::empty()));
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }

@@ -6,9 +6,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tapegate_core::frame::{Frame, Kind as MessageKind};
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{CODE_TOO_LARGE, Event, OwnMessage, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::TOO_LARGE;
 
@@ -18,6 +17,7 @@ use super::exchange::Exchange;
 use super::stream::Stream;
 use crate::http::Stopped;
 use crate::http::listen::Cord;
+use crate::stage::piece::{ActorPiece, Rename};
 
 /// How many connections are remembered before it is looked which of them are gone.
 const CORDS_MAX: usize = 8;
@@ -41,14 +41,6 @@ struct Kept {
     over: bool,
 }
 
-/// Gives a request the name back that its client knows it by, wherever pieces begin and end.
-struct Rename {
-    ours: Vec<u8>,
-    theirs: Vec<u8>,
-    /// How much of our name has come.
-    matched: usize,
-}
-
 impl Kept {
     fn add(&mut self, bytes: &[u8], bytes_max: usize) {
         let room = bytes_max - self.bytes.len().min(bytes_max);
@@ -57,52 +49,24 @@ impl Kept {
     }
 }
 
-impl Rename {
-    /// What is sent for a piece. A name that might have begun is held back until it is known.
-    fn pass(&mut self, bytes: &[u8], ends: bool) -> Vec<u8> {
-        let mut out = Vec::with_capacity(bytes.len() + self.matched);
-        for byte in bytes {
-            if self.ours.get(self.matched) != Some(byte) {
-                // A name begins and ends with a quote and holds no other, so only the last byte of
-                // what did not become one can begin another.
-                out.extend_from_slice(&self.ours[..self.matched]);
-                self.matched = 0;
-            }
-            if self.ours.get(self.matched) != Some(byte) {
-                out.push(*byte);
-                continue;
-            }
-            self.matched += 1;
-            if self.matched == self.ours.len() {
-                out.extend_from_slice(&self.theirs);
-                self.matched = 0;
-            }
-        }
-        if ends {
-            out.extend_from_slice(&self.ours[..self.matched]);
-        }
-        out
-    }
-}
-
 impl Board {
     /// Hands on bytes that need not be a message.
     pub(super) async fn pass_raw(
         &self,
         about: Option<&[u8]>,
-        bytes: &[u8],
+        piece: ActorPiece<'_>,
         ends: bool,
     ) -> Result<(), Stopped> {
         if self.is_ended() {
             return Ok(());
         }
         let Some(id) = about.filter(|_| self.kind != Kind::Old) else {
-            return self.pass_event(bytes, ends).await;
+            return self.pass_event(&piece, ends).await;
         };
         // Whoever was answered already, or is forgotten, gets nothing.
         let asker = self.book.borrow().asker(id);
         match asker {
-            Some(exchange) => self.pass_piece(&exchange, id, bytes, ends).await,
+            Some(exchange) => self.pass_piece(&exchange, id, piece, ends).await,
             None => Ok(()),
         }
     }
@@ -111,7 +75,7 @@ impl Board {
         &self,
         exchange: &Rc<Exchange>,
         id: &[u8],
-        bytes: &[u8],
+        piece: ActorPiece<'_>,
         ends: bool,
     ) -> Result<(), Stopped> {
         let piece = {
@@ -120,11 +84,8 @@ impl Board {
                 kept: Kept::default(),
                 rename: self.rename(id),
             });
-            let piece = match &mut raw.rename {
-                Some(rename) => rename.pass(bytes, ends).into(),
-                None => std::borrow::Cow::Borrowed(bytes),
-            };
-            raw.kept.add(&piece, self.station.message_bytes_max());
+            let piece = piece.renamed(raw.rename.as_mut(), ends);
+            raw.kept.add(piece.bytes(), self.station.message_bytes_max());
             piece
         };
         if !exchange.accepts_json {
@@ -138,38 +99,44 @@ impl Board {
             return Ok(());
         }
         let kept = exchange.raw.take().map(|raw| raw.kept).unwrap_or_default();
-        self.dismiss(exchange, id, &kept)?;
+        let whole = self.dismiss(exchange, id, &kept)?;
+        let theirs = self.book.borrow().theirs(id).map(|(_, theirs)| theirs).unwrap_or_default();
         self.book.borrow_mut().close_asked(id);
-        match stream {
-            Some(_) => exchange.answered_in_pieces(),
-            None => drop(exchange.answer(Bytes::from(kept.bytes), false)),
+        match (stream, whole) {
+            (Some(_), _) => exchange.answered_in_pieces(),
+            (None, Some(message)) => drop(exchange.answer(message, false)),
+            (None, None) => {
+                let words = "the answer is over the size limit";
+                let error = OwnMessage::error(&theirs, CODE_TOO_LARGE, words);
+                exchange.answer(error.into(), true).ok();
+            }
         }
         Ok(())
     }
 
     fn rename(&self, id: &[u8]) -> Option<Rename> {
         let (_, theirs) = self.book.borrow().theirs(id)?;
-        (theirs != id).then(|| Rename { ours: id.to_vec(), theirs, matched: 0 })
+        (theirs != id).then(|| Rename::new(id, theirs))
     }
 
     /// Hands on a piece of an event for whoever listens.
-    async fn pass_event(&self, bytes: &[u8], ends: bool) -> Result<(), Stopped> {
+    async fn pass_event(&self, piece: &ActorPiece<'_>, ends: bool) -> Result<(), Stopped> {
         let stream = {
             let mut raw = self.raw.borrow_mut();
             let raw = raw
                 .get_or_insert_with(|| RawEvent { kept: Kept::default(), stream: self.listener() });
-            raw.kept.add(bytes, self.station.message_bytes_max());
+            raw.kept.add(piece.bytes(), self.station.message_bytes_max());
             raw.stream.clone()
         };
         if let Some(stream) = &stream {
-            self.push_piece(stream, None, bytes, ends).await;
+            self.push_piece(stream, None, piece, ends).await;
         }
         if !ends {
             return Ok(());
         }
         let kept = self.raw.take().map(|raw| raw.kept).unwrap_or_default();
         match stream {
-            Some(_) => self.record_raw(self.lane, &kept),
+            Some(_) => self.record_raw(self.lane, &kept).map(drop),
             None => {
                 let why = "nobody listens to what belongs to no request";
                 self.mark(self.lane, Side::Server, &kept.bytes, why);
@@ -195,7 +162,7 @@ impl Board {
         &self,
         stream: &Rc<Stream>,
         exchange: Option<&Exchange>,
-        bytes: &[u8],
+        piece: &ActorPiece<'_>,
         ends: bool,
     ) {
         let in_time = match self.kind {
@@ -209,31 +176,38 @@ impl Board {
                 self.end("the client does not read its stream", Duration::ZERO);
             }
         }
-        stream.push_piece(bytes, ends);
+        stream.push_piece(piece, ends);
     }
 
     /// Records an answer that was sent in pieces. What does not look like one answers all the same.
-    fn dismiss(&self, exchange: &Exchange, id: &[u8], kept: &Kept) -> Result<(), Stopped> {
-        self.record_raw(exchange.lane, kept)?;
+    fn dismiss(
+        &self,
+        exchange: &Exchange,
+        id: &[u8],
+        kept: &Kept,
+    ) -> Result<Option<Permitted<'static>>, Stopped> {
+        let whole = self.record_raw(exchange.lane, kept)?;
         let frame = Frame::read(&kept.bytes);
         let is_answer = |kind| matches!(kind, MessageKind::Response | MessageKind::Error);
         if !kept.over && frame.envelope().is_some_and(|said| is_answer(said.kind())) {
-            return Ok(());
+            return Ok(whole);
         }
         let theirs = self.book.borrow().theirs(id).map(|(_, theirs)| theirs).unwrap_or_default();
         let bytes = &[&b"{\"method\":\"\",\"id\":"[..], &theirs, b"}"].concat();
         let (lane, asker) = (exchange.lane, Side::Client);
         self.station.pass(Event::Dismissed { lane, asker, bytes: Some(bytes), why: None })?;
-        Ok(())
+        Ok(whole)
     }
 
-    fn record_raw(&self, lane: Lane, kept: &Kept) -> Result<(), Stopped> {
+    /// Records what was sent in pieces; returns it whole, unless it is over the limit.
+    fn record_raw(&self, lane: Lane, kept: &Kept) -> Result<Option<Permitted<'static>>, Stopped> {
         let (from, bytes) = (Side::Server, &kept.bytes[..]);
-        self.station.pass(match kept.over {
+        let outgoing = self.station.pass(match kept.over {
             true => Event::Marked { lane, from, bytes, why: TOO_LARGE, delivered: true },
             false => Event::Received { lane, from, bytes, terminated: true },
         })?;
-        Ok(())
+        let sent = outgoing.into_iter().find(|one| one.to == Side::Client);
+        Ok(sent.map(|one| one.message.into_owned()))
     }
 
     /// Remembers the connection that a client of this board uses.
@@ -262,34 +236,5 @@ impl Board {
         for cord in self.cords.take() {
             cord.cut(abrupt);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_given_back_wherever_pieces_begin_and_end() {
-        let text =
-            br#"{"jsonrpc":"2.0","id":"tapegate-12","result":{"a":"tapegate-1","b":"tapegate"}}"#;
-        let expected = br#"{"jsonrpc":"2.0","id":7,"result":{"a":"tapegate-1","b":"tapegate"}}"#;
-        for size in 1..text.len() {
-            let (ours, theirs) = (b"\"tapegate-12\"".to_vec(), b"7".to_vec());
-            let mut rename = Rename { ours, theirs, matched: 0 };
-            let mut out = Vec::new();
-            let count = text.chunks(size).count();
-            for (index, piece) in text.chunks(size).enumerate() {
-                out.extend(rename.pass(piece, index + 1 == count));
-            }
-            assert_eq!(out, expected, "{size}");
-        }
-    }
-
-    #[test]
-    fn a_name_that_does_not_come_to_its_end_stays() {
-        let (ours, theirs) = (b"\"ab\"".to_vec(), b"7".to_vec());
-        let mut rename = Rename { ours, theirs, matched: 0 };
-        assert_eq!(rename.pass(b"x\"a", true), b"x\"a");
     }
 }

@@ -13,9 +13,10 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-use bytes::Bytes;
+use tapegate_core::relay::Permitted;
 use tokio::sync::Notify;
 
+use super::super::Outbound;
 use super::history::{EventId, History, Sent};
 pub(super) use outlet::KEEP_ALIVE;
 use raw::{Item, Line};
@@ -41,13 +42,13 @@ struct Inner {
     /// What was not sent yet.
     queue: VecDeque<Item>,
     /// Messages that wait for the end of what is sent in pieces.
-    behind: VecDeque<Bytes>,
+    behind: VecDeque<Permitted<'static>>,
     /// How much is in both.
     queue_bytes: usize,
     /// What is sent in pieces.
     line: Line,
     /// Events that go before the queue as they are: first words, and what is sent again.
-    ahead: VecDeque<Bytes>,
+    ahead: VecDeque<Outbound>,
     sent: u64,
     /// Nothing more comes.
     finished: bool,
@@ -64,7 +65,7 @@ struct Parting {
     /// How many messages of the queue go before it.
     after: usize,
     /// The last event, until it is sent.
-    words: Option<Bytes>,
+    words: Option<Outbound>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,12 +133,12 @@ impl Stream {
     }
 
     /// Adds a message; whoever may wait asks [`Stream::has_room`] first.
-    pub(super) fn push(&self, text: Bytes) {
+    pub(super) fn push(&self, message: Permitted<'static>) {
         let inner = &mut *self.inner.borrow_mut();
-        inner.queue_bytes += text.len();
+        inner.queue_bytes += message.bytes().len();
         match inner.line {
-            Line::Open => inner.behind.push_back(text),
-            Line::Closed | Line::Lost => inner.queue.push_back(Item::Message(text)),
+            Line::Open => inner.behind.push_back(message),
+            Line::Closed | Line::Lost => inner.queue.push_back(Item::Message(message)),
         }
         if inner.listening == Listening::No && self.number > 0 {
             // Nobody reads now, but who comes back can ask for it.
@@ -147,7 +148,7 @@ impl Stream {
     }
 
     /// Adds an event of another kind, before all messages.
-    pub(super) fn begin_with(&self, event: Bytes) {
+    pub(super) fn begin_with(&self, event: Outbound) {
         self.inner.borrow_mut().ahead.push_back(event);
     }
 
@@ -158,16 +159,20 @@ impl Stream {
             return;
         }
         inner.sent += 1;
-        let event = Bytes::from(format!("id: {}-{}\ndata: \n\n", self.number, inner.sent));
-        inner.ahead.push_back(event);
+        let id = format!("{}-{}", self.number, inner.sent);
+        inner.ahead.push_back(Outbound::priming(&id));
     }
 
     /// Takes the oldest message that was not sent.
-    pub(super) fn take_oldest(&self) -> Option<Bytes> {
+    pub(super) fn take_oldest(&self) -> Option<Permitted<'static>> {
         let inner = &mut *self.inner.borrow_mut();
-        let item = inner.queue.pop_front()?;
-        inner.queue_bytes -= item.bytes().len();
-        Some(item.into_bytes())
+        loop {
+            let item = inner.queue.pop_front()?;
+            inner.queue_bytes -= item.len();
+            if let Item::Message(message) = item {
+                return Some(message);
+            }
+        }
     }
 
     /// Says that nothing more comes.
@@ -182,27 +187,25 @@ impl Stream {
     pub(super) fn part(&self, retry: Duration) {
         let inner = &mut *self.inner.borrow_mut();
         if inner.listening != Listening::No && inner.parting.is_none() {
-            let words = Some(Bytes::from(format!("retry: {}\n\n", retry.as_millis())));
+            let words = Some(Outbound::retry(retry));
             inner.parting = Some(Parting { after: inner.queue.len(), words });
             wake(inner);
         }
     }
 
     /// Everything, if nothing more comes and nobody reads yet.
-    pub(super) fn whole(&self) -> Option<Bytes> {
+    pub(super) fn whole(&self) -> Option<Outbound> {
         let inner = &mut *self.inner.borrow_mut();
         let soon = inner.listening == Listening::Soon;
         if !soon || !inner.is_over() || inner.parting.is_some() {
             return None;
         }
         inner.listening = Listening::No;
-        let first = self.next(inner)?;
-        let Some(second) = self.next(inner) else { return Some(first) };
-        let mut whole = [first, second].concat();
+        let mut events = vec![self.next(inner)?];
         while let Some(event) = self.next(inner) {
-            whole.extend_from_slice(&event);
+            events.push(event);
         }
-        Some(Bytes::from(whole))
+        Some(Outbound::joined(&events))
     }
 
     /// Gives up the connection; the stream stays.
@@ -248,24 +251,19 @@ impl Stream {
     /// Moves what was not sent to the history.
     fn file_away(&self, inner: &mut Inner) {
         while let Some(item) = inner.queue.pop_front() {
-            self.event(inner, item.bytes());
+            if let Item::Message(message) = item {
+                self.event(inner, &message);
+            }
         }
         inner.queue_bytes = 0;
         inner.ahead.clear();
     }
 
     /// Makes a message the next event and remembers it.
-    fn event(&self, inner: &mut Inner, text: &[u8]) -> Bytes {
+    fn event(&self, inner: &mut Inner, message: &Permitted<'_>) -> Outbound {
         inner.sent += 1;
-        let mut event = Vec::with_capacity(text.len() + 48);
-        event.extend_from_slice(b"event: message\n");
-        if self.numbered.get() {
-            event.extend_from_slice(format!("id: {}-{}\n", self.number, inner.sent).as_bytes());
-        }
-        event.extend_from_slice(b"data: ");
-        event.extend_from_slice(text);
-        event.extend_from_slice(b"\n\n");
-        let event = Bytes::from(event);
+        let id = self.numbered.get().then(|| format!("{}-{}", self.number, inner.sent));
+        let event = Outbound::event(message, id.as_deref());
         if self.numbered.get() {
             let id = EventId { stream: self.number, number: inner.sent };
             self.history.borrow_mut().keep(Sent { id, event: event.clone() });
@@ -273,7 +271,7 @@ impl Stream {
         event
     }
 
-    fn next(&self, inner: &mut Inner) -> Option<Bytes> {
+    fn next(&self, inner: &mut Inner) -> Option<Outbound> {
         if let Some(event) = inner.ahead.pop_front() {
             return Some(event);
         }
@@ -284,11 +282,11 @@ impl Stream {
             parting.after -= 1;
         }
         let item = inner.queue.pop_front()?;
-        inner.queue_bytes -= item.bytes().len();
+        inner.queue_bytes -= item.len();
         self.changed.notify_one();
         Some(match item {
-            Item::Message(text) => self.event(inner, &text),
-            Item::Piece(bytes) => bytes,
+            Item::Message(message) => self.event(inner, &message),
+            Item::Piece(piece) => piece,
         })
     }
 }

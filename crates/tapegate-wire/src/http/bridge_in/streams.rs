@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, OwnMessage};
 use tapegate_core::side::Side;
 
 use super::board::{Board, Kind};
@@ -11,6 +11,8 @@ use super::exchange::Exchange;
 use super::history::EventId;
 use super::stream::Stream;
 
+/// Why a request of a client is cancelled that has gone.
+const CLOSED: &str = "the client closed the stream of its request";
 /// When a client is told to come back for the rest of a stream.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -47,9 +49,10 @@ impl Board {
             let unanswered = self.book.borrow().unanswered(exchange);
             for (ours, theirs) in unanswered {
                 let (lane, to) = (exchange.lane, Side::Server);
-                let bytes = &cancellation(&theirs);
-                if self.station.pass(Event::Ours { lane, to, bytes }).is_ok() {
-                    self.say(&cancellation(&ours));
+                let message = OwnMessage::cancelled(&theirs, CLOSED);
+                // On the tape it has the id that the client knows, on the wire the server's.
+                if self.station.pass(Event::Ours { lane, to, message }).is_ok() {
+                    self.say(OwnMessage::cancelled(&ours, CLOSED).into());
                 }
             }
         }
@@ -83,11 +86,4 @@ impl Board {
             exchange.parted.set(true);
         }
     }
-}
-
-fn cancellation(id: &[u8]) -> Vec<u8> {
-    let head =
-        b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":";
-    let tail = b",\"reason\":\"the client closed the stream of its request\"}}";
-    [&head[..], id, &tail[..]].concat()
 }

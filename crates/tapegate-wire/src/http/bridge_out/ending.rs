@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use tapegate_core::frame::{Frame, error_reply};
-use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::frame::Frame;
+use tapegate_core::relay::{CODE_GONE, Event, OwnMessage};
 use tapegate_core::side::Side;
 
+use super::super::Outbound;
 use super::{Bridge, Reach};
 use crate::signals::Signals;
 use crate::stdio::{Cause, Patience};
@@ -65,10 +65,8 @@ impl Bridge {
             let mut deck = self.station.deck();
             let at = deck.now();
             deck.feed(at, event, &mut |outgoing| {
-                if let Some(text) = &outgoing.text {
-                    self.note(None, &Frame::read(text));
-                    self.outlet.say(text);
-                }
+                self.note(None, &Frame::read(outgoing.message.bytes()));
+                self.outlet.say(outgoing.message);
             });
             // The tape may be what failed; the client is told all the same.
             drop(deck.commit());
@@ -76,7 +74,7 @@ impl Bridge {
         if let Cause::Tape(_) = cause {
             // What is left was answered, but the answer is not on the tape and may not be sent.
             for id in self.calls.unanswered() {
-                self.outlet.say(&error_reply(&id, CODE_GONE, &why, "{\"by\":\"tapegate\"}"));
+                self.outlet.say(OwnMessage::error(&id, CODE_GONE, &why).into());
             }
         }
         drop(tokio::time::timeout(LAST_WORDS, self.outlet.flush()).await);
@@ -96,7 +94,7 @@ impl Bridge {
         }
         let headers = session.headers("application/json");
         let path = self.path.borrow().clone();
-        let reply = self.upstream.send(Method::DELETE, path, headers, Bytes::new()).await;
+        let reply = self.upstream.send(Method::DELETE, path, headers, Outbound::empty()).await;
         // A server need not offer this, and one that has forgotten the session is as good.
         let fine = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_FOUND];
         if let Ok(reply) = reply

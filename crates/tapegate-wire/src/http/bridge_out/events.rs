@@ -3,7 +3,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -12,8 +11,8 @@ use tapegate_core::side::Side;
 use tapegate_core::sse::{Events, Piece};
 use tokio::time::Instant;
 
-use super::super::headers;
 use super::super::station::Stopped;
+use super::super::{Outbound, headers};
 use super::Bridge;
 use super::calls::Call;
 use super::problem::Problem;
@@ -205,7 +204,7 @@ impl Bridge {
         let mut headers = self.session.borrow().headers("text/event-stream");
         headers.extend(place.last_id.clone().map(|id| (LAST_EVENT_ID, id)));
         let path = self.path.borrow().clone();
-        let reply = match self.upstream.send(Method::GET, path, headers, Bytes::new()).await {
+        let reply = match self.upstream.send(Method::GET, path, headers, Outbound::empty()).await {
             Ok(reply) => reply,
             Err(error) => return Opened::NotNow(error.to_string()),
         };

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, LOCATION};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
@@ -13,7 +12,7 @@ use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::body::{Collected, collect};
-use super::super::{headers, redirect};
+use super::super::{Outbound, headers, redirect};
 use super::calls::{Call, Sort, Step};
 use super::events::{EventBody, Place};
 use super::problem::Problem;
@@ -36,7 +35,7 @@ impl Bridge {
     pub(super) async fn carry(
         self: Rc<Self>,
         call: Rc<Call>,
-        bytes: Bytes,
+        message: Outbound,
         place: Option<OwnedSemaphorePermit>,
     ) {
         // Requests may wait for an answer of the client, which then must not wait for them.
@@ -47,7 +46,7 @@ impl Bridge {
         drop(place);
         call.reach(Step::Sent);
         let outcome = tokio::select! {
-            outcome = self.post(&call, bytes) => outcome,
+            outcome = self.post(&call, message) => outcome,
             () = call.lapsed() => Ok(Answer::Here),
         };
         match outcome {
@@ -70,12 +69,12 @@ impl Bridge {
     }
 
     /// Posts a message and passes on what is replied.
-    async fn post(self: &Rc<Self>, call: &Rc<Call>, bytes: Bytes) -> Result<Answer, Problem> {
+    async fn post(self: &Rc<Self>, call: &Rc<Call>, message: Outbound) -> Result<Answer, Problem> {
         let transport = self.transport.borrow().clone();
         if let Transport::Older(endpoint) = transport {
-            return self.post_older(call, bytes, endpoint).await.map(|()| Answer::Elsewhere);
+            return self.post_older(call, message, endpoint).await.map(|()| Answer::Elsewhere);
         }
-        let (reply, in_session) = self.post_following(&bytes).await?;
+        let (reply, in_session) = self.post_following(&message).await?;
         self.heard();
         call.reach(Step::Accepted);
         let (parts, body) = reply.into_parts();
@@ -91,21 +90,28 @@ impl Bridge {
             && problem.hints_at_older_transport()
             && let Some(endpoint) = self.find_older().await
         {
-            return self.post_older(call, bytes, endpoint).await.map(|()| Answer::Elsewhere);
+            return self.post_older(call, message, endpoint).await.map(|()| Answer::Elsewhere);
         }
         Err(problem)
     }
 
     /// Posts a message, and again where the server says that it has moved to. The flag tells
     /// whether the message named a session.
-    async fn post_following(&self, bytes: &Bytes) -> Result<(Response<Incoming>, bool), Problem> {
+    async fn post_following(
+        &self,
+        message: &Outbound,
+    ) -> Result<(Response<Incoming>, bool), Problem> {
         let mut redirects = 0;
         loop {
-            let headers =
-                mirror::headers(&Frame::read(bytes), &self.session.borrow(), &self.params.borrow());
+            let headers = mirror::headers(
+                &Frame::read(message.bytes()),
+                &self.session.borrow(),
+                &self.params.borrow(),
+            );
             let in_session = headers.contains_key(mirror::SESSION);
             let path = self.path.borrow().clone();
-            let sent = self.upstream.send(Method::POST, path.clone(), headers, bytes.clone()).await;
+            let sent =
+                self.upstream.send(Method::POST, path.clone(), headers, message.clone()).await;
             let reply = sent.map_err(|error| {
                 self.unheard(&error.to_string());
                 Problem::new(error)

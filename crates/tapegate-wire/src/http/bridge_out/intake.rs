@@ -3,18 +3,19 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tapegate_core::frame::{Body, Frame, Garbage};
 use tapegate_core::gate::Ticket;
 use tapegate_core::lines::{Cut, Lines};
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::calls::{Call, Sort, Step};
 use super::problem::Problem;
 use super::{Bridge, MESSAGE_COST_BYTES, Transport, apart};
-use crate::http::station::{Passage, Passed, Stopped, Word};
+use crate::deck::Disposition;
+use crate::http::Outbound;
+use crate::http::station::{Judged, Stopped, Word};
 use crate::port::Port;
 
 /// How long a message that wants no answer may keep the others waiting.
@@ -73,25 +74,22 @@ impl Bridge {
             Cut::Oversize(message) => return self.refuse(None, from, message).await,
         };
         let event = Event::Received { lane, from, bytes, terminated };
-        let Passed { passage, said } = self.station.judge(event, from)?;
+        let Judged { disposition, said } = self.station.judge(event, from)?;
         let (to_client, to_server) = apart(said);
         if !to_client.is_empty() {
             let turn = self.outlet.turn().await;
             self.say(&turn, None, to_client);
         }
         // What a request of our own leads to must find somebody who waits for it.
-        if let Passage::Held(ticket) = passage {
+        if let Disposition::Hold(ticket) = disposition {
             self.wait_for(ticket);
         }
-        for text in to_server {
-            self.send(&Frame::read(&text)).await;
+        for message in to_server {
+            self.send(message).await;
         }
-        let instead = match passage {
-            Passage::Send(instead) => instead,
-            Passage::Held(_) => return Ok(()),
-            Passage::Stop => return Ok(()),
-        };
-        self.pass_line(instead.as_deref().unwrap_or(bytes), terminated).await;
+        if let Disposition::Forward(message) = disposition {
+            self.pass_line(message, terminated).await;
+        }
         Ok(())
     }
 
@@ -103,9 +101,9 @@ impl Bridge {
         let waiting = self.station.wait(ticket, move |word| {
             let Some(bridge) = bridge.upgrade() else { return };
             match word {
-                Word::Tell(text) => return bridge.outlet.say(&text),
-                Word::Answer(text) => bridge.outlet.say(&text),
-                Word::Send(text) => bridge.tell_server(text),
+                Word::Tell(message) => return bridge.outlet.say(message),
+                Word::Answer(message) => bridge.outlet.say(message),
+                Word::Send(message) => bridge.tell_server(message),
                 Word::Over => {}
             }
             bridge.held.borrow_mut().remove(&number);
@@ -115,8 +113,8 @@ impl Bridge {
     }
 
     /// Sends on a line that may pass.
-    async fn pass_line(self: &Rc<Self>, bytes: &[u8], terminated: bool) {
-        let frame = Frame::read(bytes);
+    async fn pass_line(self: &Rc<Self>, message: Permitted<'_>, terminated: bool) {
+        let frame = Frame::read(message.bytes());
         match frame.body() {
             // A blank line says nothing, and half a line is no message.
             Body::Garbage(Garbage::Empty) => return,
@@ -130,18 +128,18 @@ impl Bridge {
             }
             _ => {}
         }
-        self.send(&frame).await;
+        self.send(message).await;
     }
 
     /// Sends a message on its way, and waits as long as those behind it must not overtake it.
-    pub(super) async fn send(self: &Rc<Self>, message: &Frame<'_>) {
-        let call = Call::of(message);
+    pub(super) async fn send(self: &Rc<Self>, message: Permitted<'_>) {
+        let call = Call::of(&Frame::read(message.bytes()));
+        let message = Outbound::message(message);
         let place = if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
         let unsettled = *self.transport.borrow() == Transport::Unknown;
         let held = (!call.asks || call.sort == Sort::Initialize || unsettled).then(|| call.hold());
         self.calls.add(&call);
-        let bytes = Bytes::copy_from_slice(message.bytes());
-        let task = self.spawn(Rc::clone(self).carry(Rc::clone(&call), bytes, place));
+        let task = self.spawn(Rc::clone(self).carry(Rc::clone(&call), message, place));
         call.carried_by(task);
         match held {
             Some(held) if call.sort == Sort::Initialize => drop(held.await),

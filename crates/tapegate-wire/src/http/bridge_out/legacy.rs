@@ -3,7 +3,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
 use http::uri::PathAndQuery;
 use http_body_util::BodyExt;
@@ -11,11 +10,11 @@ use tapegate_core::frame::Frame;
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 
-use super::super::redirect;
+use super::super::{Outbound, redirect};
 use super::calls::{Call, Step};
 use super::events::{EventBody, Got, Opened, Place};
 use super::problem::Problem;
-use super::{Bridge, Transport, mirror};
+use super::{Bridge, Transport, apart, mirror};
 
 /// How long a server may take to name the place to post to.
 const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
@@ -60,12 +59,15 @@ impl Bridge {
     pub(super) async fn post_older(
         &self,
         call: &Rc<Call>,
-        bytes: Bytes,
+        message: Outbound,
         endpoint: PathAndQuery,
     ) -> Result<(), Problem> {
-        let headers =
-            mirror::headers(&Frame::read(&bytes), &self.session.borrow(), &self.params.borrow());
-        let reply = self.upstream.send(Method::POST, endpoint, headers, bytes).await;
+        let headers = mirror::headers(
+            &Frame::read(message.bytes()),
+            &self.session.borrow(),
+            &self.params.borrow(),
+        );
+        let reply = self.upstream.send(Method::POST, endpoint, headers, message).await;
         let (parts, body) = reply.map_err(Problem::new)?.into_parts();
         call.reach(Step::Accepted);
         if !parts.status.is_success() {
@@ -86,7 +88,7 @@ impl Bridge {
         let turn = self.outlet.turn().await;
         let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
         if let Ok(outgoing) = self.station.pass(event) {
-            self.say(&turn, None, outgoing);
+            self.say(&turn, None, apart(outgoing).0);
         }
         self.calls.clear();
         self.notify("the MCP server closed its stream");

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use tapegate_core::relay::{LineBuffer, Permitted};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::port::Port;
@@ -16,7 +17,7 @@ const DUE_BYTES_MAX: usize = 64 * 1024;
 /// The client's reading end.
 pub(super) struct Outlet {
     port: Port,
-    due: RefCell<Due>,
+    due: RefCell<LineBuffer>,
     /// How many bytes have been taken out to be written and may come back.
     writing: Cell<usize>,
     turn: Mutex<()>,
@@ -25,12 +26,6 @@ pub(super) struct Outlet {
     /// Something is due that could not be written at once.
     work: Notify,
     broken: Cell<bool>,
-}
-
-#[derive(Default)]
-struct Due {
-    bytes: Vec<u8>,
-    written: usize,
 }
 
 /// The right to say one or more lines.
@@ -62,17 +57,16 @@ impl Outlet {
     }
 
     /// Makes a line due, whatever else is.
-    pub(super) fn say(&self, text: &[u8]) {
+    pub(super) fn say(&self, message: Permitted<'_>) {
         if self.broken.get() {
             return;
         }
         let mut due = self.due.borrow_mut();
         let idle = due.left() + self.writing.get() == 0;
-        due.bytes.extend_from_slice(text);
-        due.bytes.push(b'\n');
+        due.push(message);
         // What can be written at once needs nobody to be woken.
         if idle {
-            match self.port.write_now(&due.bytes) {
+            match self.port.write_now(due.cleared()) {
                 Ok(count) => due.advance(count),
                 Err(_) => self.broken.set(true),
             }
@@ -103,7 +97,7 @@ impl Outlet {
             }
             self.writing.set(piece.left());
             let mut unwritten = Unwritten { outlet: self, piece };
-            match self.port.write(&unwritten.piece.bytes[unwritten.piece.written..]).await {
+            match self.port.write(unwritten.piece.cleared()).await {
                 Ok(count) => unwritten.piece.advance(count),
                 Err(_) => self.broken.set(true),
             }
@@ -120,8 +114,8 @@ impl Outlet {
 
 impl Turn<'_> {
     /// Makes a line due.
-    pub(super) fn say(&self, text: &[u8]) {
-        self.outlet.say(text);
+    pub(super) fn say(&self, message: Permitted<'_>) {
+        self.outlet.say(message);
     }
 }
 
@@ -129,7 +123,7 @@ impl Turn<'_> {
 /// the writing is given up.
 struct Unwritten<'a> {
     outlet: &'a Outlet,
-    piece: Due,
+    piece: LineBuffer,
 }
 
 impl Drop for Unwritten<'_> {
@@ -140,19 +134,6 @@ impl Drop for Unwritten<'_> {
         }
         let mut due = self.outlet.due.borrow_mut();
         let since = std::mem::replace(&mut *due, std::mem::take(&mut self.piece));
-        due.bytes.extend_from_slice(&since.bytes[since.written..]);
-    }
-}
-
-impl Due {
-    fn left(&self) -> usize {
-        self.bytes.len() - self.written
-    }
-
-    fn advance(&mut self, count: usize) {
-        self.written += count;
-        if self.left() == 0 {
-            *self = Self::default();
-        }
+        due.append(&since);
     }
 }

@@ -6,7 +6,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -14,13 +13,14 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, Kind, same_id};
 use tapegate_core::json::write_str;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::sse::Events;
 
+use super::super::Outbound;
 use super::super::body::{Collected, collect};
 use super::super::headers;
-use super::super::station::{Passed, Stopped};
+use super::super::station::{Judged, Stopped};
 use super::{Exchange, Proxy};
 
 /// How long an answer may take. The call that waits for it is settled before that.
@@ -61,20 +61,20 @@ impl Exchange {
     }
 
     /// Asks the server something, beside everything else.
-    pub(super) fn ask(&mut self, text: Vec<u8>) {
+    pub(super) fn ask(&mut self, message: Permitted<'static>) {
         let (path, headers) = self.own_head();
         let asking = Asking { proxy: Rc::clone(&self.proxy), lane: self.lane(), path, headers };
-        tokio::task::spawn_local(tokio::time::timeout(PATIENCE, asking.run(text)));
+        tokio::task::spawn_local(tokio::time::timeout(PATIENCE, asking.run(message)));
     }
 }
 
 impl Asking {
     /// Asks, and asks on as long as an answer leads to another request.
-    async fn run(self, text: Vec<u8>) {
-        let mut next = Some(text);
-        while let Some(text) = next.take() {
-            let Some((id, method)) = request(&text) else { return };
-            match self.exchange(&id, &method, text).await {
+    async fn run(self, message: Permitted<'static>) {
+        let mut next = Some(message);
+        while let Some(message) = next.take() {
+            let Some((id, method)) = request(message.bytes()) else { return };
+            match self.exchange(&id, &method, message).await {
                 Ok(then) => next = then,
                 Err(why) => return self.fail(&id, &why),
             }
@@ -95,8 +95,8 @@ impl Asking {
         &self,
         id: &[u8],
         method: &str,
-        text: Vec<u8>,
-    ) -> Result<Option<Vec<u8>>, String> {
+        message: Permitted<'static>,
+    ) -> Result<Option<Permitted<'static>>, String> {
         let mut headers = self.headers.clone();
         let mirrors: Vec<HeaderName> = headers.keys().cloned().collect();
         for name in
@@ -110,8 +110,8 @@ impl Asking {
         {
             headers.insert(METHOD, value);
         }
-        let sent =
-            self.proxy.upstream.send(Method::POST, self.path.clone(), headers, Bytes::from(text));
+        let (path, body) = (self.path.clone(), Outbound::message(message));
+        let sent = self.proxy.upstream.send(Method::POST, path, headers, body);
         let (parts, body) = sent.await.map_err(|error| error.to_string())?.into_parts();
         if headers::is_type(&parts.headers, "text/event-stream") {
             return self.hear_events(id, body).await;
@@ -135,7 +135,11 @@ impl Asking {
         }
     }
 
-    async fn hear_events(&self, id: &[u8], mut body: Incoming) -> Result<Option<Vec<u8>>, String> {
+    async fn hear_events(
+        &self,
+        id: &[u8],
+        mut body: Incoming,
+    ) -> Result<Option<Permitted<'static>>, String> {
         let mut events = Events::new(self.proxy.station.message_bytes_max());
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| error.to_string())?;
@@ -159,11 +163,11 @@ impl Asking {
     }
 
     /// Has the relay take an answer; returns what is to be asked next.
-    fn hear(&self, answer: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    fn hear(&self, answer: &[u8]) -> Result<Option<Permitted<'static>>, String> {
         let heard = self.proxy.station.hear(self.lane, answer, (false, true));
-        let Passed { said, .. } = heard.map_err(|stopped: Stopped| stopped.to_string())?;
-        let to_server = said.into_iter().filter(|message| message.to == Side::Server);
-        Ok(to_server.filter_map(|message| message.text).next())
+        let Judged { said, .. } = heard.map_err(|stopped: Stopped| stopped.to_string())?;
+        let next = said.into_iter().find(|outgoing| outgoing.to == Side::Server);
+        Ok(next.map(|outgoing| outgoing.message.into_owned()))
     }
 }
 

@@ -1,35 +1,26 @@
 //! The way to the server with a gate: nothing that can be read as a message goes around it,
 //! whatever path, method or content type it is sent with.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use tapegate_core::frame::{self, Body, Frame, envelopes};
-use tapegate_core::gate::Ticket;
 use tapegate_core::json::{Cursor, Kind as JsonKind};
+use tapegate_core::relay::Permitted;
 use tapegate_core::side::Side;
-use tapegate_core::sse;
 
 use super::super::body::Collected;
+use super::super::outbound::ReadBody;
 use super::super::request_check::{self, Rejection, RequestHead, Route};
-use super::super::station::{Passage, Passed, Stopped};
+use super::super::station::{Judged, Stopped};
 use super::super::terms::{DISAGREED, Terms};
-use super::super::{ReplyBody, headers};
-use super::Exchange;
-use crate::deck::Outgoing;
+use super::super::{Outbound, ReplyBody, headers};
+use super::{Exchange, PlainBody};
+use crate::deck::{Disposition, Outgoing};
 
-/// What becomes of a request.
-pub(super) enum Admitted {
-    /// It is sent on with this body.
-    Send(Bytes),
-    /// It is answered by us.
-    Reply(Box<Response<ReplyBody>>),
-    /// It waits for a decision.
-    Held(Ticket),
-}
+/// What becomes of a request: it is sent on with a body, answered by us, or held.
+type Admitted = Disposition<Outbound, Box<Response<ReplyBody>>>;
 
 impl Exchange {
     /// Refuses a request that its server may read otherwise than the gate does.
@@ -69,46 +60,48 @@ impl Exchange {
     /// Judges and records the messages of a request.
     pub(super) async fn admit(&mut self, parts: &mut Parts, body: Bytes) -> Admitted {
         let governed = self.proxy.station.is_governed();
-        let text = headers::readable(&parts.headers, &body);
-        let frame = Frame::read(&text);
+        let read = ReadBody::new(&parts.headers, &body);
+        let text = read.text();
+        let frame = Frame::read(text);
         let carries = match governed {
             true => !body.is_empty() && (self.carries_messages(&frame) || may_be_message(&frame)),
             false => parts.method == Method::POST && self.carries_messages(&frame),
         };
         if !carries {
-            return Admitted::Send(body);
+            return Disposition::Forward(Outbound::plain(PlainBody::new(body)));
         }
         let lane = self.lane_for(&frame);
         if governed {
             if let Some(refused) = self.disagrees(parts, &frame) {
-                return Admitted::Reply(Box::new(refused));
+                return Disposition::Refuse(Box::new(refused));
             }
-            self.proxy.station.room_for(&text).await;
+            self.proxy.station.room_for(text).await;
         }
-        self.asked = Some(Bytes::copy_from_slice(&text));
-        let Passed { passage, said } = match self.proxy.station.receive(lane, Side::Client, &text) {
-            Ok(passed) => passed,
-            Err(stopped) => return Admitted::Reply(Box::new(refusal(stopped))),
+        self.asked = Some(Bytes::copy_from_slice(text));
+        let judged = self.proxy.station.receive(lane, Side::Client, text);
+        let Judged { disposition, said } = match judged {
+            Ok(judged) => judged,
+            Err(stopped) => return Disposition::Refuse(Box::new(refusal(stopped))),
         };
-        let unpacked = matches!(text, Cow::Owned(_));
-        match passage {
+        match disposition {
+            Disposition::Forward(message) if message.is_replaced() => {
+                parts.headers.remove(CONTENT_ENCODING);
+                self.asked = Some(Bytes::copy_from_slice(message.bytes()));
+                Disposition::Forward(Outbound::message(message))
+            }
             // What was judged is what is sent: others may unpack it otherwise than we do.
-            Passage::Send(None) if governed && unpacked => {
-                let text = text.into_owned();
+            Disposition::Forward(message) if governed && read.is_unpacked() => {
                 parts.headers.remove(CONTENT_ENCODING);
-                Admitted::Send(Bytes::from(text))
+                Disposition::Forward(Outbound::message(message))
             }
-            Passage::Send(None) => Admitted::Send(body),
-            Passage::Send(Some(text)) => {
-                parts.headers.remove(CONTENT_ENCODING);
-                self.asked = Some(Bytes::copy_from_slice(&text));
-                Admitted::Send(Bytes::from(text))
+            Disposition::Forward(message) => {
+                Disposition::Forward(Outbound::unchanged(message, &read))
             }
-            Passage::Stop => Admitted::Reply(Box::new(self.stopped(parts, said))),
-            Passage::Held(ticket) => {
+            Disposition::Refuse(()) => Disposition::Refuse(Box::new(self.stopped(parts, said))),
+            Disposition::Hold(ticket) => {
                 parts.headers.remove(CONTENT_ENCODING);
                 self.tell_apart(said);
-                Admitted::Held(ticket)
+                Disposition::Hold(ticket)
             }
         }
     }
@@ -126,41 +119,42 @@ impl Exchange {
     }
 
     /// Replies to a request that goes nowhere.
-    fn stopped(&mut self, parts: &Parts, said: Vec<Outgoing>) -> Response<ReplyBody> {
+    fn stopped(&mut self, parts: &Parts, said: Vec<Outgoing<'_>>) -> Response<ReplyBody> {
         let asked = self.asked.take().unwrap_or_default();
         let mut told = None;
-        for Outgoing { to, text, .. } in said {
-            match (to, text) {
-                (Side::Client, text) => told = text,
-                (Side::Server, Some(text)) => self.post(text),
-                (Side::Server, None) => {}
+        for Outgoing { to, message, .. } in said {
+            match to {
+                Side::Client => told = Some(message),
+                Side::Server => self.post(message),
             }
         }
         match told {
-            Some(text) => self.answered(&Terms::read(&parts.headers), text),
+            Some(message) => self.answered(&Terms::read(&parts.headers), message),
             None => unanswered(&Frame::read(&asked)),
         }
     }
 
     /// Replies with an answer of our own, or says it where a legacy client listens.
-    pub(super) fn answered(&mut self, terms: &Terms, text: Vec<u8>) -> Response<ReplyBody> {
-        let text = match self.older.then(|| self.whisper(text.clone())) {
-            Some(true) => return accepted(),
-            _ => text,
-        };
-        if terms.json {
-            return headers::json(200, text);
+    pub(super) fn answered(
+        &mut self,
+        terms: &Terms,
+        message: Permitted<'_>,
+    ) -> Response<ReplyBody> {
+        let event = Outbound::event(&message, None);
+        if self.older && self.whisper(event.clone()) {
+            return accepted();
         }
-        let mut event = Vec::new();
-        sse::write_event(&mut event, None, Some("message"), &text);
-        headers::events(ReplyBody::full(Bytes::from(event)))
+        if terms.json {
+            return headers::json(200, message);
+        }
+        headers::events(ReplyBody::full(event))
     }
 
     /// Says something on the stream of a legacy session; false if nobody listens to it.
-    pub(super) fn whisper(&mut self, text: Vec<u8>) -> bool {
+    pub(super) fn whisper(&mut self, event: Outbound) -> bool {
         let lane = self.lane();
         let inbox = self.proxy.inboxes.borrow().get(&lane).cloned();
-        inbox.is_some_and(|inbox| inbox.try_send(text).is_ok())
+        inbox.is_some_and(|inbox| inbox.try_send(event).is_ok())
     }
 }
 
@@ -176,7 +170,7 @@ fn unanswered(asked: &Frame<'_>) -> Response<ReplyBody> {
 
 /// A reply to what is done, or need not be.
 pub(super) fn accepted() -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::full(Bytes::new()));
+    let mut response = Response::new(ReplyBody::full(Outbound::empty()));
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }

@@ -11,18 +11,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
-use http_body_util::BodyExt;
-use tapegate_core::frame::{self, Body, Frame, error_reply};
+use tapegate_core::frame::{self, Body, Frame};
 use tapegate_core::gate::Ticket;
-use tapegate_core::relay::CODE_GONE;
-use tapegate_core::sse;
+use tapegate_core::relay::{CODE_GONE, OwnMessage};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::super::body::{BrokenBody, Pieces};
 use super::super::station::{Waiting, Word};
 use super::super::terms::Terms;
-use super::super::{ReplyBody, headers};
+use super::super::{Outbound, ReplyBody, headers};
 use super::Exchange;
 use super::gated::accepted;
 
@@ -58,7 +56,7 @@ impl Held {
 
 /// A stream of events that begins before it is known what it will say.
 struct LateStream {
-    pieces: mpsc::Receiver<Bytes>,
+    pieces: mpsc::Receiver<Outbound>,
     task: AbortHandle,
 }
 
@@ -69,7 +67,7 @@ impl Drop for LateStream {
 }
 
 impl Pieces for LateStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Outbound, BrokenBody>>> {
         self.pieces.poll_recv(cx).map(|piece| piece.map(Ok))
     }
 }
@@ -102,13 +100,13 @@ impl Exchange {
     /// Does what was decided.
     async fn settled(mut self, parts: Parts, word: Word) -> Response<ReplyBody> {
         match word {
-            Word::Send(text) => {
-                self.asked = Some(Bytes::copy_from_slice(&text));
-                self.send(parts, Bytes::from(text)).await
+            Word::Send(message) => {
+                self.asked = Some(Bytes::copy_from_slice(message.bytes()));
+                self.send(parts, Outbound::message(message)).await
             }
-            Word::Answer(text) => {
+            Word::Answer(message) => {
                 self.asked = None;
-                self.answered(&Terms::read(&parts.headers), text)
+                self.answered(&Terms::read(&parts.headers), message)
             }
             Word::Tell(_) | Word::Over => {
                 self.asked = None;
@@ -118,32 +116,30 @@ impl Exchange {
     }
 
     /// Waits while the client reads a stream, and says there what comes of it.
-    async fn hold_aloud(self, parts: Parts, mut held: Held, to: mpsc::Sender<Bytes>) {
+    async fn hold_aloud(self, parts: Parts, mut held: Held, to: mpsc::Sender<Outbound>) {
         let word = loop {
             match tokio::time::timeout(KEEP_ALIVE, held.next()).await {
-                Ok(Word::Tell(text)) => say(&to, &text).await,
+                Ok(Word::Tell(message)) => drop(to.send(Outbound::event(&message, None)).await),
                 Ok(word) => break word,
-                Err(_) => drop(to.send(Bytes::from_static(b": waiting for approval\n\n")).await),
+                Err(_) => drop(to.send(Outbound::comment("waiting for approval")).await),
             }
         };
         let asked = self.asked.clone().unwrap_or_default();
         let response = self.settled(parts, word).await;
         let (parts, mut body) = response.into_parts();
         if headers::is_type(&parts.headers, "text/event-stream") {
-            while let Some(Ok(piece)) = body.frame().await {
-                if let Ok(bytes) = piece.into_data() {
-                    to.send(bytes).await.ok();
-                }
+            while let Some(Ok(piece)) = body.next_piece().await {
+                to.send(piece).await.ok();
             }
             return;
         }
-        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-        if !matches!(Frame::read(&body).body(), Body::Garbage(_)) {
-            say(&to, &body).await;
+        if let Some(event) = body.collected().await.into_event() {
+            to.send(event).await.ok();
         } else if !parts.status.is_success() {
             let words = format!("the MCP server answered {}", parts.status);
             for id in asked_ids(&asked) {
-                say(&to, &error_reply(&id, CODE_GONE, &words, "{\"by\":\"tapegate\"}")).await;
+                let message = OwnMessage::error(&id, CODE_GONE, &words).into();
+                to.send(Outbound::event(&message, None)).await.ok();
             }
         }
     }
@@ -152,37 +148,28 @@ impl Exchange {
     async fn hold_beside(mut self, parts: Parts, mut held: Held) {
         let word = loop {
             match held.next().await {
-                Word::Tell(text) => drop(self.whisper(text)),
+                Word::Tell(message) => drop(self.whisper(Outbound::event(&message, None))),
                 word => break word,
             }
         };
         match word {
-            Word::Answer(text) => drop(self.whisper(text)),
-            Word::Send(text) => {
-                let asked = Bytes::from(text);
-                self.asked = Some(asked.clone());
+            Word::Answer(message) => drop(self.whisper(Outbound::event(&message, None))),
+            Word::Send(message) => {
+                self.asked = Some(Bytes::copy_from_slice(message.bytes()));
                 let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
-                let response = self.send(parts, asked.clone()).await;
+                let response = self.send(parts, Outbound::message(message)).await;
                 if !response.status().is_success() {
                     // Nobody reads this reply, so it is said where the client listens.
                     let inbox = proxy.inboxes.borrow().get(&lane).cloned();
-                    let body = response.into_body().collect().await;
-                    let text = body.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
-                    if let Some(inbox) = inbox.filter(|_| Frame::read(&text).envelope().is_some()) {
-                        inbox.try_send(text).ok();
+                    let event = response.into_body().collected().await.into_event();
+                    if let (Some(inbox), Some(event)) = (inbox, event) {
+                        inbox.try_send(event).ok();
                     }
                 }
             }
             Word::Tell(_) | Word::Over => {}
         }
     }
-}
-
-/// Says a message as an event.
-async fn say(to: &mpsc::Sender<Bytes>, text: &[u8]) {
-    let mut event = Vec::new();
-    sse::write_event(&mut event, None, Some("message"), text);
-    to.send(Bytes::from(event)).await.ok();
 }
 
 /// The raw ids of what was asked.

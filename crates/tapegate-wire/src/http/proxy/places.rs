@@ -3,12 +3,12 @@
 use http::header::LOCATION;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
-use tapegate_core::sse::{self, Piece};
+use tapegate_core::sse::Piece;
 use tokio::sync::mpsc;
 
+use super::super::Outbound;
 use super::super::redirect;
 use super::super::request_check::Route;
-use super::reply::instead_of;
 use super::{Exchange, Scope};
 
 /// How many answers of our own may wait for a client that does not read its stream.
@@ -47,12 +47,15 @@ impl Exchange {
     }
 
     /// Learns where a legacy client is told to post, and keeps that place at our origin.
-    pub(super) fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Vec<u8> {
+    pub(super) fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Outbound {
         let told = String::from_utf8_lossy(data);
         let Some(path) = self.path_at_server(&told) else {
             // Whoever posts elsewhere posts past the gate.
             let governed = self.proxy.station.is_governed();
-            return if governed { instead_of(piece, &[]) } else { piece.raw.clone() };
+            return match governed {
+                true => Outbound::instead_of(piece, &[]),
+                false => Outbound::event_without_message(piece.clone()),
+            };
         };
         let lane = match (self.lane, self.scope) {
             (Some(lane), Scope::Session) => lane,
@@ -64,10 +67,8 @@ impl Exchange {
         self.proxy.inboxes.borrow_mut().insert(lane, sender);
         self.proxy.sessions.borrow_mut().bind_endpoint(path.clone(), lane);
         if told == path.as_str() {
-            return piece.raw.clone();
+            return Outbound::event_without_message(piece.clone());
         }
-        let mut event = Vec::new();
-        sse::write_event(&mut event, None, Some("endpoint"), path.as_str().as_bytes());
-        event
+        Outbound::endpoint(path.as_str())
     }
 }

@@ -1,6 +1,5 @@
 //! The way back: replies and event streams, read along and passed on.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -9,19 +8,20 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::lines::Oversize;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::Side;
-use tapegate_core::sse::{self, Piece};
+use tapegate_core::sse::Piece;
 
-use super::super::ReplyBody;
 use super::super::body::{Collected, collect};
 use super::super::headers;
+use super::super::outbound::ReadBody;
 use super::super::request_check::{ReplyKind, Route, read_reply};
-use super::super::station::{Passage, Passed, Stopped};
+use super::super::station::{Judged, Stopped};
+use super::super::{Outbound, ReplyBody};
 use super::gated::may_be_message;
 use super::stream::{EventStream, PlainStream};
-use super::{Exchange, Scope, asking, ended};
-use crate::deck::Outgoing;
+use super::{Exchange, PlainBody, Scope, asking, ended, one_message};
+use crate::deck::{Disposition, Outgoing};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -122,65 +122,64 @@ impl Exchange {
         {
             return refused;
         }
-        let text = headers::readable(&parts.headers, &body);
-        let frame = Frame::read(&text);
+        let read = ReadBody::new(&parts.headers, &body);
+        let text = read.text();
+        let frame = Frame::read(text);
         // "Accepted" and the like, as legacy servers answer a post, is not worth a mark.
         let json = headers::is_type(&parts.headers, "application/json");
         let pleasantry = parts.status.is_success() && !json;
         // What is no message to us may be one to a client that forgives more.
         let garbage = matches!(frame.body(), Body::Garbage(_)) && !text.is_empty();
         let odd = garbage && (json || (parts.status.is_success() && may_be_message(&frame)));
-        let recorded = if is_message(&frame) || (odd && governed) {
+        // What was judged is what is sent: others may unpack it otherwise than we do.
+        let unpacks = governed && read.is_unpacked();
+        let (body, is_new) = if is_message(&frame) || (odd && governed) {
             let lane = self.lane();
-            self.proxy.station.receive(lane, Side::Server, &text)
-        } else if text.is_empty() || pleasantry {
-            Ok(Passed { passage: Passage::Send(None), said: Vec::new() })
+            let judged = self.proxy.station.receive(lane, Side::Server, text);
+            let Ok(Judged { disposition, said }) = judged else {
+                return headers::refusal(503, &Stopped.to_string());
+            };
+            let told = one_message(self.tell_apart(said));
+            match (disposition, told) {
+                (Disposition::Forward(message), _) if unpacks || message.is_replaced() => {
+                    (Outbound::message(message), true)
+                }
+                (Disposition::Forward(message), _) => (Outbound::unchanged(message, &read), false),
+                (_, Some(message)) => (Outbound::message(message), true),
+                // Whoever waits for it gets an error, if the gate has not made one.
+                (_, None) => return self.unreachable("the server's reply was refused"),
+            }
         } else {
             let why = format!("no JSON-RPC message, but the body of HTTP status {}", parts.status);
-            let marked = self.mark(&text, &why);
-            marked.map(|()| Passed { passage: Passage::Send(None), said: Vec::new() })
-        };
-        let Ok(Passed { passage, said }) = recorded else {
-            return headers::refusal(503, &Stopped.to_string());
-        };
-        let told = self.tell_apart(said);
-        let instead = match passage {
-            // What was judged is what is sent: others may unpack it otherwise than we do.
-            Passage::Send(None) if governed && matches!(text, Cow::Owned(_)) => {
-                Some(text.into_owned())
+            let silent = text.is_empty() || pleasantry;
+            if !silent && self.mark(text, &why).is_err() {
+                return headers::refusal(503, &Stopped.to_string());
             }
-            Passage::Send(instead) => instead,
-            // Whoever waits for it gets an error, if the gate has not made one.
-            Passage::Stop | Passage::Held(_) if told.is_empty() => {
-                return self.unreachable("the server's reply was refused");
-            }
-            Passage::Stop | Passage::Held(_) => Some(told.concat()),
+            let plain = if unpacks { Bytes::copy_from_slice(text) } else { body.clone() };
+            (Outbound::plain(PlainBody::new(plain)), false)
         };
         // Whatever the reply was, no other will come for this request on this connection; in a
         // session it may still come on another, if the server only accepted the message.
         if parts.status.as_u16() != 202 {
             self.dismiss(None).ok();
         }
-        let body = match instead {
-            None => body,
-            Some(text) => {
-                parts.headers.remove(CONTENT_ENCODING);
-                parts.headers.remove(CONTENT_LENGTH);
-                parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                Bytes::from(text)
-            }
-        };
+        if is_new || unpacks {
+            parts.headers.remove(CONTENT_ENCODING);
+            parts.headers.remove(CONTENT_LENGTH);
+        }
+        if is_new {
+            parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
         Response::from_parts(parts, ReplyBody::full(body))
     }
 
     /// Tells the server what is for it, and returns what the client is told.
-    pub(super) fn tell_apart(&mut self, said: Vec<Outgoing>) -> Vec<Vec<u8>> {
+    pub(super) fn tell_apart<'e>(&mut self, said: Vec<Outgoing<'e>>) -> Vec<Permitted<'e>> {
         let mut told = Vec::new();
-        for Outgoing { to, text, .. } in said {
-            match (to, text) {
-                (Side::Client, text) => told.extend(text),
-                (Side::Server, Some(text)) => self.post(text),
-                (Side::Server, None) => {}
+        for Outgoing { to, message, .. } in said {
+            match to {
+                Side::Client => told.push(message),
+                Side::Server => self.post(message),
             }
         }
         told
@@ -194,31 +193,35 @@ impl Exchange {
 
     fn pass_too_large(&mut self, message: Oversize) -> Response<ReplyBody> {
         match self.too_large(message) {
-            Ok(Some(text)) => headers::json(200, text),
+            Ok(Some(message)) => headers::json(200, message),
             Ok(None) => self.unreachable("the server's reply is over the size limit"),
             Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
         }
     }
 
     /// Marks an oversize message of the server, and returns what its asker is told.
-    pub(super) fn too_large(&mut self, message: Oversize) -> Result<Option<Vec<u8>>, Stopped> {
+    pub(super) fn too_large(
+        &mut self,
+        message: Oversize,
+    ) -> Result<Option<Permitted<'static>>, Stopped> {
         let bytes_max = self.proxy.station.message_bytes_max();
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };
         let outgoing = self.proxy.station.pass(event)?;
-        Ok(self.tell_apart(outgoing).pop())
+        Ok(self.tell_apart(outgoing).pop().map(Permitted::into_owned))
     }
 
     /// Tells the server something of our own, as its client would: by a POST in the same session.
-    pub(super) fn post(&mut self, text: Vec<u8>) {
-        if asking::request(&text).is_some() {
-            return self.ask(text);
+    pub(super) fn post(&mut self, message: Permitted<'_>) {
+        if asking::request(message.bytes()).is_some() {
+            return self.ask(message.into_owned());
         }
+        let body = Outbound::message(message);
         let (path, headers) = self.own_head();
         let proxy = Rc::clone(&self.proxy);
         tokio::task::spawn_local(async move {
             // A server that does not take it has waited in vain, as it would without us.
-            proxy.upstream.send(Method::POST, path, headers, Bytes::from(text)).await.ok();
+            proxy.upstream.send(Method::POST, path, headers, body).await.ok();
         });
     }
 
@@ -246,8 +249,8 @@ impl Exchange {
         &mut self,
         piece: Piece,
         terminated: bool,
-    ) -> Result<Vec<u8>, Stopped> {
-        let Some(data) = &piece.data else { return Ok(piece.raw) };
+    ) -> Result<Outbound, Stopped> {
+        let Some(data) = &piece.data else { return Ok(Outbound::event_without_message(piece)) };
         if terminated && piece.event.as_deref() == Some(b"endpoint") {
             return Ok(self.pass_endpoint(&piece, data));
         }
@@ -256,42 +259,25 @@ impl Exchange {
         // By what name an event goes is the server's choice, and some reader may not mind.
         let message = message || (governed && is_message(&Frame::read(data)));
         if !message || data.is_empty() {
-            return Ok(piece.raw);
+            return Ok(Outbound::event_without_message(piece));
         }
         let (lane, how) = (self.lane(), (self.resumes(), terminated));
-        let Passed { passage, said } = self.proxy.station.hear(lane, data, how)?;
+        let Judged { disposition, said } = self.proxy.station.hear(lane, data, how)?;
         let mut told = self.tell_apart(said);
-        match passage {
-            Passage::Send(None) => return Ok(piece.raw),
-            Passage::Send(Some(text)) => told.insert(0, text),
-            Passage::Stop | Passage::Held(_) => {}
+        match disposition {
+            Disposition::Forward(message) if !message.is_replaced() => {
+                return Ok(Outbound::event_as_received(&piece, message));
+            }
+            Disposition::Forward(message) => told.insert(0, message),
+            Disposition::Refuse(()) | Disposition::Hold(_) => {}
         }
-        Ok(instead_of(&piece, &told))
+        Ok(Outbound::instead_of(&piece, &told))
     }
 
     /// Whether the client goes on with a stream that it has seen the beginning of.
     fn resumes(&self) -> bool {
         self.asked.is_none() && self.headers.contains_key(LAST_EVENT_ID)
     }
-}
-
-/// Events that take the place of one, and keep its id, by which a client goes on after a break.
-pub(super) fn instead_of(piece: &Piece, told: &[Vec<u8>]) -> Vec<u8> {
-    let mut events = Vec::new();
-    let id = piece.id.as_deref().map(String::from_utf8_lossy);
-    if let Some(retry_ms) = piece.retry_ms {
-        events.extend_from_slice(format!("retry: {retry_ms}\n").as_bytes());
-    }
-    for text in told {
-        sse::write_event(&mut events, id.as_deref(), Some("message"), text);
-    }
-    if told.is_empty() {
-        if let Some(id) = id {
-            events.extend_from_slice(format!("id: {id}\n").as_bytes());
-        }
-        events.push(b'\n');
-    }
-    events
 }
 
 /// Whether a reply's body is a message, rather than an error of HTTP or of OAuth in JSON.

@@ -4,20 +4,20 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use tapegate_core::sse::{self, Events};
+use tapegate_core::sse::Events;
 
+use super::super::Outbound;
 use super::super::body::{BrokenBody, Pieces};
 use super::super::station::Stopped;
-use super::{Exchange, ended};
+use super::{Exchange, PlainBody, ended};
 
 /// An event stream that is recorded as it passes.
 pub(super) struct EventStream {
     exchange: Exchange,
     body: Incoming,
     events: Events,
-    ready: Vec<u8>,
+    ready: Vec<Outbound>,
     ended: bool,
     /// Comes when the recording ends.
     ending: Pin<Box<dyn Future<Output = String>>>,
@@ -37,11 +37,11 @@ impl EventStream {
             match next {
                 Ok(piece) => {
                     let sent = self.exchange.pass_event(piece, true)?;
-                    self.ready.extend_from_slice(&sent);
+                    self.ready.push(sent);
                 }
                 Err(message) => {
                     if let Some(answer) = self.exchange.too_large(message)? {
-                        sse::write_event(&mut self.ready, None, Some("message"), &answer);
+                        self.ready.push(Outbound::event(&answer, None));
                     }
                 }
             }
@@ -54,32 +54,34 @@ impl EventStream {
         self.ended = true;
         // If the tape is what failed, all that is left is to end.
         for answer in self.exchange.dismiss(Some(why)).unwrap_or_default() {
-            sse::write_event(&mut self.ready, None, Some("message"), &answer);
+            self.ready.push(Outbound::event(&answer, None));
         }
     }
 
     fn finish(&mut self) -> Result<(), Stopped> {
         self.ended = true;
         if let Some(rest) = self.events.finish() {
-            self.ready = self.exchange.pass_event(rest, false)?;
+            let sent = self.exchange.pass_event(rest, false)?;
+            self.ready.push(sent);
         }
         Ok(())
     }
 }
 
 impl Pieces for EventStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Outbound, BrokenBody>>> {
         loop {
             if !self.ready.is_empty() {
-                return Poll::Ready(Some(Ok(Bytes::from(std::mem::take(&mut self.ready)))));
+                let ready = std::mem::take(&mut self.ready);
+                return Poll::Ready(Some(Ok(Outbound::joined(&ready))));
             }
             if self.ended {
                 return Poll::Ready(None);
             }
             if let Some(inbox) = &mut self.exchange.inbox
-                && let Poll::Ready(Some(text)) = inbox.poll_recv(cx)
+                && let Poll::Ready(Some(event)) = inbox.poll_recv(cx)
             {
-                sse::write_event(&mut self.ready, None, Some("message"), &text);
+                self.ready.push(event);
                 continue;
             }
             if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
@@ -105,11 +107,14 @@ impl Pieces for EventStream {
 pub(super) struct PlainStream(pub(super) Incoming);
 
 impl Pieces for PlainStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Outbound, BrokenBody>>> {
         loop {
             match ready!(Pin::new(&mut self.0).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(bytes) => return Poll::Ready(Some(Ok(bytes))),
+                    Ok(bytes) => {
+                        let piece = Outbound::plain(PlainBody::new(bytes));
+                        return Poll::Ready(Some(Ok(piece)));
+                    }
                     Err(_) => continue,
                 },
                 Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),

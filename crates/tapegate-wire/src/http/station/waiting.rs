@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tapegate_core::frame::{Body, Frame, Kind, elements};
 use tapegate_core::gate::Ticket;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::Side;
 
 use super::Station;
@@ -22,14 +22,14 @@ pub(super) struct Waiters {
 type Listener = Rc<dyn Fn(Word)>;
 
 /// What becomes of a held call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Word {
     /// It may be sent: this.
-    Send(Vec<u8>),
+    Send(Permitted<'static>),
     /// It is answered, with this.
-    Answer(Vec<u8>),
+    Answer(Permitted<'static>),
     /// Its caller is told something meanwhile.
-    Tell(Vec<u8>),
+    Tell(Permitted<'static>),
     /// It was taken back; nobody is answered.
     Over,
 }
@@ -103,7 +103,7 @@ impl Station {
     }
 
     /// Tells those who wait in front of held calls what became of them; returns the rest.
-    pub(super) fn tell(&self, outgoing: Vec<Outgoing>) -> Vec<Outgoing> {
+    pub(super) fn tell<'e>(&self, outgoing: Vec<Outgoing<'e>>) -> Vec<Outgoing<'e>> {
         if self.waiters.borrow().waiting.is_empty() {
             return outgoing;
         }
@@ -115,15 +115,14 @@ impl Station {
             if let Some((was, now)) = deck.renamed() {
                 waiters.rename(was, now);
             }
-            for message in outgoing {
-                let (Some(number), Some(_)) =
-                    (message.ticket.and_then(|ticket| waiters.number(ticket)), &message.text)
-                else {
-                    rest.push(message);
+            for outgoing in outgoing {
+                let ticket = outgoing.message.ticket();
+                let Some(number) = ticket.and_then(|ticket| waiters.number(ticket)) else {
+                    rest.push(outgoing);
                     continue;
                 };
-                let going_on = message.ticket.is_some_and(|ticket| deck.is_held(ticket));
-                words.extend(waiters.word(number, message, going_on));
+                let going_on = ticket.is_some_and(|ticket| deck.is_held(ticket));
+                words.extend(waiters.word(number, outgoing, going_on));
             }
             let over = waiters.waiting.extract_if(.., |_, (ticket, _)| !deck.is_held(*ticket));
             words.extend(over.map(|(_, (_, listener))| (listener, Word::Over)));
@@ -157,14 +156,20 @@ impl Waiters {
     }
 
     /// The word that a message is to whoever waits; the last one ends the waiting.
-    fn word(&mut self, number: u64, message: Outgoing, going_on: bool) -> Option<(Listener, Word)> {
-        let text = message.text?;
+    fn word(
+        &mut self,
+        number: u64,
+        outgoing: Outgoing<'_>,
+        going_on: bool,
+    ) -> Option<(Listener, Word)> {
+        let Outgoing { to, message, .. } = outgoing;
+        let message = message.into_owned();
         if going_on {
-            return Some((Rc::clone(&self.waiting.get(&number)?.1), Word::Tell(text)));
+            return Some((Rc::clone(&self.waiting.get(&number)?.1), Word::Tell(message)));
         }
         let (_, listener) = self.waiting.remove(&number)?;
-        let word = if message.ours { Word::Answer(text) } else { Word::Send(text) };
-        debug_assert!(message.ours || message.to == Side::Server);
-        Some((listener, word))
+        debug_assert!(message.is_own() || to == Side::Server);
+        let own = message.is_own();
+        Some((listener, if own { Word::Answer(message) } else { Word::Send(message) }))
     }
 }

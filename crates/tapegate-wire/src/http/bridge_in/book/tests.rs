@@ -1,7 +1,26 @@
 //! Who is meant, and by which name.
 
+use tapegate_core::frame::Frame;
+use tapegate_core::gate::Open;
+use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::side::Side;
+use tapegate_core::time::At;
+
 use super::*;
 use crate::http::terms::Terms;
+
+/// A message that a relay without a gate has let through.
+fn permitted(text: &[u8]) -> Permitted<'_> {
+    let (lane, from, bytes, terminated) = (Lane::ONLY, Side::Client, text, true);
+    let event = Event::Received { lane, from, bytes, terminated };
+    let mut message = None;
+    Relay::default().handle(At::default(), event, &mut Open, &mut |action| {
+        if let Action::Forward { message: forwarded, .. } = action {
+            message = Some(forwarded);
+        }
+    });
+    message.expect("it is forwarded")
+}
 
 fn exchange(number: u64) -> Rc<Exchange> {
     let lane = Lane { session: 1, exchange: number };
@@ -23,8 +42,9 @@ const LISTEN: &str =
 #[test]
 fn only_names_in_use_change_and_every_one_changes_back() {
     let (mut book, one, two) = (Book::default(), exchange(1), exchange(2));
-    assert_eq!(book.enter(&one, LISTEN.as_bytes()), LISTEN.as_bytes());
-    let renamed = String::from_utf8_lossy(&book.enter(&two, LISTEN.as_bytes())).into_owned();
+    assert_eq!(book.enter(&one, permitted(LISTEN.as_bytes())).bytes(), LISTEN.as_bytes());
+    let renamed = String::from_utf8_lossy(book.enter(&two, permitted(LISTEN.as_bytes())).bytes())
+        .into_owned();
     let expected = r#"{"id": "tapegate-1", "method":"subscriptions/listen","params":{"_meta":{"progressToken": "tapegate-2" }}}"#;
     assert_eq!(renamed, expected);
 
@@ -58,12 +78,12 @@ fn only_names_in_use_change_and_every_one_changes_back() {
 #[test]
 fn a_cancellation_names_the_request_as_the_server_knows_it() {
     let (mut book, one, two) = (Book::default(), exchange(1), exchange(2));
-    book.enter(&one, LISTEN.as_bytes());
-    book.enter(&two, LISTEN.as_bytes());
+    book.enter(&one, permitted(LISTEN.as_bytes()));
+    book.enter(&two, permitted(LISTEN.as_bytes()));
     let cancel = br#"{"method":"notifications/cancelled","params":{"requestId":1}}"#;
-    assert_eq!(book.cancel(one.lane, cancel).as_ref(), cancel);
+    assert_eq!(book.cancel(one.lane, permitted(cancel)).bytes(), cancel);
     let renamed = br#"{"method":"notifications/cancelled","params":{"requestId":"tapegate-1"}}"#;
-    assert_eq!(book.cancel(two.lane, cancel).as_ref(), renamed);
+    assert_eq!(book.cancel(two.lane, permitted(cancel)).bytes(), renamed);
     assert!(one.cancelled.get() && two.cancelled.get());
 }
 
@@ -72,12 +92,12 @@ fn a_log_message_goes_to_the_only_one_who_can_be_meant() {
     let (mut book, one, two) = (Book::default(), exchange(1), exchange(2));
     let log = r#"{"method":"notifications/message","params":{}}"#;
     let call = br#"{"id":1,"method":"tools/call","params":{}}"#;
-    book.enter(&one, LISTEN.as_bytes());
+    book.enter(&one, permitted(LISTEN.as_bytes()));
     assert_eq!(placed(&mut book, log).0, None);
-    book.enter(&two, call);
+    book.enter(&two, permitted(call));
     assert_eq!(placed(&mut book, log).0, Some(2));
     let three = exchange(3);
-    book.enter(&three, call);
+    book.enter(&three, permitted(call));
     assert_eq!(placed(&mut book, log).0, None);
     three.gone.set(true);
     assert_eq!(placed(&mut book, log).0, Some(2));
@@ -87,8 +107,8 @@ fn a_log_message_goes_to_the_only_one_who_can_be_meant() {
 fn what_is_about_a_request_goes_to_who_has_made_it_as_long_as_it_waits() {
     let (mut book, one, two) = (Book::default(), exchange(1), exchange(2));
     let call = br#"{"id":1,"method":"tools/call","params":{}}"#;
-    book.enter(&one, call);
-    book.enter(&two, call);
+    book.enter(&one, permitted(call));
+    book.enter(&two, permitted(call));
     let log = Frame::read(br#"{"method":"notifications/message","params":{}}"#);
     let said = log.envelope().expect("a message");
     let place = |book: &mut Book, about: &[u8]| {

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
+use super::super::super::Outbound;
 use super::super::super::body::{BrokenBody, Pieces};
 use super::{Line, Listening, Stream, wake};
 
@@ -43,7 +43,7 @@ impl Stream {
 }
 
 impl Pieces for Outlet {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenBody>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Outbound, BrokenBody>>> {
         let inner = &mut *self.stream.inner.borrow_mut();
         if inner.connection != self.connection {
             let words = "the stream was taken over or its reader was too slow".to_owned();
@@ -63,7 +63,7 @@ impl Pieces for Outlet {
         }
         if self.keep_alive.as_mut().poll(cx).is_ready() {
             self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
-            return Poll::Ready(Some(Ok(Bytes::from_static(b": keep-alive\n\n"))));
+            return Poll::Ready(Some(Ok(Outbound::comment("keep-alive"))));
         }
         Poll::Pending
     }

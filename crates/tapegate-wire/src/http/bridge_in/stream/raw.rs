@@ -1,15 +1,17 @@
 //! What is sent as it is, piece by piece, on a stream of messages or in place of one.
 
-use bytes::Bytes;
+use tapegate_core::relay::Permitted;
 
+use super::super::super::Outbound;
 use super::{Inner, Listening, Stream, wake};
+use crate::stage::address::ActorPiece;
 
 /// Something to be sent.
 pub(super) enum Item {
     /// A message, which becomes an event.
-    Message(Bytes),
+    Message(Permitted<'static>),
     /// Bytes as they are.
-    Piece(Bytes),
+    Piece(Outbound),
 }
 
 /// How far it is with what is sent in pieces.
@@ -25,15 +27,10 @@ pub(super) enum Line {
 }
 
 impl Item {
-    pub(super) fn bytes(&self) -> &Bytes {
+    pub(super) fn len(&self) -> usize {
         match self {
-            Self::Message(bytes) | Self::Piece(bytes) => bytes,
-        }
-    }
-
-    pub(super) fn into_bytes(self) -> Bytes {
-        match self {
-            Self::Message(bytes) | Self::Piece(bytes) => bytes,
+            Self::Message(message) => message.bytes().len(),
+            Self::Piece(piece) => piece.bytes().len(),
         }
     }
 }
@@ -51,13 +48,13 @@ impl Inner {
         }
         self.queue.retain(|item| matches!(item, Item::Message(_)));
         self.queue.extend(self.behind.drain(..).map(Item::Message));
-        self.queue_bytes = self.queue.iter().map(|item| item.bytes().len()).sum();
+        self.queue_bytes = self.queue.iter().map(Item::len).sum();
     }
 }
 
 impl Stream {
     /// Adds a piece of an event, or of the body that this is; whether somebody may get it.
-    pub(in super::super) fn push_piece(&self, bytes: &[u8], ends: bool) -> bool {
+    pub(in super::super) fn push_piece(&self, piece: &ActorPiece<'_>, ends: bool) -> bool {
         let inner = &mut *self.inner.borrow_mut();
         if inner.listening == Listening::No {
             inner.line = Line::Lost;
@@ -68,15 +65,15 @@ impl Stream {
             }
             return false;
         }
-        let head: &[u8] = match (self.plain, inner.line) {
-            (false, Line::Closed) => b"event: message\ndata: ",
-            _ => b"",
+        let head = match (self.plain, inner.line) {
+            (false, Line::Closed) => "event: message\ndata: ",
+            _ => "",
         };
-        let tail: &[u8] = if ends && !self.plain { b"\n\n" } else { b"" };
-        let piece = Bytes::from([head, bytes, tail].concat());
+        let tail = if ends && !self.plain { "\n\n" } else { "" };
+        let piece = Outbound::actor_piece(head, piece, tail);
         inner.line = if ends { Line::Closed } else { Line::Open };
         if !piece.is_empty() {
-            inner.queue_bytes += piece.len();
+            inner.queue_bytes += piece.bytes().len();
             inner.queue.push_back(Item::Piece(piece));
         }
         if ends {

@@ -1,0 +1,125 @@
+//! Messages of our own. Each has one of a few fixed forms, so that a message of a peer cannot be
+//! passed off as one.
+
+use crate::frame;
+use crate::gate::OwnRequest;
+use crate::json;
+
+/// What stands in the `data` of our errors unless there is more to say.
+pub const OWN_DATA: &str = "{\"by\":\"tapegate\"}";
+
+/// A message of our own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnMessage(Vec<u8>);
+
+impl OwnMessage {
+    /// An error in answer to the request with this raw id.
+    pub fn error(id: &[u8], code: i32, message: &str) -> Self {
+        Self::error_with(id, code, message, OWN_DATA)
+    }
+
+    /// The same with other `data`, which is JSON text.
+    pub fn error_with(id: &[u8], code: i32, message: &str, data: &str) -> Self {
+        Self(frame::error_reply(as_id(id), code, message, data))
+    }
+
+    /// An error in answer to the request with this raw id. `error` is a JSON-RPC error object on one line;
+    /// if it is anything else, the answer says only that there was an error.
+    pub fn error_object(id: &[u8], error: &[u8]) -> Self {
+        let text =
+            [b"{\"jsonrpc\":\"2.0\",\"id\":", as_id(id), b",\"error\":", error, b"}"].concat();
+        let is_object = error.first() == Some(&b'{') && json::check(error).is_ok();
+        match is_object && !error.contains(&b'\n') {
+            true => Self(text),
+            false => Self::error(id, super::CODE_GONE, "the request failed"),
+        }
+    }
+
+    /// A request that the gate wants answered before it decides about a call.
+    pub(super) fn request(request: OwnRequest) -> Self {
+        Self(request.text)
+    }
+
+    /// The notification that the request with this raw id is cancelled.
+    pub fn cancelled(id: &[u8], reason: &str) -> Self {
+        let mut text = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":".to_vec();
+        text.extend_from_slice(as_id(id));
+        text.extend_from_slice(b",\"reason\":");
+        json::write_str(&mut text, reason);
+        text.extend_from_slice(b"}}");
+        Self(text)
+    }
+
+    /// The notification that a held call waits for approval. `token` is the caller's raw progress token.
+    pub(super) fn progress(token: &[u8], progress: &str) -> Self {
+        let text = [
+            &b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":"[..],
+            as_id(token),
+            b",\"progress\":",
+            progress.as_bytes(),
+            b",\"message\":\"waiting for approval\"}}",
+        ];
+        Self(text.concat())
+    }
+
+    /// Several messages of our own as one batch.
+    pub fn batch(messages: &[Self]) -> Self {
+        let texts: Vec<&[u8]> = messages.iter().map(Self::bytes).collect();
+        Self([b"[", &texts.join(&b","[..])[..], b"]"].concat())
+    }
+
+    /// The text, line end not included.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// A raw id as we write it: a string or a number as it is, anything else as `null`.
+pub(super) fn as_id(id: &[u8]) -> &[u8] {
+    let scalar = matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9'));
+    match scalar && json::check(id).is_ok_and(|whole| whole.len() == id.len()) {
+        true => id,
+        false => b"null",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_none_is_answered_as_null() {
+        for (id, written) in [
+            ("1", "1"),
+            ("\"a\"", "\"a\""),
+            ("-1.5e3", "-1.5e3"),
+            ("null", "null"),
+            ("{}", "null"),
+            ("1,\"method\":\"x\"", "null"),
+            ("\"a\",\"method\":\"x\"", "null"),
+            ("", "null"),
+            ("01x", "null"),
+        ] {
+            assert_eq!(as_id(id.as_bytes()), written.as_bytes(), "{id}");
+        }
+    }
+
+    #[test]
+    fn an_error_object_that_is_none_is_not_sent() {
+        let fine = OwnMessage::error_object(b"1", br#"{"code":1,"message":"m"}"#);
+        assert_eq!(fine.bytes(), br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#);
+        for bad in ["{},\"method\":\"tools/call\"", "{}}\n{\"id\":2}", "1", "{", ""] {
+            let made = OwnMessage::error_object(b"1", bad.as_bytes());
+            assert!(
+                made.bytes().ends_with(
+                    b"\"message\":\"the request failed\",\"data\":{\"by\":\"tapegate\"}}}"
+                ),
+                "{bad}"
+            );
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The proof that bytes may be sent.
+//!
+//! A [`Permitted`] is made here and nowhere else, and only by the relay: of a message that the gate
+//! has just let through, of one that was held on its word, or of an [`OwnMessage`]. Everything in the
+//! wire that writes to a peer takes a `Permitted`, or bytes that were made of one, and nothing else.
+//! Bridges change how a message is written (ids, white space, batches) through methods that keep the
+//! proof; there is no way from raw bytes to a `Permitted`.
+
+use std::borrow::Cow;
+
+use super::own_message::{OwnMessage, as_id};
+use crate::frame::{self, Body, Envelope, Frame, envelopes};
+use crate::gate::Ticket;
+use crate::json::{self, Edits};
+
+/// A message that may be sent to a peer.
+///
+/// Raw bytes are not a message that may be sent:
+///
+/// ```compile_fail,E0308
+/// use tapegate_core::relay::Permitted;
+/// fn send(message: Permitted<'_>) {}
+/// send(b"{}".to_vec());
+/// ```
+///
+/// and nobody outside the relay can make one of them:
+///
+/// ```compile_fail,E0451
+/// use tapegate_core::relay::{Payload, Permitted};
+/// let forged = Permitted { payload: Payload::AsReceived(b"{}"), ticket: None, own: false };
+/// ```
+///
+/// ```compile_fail,E0624
+/// use tapegate_core::relay::Permitted;
+/// let forged = Permitted::replaced(b"{}".to_vec());
+/// ```
+///
+/// ```compile_fail,E0277
+/// use tapegate_core::relay::Permitted;
+/// let forged = Permitted::from(b"{}".to_vec());
+/// ```
+///
+/// A message of our own has one of a few fixed forms:
+///
+/// ```
+/// use tapegate_core::relay::{OwnMessage, Permitted};
+/// fn send(message: Permitted<'_>) {}
+/// send(OwnMessage::error(b"1", -32000, "the server is gone").into());
+/// ```
+#[derive(Debug)]
+pub struct Permitted<'a> {
+    payload: Payload<'a>,
+    ticket: Option<Ticket>,
+    own: bool,
+}
+
+/// The text of a message that may be sent.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// The very bytes that were received, where they lie.
+    AsReceived(&'a [u8]),
+    /// Other bytes: rewritten by the gate or by a bridge, kept while the call was held, or our own.
+    Replaced(Vec<u8>),
+}
+
+impl<'a> Permitted<'a> {
+    /// A message that is sent on as it was received.
+    pub(super) fn as_received(frame: &Frame<'a>) -> Self {
+        Self { payload: Payload::AsReceived(frame.bytes()), ticket: None, own: false }
+    }
+
+    /// A message that is sent in the place of the one that was received.
+    pub(super) fn replaced(text: Vec<u8>) -> Self {
+        Self { payload: Payload::Replaced(text), ticket: None, own: false }
+    }
+
+    /// A call that was held by the name of `ticket`.
+    pub(super) fn released(ticket: Ticket, text: Vec<u8>) -> Self {
+        Self { payload: Payload::Replaced(text), ticket: Some(ticket), own: false }
+    }
+
+    /// A message of our own that answers a held call or is about it.
+    pub(super) fn own(message: OwnMessage, ticket: Option<Ticket>) -> Self {
+        Self { payload: Payload::Replaced(message.into_bytes()), ticket, own: true }
+    }
+
+    /// The bytes, line end not included.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.payload {
+            Payload::AsReceived(bytes) => bytes,
+            Payload::Replaced(text) => text,
+        }
+    }
+
+    /// The payload, for writers that avoid a copy. It is not proof of anything by itself.
+    pub fn into_payload(self) -> Payload<'a> {
+        self.payload
+    }
+
+    /// The held call that this message is, answers or is about, if there is one.
+    pub fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
+
+    /// Whether it is a message of our own.
+    pub fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// Whether other bytes take the place of those that were received.
+    pub fn is_replaced(&self) -> bool {
+        matches!(self.payload, Payload::Replaced(_))
+    }
+
+    /// The same message, independent of the buffer that it was received in.
+    pub fn into_owned(self) -> Permitted<'static> {
+        let Self { payload, ticket, own } = self;
+        let text = match payload {
+            Payload::AsReceived(bytes) => bytes.to_vec(),
+            Payload::Replaced(text) => text,
+        };
+        Permitted { payload: Payload::Replaced(text), ticket, own }
+    }
+
+    /// The same message without white space around it, and on one line.
+    pub fn on_one_line(self) -> Self {
+        let Self { payload, ticket, own } = self;
+        let payload = match payload {
+            Payload::AsReceived(bytes) => match json::compact(bytes.trim_ascii()) {
+                Cow::Borrowed(bytes) => Payload::AsReceived(bytes),
+                Cow::Owned(text) => Payload::Replaced(text),
+            },
+            Payload::Replaced(text) => {
+                let compact = json::compact(text.trim_ascii());
+                match compact.len() == text.len() {
+                    true => Payload::Replaced(text),
+                    false => Payload::Replaced(compact.into_owned()),
+                }
+            }
+        };
+        Self { payload, ticket, own }
+    }
+
+    /// The messages of a batch, or the one message that it is, each as it stands in the whole.
+    pub fn elements(&self) -> Vec<(Frame<'_>, Permitted<'_>)> {
+        let frame = Frame::read(self.bytes());
+        let frames = match frame.body() {
+            Body::Batch => frame::elements(self.bytes()),
+            _ => vec![frame],
+        };
+        let mut parts = Vec::with_capacity(frames.len());
+        for frame in frames {
+            let part = Permitted { own: self.own, ..Permitted::as_received(&frame) };
+            parts.push((frame, part));
+        }
+        parts
+    }
+
+    /// A batch of messages that may be sent.
+    pub fn batch(messages: &[Permitted<'_>]) -> Permitted<'static> {
+        let texts: Vec<&[u8]> = messages.iter().map(|one| one.bytes().trim_ascii()).collect();
+        let text = [b"[", &texts.join(&b","[..])[..], b"]"].concat();
+        let own = messages.iter().all(Permitted::is_own);
+        Permitted { payload: Payload::Replaced(text), ticket: None, own }
+    }
+
+    /// The same message with other ids: `rename` is shown each envelope and may replace the ids and
+    /// progress tokens in it. No other byte changes.
+    pub fn with_ids(self, mut rename: impl FnMut(&Envelope<'_>, &mut IdEdits<'_>)) -> Self {
+        let edited = {
+            let frame = Frame::read(self.bytes());
+            let mut edits = IdEdits { edits: Edits::new(self.bytes()), known: Vec::new() };
+            for envelope in envelopes(&frame) {
+                edits.known = [
+                    envelope.id,
+                    envelope.request_id,
+                    envelope.progress_token,
+                    envelope.subscription_id,
+                ]
+                .into_iter()
+                .flatten()
+                .map(<[u8]>::as_ptr_range)
+                .collect();
+                rename(&envelope, &mut edits);
+            }
+            match edits.edits.finish() {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(text) => Some(text),
+            }
+        };
+        match edited {
+            Some(text) => Self { payload: Payload::Replaced(text), ..self },
+            None => self,
+        }
+    }
+}
+
+impl From<OwnMessage> for Permitted<'static> {
+    fn from(message: OwnMessage) -> Self {
+        Self::own(message, None)
+    }
+}
+
+/// Replaces ids and progress tokens of one message.
+pub struct IdEdits<'a> {
+    edits: Edits<'a>,
+    /// Where the ids of the envelope lie.
+    known: Vec<std::ops::Range<*const u8>>,
+}
+
+impl IdEdits<'_> {
+    /// Puts the id `new` in the place of `old`, which must be an id of the envelope. Anything else
+    /// is left as it is, and so is an id that would get a name that is not one.
+    pub fn replace(&mut self, old: &[u8], new: &[u8]) {
+        if self.known.contains(&old.as_ptr_range()) && as_id(new) == new {
+            self.edits.replace(old, new);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permitted(text: &str) -> Permitted<'_> {
+        Permitted::as_received(&Frame::read(text.as_bytes()))
+    }
+
+    #[test]
+    fn only_ids_can_be_renamed() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
+        let renamed = permitted(text).with_ids(|envelope, ids| {
+            ids.replace(envelope.id.unwrap(), b"\"x\"");
+            ids.replace(envelope.params.unwrap(), b"{}");
+            ids.replace(b"\"a\"", b"\"b\"");
+        });
+        assert_eq!(renamed.bytes(), text.replace(":1,", ":\"x\",").as_bytes());
+        let kept = permitted(text).with_ids(|envelope, ids| {
+            ids.replace(envelope.id.unwrap(), b"1,\"method\":\"other\"");
+            ids.replace(envelope.id.unwrap(), b"{}");
+        });
+        assert!(!kept.is_replaced());
+        assert_eq!(kept.bytes(), text.as_bytes());
+    }
+
+    #[test]
+    fn a_batch_is_taken_apart_and_put_together_again() {
+        let text = r#" [{"id":1,"result":{}} , {"id":2,"result":{}}]"#;
+        let whole = permitted(text);
+        let parts: Vec<_> = whole.elements().into_iter().map(|(_, part)| part).collect();
+        assert_eq!(parts.len(), 2);
+        let again = Permitted::batch(&parts);
+        assert_eq!(again.bytes(), br#"[{"id":1,"result":{}},{"id":2,"result":{}}]"#);
+    }
+
+    #[test]
+    fn one_line_is_made_of_many_and_nothing_is_copied_where_there_is_one() {
+        let one = permitted(r#"{"id": 1}"#).on_one_line();
+        assert!(!one.is_replaced());
+        assert_eq!(permitted("{\"id\":\r\n 1}\n").on_one_line().bytes(), br#"{"id":1}"#);
+    }
+}

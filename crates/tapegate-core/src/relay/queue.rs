@@ -1,0 +1,281 @@
+//! Lines that may be written: what was permitted, until a port has taken it.
+//!
+//! Nothing gets into these queues but a [`Permitted`], and nothing comes out but [`Cleared`] bytes.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::permit::{Payload, Permitted};
+use crate::json::place_of;
+use crate::lines::{Cut, Lines};
+
+/// Bytes of messages that may be sent, with the line ends between them.
+///
+/// It is made by the queues of this module only:
+///
+/// ```compile_fail,E0423
+/// let forged = tapegate_core::relay::Cleared(b"{}");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Cleared<'a>(&'a [u8]);
+
+impl<'a> Cleared<'a> {
+    /// The bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+/// Lines of messages, gathered in memory of their own.
+#[derive(Debug, Default)]
+pub struct LineBuffer {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl LineBuffer {
+    /// Adds a message and its line end.
+    pub fn push(&mut self, message: Permitted<'_>) {
+        match message.into_payload() {
+            Payload::Replaced(text) if self.bytes.is_empty() => self.bytes = text,
+            Payload::Replaced(text) => self.bytes.extend_from_slice(&text),
+            Payload::AsReceived(bytes) => self.bytes.extend_from_slice(bytes),
+        }
+        self.bytes.push(b'\n');
+    }
+
+    /// What is to be written.
+    pub fn cleared(&self) -> Cleared<'_> {
+        Cleared(&self.bytes[self.written..])
+    }
+
+    /// How many bytes are to be written.
+    pub fn left(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// Says how much was written.
+    pub fn advance(&mut self, count: usize) {
+        self.written += count;
+        if self.left() == 0 {
+            *self = Self::default();
+        }
+    }
+
+    /// Adds what is to be written of another buffer.
+    pub fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(other.cleared().bytes());
+    }
+}
+
+/// One direction of a stream: the lines that were read, and those that may be written. A line that
+/// is sent as it was received is written from the buffer that it was read into.
+#[derive(Debug)]
+pub struct LineQueue {
+    lines: Lines,
+    due: VecDeque<Due>,
+    /// Whether the last line that was made due has no line end.
+    mid_line: bool,
+}
+
+/// Something that may be written.
+#[derive(Debug)]
+enum Due {
+    /// Bytes of the read buffer.
+    Read(Range<usize>),
+    /// Bytes of their own, and how many of them were written.
+    Text(Vec<u8>, usize),
+}
+
+/// Takes messages that may be written, while lines of the same queue are looked at.
+#[derive(Debug)]
+pub struct DueLines<'a> {
+    lines: &'a Lines,
+    due: &'a mut VecDeque<Due>,
+    mid_line: &'a mut bool,
+}
+
+impl LineQueue {
+    /// A queue of lines of at most so many bytes.
+    pub fn new(line_bytes_max: usize) -> Self {
+        Self { lines: Lines::new(line_bytes_max), due: VecDeque::new(), mid_line: false }
+    }
+
+    /// Room to read into; call [`LineQueue::filled`] with what was read.
+    pub fn room(&mut self) -> &mut [u8] {
+        self.lines.room()
+    }
+
+    /// Says how much of the room was filled.
+    pub fn filled(&mut self, count: usize) {
+        self.lines.filled(count);
+    }
+
+    /// Cuts off the next line, if it is complete.
+    pub fn cut(&mut self) -> Option<Cut> {
+        self.lines.cut()
+    }
+
+    /// Cuts off what is left after the stream has ended and no complete line is.
+    pub fn finish(&mut self) -> Option<Cut> {
+        self.lines.finish()
+    }
+
+    /// The lines that were read, and where to put what may be written of them.
+    pub fn split(&mut self) -> (&Lines, DueLines<'_>) {
+        let Self { lines, due, mid_line } = self;
+        (lines, DueLines { lines, due, mid_line })
+    }
+
+    /// Makes a message due behind everything else.
+    pub fn push(&mut self, message: Permitted<'_>) {
+        self.split().1.push(message);
+    }
+
+    /// How many stretches of bytes are due.
+    pub fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whether nothing is due.
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// What is to be written next.
+    pub fn front(&self) -> Option<Cleared<'_>> {
+        self.due.front().map(|due| Cleared(due.bytes(&self.lines)))
+    }
+
+    /// Says how much of it was written.
+    pub fn advance(&mut self, count: usize) {
+        if let Some(due) = self.due.front_mut() {
+            due.advance(count);
+            if due.bytes(&self.lines).is_empty() {
+                self.due.pop_front();
+            }
+        }
+        self.release();
+    }
+
+    /// Frees what was written and what is not to be, once nothing is due.
+    pub fn release(&mut self) {
+        if self.due.is_empty() {
+            self.lines.release();
+        }
+    }
+
+    /// Forgets everything that is due; `see` is shown the bytes.
+    pub fn clear(&mut self, mut see: impl FnMut(&[u8])) {
+        for due in self.due.drain(..) {
+            see(due.bytes(&self.lines));
+        }
+    }
+}
+
+impl DueLines<'_> {
+    /// Makes a message due behind everything else.
+    pub fn push(&mut self, message: Permitted<'_>) {
+        match message.into_payload() {
+            Payload::AsReceived(bytes) => match place_of(bytes, self.lines.buffer()) {
+                Some(range) => self.push_range(range),
+                None => self.push_text(bytes.to_vec()),
+            },
+            Payload::Replaced(text) => self.push_text(text),
+        }
+    }
+
+    /// Adds a range of the read buffer and its line end, if it has one. It is joined to the one before
+    /// it if they touch: a burst is one write.
+    fn push_range(&mut self, Range { start, end }: Range<usize>) {
+        let terminated = self.lines.buffer().get(end) == Some(&b'\n');
+        let end = end + usize::from(terminated);
+        *self.mid_line = !terminated;
+        match self.due.back_mut() {
+            Some(Due::Read(last)) if last.end == start => last.end = end,
+            _ => self.due.push_back(Due::Read(start..end)),
+        }
+    }
+
+    /// Adds a line of its own, behind a line end if the last line has none.
+    fn push_text(&mut self, mut text: Vec<u8>) {
+        text.push(b'\n');
+        if std::mem::take(self.mid_line) {
+            text.insert(0, b'\n');
+        }
+        self.due.push_back(Due::Text(text, 0));
+    }
+}
+
+impl Due {
+    fn bytes<'a>(&'a self, lines: &'a Lines) -> &'a [u8] {
+        match self {
+            Self::Read(range) => lines.bytes(range.clone()),
+            Self::Text(text, written) => &text[*written..],
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        match self {
+            Self::Read(range) => range.start += count,
+            Self::Text(_, written) => *written += count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::OwnMessage;
+    use super::*;
+    use crate::frame::Frame;
+
+    fn read(queue: &mut LineQueue, bytes: &[u8]) {
+        queue.room()[..bytes.len()].copy_from_slice(bytes);
+        queue.filled(bytes.len());
+    }
+
+    /// Makes every line that was read due, and says how many bytes each write would take.
+    fn pass(queue: &mut LineQueue) {
+        while let Some(Cut::Line(range)) = queue.cut() {
+            let (lines, mut due) = queue.split();
+            due.push(Permitted::as_received(&Frame::read(lines.bytes(range))));
+        }
+    }
+
+    fn written(queue: &mut LineQueue, step: usize) -> (Vec<u8>, usize) {
+        let (mut out, mut writes) = (Vec::new(), 0);
+        while let Some(cleared) = queue.front() {
+            let count = step.min(cleared.bytes().len());
+            out.extend_from_slice(&cleared.bytes()[..count]);
+            queue.advance(count);
+            writes += 1;
+        }
+        (out, writes)
+    }
+
+    #[test]
+    fn a_burst_is_written_at_once_from_where_it_was_read() {
+        let mut queue = LineQueue::new(100);
+        read(&mut queue, b"{}\n\n{\"a\":1}\n{");
+        pass(&mut queue);
+        assert_eq!(written(&mut queue, 1000), (b"{}\n\n{\"a\":1}\n".to_vec(), 1));
+        read(&mut queue, b"}\n");
+        pass(&mut queue);
+        assert_eq!(written(&mut queue, 1), (b"{}\n".to_vec(), 3));
+    }
+
+    #[test]
+    fn a_message_of_our_own_never_continues_a_line() {
+        let mut queue = LineQueue::new(100);
+        read(&mut queue, b"{}\n\n");
+        pass(&mut queue);
+        assert_eq!(written(&mut queue, 9).0, b"{}\n\n");
+        read(&mut queue, b"half");
+        let Some(Cut::Unterminated(range)) = queue.finish() else { panic!("no rest") };
+        let (lines, mut due) = queue.split();
+        due.push(Permitted::as_received(&Frame::read(lines.bytes(range))));
+        queue.push(OwnMessage::cancelled(b"1", "x").into());
+        let (out, writes) = written(&mut queue, 1000);
+        assert!(out.starts_with(b"half\n{") && out.ends_with(b"}\n") && writes == 2);
+    }
+}

@@ -1,0 +1,205 @@
+//! What may be sent by HTTP, to a server or to a client.
+//!
+//! An [`Outbound`] is made of messages that carry the proof that they may be sent, of what this
+//! process says by itself, or of what is not a message. Requests to servers and replies of
+//! sessions take nothing else, so this file is the whole list of what can reach a peer.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tapegate_core::frame::{Body, Frame};
+use tapegate_core::json::place_of;
+use tapegate_core::relay::{Payload, Permitted};
+use tapegate_core::sse::{self, Piece};
+
+use super::headers;
+use super::proxy::PlainBody;
+use crate::port::Originated;
+use crate::stage::address::ActorPiece;
+
+/// Bytes that may be sent by HTTP.
+///
+/// Raw bytes are not among them:
+///
+/// ```compile_fail,E0308
+/// use tapegate_wire::http::{Outbound, ReplyBody};
+/// fn reply(body: bytes::Bytes) -> ReplyBody {
+///     ReplyBody::full(body)
+/// }
+/// ```
+///
+/// ```compile_fail,E0423
+/// let forged = tapegate_wire::http::Outbound(bytes::Bytes::from_static(b"{}"));
+/// ```
+///
+/// ```
+/// use tapegate_core::relay::Permitted;
+/// use tapegate_wire::http::{Outbound, ReplyBody};
+/// fn reply(message: Permitted<'_>) -> ReplyBody {
+///     ReplyBody::full(Outbound::message(message))
+/// }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Outbound(Bytes);
+
+/// A body as it came, and the text that it is read as: they differ if it is compressed.
+pub(super) struct ReadBody<'a> {
+    body: &'a Bytes,
+    text: Cow<'a, [u8]>,
+}
+
+impl<'a> ReadBody<'a> {
+    pub(super) fn new(headers: &HeaderMap, body: &'a Bytes) -> Self {
+        Self { body, text: headers::readable(headers, body) }
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Whether it came compressed.
+    pub(super) fn is_unpacked(&self) -> bool {
+        matches!(self.text, Cow::Owned(_))
+    }
+}
+
+impl Outbound {
+    /// No body at all.
+    pub(crate) fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A message as it stands.
+    pub fn message(message: Permitted<'_>) -> Self {
+        match message.into_payload() {
+            Payload::AsReceived(bytes) => Self(Bytes::copy_from_slice(bytes)),
+            Payload::Replaced(text) => Self(Bytes::from(text)),
+        }
+    }
+
+    /// The body that a message was read from, as it came, compressed if it was. If other bytes take
+    /// the message's place, it is those.
+    pub(super) fn unchanged(message: Permitted<'_>, read: &ReadBody<'_>) -> Self {
+        match place_of(message.bytes(), read.text()) {
+            Some(place) if place.len() == read.text().len() => Self(read.body.clone()),
+            _ => Self::message(message),
+        }
+    }
+
+    /// A message as an event, with an id if there is one to come back with.
+    pub(super) fn event(message: &Permitted<'_>, id: Option<&str>) -> Self {
+        Self(event(id, "message", message.bytes()))
+    }
+
+    /// The events that take the place of one, and keep its id, by which a client resumes.
+    pub(super) fn instead_of(piece: &Piece, messages: &[Permitted<'_>]) -> Self {
+        let mut events = Vec::new();
+        let id = piece.id.as_deref().map(String::from_utf8_lossy);
+        if let Some(retry_ms) = piece.retry_ms {
+            events.extend_from_slice(format!("retry: {retry_ms}\n").as_bytes());
+        }
+        for message in messages {
+            sse::write_event(&mut events, id.as_deref(), Some("message"), message.bytes());
+        }
+        if messages.is_empty() {
+            if let Some(id) = id {
+                events.extend_from_slice(format!("id: {id}\n").as_bytes());
+            }
+            events.push(b'\n');
+        }
+        Self(Bytes::from(events))
+    }
+
+    /// An event as it came, whose message may be sent. `message` must be that of the event; if other
+    /// bytes take its place, they make the event.
+    pub(super) fn event_as_received(piece: &Piece, message: Permitted<'_>) -> Self {
+        let data = piece.data.as_deref().unwrap_or_default();
+        match place_of(message.bytes(), data) {
+            Some(place) if place.len() == data.len() => Self(Bytes::copy_from_slice(&piece.raw)),
+            _ => Self::instead_of(piece, &[message]),
+        }
+    }
+
+    /// A piece of an event stream that carries no message: a comment, an id, an event of another kind.
+    pub(super) fn event_without_message(piece: Piece) -> Self {
+        Self(Bytes::from(piece.raw))
+    }
+
+    /// The event that tells a legacy client where to post.
+    pub(super) fn endpoint(path: &str) -> Self {
+        Self(event(None, "endpoint", path.as_bytes()))
+    }
+
+    /// An event without a message that gives the client an id to come back with.
+    pub(super) fn priming(id: &str) -> Self {
+        Self(Bytes::from(format!("id: {id}\ndata: \n\n")))
+    }
+
+    /// Tells the client when to come back for the rest of a stream.
+    pub(super) fn retry(after: std::time::Duration) -> Self {
+        Self(Bytes::from(format!("retry: {}\n\n", after.as_millis())))
+    }
+
+    /// A comment, which shows that a stream is alive.
+    pub(super) fn comment(text: &'static str) -> Self {
+        Self(Bytes::from(format!(": {text}\n\n")))
+    }
+
+    /// What is not a message.
+    pub(super) fn plain(body: PlainBody) -> Self {
+        Self(body.into_bytes())
+    }
+
+    /// A piece of what an actor says, between bytes that make an event of it.
+    pub(super) fn actor_piece(head: &str, piece: &ActorPiece<'_>, tail: &str) -> Self {
+        Self(Bytes::from([head.as_bytes(), piece.bytes(), tail.as_bytes()].concat()))
+    }
+
+    /// What this process says because it is one end itself.
+    pub(crate) fn originated(bytes: Originated<'_>) -> Self {
+        Self(Bytes::copy_from_slice(bytes.bytes()))
+    }
+
+    /// All of it in one.
+    pub(super) fn joined(parts: &[Self]) -> Self {
+        match parts {
+            [one] => one.clone(),
+            parts => Self(Bytes::from(parts.iter().map(Self::bytes).collect::<Vec<_>>().concat())),
+        }
+    }
+
+    /// The same as an event, if it is a message.
+    pub(super) fn into_event(self) -> Option<Self> {
+        let is_message = !matches!(Frame::read(&self.0).body(), Body::Garbage(_));
+        is_message.then(|| Self(event(None, "message", &self.0)))
+    }
+
+    /// The bytes, to be looked at.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl AsRef<[u8]> for Outbound {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Outbound> for Bytes {
+    fn from(outbound: Outbound) -> Self {
+        outbound.0
+    }
+}
+
+fn event(id: Option<&str>, name: &str, data: &[u8]) -> Bytes {
+    let mut event = Vec::with_capacity(data.len() + 64);
+    sse::write_event(&mut event, id, Some(name), data);
+    Bytes::from(event)
+}

@@ -1,0 +1,61 @@
+//! What may be written to a port.
+
+use tapegate_core::relay::Cleared;
+
+/// Bytes that may be written to a port: messages that the relay has permitted, or what this process
+/// says because it is itself one end of the session. Raw bytes are neither:
+///
+/// ```compile_fail,E0277
+/// use tapegate_wire::port::Port;
+/// async fn send(port: &Port, message: Vec<u8>) {
+///     port.write(&message[..]).await.ok();
+/// }
+/// ```
+///
+/// ```
+/// use tapegate_core::relay::LineBuffer;
+/// use tapegate_wire::port::Port;
+/// async fn send(port: &Port, messages: &LineBuffer) {
+///     port.write(messages.cleared()).await.ok();
+/// }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Writable<'a>(&'a [u8]);
+
+impl<'a> Writable<'a> {
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl<'a> From<Cleared<'a>> for Writable<'a> {
+    fn from(cleared: Cleared<'a>) -> Self {
+        Self(cleared.bytes())
+    }
+}
+
+/// What this process says as one end of a session: an actor in the place of a server, or a verifier
+/// or lister in the place of a client. Nothing is relayed there, so there is no gate to ask. A test
+/// (`tidy`) holds that no relaying module makes one.
+#[derive(Debug, Clone, Copy)]
+pub struct Originated<'a>(&'a [u8]);
+
+impl<'a> Originated<'a> {
+    pub(crate) fn by_endpoint(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'a> From<Originated<'a>> for Writable<'a> {
+    fn from(originated: Originated<'a>) -> Self {
+        Self(originated.0)
+    }
+}
