@@ -61,7 +61,8 @@ pub fn load(main: &str, files: &dyn Files) -> Loaded {
     load_with(main, files, true)
 }
 
-/// The same without looking at its lock file, for whoever is about to write that.
+/// The same without its lock file and its Cedar policies, which may not load before there are pins: for
+/// whoever is about to write those.
 pub fn load_unpinned(main: &str, files: &dyn Files) -> Loaded {
     load_with(main, files, false)
 }

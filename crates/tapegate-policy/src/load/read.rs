@@ -33,7 +33,11 @@ impl Loader<'_> {
         let governance = governance::read(node, &known, &sources, &mut self.findings);
         let mut pins = rest::pins(node, &known, &mut self.findings);
         pins.lock = self.lock(node, &pins);
-        let cedar = self.cedar((node, text), &known, governance.asks_cedar, &pins.lock);
+        // Whoever writes the pins does without what is made from them.
+        let cedar = match self.pinned {
+            true => self.cedar((node, text), &known, governance.asks_cedar, &pins.lock),
+            false => None,
+        };
         let findings = &mut self.findings;
         Some(Policy {
             version: String::new(),

@@ -54,8 +54,8 @@ pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> Stri
     let lock = pinned.lock.display();
     write!(out, "{servers}: {offered} offered, ").ok();
     match (total, pinned.accepted) {
-        (0, _) => writeln!(out, "all as it was accepted in {lock}").ok(),
-        (total, 0) => writeln!(out, "{total} not as accepted in {lock}").ok(),
+        (0, _) => writeln!(out, "all as it was accepted in {lock}; nothing to write").ok(),
+        (total, 0) => writeln!(out, "{total} not as accepted in {lock}; nothing was written").ok(),
         (total, accepted) => {
             let done = if written { "written to" } else { "as it is in" };
             writeln!(out, "{accepted} of {total} differences accepted, {done} {lock}").ok()

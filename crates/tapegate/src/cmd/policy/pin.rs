@@ -24,8 +24,9 @@ const LOCK: &str = "tapegate.lock";
 /// Show and accept what servers offer: tools, prompts, resources and templates
 ///
 /// What a server offers is learnt from tapes, or by asking the server itself, and compared with what
-/// the lock file says was accepted, field by field. Nothing is accepted unless --all or --accept says
-/// so. Tools of several servers that one could take for each other are named.
+/// the lock file says was accepted, field by field. A server that is not in the lock file yet is written
+/// to it as a whole; of others nothing is accepted unless --all or --accept says so. Tools of several
+/// servers that one could take for each other are named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,9 +35,10 @@ Examples:
   tapegate policy pin .tapegate/tapes/files/ --accept read_file --accept write_file
   tapegate policy pin --check --server-id web --upstream-http https://mcp.example.com/mcp
 
-Exit codes: 0; with --check 1 if anything is not as it was accepted; 2 the policy, the lock or a tape
-is invalid, 3 a file could not be read or written, 4 the server could not be started or reached, 64
-wrong usage, 130 and 143 ended by a signal.")]
+Exit codes: 0 the lock file is written or up to date; 1 nothing was written, though something
+differs from it; 2 the policy, the lock or a tape is invalid, 3 a file could not be read or
+written, 4 the server could not be started or reached, 64 wrong usage, 130 and 143 ended by a
+signal.")]
 pub(crate) struct Args {
     /// Tapes to learn from, plain or gzip, of any dialect; of a folder, all that are in it
     #[arg(value_name = "TAPE", conflicts_with_all = ["upstream", "upstream_http"])]
@@ -114,7 +116,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if left > 0 && !args.check && args.format == Format::Text {
         talk::hint("accept everything by --all, or some of it by --accept NAME");
     }
-    Ok(if args.check && left > 0 { Exit::Findings } else { Exit::Ok })
+    Ok(if left > 0 && !written { Exit::Findings } else { Exit::Ok })
 }
 
 /// Accepts what was said to be accepted; how much that was.
@@ -128,7 +130,12 @@ fn accept(
     let mut unknown: Vec<&String> = args.accept.iter().collect();
     for (server, survey) in learnt {
         let differences = survey.differences(old, server);
-        if args.all {
+        // What is in a lock that is replaced was accepted before, and so is not taken unseen.
+        let first = !args.check
+            && !args.replace
+            && args.accept.is_empty()
+            && !old.servers.contains_key(server);
+        if args.all || first {
             accepted += differences.len();
             survey.accept_all(lock, server);
             continue;
