@@ -1,42 +1,78 @@
 //! A name for a server that was given none, made from its command line or URL.
+//!
+//! Two servers must not get one name by accident: policies and pins go by it. So the word is looked for
+//! that tells them apart: the package, image, module or script, not the program that starts it, not the
+//! folder that all packages lie in, not `index.js`, and not a version.
 
-use std::path::Path;
+mod runners;
 
 use crate::upstream::Upstream;
+use runners::{NAMING, is_runner, takes_value};
 
-/// Programs that only start another one, which is named after them.
-const STARTERS: [&str; 20] = [
-    "npx", "bunx", "uvx", "pipx", "pnpm", "npm", "yarn", "bun", "uv", "node", "nodejs", "deno",
-    "python", "python3", "ruby", "java", "env", "docker", "podman", "nice",
+/// Names of files and folders that most servers have.
+const GENERIC: [&str; 40] = [
+    "Cargo.toml",
+    "Main",
+    "index",
+    "main",
+    "server",
+    "cli",
+    "app",
+    "start",
+    "run",
+    "stdio",
+    "mcp",
+    "mod",
+    "__main__",
+    "__init__",
+    "dist",
+    "build",
+    "src",
+    "lib",
+    "bin",
+    "out",
+    "target",
+    "release",
+    "debug",
+    "js",
+    "cjs",
+    "esm",
+    "scripts",
+    "cmd",
+    "node_modules",
+    ".bin",
+    "site-packages",
+    "venv",
+    ".venv",
+    "Scripts",
+    "package",
+    "current",
+    "latest",
+    ".",
+    "..",
+    "~",
 ];
-/// What such a program is told to do, which is no name either.
-const VERBS: [&str; 4] = ["run", "exec", "dlx", "x"];
-/// Flags of such programs that are followed by a value.
-const WITH_VALUE: [&str; 14] = [
-    "-e",
-    "--env",
-    "-v",
-    "--volume",
-    "--mount",
-    "-p",
-    "--publish",
-    "--network",
-    "--name",
-    "--from",
-    "--directory",
-    "--with",
-    "--python",
-    "--import",
+/// What names of scripts and programs end in.
+const ENDINGS: [&str; 18] = [
+    ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".py", ".pyz", ".rb", ".php", ".sh", ".jar",
+    ".dll", ".exe", ".cmd", ".bat", ".csproj", ".fsproj",
 ];
+/// What a runner is told to do, which is no name either.
+const VERBS: [&str; 9] = ["run", "exec", "dlx", "x", "tool", "compose", "dev", "start", "--"];
+/// How deep one command line may lie in another.
+const DEPTH_MAX: usize = 4;
 
 /// What a server goes by if nobody says: the package or program, or the host it is at. It is made of
 /// letters, digits, `.`, `_` and `-`, as ids in a policy are.
 pub(crate) fn server_id(upstream: &Upstream) -> String {
     let word = match upstream {
-        Upstream::Command(argv) => program(argv),
-        Upstream::Http(url) => host(url),
+        Upstream::Command(argv) => {
+            let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+            program(&words, 0)
+        }
+        Upstream::Http(url) => host(url).to_owned(),
     };
-    id_from(word).unwrap_or_else(|| "server".to_owned())
+    id_from(&word).unwrap_or_else(|| "server".to_owned())
 }
 
 /// A word as an id in a policy, if anything is left of it.
@@ -48,52 +84,155 @@ pub(crate) fn id_from(word: &str) -> Option<String> {
 }
 
 /// The word of a command line that says which server it is.
-fn program(argv: &[String]) -> &str {
-    let mut words = argv.iter().map(String::as_str);
-    let first = words.next().unwrap_or_default();
-    if !STARTERS.contains(&last(first)) {
-        return stem(last(first));
+fn program(argv: &[&str], depth: usize) -> String {
+    let Some((&first, rest)) = argv.split_first() else { return String::new() };
+    let runner = stem(last(first)).to_ascii_lowercase();
+    if !is_runner(&runner) {
+        return telling(first, None);
     }
-    while let Some(word) = words.next() {
-        if word == "-m" {
-            return stem(words.next().unwrap_or(word));
-        }
-        if WITH_VALUE.contains(&word) {
-            words.next();
-            continue;
-        }
-        let another = STARTERS.contains(&last(word)) || VERBS.contains(&word);
-        if !another && !word.starts_with('-') && !word.contains('=') {
-            return stem(last(package(word)));
-        }
-    }
-    stem(last(first))
+    argument(&runner, rest, depth).unwrap_or_else(|| stem(last(first)).to_owned())
 }
 
-/// A package without its version: `@scope/name@1.2`, `name==1.2`, `image:tag`.
+/// The word behind a runner that says what it runs.
+fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
+    let mut folder = None;
+    let mut at = 0;
+    while let Some(&word) = words.get(at) {
+        at += 1;
+        let (flag, attached) = match word.split_once('=') {
+            Some((flag, value)) if word.starts_with("--") => (flag, Some(value)),
+            _ => (word, None),
+        };
+        let value = attached.or_else(|| words.get(at).copied());
+        let is_command = flag == "-c" && matches!(runner, "sh" | "bash" | "zsh" | "dash");
+        if is_command && depth < DEPTH_MAX {
+            return value.and_then(|script| within(script, depth));
+        }
+        match (runner.starts_with("py"), flag) {
+            (true, "-m") => return value.map(module),
+            // What follows is a program, not a name.
+            (true, "-c") => return None,
+            _ => {}
+        }
+        let names = NAMING.contains(&(runner, flag));
+        if names || takes_value(runner, flag) {
+            at += usize::from(attached.is_none());
+            let is_folder = ["--directory", "--project", "--prefix", "-C", "--dir", "--cwd"];
+            match value {
+                Some(value) if names => return Some(telling(value, folder)),
+                Some(value) if is_folder.contains(&flag) => folder = Some(value),
+                _ => {}
+            }
+            continue;
+        }
+        let switch = word.starts_with('-') || word.starts_with('/') && word.len() == 2;
+        let setting =
+            word.contains('=') && !word.contains("==") && !word.contains(['/', '<', '>', '~', '@']);
+        if switch || setting || VERBS.contains(&word) || word.parse::<f64>().is_ok() {
+            continue;
+        }
+        let name = stem(last(package(word))).to_ascii_lowercase();
+        if is_runner(&name) && depth < DEPTH_MAX {
+            // `env npx …`, or an image that only has the runner in it.
+            let inner = argument(&name, &words[at..], depth + 1);
+            return inner.or(Some(name));
+        }
+        return Some(match runner {
+            "java" => module(word),
+            _ => telling(word, folder),
+        });
+    }
+    folder
+        .map(|folder| telling(folder, None))
+        .filter(|_| matches!(runner, "cargo" | "uv" | "dotnet"))
+}
+
+/// The word of a shell's command: its last simple command counts.
+fn within(script: &str, depth: usize) -> Option<String> {
+    let last = script.split(['&', ';', '|', '\n']).map(str::trim).rfind(|part| !part.is_empty())?;
+    let words = last.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+    let words: Vec<&str> = words
+        .skip_while(|word| *word == "exec" || word.contains('=') && !word.starts_with('-'))
+        .collect();
+    (!words.is_empty()).then(|| program(&words, depth + 1))
+}
+
+/// The part of a path, package or image that tells it from others. `folder` is where a relative one lies.
+fn telling(word: &str, folder: Option<&str>) -> String {
+    let word = package(word);
+    let parts: Vec<&str> = split(word).collect();
+    // Behind the last folder of packages there is the package.
+    let holder = |part: &&str| matches!(*part, "node_modules" | "site-packages" | "dist-packages");
+    if let Some(at) = parts.iter().rposition(|part| holder(&part)) {
+        let inside: Vec<&str> =
+            parts[at + 1..].iter().copied().filter(|part| *part != ".bin").collect();
+        let name = inside.iter().find(|part| !part.starts_with('@'));
+        if let Some(name) = name {
+            return unversioned(stem(package(name))).to_owned();
+        }
+    }
+    let folders = folder.map(split).into_iter().flatten().chain(parts.iter().copied());
+    let folders: Vec<&str> = folders.collect();
+    let names = folders.iter().rev().map(|part| unversioned(stem(package(part))));
+    let named = names.clone().find(|name| !name.is_empty() && !GENERIC.contains(name));
+    named.or_else(|| names.clone().next()).unwrap_or(word).to_owned()
+}
+
+/// A module without what most modules have: `weather.server` is `weather`.
+fn module(name: &str) -> String {
+    let parts: Vec<&str> = name.split('.').collect();
+    let telling =
+        parts.iter().rposition(|part| !GENERIC.contains(part)).map_or(parts.len(), |at| at + 1);
+    parts[..telling].join(".")
+}
+
+/// A package without its version: `@scope/name@1.2`, `name[extra]==1.2`, `npm:name`, `image:tag`,
+/// `git+https://host/owner/name.git@v1`.
 fn package(word: &str) -> &str {
+    let word = ["npm:", "jsr:", "github:", "git+"]
+        .iter()
+        .fold(word, |word, start| word.strip_prefix(start).unwrap_or(word));
+    let word = word.split(['[', '<', '>', '~', '#']).next().unwrap_or(word);
     let word = word.split("==").next().unwrap_or(word);
-    let at = word[1.min(word.len())..].find('@').map(|at| at + 1);
-    let word = at.map_or(word, |at| &word[..at]);
+    // An `@` at the start is a scope's, and one before a host is a user's.
+    let after = word.find("://").map_or(1.min(word.len()), |at| at + 3);
+    let at = word.char_indices().skip_while(|(at, _)| *at < after).filter(|(_, c)| *c == '@');
+    let at = at.map(|(at, _)| at).last();
+    let word = at.filter(|at| !word[*at..].contains(['/', '\\'])).map_or(word, |at| &word[..at]);
+    let word = word.strip_suffix(".git").unwrap_or(word);
     match word.rsplit_once(':') {
-        Some((image, tag)) if !tag.contains('/') && !image.is_empty() => image,
+        Some((image, tag)) if !tag.contains(['/', '\\']) && image.len() > 1 => image,
         _ => word,
     }
 }
 
+/// The parts of a path of any system, or of a package.
+fn split(word: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
+    let word = word.split_once("://").map_or(word, |(_, rest)| rest);
+    word.split(['/', '\\']).filter(|part| !part.is_empty() && !part.ends_with(':'))
+}
+
 /// The last part of a path or package.
 fn last(word: &str) -> &str {
-    word.trim_end_matches('/').rsplit('/').next().unwrap_or(word)
+    split(word).next_back().unwrap_or(word)
 }
 
 /// A file's name without what it ends in.
 fn stem(word: &str) -> &str {
-    let path = Path::new(word);
-    let script = path.extension().is_some_and(|ending| {
-        ["js", "mjs", "cjs", "ts", "py", "rb", "sh", "jar", "exe"].iter().any(|one| ending == *one)
-    });
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| script);
-    stem.unwrap_or(word)
+    let ending = ENDINGS.iter().find(|ending| word.len() > ending.len() && word.ends_with(*ending));
+    ending.map_or(word, |ending| &word[..word.len() - ending.len()])
+}
+
+/// A name without the version behind it: `weather-1.2.3`, `weather_v2.0`.
+fn unversioned(name: &str) -> &str {
+    let is_version = |tail: &str| {
+        let tail = tail.strip_prefix(['v', 'V']).unwrap_or(tail);
+        let number = tail.split('-').next().unwrap_or(tail);
+        number.contains('.') && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    let places = name.match_indices(['-', '_']).map(|(at, _)| at);
+    let mut versions = places.filter(|at| *at > 0 && is_version(&name[at + 1..]));
+    versions.next().map_or(name, |at| &name[..at])
 }
 
 fn host(url: &str) -> &str {

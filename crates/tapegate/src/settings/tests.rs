@@ -123,26 +123,112 @@ fn a_profile_is_named_by_flag_then_by_variable_and_a_misspelt_one_is_an_error() 
 fn a_server_without_a_name_is_named_after_its_package_program_or_host() {
     let cases = [
         ("npx -y @modelcontextprotocol/server-filesystem /tmp", "server-filesystem"),
+        (
+            "node /home/u/.npm/_npx/ab12/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js /tmp",
+            "server-filesystem",
+        ),
+        ("/usr/lib/node_modules/@scope/server-git/bin/cli.js", "server-git"),
+        ("/srv/app/node_modules/.bin/mcp-time", "mcp-time"),
+        ("node node_modules/weather/build/index.js", "weather"),
+        (r"C:\Users\me\AppData\npm\node_modules\@scope\files\dist\index.js", "files"),
+        (r"C:\Python\python.exe C:\srv\weather\server.py", "weather"),
+        ("cmd /c npx -y @scope/files@latest", "files"),
         ("npx -y @scope/files@1.2.3", "files"),
+        ("npx --package=@scope/a some-server", "some-server"),
+        ("npx -p @scope/a some-server", "some-server"),
+        ("pnpm dlx @scope/files@2", "files"),
+        ("yarn dlx files", "files"),
+        ("bunx --bun files@1", "files"),
+        ("npm exec -- @scope/files", "files"),
         ("uvx mcp-server-time --local-timezone UTC", "mcp-server-time"),
+        ("uvx mcp-server-git[all]==1.2", "mcp-server-git"),
         ("uvx --from git+https://x/y mcp-time", "mcp-time"),
-        ("uv run --directory /srv server.py", "server"),
+        ("uvx git+https://github.com/owner/weather-mcp.git@v1.0", "weather-mcp"),
+        ("pipx run weather==1.0", "weather"),
+        ("uv run --directory /srv/weather server.py", "weather"),
+        ("uv --directory /srv/weather run main.py", "weather"),
+        ("uv run --with mcp fastmcp run /srv/weather/server.py", "weather"),
+        ("uv run weather.py", "weather"),
         ("python -m mcp_server_git", "mcp_server_git"),
+        ("python3.12 -u -m weather.server", "weather"),
         ("/usr/bin/python3 /opt/x/weather.py", "weather"),
+        ("python /opt/venv/lib/python3.12/site-packages/mcp_weather/__main__.py", "mcp_weather"),
         ("node dist/index.js", "index"),
+        ("node --import ./hook.js /srv/weather/dist/index.js", "weather"),
+        ("tsx src/weather.ts", "weather"),
         ("docker run -i --rm -e TOKEN ghcr.io/github/github-mcp-server:v1", "github-mcp-server"),
+        ("docker run -i --rm -e TOKEN=a/b -v /a:/b mcp/time@sha256:abcd", "time"),
+        ("docker run -i node:20 npx -y @scope/files", "files"),
+        ("docker exec -i weather node server.js", "weather"),
+        ("java -Xmx1g -jar /opt/weather-1.2.3.jar --stdio", "weather"),
+        ("java -cp a.jar com.example.weather.Main", "com.example.weather"),
+        ("deno run -A npm:@scope/files@1", "files"),
+        ("deno run --allow-net https://deno.land/x/weather@v1/mod.ts", "weather"),
+        ("cargo run -q --bin weather", "weather"),
+        ("cargo run --manifest-path /srv/weather/Cargo.toml", "weather"),
+        ("go run github.com/owner/weather@latest", "weather"),
+        ("go run ./cmd/weather", "weather"),
+        ("dotnet run --project /srv/Weather/Weather.csproj", "Weather"),
+        ("dotnet /srv/Weather.dll", "Weather"),
         ("/opt/bin/my server", "my"),
         ("./run.sh", "run"),
+        ("/srv/weather/run.sh", "weather"),
+        ("/srv/weather/target/release/server", "weather"),
         ("env A=b node x.mjs", "x"),
+        ("sudo -u me timeout 30 uvx weather", "weather"),
         ("npx", "npx"),
+        ("python -c pass", "python"),
         ("...", "server"),
     ];
     for (line, id) in cases {
         let argv = line.split(' ').map(str::to_owned).collect();
         assert_eq!(server_id(&Upstream::Command(argv)), id, "{line}");
     }
+    let shell = ["sh", "-c", "cd /srv && A=b exec npx -y \"@scope/files\" /tmp"];
+    let argv = shell.map(str::to_owned).to_vec();
+    assert_eq!(server_id(&Upstream::Command(argv)), "files");
     let url = "https://user:secret@mcp.example.com:8443/mcp?x=1";
     assert_eq!(server_id(&Upstream::Http(url.to_owned())), "mcp.example.com-8443");
+}
+
+#[test]
+fn any_command_line_makes_an_id() {
+    let odd = [
+        "",
+        " ",
+        "@",
+        "@/",
+        "a@",
+        "://",
+        "git+",
+        "npm:",
+        "==",
+        "[",
+        "\\",
+        "C:",
+        "é",
+        "@é/ü@ß",
+        "-",
+        "--=",
+        "/",
+        "😀😀@😀",
+        ".git",
+        "x:y:z",
+        "sh",
+        "-c",
+        "node_modules",
+        "docker",
+    ];
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    for first in odd {
+        for second in odd {
+            for runner in ["npx", "sh", "docker", "python", ""] {
+                let argv = [runner, first, second].map(str::to_owned).to_vec();
+                let id = server_id(&Upstream::Command(argv));
+                assert!(!id.is_empty() && id.chars().all(fits), "{runner} {first} {second}: {id}");
+            }
+        }
+    }
 }
 
 #[test]
