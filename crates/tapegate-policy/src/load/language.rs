@@ -323,7 +323,7 @@ pub static REDACTION: Table = Table {
         Entry::new("enabled", Bool, "Whether anything is; true, unless given.").ours(),
         Entry::new("patterns", List(&Name), "Built-in patterns by name, as `record --redact` takes them: `secrets` for all, `entropy` for random-looking text; `secrets`, unless anything is given.").or(&["rules"]).ours(),
         Entry::new("fields", List(&Name), "Paths into messages: `params.arguments.password`, `result.content[*].text`. A word alone is a key at any depth.").ours(),
-        Entry::new("on_wire", Bool, "Whether secrets are taken out of results before the agent gets them; false, unless given.").ours(),
+        Entry::new("on_wire", Bool, "Whether secrets are taken out of what the server sends before the agent gets it: results, errors, notifications and requests; false, unless given.").ours(),
     ]],
 };
 
@@ -442,7 +442,12 @@ pub static OVERRIDES_REDACTION: Table = Table {
     name: "overrides_redaction",
     about: "What is otherwise in redaction.",
     rest: Rest::Refuse,
-    groups: &[&[Entry::new("on_wire", Bool, "Whether secrets are taken out of results.").ours()]],
+    groups: &[&[Entry::new(
+        "on_wire",
+        Bool,
+        "Whether secrets are taken out of what the server sends.",
+    )
+    .ours()]],
 };
 
 /// What is otherwise in pins.

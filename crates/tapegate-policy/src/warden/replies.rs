@@ -1,4 +1,4 @@
-//! Answers of the server: what of their lists is hidden, and what of them is secret.
+//! What the server sends: what of its lists is hidden, and what of all of it is secret.
 
 use std::borrow::Cow;
 
@@ -22,11 +22,13 @@ const NAMES_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 4096;
 
 impl Warden {
-    /// The server answers.
+    /// The server answers, asks or tells something that may pass.
     pub(super) fn answered(&mut self, now: &Now<'_, '_>, judgement: &Judgement<'_>) -> Verdict {
-        let answers = matches!(now.said.kind(), frame::Kind::Response | frame::Kind::Error);
-        if !answers || now.case.from != Side::Server {
+        if now.case.from != Side::Server {
             return Verdict::Forward;
+        }
+        if !matches!(now.said.kind(), frame::Kind::Response | frame::Kind::Error) {
+            return self.masked(now, now.frame.bytes()).unwrap_or(Verdict::Forward);
         }
         if let Some(policy) = self.regime.policy.clone() {
             let (at, lane) = (now.case.at, now.case.lane);
@@ -91,13 +93,13 @@ impl Warden {
         }
     }
 
-    /// Masks the secrets in an answer, if there are any.
-    fn masked(&mut self, now: &Now<'_, '_>, answer: &[u8]) -> Option<Verdict> {
+    /// Masks the secrets in a message of the server, if there are any.
+    fn masked(&mut self, now: &Now<'_, '_>, message: &[u8]) -> Option<Verdict> {
         // The result of a task comes under other methods, and an answer that nobody has asked for
         // may be one to a client that is careless about ids.
         let content = matches!(now.case.topic, None | Some(Topic::Call | Topic::Other));
         let redactor = self.regime.redactor.clone().filter(|_| content)?;
-        let masked = redactor.message(answer);
+        let masked = redactor.message(message);
         if matches!(masked.text, Cow::Borrowed(_)) {
             return None;
         }

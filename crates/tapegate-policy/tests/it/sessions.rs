@@ -260,6 +260,38 @@ fn no_list_beside_a_result_and_no_error_keeps_a_secret_unmasked() {
 }
 
 #[test]
+fn secrets_in_notifications_and_requests_of_the_server_are_masked_too() {
+    let redactor = Redactor::new(Rules::parse(["secrets"]).unwrap(), Key::from_secret(b"k"));
+    for (profile, word) in [(Profile::Production, "redact"), (Profile::Development, "WOULD_REDACT")]
+    {
+        let mut rig = Rig::new(Some(policy(POLICY)), profile);
+        let mut regime = rig.reins.get();
+        regime.redactor = Some(Arc::new(redactor.clone()));
+        rig.reins.set(regime);
+        for said in [
+            r#""method":"notifications/message","params":{"level":"info","data":"key AKIAIOSFODNN7EXAMPLE"}"#,
+            r#""method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"AKIAIOSFODNN7EXAMPLE"}"#,
+            r#""id":4,"method":"roots/list","params":{"x":"AKIAIOSFODNN7EXAMPLE"}"#,
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0",{said}}}"#);
+            let masked = shown(&rig.server(&text));
+            match profile {
+                Profile::Production => {
+                    assert!(masked.starts_with("rewrite") && !masked.contains("AKIA"), "{masked}");
+                }
+                Profile::Development => assert_eq!(masked, "forward"),
+            }
+            let noted = rig.noted();
+            assert!(noted.contains(&format!("redaction {word} ")), "{noted:?}");
+        }
+        // What the client says is its own.
+        let call =
+            request("tools/call", r#"{"name":"ls","arguments":{"key":"AKIAIOSFODNN7EXAMPLE"}}"#);
+        assert_eq!(shown(&rig.client(&call)), "forward");
+    }
+}
+
+#[test]
 fn a_traceparent_that_is_none_is_not_noted() {
     let mut rig = rig();
     for text in ["ghp_0123456789abcdefghijABCDEFGHIJ012345", "00-A", ""] {
