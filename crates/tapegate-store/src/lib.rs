@@ -20,6 +20,8 @@ pub mod replacement;
 pub mod sections;
 /// A tape that is read.
 pub mod source;
+/// Folders of ours, which no one else may write.
+pub mod state_dir;
 /// The user's own state, out of every project: private folders and keys.
 pub mod user_state;
 /// A tape that is being written.

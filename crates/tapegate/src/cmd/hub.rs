@@ -13,6 +13,7 @@ use tapegate_hub::limits::Limits;
 use tapegate_hub::serve::{self, Ended, Signals};
 use tapegate_hub::service::{Hub, Level as Care, Options, StartError};
 use tapegate_hub::token::Token;
+use tapegate_store::state_dir;
 use tapegate_wire::http::listen::{ListenError, Listener};
 
 use crate::exit::{Exit, Failure};
@@ -28,6 +29,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         Some(state) => around.folder.join(state),
         None => around.state_folder()?,
     };
+    let changed = state_dir::secure(&state).map_err(|error| Failure::new(Exit::Io, error))?;
+    changed.iter().for_each(|words| log.say(Level::Warn, words));
     let token_file = args.token_file(&around);
     let corner = Corner::claim(&state, token_file.as_deref()).map_err(claimed)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -62,6 +62,7 @@ pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Invalid, words).into());
     };
     let (plan, sink, mail) = at_home(plan, &snapshot, &rule, &client);
+    session::secure(&plan, &rule)?;
     let joined = Joined { client, snapshot, rule, sink, mail, hang_up, stop };
     joined.govern(&plan, signals).await
 }

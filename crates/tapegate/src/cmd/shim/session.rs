@@ -24,7 +24,8 @@ use super::journal::{self, Journal, Sink};
 use super::plan::Plan;
 use super::reload::Reload;
 use super::rulebook::Rule;
-use crate::exit::Exit;
+use super::tapes;
+use crate::exit::{Exit, Failure};
 use crate::logs::Level;
 use crate::session::{self, Ended, Route};
 use crate::talk;
@@ -39,9 +40,20 @@ pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
         return runtime.block_on(joined::run(plan, place));
     }
     let (rule, files) = plan.rule()?;
+    secure(&plan, &rule)?;
     let watch = Watch::new(files);
     let upstream = plan.upstream(&rule)?;
     runtime.block_on(alone(&plan, &rule, watch, &upstream))
+}
+
+/// Refuses folders that others could write to, or that lie elsewhere than it seems.
+pub(super) fn secure(plan: &Plan, rule: &Rule) -> anyhow::Result<()> {
+    let changed = tapes::secure(plan, rule).map_err(|error| {
+        Failure::new(Exit::Io, error)
+            .hint("tapes and logs are kept only in folders of your own; remove or rename it")
+    })?;
+    changed.iter().for_each(|words| plan.log.say(Level::Warn, words));
+    Ok(())
 }
 
 /// Governs by the policy's files, without a hub.

@@ -8,6 +8,7 @@ use tapegate_core::tape::{Dialect, Entry, RecordError, Recorder, ScribeOptions};
 use tapegate_core::time::{At, SubSecond, write_rfc3339};
 use tapegate_policy::model::Recording;
 use tapegate_store::OpenError;
+use tapegate_store::state_dir::{self, StateDirError};
 use tapegate_store::writer::{Existing, TapeWriter};
 
 use super::plan::Plan;
@@ -27,6 +28,20 @@ pub(super) fn session_id(connection_id: &str, at: At) -> String {
     write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
     let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
     format!("{stamp}-{connection_id}")
+}
+
+/// Makes sure that the state folder, and that of the tapes, are ours alone. Returns what had to be changed.
+pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<Vec<String>, StateDirError> {
+    let recording = rule.regime.policy.as_ref().map(|policy| &policy.recording);
+    let tapes = folder(plan, recording);
+    let mut changed = Vec::new();
+    changed.extend(state_dir::secure(&plan.state)?);
+    if recording.is_none_or(|recording| recording.enabled) {
+        for folder in tapes.parent().into_iter().chain([tapes.as_path()]) {
+            changed.extend(state_dir::secure(folder)?);
+        }
+    }
+    Ok(changed)
 }
 
 /// Opens the tape of a session.
