@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use tapegate_core::json::write_str;
+use tapegate_policy::model::Profile;
 use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
 use tapegate_store::approvals::{Approvals, Decided, Entry, Request, Ruling};
 
@@ -93,7 +94,9 @@ fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
     write_str(&mut workflow, &request.workflow);
     let workflow = String::from_utf8(workflow).unwrap_or_default();
     let extra = format!("\"workflow\":{workflow}").into();
-    Event { component: "cli", extra, ..Event::settled(request, decided) }
+    // Only production holds calls; development forwards them.
+    let profile = Profile::Production.name();
+    Event { component: "cli", profile, extra, ..Event::settled(request, decided) }
 }
 
 /// Who decides.
