@@ -7,6 +7,7 @@ mod framing;
 mod hub;
 mod lists;
 mod passing;
+mod pins;
 mod reloads;
 pub(crate) mod stand;
 mod stress;
