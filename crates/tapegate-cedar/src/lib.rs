@@ -146,6 +146,30 @@ impl Cedar {
         load::load(texts, schema, tools)
     }
 
+    /// Whether these policies surely permit nothing that `old` did not: every forbid is still there,
+    /// no permit is new, and none is gone that asked for approval. Types and names must be the same.
+    pub fn tightens(&self, old: &Self) -> bool {
+        let of = |cedar: &Self, effect: Effect| -> BTreeSet<String> {
+            let policies = cedar.policies.policies().filter(|policy| policy.effect() == effect);
+            policies.map(ToString::to_string).collect()
+        };
+        let asks = |cedar: &Self| -> BTreeSet<String> {
+            let asks = |policy: &&cedar_policy::Policy| {
+                let id = policy.id().to_string();
+                cedar.kept.get(&id).is_some_and(|kept| kept.approval.is_some())
+            };
+            cedar.policies.policies().filter(asks).map(ToString::to_string).collect()
+        };
+        let same = |one: &dyn std::fmt::Debug, two: &dyn std::fmt::Debug| {
+            format!("{one:?}") == format!("{two:?}")
+        };
+        of(self, Effect::Forbid).is_superset(&of(old, Effect::Forbid))
+            && of(self, Effect::Permit).is_subset(&of(old, Effect::Permit))
+            && asks(self) == asks(old)
+            && same(&self.dialect, &old.dialect)
+            && same(&self.types, &old.types)
+    }
+
     /// How many policies there are.
     pub fn len(&self) -> usize {
         self.kept.len()

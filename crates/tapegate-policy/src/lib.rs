@@ -39,6 +39,8 @@ pub mod redact;
 pub mod refuse;
 /// What people who decide are shown of a call.
 pub mod shown;
+/// Whether a changed policy permits nothing more.
+pub mod tighten;
 /// The trace that a call belongs to.
 pub mod trace;
 /// The gate over all of these.

@@ -4,6 +4,8 @@
 //! anything it tells of is sent, and synced to the disk by another thread. Readers never modify a
 //! file.
 
+/// Policies that were accepted.
+pub mod accepted;
 /// What was decided, asked and done in a project.
 pub mod activity;
 /// Requests for approval, and their decisions.

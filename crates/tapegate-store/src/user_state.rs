@@ -100,7 +100,7 @@ impl PrivateDir {
 }
 
 /// Opens a folder that must belong to this user alone, and creates it if it does not exist.
-fn open_private(path: &Path) -> Result<Folder, UserStateError> {
+pub(crate) fn open_private(path: &Path) -> Result<Folder, UserStateError> {
     let io = |source| UserStateError::Io { path: path.to_owned(), source };
     let refuse = |reason: &str| {
         Err(UserStateError::NotPrivate { path: path.to_owned(), reason: reason.to_owned() })
@@ -118,6 +118,20 @@ fn open_private(path: &Path) -> Result<Folder, UserStateError> {
             refuse("other users can access it; if its content is yours, run `chmod 700` on it")
         }
     }
+}
+
+/// Makes sure that an open file belongs to this user alone.
+pub(crate) fn check_private(path: &Path, file: &std::fs::File) -> Result<(), UserStateError> {
+    let io = |source| UserStateError::Io { path: path.to_owned(), source };
+    let stat = rustix::fs::fstat(file).map_err(|errno| io(errno.into()))?;
+    let reason = match privacy(stat.st_uid, stat.st_mode) {
+        None => return Ok(()),
+        Some(Intrusion::Owner) => "it belongs to another user",
+        Some(Intrusion::Mode) => {
+            "other users can access it; if its content is yours, run `chmod 600` on it"
+        }
+    };
+    Err(UserStateError::NotPrivate { path: path.to_owned(), reason: reason.to_owned() })
 }
 
 /// What makes a file or folder unfit to hold secrets.
@@ -145,7 +159,7 @@ fn project_name(canonical: &Path) -> String {
 
 /// The path without links. The state folder may not exist yet, so only its existing part is
 /// resolved; the rest cannot contain links.
-fn canonical_path(path: &Path) -> PathBuf {
+pub(crate) fn canonical_path(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for existing in absolute.ancestors() {
         if let Ok(resolved) = existing.canonicalize() {

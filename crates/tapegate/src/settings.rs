@@ -20,13 +20,16 @@ pub(crate) use server_id::{id_from, server_id};
 
 /// The names a config goes by, the better one first.
 const CONFIG_NAMES: [&str; 2] = ["tapegate.yaml", "thoughtgate.yaml"];
+/// The variable that asks for a policy as `--require-policy` does.
+const REQUIRE_POLICY: &str = "TAPEGATE_REQUIRE_POLICY";
 /// The folder in a project that holds its state.
 const STATE_NAME: &str = ".tapegate";
 
 /// What commands that know of a project take.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ProjectArgs {
-    /// The policy [default: tapegate.yaml or thoughtgate.yaml here or in a folder above]
+    /// The policy [default: tapegate.yaml or thoughtgate.yaml here or in a folder above, or else
+    /// tapegate/tapegate.yaml in the user's config folder]
     #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
     pub(crate) config: Option<PathBuf>,
     /// How strictly it holds [default: what the policy says, or production]
@@ -66,19 +69,52 @@ impl Surroundings<'_> {
 
     /// The config: the one that was named, or else the nearest.
     pub(crate) fn config(&self, named: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
-        let by_variable = || self.first(&["TAPEGATE_CONFIG", "THOUGHTGATE_CONFIG"]);
-        if let Some(path) = named.map(Path::to_owned).or_else(|| by_variable().map(PathBuf::from)) {
-            return Ok(Some(self.folder.join(path)));
+        if let Some(path) = self.named_config(named) {
+            return Ok(Some(path));
         }
-        for folder in self.folder.ancestors() {
-            for name in CONFIG_NAMES {
-                let path = folder.join(name);
-                if found(&path)? {
-                    return Ok(Some(path));
-                }
+        for path in self.config_places() {
+            if Self::is_config(&path)? {
+                return Ok(Some(path));
             }
         }
         Ok(None)
+    }
+
+    /// The config that was named, by the command line or by a variable.
+    pub(crate) fn named_config(&self, named: Option<&Path>) -> Option<PathBuf> {
+        let by_variable = || self.first(&["TAPEGATE_CONFIG", "THOUGHTGATE_CONFIG"]);
+        let named = named.map(Path::to_owned).or_else(|| by_variable().map(PathBuf::from));
+        named.map(|path| self.folder.join(path))
+    }
+
+    /// Where a config is looked for, in this order: here, in the folders above, and in the user's
+    /// config folder.
+    pub(crate) fn config_places(&self) -> Vec<PathBuf> {
+        let above = self.folder.ancestors();
+        let above = above.flat_map(|folder| CONFIG_NAMES.map(|name| folder.join(name)));
+        above.chain(self.user_config()).collect()
+    }
+
+    /// Where the policy lies that governs wherever a project has none.
+    pub(crate) fn user_config(&self) -> Option<PathBuf> {
+        let config = self.first(&["XDG_CONFIG_HOME"]).map(PathBuf::from);
+        let home = || Some(PathBuf::from(self.first(&["HOME"])?).join(".config"));
+        let folder = config.filter(|path| path.is_absolute()).or_else(home)?;
+        Some(folder.join("tapegate").join(CONFIG_NAMES[0]))
+    }
+
+    /// Whether a session may only start with a policy: by the flag, or by the environment.
+    pub(crate) fn policy_required(&self, flag: bool) -> Result<bool, Failure> {
+        let Some(value) = self.first(&[REQUIRE_POLICY]) else { return Ok(flag) };
+        let text = value.to_string_lossy().trim().to_ascii_lowercase();
+        match text.as_str() {
+            "1" | "true" | "yes" => Ok(true),
+            "0" | "false" | "no" => Ok(flag),
+            _ => {
+                let words = format!("{REQUIRE_POLICY} is `{}`", value.display());
+                Err(Failure::new(Exit::Usage, words).hint("set it to `1` or `0`"))
+            }
+        }
     }
 
     /// The state folder, which need not be there yet.
@@ -122,6 +158,13 @@ impl From<ProfileWord> for Profile {
             ProfileWord::Production => Self::Production,
             ProfileWord::Development => Self::Development,
         }
+    }
+}
+
+impl Surroundings<'_> {
+    /// Whether there is a config at this place that may be relied on.
+    pub(crate) fn is_config(path: &Path) -> Result<bool, Failure> {
+        found(path)
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) mod sarif;
 pub(crate) mod summary;
 /// What came of the tests of a policy.
 pub(crate) mod tested;
+/// A unified diff.
+pub(crate) mod unified;
 /// What came of a scenario's expectations, in words.
 pub(crate) mod verdict;
 /// What came of a verification, in words.

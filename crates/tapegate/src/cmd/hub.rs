@@ -39,6 +39,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let listener = runtime.block_on(listen(&args))?;
     let token = Token::fresh()?;
     let shelf = Rc::new(Shelf::new(&args.project, &around)?);
+    if around.policy_required(args.require_policy)? && !shelf.has_policy() {
+        let words = "no policy found, and one is required";
+        let hint = "`tapegate init` writes one, and --config FILE names one";
+        return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
+    }
     let hub = start(&state, &token, &shelf, &log)?;
     // Whoever hears that it listens may change the policy at once.
     let watch = Watch::new(shelf.files());

@@ -11,6 +11,7 @@ use tapegate_policy::load::load;
 use tapegate_yaml::files::Held;
 use tapegate_yaml::finding::Severity;
 
+use super::policy::accept_written;
 use super::policy::generate::{head, make, may_write, observe, write};
 use crate::exit::{Exit, Failure};
 use clients::Found;
@@ -58,6 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     check(&text, &traffic)?;
     write(&args.file, &text)?;
+    accept_written(&args.file);
     tell(args, &found, &traffic, out)?;
     Ok(Exit::Ok)
 }

@@ -1,6 +1,7 @@
 //! `tapegate log`: the activity log, for people and for other systems.
 
 mod filter;
+mod ungoverned;
 
 use std::collections::VecDeque;
 use std::io::{BufWriter, Write};
@@ -82,6 +83,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// The log of the project.
 fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
     let folder = args.state.folder()?;
+    ungoverned::warn(&folder, now_us());
     let mut follower = Follower::new(&folder);
     let none = || talk::say(&format!("there is no activity log in `{}` yet", folder.display()));
     loop {

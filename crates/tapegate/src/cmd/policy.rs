@@ -1,5 +1,6 @@
 //! `tapegate policy`: what a policy does, before it does it.
 
+mod accept;
 mod backtest;
 mod explain;
 pub(crate) mod generate;
@@ -11,9 +12,11 @@ mod loading;
 
 use std::io::Write;
 
+pub(crate) use accept::accept_written;
+
 use crate::exit::Exit;
 
-/// Explain, test, try and make policies, and pin what servers offer
+/// Explain, test, try, make and accept policies, and pin what servers offer
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
@@ -24,7 +27,8 @@ Examples:
   tapegate policy test
   tapegate policy backtest tapes/ --against strict.yaml
   tapegate policy pin --check -- node server.js
-  tapegate policy generate session.jsonl -o tapegate.yaml"
+  tapegate policy generate session.jsonl -o tapegate.yaml
+  tapegate policy accept"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -38,6 +42,7 @@ enum Command {
     Backtest(backtest::Args),
     Pin(pin::Args),
     Generate(generate::Args),
+    Accept(accept::Args),
 }
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -47,5 +52,6 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Command::Backtest(args) => backtest::run(&args, out),
         Command::Pin(args) => pin::run(&args, out),
         Command::Generate(args) => generate::run(&args, out),
+        Command::Accept(args) => accept::run(&args, out),
     }
 }

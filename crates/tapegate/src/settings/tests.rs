@@ -50,6 +50,49 @@ fn the_nearest_config_is_taken_and_ours_before_the_other_name() {
 }
 
 #[test]
+fn where_a_project_has_no_policy_the_user_s_own_governs() {
+    let top = project();
+    let write = |name: &str| {
+        let path = top.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(&path, "schema: 1\n").expect("a file");
+        Some(path)
+    };
+    let (home, xdg) = (top.path().join("home"), top.path().join("xdg"));
+    let (home, xdg) = (home.display().to_string(), xdg.display().to_string());
+    let config = |set: &[(&str, &str)]| {
+        inside(top.path(), set, |around| around.config(None).expect("nothing is amiss"))
+    };
+    let in_home = write("home/.config/tapegate/tapegate.yaml");
+    assert_eq!(config(&[]), None);
+    assert_eq!(config(&[("HOME", &home)]), in_home);
+    // An XDG folder replaces `~/.config`, as the standard has it.
+    let both = [("HOME", home.as_str()), ("XDG_CONFIG_HOME", xdg.as_str())];
+    assert_eq!(config(&both), None);
+    let in_xdg = write("xdg/tapegate/tapegate.yaml");
+    assert_eq!(config(&both), in_xdg);
+    let near = write("tapegate.yaml");
+    assert_eq!(config(&both), near);
+}
+
+#[test]
+fn a_policy_is_required_by_flag_or_variable_and_an_odd_value_is_an_error() {
+    let top = project();
+    let required = |value: &str, flag| {
+        let set = [("TAPEGATE_REQUIRE_POLICY", value)];
+        inside(top.path(), &set, |around| around.policy_required(flag).map_err(|error| error.words))
+    };
+    for value in ["1", "true", "YES"] {
+        assert_eq!(required(value, false), Ok(true), "{value}");
+    }
+    for value in ["", "0", "false", "no"] {
+        assert_eq!((required(value, false), required(value, true)), (Ok(false), Ok(true)));
+    }
+    let odd = required("ja", true).expect_err("an odd value");
+    assert!(odd.contains("TAPEGATE_REQUIRE_POLICY is `ja`"), "{odd}");
+}
+
+#[test]
 fn a_config_that_is_there_but_cannot_be_read_is_not_passed_over() {
     let top = project();
     fs::write(top.path().join("tapegate.yaml"), "schema: 1\n").expect("a file");

@@ -66,7 +66,6 @@ pub(crate) fn private_dir(state_folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The key of the project with this state folder, created on first use.
-#[expect(dead_code, reason = "remove this line with the first use")]
 pub(crate) fn project_key(state_folder: &Path) -> Result<ProjectKey, Failure> {
     open_private_dir(state_folder)?.key().map_err(failure)
 }

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
 use crate::support::{GUARD, tapegate};
@@ -76,7 +77,25 @@ impl Place {
         for name in ["TAPEGATE_CONFIG", "TAPEGATE_HOME", "TAPEGATE_PROFILE", "TAPEGATE_LOG"] {
             command.env_remove(name);
         }
+        // Accepted policies are kept with the user's state, which is the test's.
         command
+            .env("XDG_STATE_HOME", self.folder.path())
+            .env("XDG_CONFIG_HOME", self.folder.path());
+        command
+    }
+
+    /// Accepts the policy as it is now.
+    fn accept(&self) {
+        let home = self.folder.path().join("tapegate");
+        let key = PrivateDir::open(&home, &self.state()).unwrap().key().unwrap();
+        let key_file = self.folder.path().join("copy-of-key");
+        fs::write(&key_file, key.bytes()).unwrap();
+        let mut command = tapegate();
+        command.args(["policy", "accept", "--non-interactive", "--key-file"]).arg(key_file);
+        command.env_remove("TAPEGATE_HOME").env_remove("TAPEGATE_CONFIG");
+        command.env("XDG_STATE_HOME", self.folder.path()).current_dir(self.folder.path());
+        let done = command.output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
     /// Runs a hub that is expected to end by itself.

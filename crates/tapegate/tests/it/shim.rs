@@ -10,5 +10,7 @@ mod passing;
 mod pins;
 mod reloads;
 pub(crate) mod stand;
+mod start;
 mod stress;
+mod trust;
 mod web;

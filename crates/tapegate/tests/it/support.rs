@@ -5,6 +5,7 @@
 //! Waiting is always for something that must come; time limits only keep a broken build from
 //! hanging.
 
+mod accepting;
 mod dice;
 mod heard;
 mod kept;
@@ -25,6 +26,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tapegate_core::side::Side;
 use tempfile::TempDir;
 
+pub(crate) use accepting::accept_policy;
 pub(crate) use dice::Dice;
 use heard::{Heard, lock};
 pub(crate) use kept::{Kept, beside, check, kept};
@@ -44,6 +46,8 @@ pub(crate) fn tapegate() -> Command {
 /// A session to be started.
 pub(crate) struct Setup {
     folder: TempDir,
+    /// The folder that it runs in, if not its own.
+    place: Option<PathBuf>,
     command: &'static str,
     program: PathBuf,
     tape: PathBuf,
@@ -80,7 +84,9 @@ pub(crate) fn shim(policy: &str, steps: &[&str]) -> Setup {
         fs::write(setup.folder.path().join("tapegate.yaml"), policy).unwrap();
     }
     let state = setup.folder.path().join("state").display().to_string();
-    setup.env("TAPEGATE_HOME", &state)
+    let config = setup.folder.path().join("config").display().to_string();
+    // Whoever runs the tests may have a policy.
+    setup.env("TAPEGATE_HOME", &state).env("XDG_CONFIG_HOME", &config)
 }
 
 impl Setup {
@@ -93,7 +99,8 @@ impl Setup {
         let flags = Vec::new();
         let (stdin, stdout, reading) = (None, None, true);
         let env = Vec::new();
-        Self { folder, command, program, tape, flags, server, env, stdin, stdout, reading }
+        let place = None;
+        Self { folder, place, command, program, tape, flags, server, env, stdin, stdout, reading }
     }
 
     /// A variable for the command.
@@ -150,6 +157,12 @@ impl Setup {
         self
     }
 
+    /// Runs in the folder of another session, with its state.
+    pub(crate) fn within(mut self, folder: &Path) -> Self {
+        self.place = Some(folder.to_owned());
+        self.env("TAPEGATE_HOME", &folder.join("state").display().to_string())
+    }
+
     /// The folder of the test.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
@@ -166,7 +179,10 @@ impl Setup {
         let mut command = Command::new(&self.program);
         command.arg(self.command);
         match self.command {
-            "shim" => drop(command.current_dir(self.folder.path())),
+            "shim" => {
+                let place = self.place.as_deref().unwrap_or(self.folder.path());
+                command.current_dir(place);
+            }
             "tape" => drop(command.arg("--tape").arg(&self.tape)),
             "replay" => drop(command.arg("-r").arg(&self.tape)),
             _ => drop(command.arg("-o").arg(&self.tape)),

@@ -10,6 +10,7 @@ use tapegate_yaml::finding::Severity;
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
 use crate::disk::Disk;
+use crate::trust;
 
 /// The names that policies go by.
 const NAMES: [&str; 4] = ["tapegate.yaml", "tapegate.yml", "thoughtgate.yaml", "thoughtgate.yml"];
@@ -24,6 +25,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
     let main = path.to_string_lossy();
     let Loaded { policy, findings, sources, .. } = load(&main, &Disk::default());
     let found = Found { kind: "policy", main: &main, list: &findings, sources: &sources };
+    trust::warn_if_not_in_force(path);
     match args.format {
         Format::Text => print_text(&found, policy.as_ref(), out)?,
         Format::Json => print_json(&found, policy.as_ref(), out)?,

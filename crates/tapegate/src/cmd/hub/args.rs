@@ -15,6 +15,9 @@ use crate::settings::{ProjectArgs, Surroundings};
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) project: ProjectArgs,
+    /// Refuse to start without a policy; TAPEGATE_REQUIRE_POLICY=1 does the same
+    #[arg(long)]
+    pub(super) require_policy: bool,
     /// The state folder [default: `.tapegate` here or above, else the user's]
     #[arg(long, value_name = "FOLDER")]
     pub(super) state: Option<PathBuf>,
@@ -40,8 +43,8 @@ Examples:
 
 Where a hub listens is in hub/endpoint of the state folder, its token in hub/token.
 
-The policy is loaded anew when its files change and on SIGHUP; one that does not load changes
-nothing. SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at
+A changed policy is taken up at once if it was accepted (`tapegate policy accept`) or permits
+nothing more; one that does not load changes nothing. SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at
 once. docs/hub.md describes the API.
 
 Exit 1: another hub serves this state folder; 2: the policy does not load; 3: the state folder

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use tapegate_hub::governed::{Loading, Texts};
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::Key;
-use tapegate_yaml::files::{FileError, Files, Opened};
 
-use crate::cmd::shim::rulebook::{self, Found};
-use crate::disk::Disk;
+use crate::cmd::shim::rulebook::Found;
 use crate::exit::Failure;
 use crate::redaction;
 use crate::settings::{ProjectArgs, Surroundings};
+use crate::talk;
+use crate::trust::{Governing, Moment, PolicyNotice, Trust};
 
 /// Where the policy lies.
 pub(super) struct Shelf {
@@ -22,16 +22,14 @@ pub(super) struct Shelf {
     path: RefCell<Option<PathBuf>>,
     wanted: Option<Profile>,
     key: Key,
+    trust: Trust,
     files: RefCell<Vec<PathBuf>>,
     /// Whether it was said that there is none.
     told: Cell<bool>,
-}
-
-/// The disk and the environment, and everything that was read from them.
-#[derive(Default)]
-struct Noted {
-    disk: Disk,
-    texts: RefCell<Texts>,
+    /// What was last told about the acceptance of the policy: each change is told once.
+    told_acceptance: RefCell<Vec<PolicyNotice>>,
+    /// Whether a policy has governed already.
+    started: Cell<bool>,
 }
 
 impl Shelf {
@@ -40,19 +38,33 @@ impl Shelf {
         project: &ProjectArgs,
         around: &Surroundings<'_>,
     ) -> Result<Self, anyhow::Error> {
-        Ok(Self {
+        let trust = Trust::new();
+        let located = trust.locate(around, project.config.as_deref())?;
+        let shelf = Self {
             named: project.config.clone(),
-            path: RefCell::new(around.config(project.config.as_deref())?),
+            path: RefCell::new(located.path.clone()),
             wanted: around.profile(project.profile)?,
             key: Key::on_tape(redaction::random()?),
+            trust,
             files: RefCell::default(),
             told: Cell::new(false),
-        })
+            told_acceptance: RefCell::default(),
+            started: Cell::new(false),
+        };
+        if let (Some(path), Some(other)) = (&located.path, &located.passed_over) {
+            talk::warn(&PolicyNotice::passed_over(other, path).message());
+        }
+        Ok(shelf)
     }
 
     /// The profile that was asked for.
     pub(super) fn wanted(&self) -> Option<Profile> {
         self.wanted
+    }
+
+    /// Whether there is a policy.
+    pub(super) fn has_policy(&self) -> bool {
+        self.path.borrow().is_some()
     }
 
     /// The files whose change is worth another look.
@@ -67,28 +79,37 @@ impl Shelf {
             Ok(None) => return self.nothing(),
             Err(failure) => return Loading { faults: vec![failure.words], ..Loading::default() },
         };
+        let moment = if self.started.get() { Moment::Reload } else { Moment::Start };
+        let governing = self.trust.load(&path, self.wanted, &self.key, moment);
+        let notice = PolicyNotice::of(&path, &governing);
+        let Governing { found, texts: files_by_path, variables, .. } = governing;
+        let Found { rule, faults, mut warnings, files } = found;
+        warnings.extend(self.untold(notice));
+        self.started.set(self.started.get() || rule.is_some());
         let main = path.to_string_lossy().into_owned();
-        let noted = Noted::default();
-        let Found { rule, faults, warnings, .. } =
-            rulebook::load(&main, &noted, self.wanted, &self.key);
-        let Noted { disk, texts } = noted;
-        let mut texts = texts.into_inner();
+        let mut texts = Texts { files: files_by_path, env: variables, ..Texts::default() };
         texts.config = texts.files.remove(&main);
         texts.config_path = Some(main);
-        let files = disk.asked();
         self.files.replace(files.clone());
         let profile = rule.as_ref().map(|rule| rule.regime.profile);
         let policy = rule.and_then(|rule| rule.regime.policy);
         Loading { policy, profile, faults, warnings, texts, files }
     }
 
+    /// What is to be told about the acceptance of the policy and was not told yet.
+    fn untold(&self, notice: Option<PolicyNotice>) -> Option<String> {
+        let told = self.told_acceptance.replace(notice.clone().into_iter().collect());
+        let notice = notice.filter(|notice| notice.is_warning() && !told.contains(notice))?;
+        Some(notice.message())
+    }
+
     /// The policy's file; one that was not there before may have come since.
     fn find(&self) -> Result<Option<PathBuf>, Failure> {
         let mut path = self.path.borrow_mut();
-        if path.is_none() {
-            let around = Surroundings::ours();
-            let found = around.ok().map(|around| around.config(self.named.as_deref()));
-            *path = found.transpose()?.flatten();
+        if path.is_none()
+            && let Ok(around) = Surroundings::ours()
+        {
+            *path = self.trust.locate(&around, self.named.as_deref())?.path;
         }
         Ok(path.clone())
     }
@@ -100,35 +121,5 @@ impl Shelf {
         let here = std::env::current_dir().unwrap_or_default();
         self.files.replace(vec![here.join("tapegate.yaml"), here.join("thoughtgate.yaml")]);
         Loading { warnings, files: self.files(), ..Loading::default() }
-    }
-}
-
-impl Noted {
-    fn note(&self, path: &str, opened: Result<Opened, FileError>) -> Result<Opened, FileError> {
-        let opened = opened?;
-        if let Ok(text) = std::str::from_utf8(&opened.bytes) {
-            self.texts.borrow_mut().files.insert(path.to_owned(), text.to_owned());
-        }
-        Ok(opened)
-    }
-}
-
-impl Files for Noted {
-    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
-        self.note(path, self.disk.open(path, bytes_max))
-    }
-
-    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
-        self.note(&format!("{folder}/{path}"), self.disk.open_within(folder, path, bytes_max))
-    }
-
-    fn folder_of(&self, path: &str) -> String {
-        self.disk.folder_of(path)
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        let value = self.disk.variable(name)?;
-        self.texts.borrow_mut().env.insert(name.to_owned(), value.clone());
-        Some(value)
     }
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tapegate_policy::backtest::{Finding, Sort, Tally, Terms};
+use tapegate_policy::backtest::{Change, Finding, Sort, Stand, Tally, Terms};
 use tapegate_policy::inspect::Carrier;
 use tapegate_policy::warden::{Regime, Settings};
 
@@ -124,6 +124,46 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if args.exit_code && args.has_found(&tally) { Exit::Findings } else { Exit::Ok })
 }
 
+/// The calls on tapes that `after` lets further than `before` did, and how many tapes there are.
+pub(super) fn loosened(
+    before: &Regime,
+    after: &Regime,
+    folder: &Path,
+) -> anyhow::Result<(Vec<Change>, usize)> {
+    let tapes = match folder.is_dir() {
+        // A folder without a tape is no reason not to go on.
+        true => shelf::find(&[folder.to_owned()]).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let (mut tally, mut outline) = (Tally::default(), Outline::default());
+    for (number, tape) in tapes.iter().enumerate() {
+        let terms = |regime: &Regime| terms(regime, None, tape, Carrier::Lines);
+        let (after, before) = (terms(after), terms(before));
+        let walk = Walk { tape, number, terms: &after, before: Some(&before), show: &[] };
+        walk.run(&mut tally, &mut outline, &mut |_| Ok(()))?;
+    }
+    let strictness = |stand: &Stand| match stand.word {
+        "forward" | "pass" => 0,
+        "hold" => 1,
+        _ => 2,
+    };
+    let is_looser = |change: &&Change| strictness(&change.after) < strictness(&change.before);
+    Ok((tally.changes().into_iter().filter(is_looser).cloned().collect(), tapes.len()))
+}
+
+/// What a tape is judged by.
+fn terms(regime: &Regime, named: Option<&str>, tape: &Tape, carrier: Carrier) -> Terms {
+    let policy = regime.policy.as_deref();
+    let source = match (named, policy) {
+        (Some(named), _) => named.to_owned(),
+        (None, Some(policy)) => tape.server(policy),
+        (None, None) => "*".to_owned(),
+    };
+    let principal = policy.map(|policy| policy.principal.clone()).unwrap_or_default();
+    let settings = Settings { source, principal, client: carrier, server: carrier, lists: false };
+    Terms { regime: regime.clone(), settings }
+}
+
 /// What holds: a policy, its profile, and what was accepted.
 fn regime(found: Found, profile: Option<ProfileWord>) -> anyhow::Result<Regime> {
     let profile = loading::profile(profile, &found.policy)?;
@@ -133,20 +173,11 @@ fn regime(found: Found, profile: Option<ProfileWord>) -> anyhow::Result<Regime> 
 
 impl Args {
     fn terms(&self, regime: &Regime, tape: &Tape) -> Terms {
-        let policy = regime.policy.as_deref();
-        let source = match (&self.server_id, policy) {
-            (Some(named), _) => named.clone(),
-            (None, Some(policy)) => tape.server(policy),
-            (None, None) => "*".to_owned(),
-        };
         let carrier = match self.transport {
             Transport::Stdio => Carrier::Lines,
             Transport::Http => Carrier::Http,
         };
-        let principal = policy.map(|policy| policy.principal.clone()).unwrap_or_default();
-        let settings =
-            Settings { source, principal, client: carrier, server: carrier, lists: false };
-        Terms { regime: regime.clone(), settings }
+        terms(regime, self.server_id.as_deref(), tape, carrier)
     }
 
     /// The sorts that are listed; `None` stands for changes.

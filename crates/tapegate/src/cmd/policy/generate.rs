@@ -10,6 +10,7 @@ use tapegate_policy::generate::{self, Generated, Traffic, Wish};
 use tapegate_store::document;
 use tapegate_store::source::Source;
 
+use super::accept::accept_written;
 use super::backtest::shelf::{self, Tape};
 use crate::exit::{Exit, Failure};
 use crate::settings::id_from;
@@ -63,6 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match output {
         Some(path) => {
             write(path, &made.policy)?;
+            accept_written(path);
             let name = path.display();
             writeln!(out, "{name}: {} pass, and nothing else does", told(&traffic))?;
             talk::hint(&format!("read it, then try it: tapegate check {name}"));

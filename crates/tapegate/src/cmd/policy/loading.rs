@@ -13,6 +13,7 @@ use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::settings::{ProfileWord, Surroundings};
 use crate::talk;
+use crate::trust;
 use crate::views::visible;
 
 /// A policy, and what it was made from.
@@ -24,14 +25,19 @@ pub(super) struct Found {
 
 /// The policy that was named, or else the nearest.
 pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
-    Ok(read(nearest_path(named)?)?)
+    let found = read(nearest_path(named)?)?;
+    trust::warn_if_not_in_force(&found.path);
+    Ok(found)
 }
 
 /// Where the policy is that was named, or else the nearest; it is an error if there is none.
 pub(super) fn nearest_path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let none = || {
-        Failure::new(Exit::Invalid, "there is no tapegate.yaml here or in a folder above")
-            .hint("name one by --config FILE, or write one by `tapegate init`")
+        Failure::new(
+            Exit::Invalid,
+            "there is no tapegate.yaml here, in a folder above or in the user's config folder",
+        )
+        .hint("name one by --config FILE, or write one by `tapegate init`")
     };
     Ok(path(named)?.ok_or_else(none)?)
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tapegate_policy::pins::{Difference, Lock, Survey, shadows};
 use tapegate_store::document;
 
+use super::accept::accept_lock;
 use super::explain::Format;
 use super::loading;
 use crate::exit::{Exit, Failure};
@@ -104,6 +105,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let written = lock != old && fs::read_to_string(&path).ok().as_deref() != Some(&text);
     if written {
         write(&path, text.as_bytes())?;
+        if let Some(found) = &found {
+            accept_lock(&found.path, &found.policy.pins.lock_file);
+        }
     }
     match args.format {
         Format::Text => {

@@ -1,28 +1,84 @@
-//! The stand-in for a server that could not be started.
+//! The stand-in for a session that could not be started.
 //!
-//! A client that asks and hears nothing waits; one whose server is gone at once learns nothing
-//! but that. So every request is answered with the reason, until the client leaves.
+//! A client whose server closes the connection shows "failed" and no reason. So every request is
+//! answered with the reason, until the client leaves.
 
 use tapegate_core::actor::{Act, Actor, Cue, Seat};
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements, error_reply};
 use tapegate_core::relay::CODE_GONE;
 use tapegate_core::time::At;
 
-/// Says of every request why there is nobody to answer it.
-#[derive(Debug)]
-pub(super) struct Absent {
-    /// Why there is no server.
-    why: String,
+use crate::exit::Exit;
+
+/// The JSON-RPC code for "no policy governs this session".
+const CODE_UNGOVERNED: i32 = -32013;
+
+/// Why a session cannot start, and how the command ends because of it.
+#[derive(Debug, Clone)]
+pub(super) struct StartFailure {
+    /// What the client is told.
+    pub(super) message: String,
+    pub(super) kind: FailureKind,
+    pub(super) exit: Exit,
 }
 
-impl Absent {
-    pub(super) fn new(why: String) -> Self {
-        Self { why }
-    }
+/// What is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FailureKind {
+    Server,
+    Hub,
+    Policy,
+    Tape,
+}
 
+impl FailureKind {
+    /// The code and the `error_type` of the answers.
+    fn code(self) -> (i32, &'static str) {
+        match self {
+            Self::Server => (CODE_GONE, "upstream_connection_failed"),
+            Self::Hub => (CODE_GONE, "service_unavailable"),
+            Self::Policy => (CODE_UNGOVERNED, "policy_not_loaded"),
+            Self::Tape => (CODE_UNGOVERNED, "recording_unavailable"),
+        }
+    }
+}
+
+/// How many lines of a reason, and how many characters, a client is told. Clients show little more.
+const LINES_MAX: usize = 8;
+const CHARS_MAX: usize = 1500;
+
+/// A reason as a client shows it: on one line, bounded, with the way out at its end.
+pub(super) fn shortened(words: &str, hint: Option<&str>) -> String {
+    let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
+    // The last line sums up; the findings come before it.
+    let (last, findings) = lines.split_last().map_or((&"", &[][..]), |(last, rest)| (last, rest));
+    let mut text = format!("Tapegate: {last}");
+    for (index, finding) in findings.iter().take(LINES_MAX).enumerate() {
+        text.push_str(if index == 0 { ": " } else { "; " });
+        text.push_str(finding);
+    }
+    if findings.len() > LINES_MAX {
+        text.push_str(&format!("; and {} more", findings.len() - LINES_MAX));
+    }
+    if text.chars().count() > CHARS_MAX {
+        text = text.chars().take(CHARS_MAX).collect();
+        text.push('…');
+    }
+    if let Some(hint) = hint {
+        text.push_str(&format!(". {hint}"));
+    }
+    text
+}
+
+/// Answers every request with the reason why the session cannot start.
+#[derive(Debug)]
+pub(super) struct Absent(pub(super) StartFailure);
+
+impl Absent {
     fn answer(&self, id: &[u8], act: &mut dyn FnMut(Act<'_>)) {
-        let data = "{\"by\":\"tapegate\",\"error_type\":\"upstream_connection_failed\"}";
-        act(Act::Say(&[&error_reply(id, CODE_GONE, &self.why, data)]));
+        let (code, error_type) = self.0.kind.code();
+        let data = format!("{{\"by\":\"tapegate\",\"error_type\":\"{error_type}\"}}");
+        act(Act::Say(&[&error_reply(id, code, &self.0.message, &data)]));
     }
 
     fn hear(&self, said: Option<&Envelope<'_>>, act: &mut dyn FnMut(Act<'_>)) {
@@ -70,12 +126,29 @@ mod tests {
     fn said(line: &[u8]) -> Vec<String> {
         let at = At { wall_us: 0, mono_ns: 0 };
         let mut heard = Vec::new();
-        Absent::new("gone".to_owned()).handle(at, Seat(1), Cue::Said(line), &mut |act| {
+        let failure = StartFailure {
+            message: "gone".to_owned(),
+            kind: FailureKind::Server,
+            exit: Exit::Transport,
+        };
+        Absent(failure).handle(at, Seat(1), Cue::Said(line), &mut |act| {
             if let Act::Say(parts) = act {
                 heard.push(String::from_utf8_lossy(&parts.concat()).into_owned());
             }
         });
         heard
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_and_the_way_out_stays() {
+        let many: Vec<String> =
+            (0..30).map(|n| format!("finding {n} {}", "x".repeat(400))).collect();
+        let text = shortened(&format!("{}\nit does not load", many.join("\n")), Some("do this"));
+        assert!(text.starts_with("Tapegate: it does not load: finding 0 "), "{text}");
+        assert!(text.ends_with(". do this") && text.chars().count() < CHARS_MAX + 50, "{text}");
+        let few = shortened("a\nb\nc", None);
+        assert_eq!(few, "Tapegate: c: a; b");
+        assert_eq!(shortened("one", None), "Tapegate: one");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::upstream::UpstreamArgs;
 /// Stand between an agent and an MCP server, and let through what a policy permits
 ///
 /// Starts the server, or connects to it. Every call is decided by `tapegate.yaml` and logged before
-/// it is sent; what needs a person's approval waits, and the rest flows on. Without a policy nothing
-/// is refused but what is no proper message: everything is recorded and logged.
+/// it is sent; what needs a person's approval waits, and the rest flows on. Without a policy
+/// everything is recorded, logged and sent on, unless --require-policy is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -19,6 +19,10 @@ pub(crate) struct Args {
     pub(super) server_id: Option<String>,
     #[command(flatten)]
     pub(super) project: ProjectArgs,
+    /// Refuse to start without a policy, and tell the client why; TAPEGATE_REQUIRE_POLICY=1 does
+    /// the same
+    #[arg(long)]
+    pub(super) require_policy: bool,
     /// Join the hub here, which then hands out the policy and asks people
     #[arg(long, value_name = "URL")]
     pub(super) governance_endpoint: Option<String>,
@@ -40,19 +44,20 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  tapegate shim -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  tapegate shim --require-policy -- npx -y @modelcontextprotocol/server-filesystem /tmp
   tapegate shim --server-id files --config ci/tapegate.yaml -- uvx mcp-server-time
   tapegate shim --profile development -- uvx mcp-server-git      log, but refuse nothing
-  tapegate shim --http :8080 --upstream-http http://127.0.0.1:3000/mcp      as a sidecar
-  tapegate shim --governance-endpoint http://127.0.0.1:7469 --server-id git -- uvx mcp-server-git
+  tapegate shim --require-policy --http :8080 --upstream-http http://127.0.0.1:3000/mcp
+  tapegate shim --require-policy --governance-endpoint http://127.0.0.1:7469 -- uvx mcp-server-git
 
 In a client's config (.mcp.json):
   {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",
-    \"args\": [\"shim\", \"--server-id\", \"files\", \"--\",
+    \"args\": [\"shim\", \"--require-policy\", \"--server-id\", \"files\", \"--\",
              \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
 
 A policy that changes is taken up at once, and on SIGHUP. `tapegate approvals` shows what waits,
 `tapegate log` what was decided.
 
-The server's exit code is ours. Exit 2: the policy does not load; 3: the tape could not be
+A session that cannot start answers every request with the reason until the client leaves.
+The server's exit code is ours. Exit 2: no policy that loads; 3: the tape could not be
 written; 4: the server or the hub could not be started or reached; 64: wrong usage.";

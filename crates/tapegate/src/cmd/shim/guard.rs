@@ -1,5 +1,8 @@
 //! A governed session: its gate, its tape, and what is kept of its beginning and its end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
 use tapegate_core::side::{Lane, Side};
@@ -37,6 +40,24 @@ pub(super) struct Guard<'a> {
     pub(super) tape: Option<SharedTape>,
     /// Whether messages are counted, for a hub.
     pub(super) counts: bool,
+    /// Which sides have sent a message.
+    pub(super) heard: Heard,
+    /// Why the server is gone, if it ended before the client had sent a message.
+    pub(super) unheard: Option<String>,
+}
+
+/// Which sides of a session have sent a message. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Heard(Arc<[AtomicBool; 2]>);
+
+impl Heard {
+    fn note(&self, side: Side) {
+        self.0[side as usize].store(true, Ordering::Relaxed);
+    }
+
+    fn has(&self, side: Side) -> bool {
+        self.0[side as usize].load(Ordering::Relaxed)
+    }
 }
 
 impl Guard<'_> {
@@ -111,10 +132,8 @@ impl Keeper for Guard<'_> {
             Profile::Development => OnTapeError::Continue,
         };
         let warden = self.warden();
-        let gate: Box<dyn Gate> = match self.counts {
-            true => Box::new(Counted { gate: warden, journal: self.journal.clone() }),
-            false => Box::new(warden),
-        };
+        let journal = self.counts.then(|| self.journal.clone());
+        let gate = Box::new(Counted { gate: warden, heard: self.heard.clone(), journal });
         let upstream = tapegate_policy::redact::mask_upstream(&self.upstream.words());
         let extra = format!(",\"upstream\":{},\"pid\":{}", quoted(&upstream), std::process::id());
         self.keep_event("started", &extra);
@@ -140,6 +159,15 @@ impl Keeper for Guard<'_> {
         let cause = format!(",\"cause\":{}", quoted(&cause(&outcome.cause)));
         let extra = format!("{cause}{}", status.unwrap_or_default());
         self.keep_event("ended", &extra);
+        let status = outcome.status.map_or("it closed its output".to_owned(), |s| s.to_string());
+        let failed = outcome.status.is_some_and(|status| !status.success());
+        let early = !self.heard.has(Side::Server) || failed;
+        if matches!(outcome.cause, Cause::Server) && !self.heard.has(Side::Client) && early {
+            self.unheard = Some(format!("the MCP server ended at once ({status})"));
+        } else if matches!(outcome.cause, Cause::Server) && !self.heard.has(Side::Server) {
+            let words = format!("the MCP server ended before its first message ({status})");
+            self.journal.say(Level::Error, &words);
+        }
         if let Cause::Tape(error) = &outcome.cause {
             talk::error(&format!("the session was stopped because {error}"), None);
             return Exit::Io;
@@ -172,18 +200,22 @@ impl People for Nobody {
     fn withdraw(&mut self, _: At, _: Ticket, _: HoldEnd) {}
 }
 
-/// A gate that counts what it is asked about, for the hub's metrics.
+/// A gate that notes who has sent a message, and counts messages for the hub's metrics.
 #[derive(Debug)]
 struct Counted {
     gate: Warden,
-    journal: Journal,
+    heard: Heard,
+    journal: Option<Journal>,
 }
 
 impl Gate for Counted {
     fn judge(&mut self, case: &Case<'_>) -> Verdict {
-        let method = case.frame.envelope().and_then(|said| said.method);
-        let method = method.map(|method| method.decode());
-        self.journal.count(case.from, method.as_deref());
+        self.heard.note(case.from);
+        if let Some(journal) = &self.journal {
+            let method = case.frame.envelope().and_then(|said| said.method);
+            let method = method.map(|method| method.decode());
+            journal.count(case.from, method.as_deref());
+        }
         self.gate.judge(case)
     }
 

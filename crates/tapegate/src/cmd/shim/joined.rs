@@ -21,8 +21,9 @@ use tapegate_wire::signals::Signals;
 use tapegate_yaml::files::Held;
 use tokio::sync::{Notify, mpsc};
 
+use super::absent::{FailureKind, StartFailure};
 use super::desk::SETTLEMENTS_MAX;
-use super::guard::Guard;
+use super::guard::{Guard, Heard};
 use super::journal::Sink;
 use super::plan::{HubPlace, Plan};
 use super::reload::Reload;
@@ -59,8 +60,14 @@ pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
     found.warnings.iter().for_each(|words| plan.log.say(Level::Warn, words));
     let Some(rule) = found.rule else {
         let words = format!("{}\nthe policy of the hub does not load", found.faults.join("\n"));
-        return Err(Failure::new(Exit::Invalid, words).into());
+        return session::refuse_to_start(&plan, Failure::new(Exit::Invalid, words)).await;
     };
+    if plan.policy_required && rule.regime.policy.is_none() {
+        let words = format!("the hub at {} has no policy, and one is required", place.endpoint);
+        let hint = "write a tapegate.yaml where the hub runs; `tapegate init` does";
+        return session::refuse_to_start(&plan, Failure::new(Exit::Invalid, words).hint(hint))
+            .await;
+    }
     let (plan, sink, mail) = at_home(plan, &snapshot, &rule, &client);
     session::secure(&plan, &rule)?;
     let joined = Joined { client, snapshot, rule, sink, mail, hang_up, stop };
@@ -88,7 +95,7 @@ impl Joined {
         let reins = Reins::new(rule.regime.clone());
         let (settle, settlements) = mpsc::channel(SETTLEMENTS_MAX);
         let (counter, clerk) = Counter::new(&client, settle, &journal, &reins, plan);
-        let reload = Reload { plan, reins: reins.clone(), journal: journal.clone(), hang_up };
+        let reload = Reload::new(plan, &reins, &journal, hang_up);
         reload.note(&rule, "loaded");
         let mut guard = Guard {
             plan,
@@ -100,6 +107,8 @@ impl Joined {
             settlements: Some(settlements),
             tape: None,
             counts: true,
+            heard: Heard::default(),
+            unheard: None,
         };
         let pulse = Pulse { client: &client, plan, reload: &reload, journal: &journal, stop };
         let besides = async {
@@ -132,13 +141,15 @@ async fn no_hub(
 ) -> anyhow::Result<Exit> {
     let words = format!("the governance service is not available: {error}");
     if plan.args.http.is_none() {
+        let (message, exit) = (words.clone(), Exit::Transport);
+        let failure = StartFailure { message, kind: FailureKind::Hub, exit };
         let soon = async {
             tokio::time::sleep(LAST_WORDS).await;
             stop.send(()).await.ok();
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
-            told = stand_in(plan, words.clone(), signals) => { told?; },
+            told = stand_in(plan, failure, signals) => { told?; },
             never = soon => match never {},
         }
     }

@@ -108,6 +108,15 @@ impl Journal {
 
     /// Keeps an event that is about no message, at once. What cannot be kept is said.
     pub(super) fn keep(&self, event: Event<'_>) {
+        self.keep_said(event, false);
+    }
+
+    /// Keeps an event whose words were said already.
+    pub(super) fn keep_quietly(&self, event: Event<'_>) {
+        self.keep_said(event, true);
+    }
+
+    fn keep_said(&self, event: Event<'_>, said: bool) {
         let mut inner = self.inner();
         let mask = |text: &Option<Cow<'_, str>>| {
             let masked = masked(inner.masking.as_ref(), text.as_deref());
@@ -120,7 +129,7 @@ impl Journal {
             policy_reason: mask(&event.policy_reason),
             ..event
         };
-        inner.append(event);
+        inner.append(event, said);
         if let Err(words) = inner.commit() {
             inner.log.say(Level::Error, &words);
         }
@@ -182,37 +191,40 @@ impl Inner {
         };
         let masked = |text| masked(self.masking.as_ref(), text);
         let id = note.id.as_deref().map(plain);
-        self.append(Event {
-            wall_us: note.at.wall_us,
-            level: level(note),
-            kind: note.kind.name(),
-            direction: Some(match note.from {
-                Side::Client => "agent_to_server",
-                Side::Server => "server_to_agent",
-            }),
-            method: masked(note.method.as_deref().or(listed)),
-            tool: masked(note.name.as_deref()),
-            message_id: masked(id.as_deref()),
-            governance_decision: Some(note.word.into()),
-            gate: note.gate.map(|gate| gate.name()),
-            rule: note.rule.as_deref().map(Cow::Borrowed),
-            policies: Cow::Borrowed(&note.policies),
-            policy_reason: masked(note.reason.as_deref()),
-            policy_version: note.policy_version.as_deref().map(Cow::Borrowed),
-            profile: note.profile.name(),
-            forwarded: note.forwarded,
-            auto_approved: note.auto_approved,
-            latency_us: latency_us(note),
-            principal: masked(note.principal.as_deref()),
-            approval_id: approval_id.as_deref().map(Cow::Borrowed),
-            decided_by: decided_by.map(Cow::Borrowed),
-            connection_id,
-            request_id: note.correlation_id.as_deref().map(Cow::Borrowed),
-            tape_seq: note.n.filter(|_| self.taped),
-            traceparent: note.traceparent.as_deref().map(Cow::Borrowed),
-            extra: masked(Some(&extra)).unwrap_or_default(),
-            ..Event::default()
-        });
+        self.append(
+            Event {
+                wall_us: note.at.wall_us,
+                level: level(note),
+                kind: note.kind.name(),
+                direction: Some(match note.from {
+                    Side::Client => "agent_to_server",
+                    Side::Server => "server_to_agent",
+                }),
+                method: masked(note.method.as_deref().or(listed)),
+                tool: masked(note.name.as_deref()),
+                message_id: masked(id.as_deref()),
+                governance_decision: Some(note.word.into()),
+                gate: note.gate.map(|gate| gate.name()),
+                rule: note.rule.as_deref().map(Cow::Borrowed),
+                policies: Cow::Borrowed(&note.policies),
+                policy_reason: masked(note.reason.as_deref()),
+                policy_version: note.policy_version.as_deref().map(Cow::Borrowed),
+                profile: note.profile.name(),
+                forwarded: note.forwarded,
+                auto_approved: note.auto_approved,
+                latency_us: latency_us(note),
+                principal: masked(note.principal.as_deref()),
+                approval_id: approval_id.as_deref().map(Cow::Borrowed),
+                decided_by: decided_by.map(Cow::Borrowed),
+                connection_id,
+                request_id: note.correlation_id.as_deref().map(Cow::Borrowed),
+                tape_seq: note.n.filter(|_| self.taped),
+                traceparent: note.traceparent.as_deref().map(Cow::Borrowed),
+                extra: masked(Some(&extra)).unwrap_or_default(),
+                ..Event::default()
+            },
+            false,
+        );
         // What somebody should notice is told each time.
         let quiet = matches!(note.kind, NoteKind::Decision) && level(note) == "info";
         let kept = quiet && matches!(self.sink, Sink::File(_));
@@ -236,7 +248,8 @@ impl Inner {
         })
     }
 
-    fn append(&mut self, event: Event<'_>) {
+    /// Appends an event, and says it unless that was done already.
+    fn append(&mut self, event: Event<'_>, said: bool) {
         self.last = None;
         let mut event = event;
         event.component = "shim";
@@ -245,7 +258,9 @@ impl Inner {
         if event.connection_id.is_empty() {
             event.connection_id = Cow::Borrowed(&self.connection_id);
         }
-        telling::tell(&self.log, &event);
+        if !said {
+            telling::tell(&self.log, &event);
+        }
         match &mut self.sink {
             Sink::File(log) => log.append(&event),
             // If nobody takes events any more, the session is over.

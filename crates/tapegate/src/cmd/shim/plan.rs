@@ -9,12 +9,13 @@ use tapegate_policy::redact::Key;
 use tapegate_wire::clock::Clock;
 
 use super::args::Args;
-use super::rulebook::{self, Found, Rule};
+use super::rulebook::{Found, Rule};
 use super::tapes;
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::redaction;
 use crate::settings::{self, Surroundings};
+use crate::trust::{Located, Moment, PolicyNotice, Trust};
 use crate::upstream::Upstream;
 
 /// Variables that are not the server's business: ours, and the client's own channel.
@@ -26,6 +27,13 @@ pub(super) struct Plan {
     pub(super) server_id: String,
     /// The policy's file, if there is one.
     pub(super) config: Option<PathBuf>,
+    /// A nearer file that was never accepted, and so does not govern.
+    passed_over: Option<PathBuf>,
+    /// Why the policy's file cannot be used, if it cannot.
+    config_failure: Option<Failure>,
+    pub(super) trust: Trust,
+    /// Whether the session may only start with a policy.
+    pub(super) policy_required: bool,
     /// The profile that was named, if one was.
     pub(super) wanted: Option<Profile>,
     pub(super) state: PathBuf,
@@ -42,6 +50,15 @@ pub(super) struct Plan {
     pub(super) user: String,
     /// Variables that the server does not get.
     pub(super) without: Vec<OsString>,
+}
+
+/// The policy that a session starts with.
+pub(super) struct StartPolicy {
+    pub(super) rule: Rule,
+    /// The files whose change matters.
+    pub(super) files: Vec<PathBuf>,
+    /// What is to be logged about its acceptance.
+    pub(super) notices: Vec<PolicyNotice>,
 }
 
 /// Where a hub is.
@@ -66,8 +83,18 @@ impl Plan {
         let state = around.state_folder()?;
         let user = around.first(&["USER", "LOGNAME"]).and_then(|user| user.into_string().ok());
         let (connection_id, clock) = (fresh_id()?, Clock::start());
+        let trust = Trust::new();
+        let (located, config_failure) = match trust.locate(&around, args.project.config.as_deref())
+        {
+            Ok(located) => (located, None),
+            Err(failure) => (Located::default(), Some(failure)),
+        };
         Ok(Self {
-            config: around.config(args.project.config.as_deref())?,
+            config: located.path,
+            passed_over: located.passed_over,
+            config_failure,
+            trust,
+            policy_required: around.policy_required(args.require_policy)?,
             wanted: around.profile(args.project.profile)?,
             hub: hub(&args, &around, &state),
             server_id,
@@ -83,18 +110,31 @@ impl Plan {
         })
     }
 
-    /// Loads the policy that is named or found. It is an error if it does not load.
-    pub(super) fn rule(&self) -> Result<(Rule, Vec<PathBuf>), Failure> {
+    /// Loads the policy that governs. It is an error if it does not load, or if there is none and
+    /// one is required.
+    pub(super) fn policy(&mut self) -> Result<StartPolicy, Failure> {
+        if let Some(failure) = self.config_failure.take() {
+            return Err(failure);
+        }
         let Some(path) = &self.config else {
-            let words = "no tapegate.yaml: observing only, everything is recorded and sent on; \
-                         `tapegate init` writes one";
-            self.log.say(Level::Warn, words);
-            return Ok((Rule::observing(self.wanted), Vec::new()));
+            if self.policy_required {
+                return Err(missing());
+            }
+            let rule = Rule::observing(self.wanted);
+            return Ok(StartPolicy { rule, files: Vec::new(), notices: Vec::new() });
         };
-        let Found { rule, faults, warnings, files } =
-            rulebook::from_disk(path, self.wanted, &self.key);
+        let governing = self.trust.load(path, self.wanted, &self.key, Moment::Start);
+        let mut notices: Vec<PolicyNotice> =
+            PolicyNotice::of(path, &governing).into_iter().collect();
+        notices.extend(
+            self.passed_over.as_deref().map(|other| PolicyNotice::passed_over(other, path)),
+        );
+        let Found { rule, faults, warnings, files } = governing.found;
         warnings.iter().for_each(|words| self.log.say(Level::Warn, words));
-        rule.map(|rule| (rule, files)).ok_or_else(|| refused(path, &faults))
+        match rule {
+            Some(rule) => Ok(StartPolicy { rule, files, notices }),
+            None => Err(refused(path, &faults)),
+        }
     }
 
     /// The server: the one that was named, or else where the policy says that it is.
@@ -124,10 +164,26 @@ impl Plan {
     }
 }
 
+/// No policy was found, and one is required.
+fn missing() -> Failure {
+    let here = std::env::current_dir().unwrap_or_default();
+    let words = format!(
+        "no policy found, and one is required: no tapegate.yaml in `{}`, in a folder above it, or in \
+         the user's config folder",
+        here.display()
+    );
+    Failure::new(Exit::Invalid, words).hint(
+        "`tapegate init` in the project writes one, --config FILE names one; without \
+         --require-policy calls are only recorded",
+    )
+}
+
 fn refused(path: &Path, faults: &[String]) -> Failure {
     let words = format!("{}\nthe policy `{}` does not load", faults.join("\n"), path.display());
-    Failure::new(Exit::Invalid, words)
-        .hint("nothing is governed by half a policy; `tapegate check` shows the same")
+    Failure::new(Exit::Invalid, words).hint(format!(
+        "nothing is governed by half a policy; `tapegate check {}` shows the same",
+        path.display()
+    ))
 }
 
 fn hub(args: &Args, around: &Surroundings<'_>, state: &Path) -> Option<HubPlace> {

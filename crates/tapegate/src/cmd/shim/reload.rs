@@ -1,9 +1,10 @@
-//! A policy that changes is loaded anew, when its files do and when somebody says so.
+//! Reloading the policy, when its files change and on SIGHUP.
 //!
-//! What loads holds from the next message on, as a whole. What does not load changes nothing, and
-//! that is said loudly: the old policy goes on.
+//! A policy that is accepted, or that provably permits nothing more, is in force from the next
+//! message on. One that does not load, or is not accepted, changes nothing, and a warning says so.
 
-use std::path::PathBuf;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tapegate_policy::warden::Reins;
@@ -12,45 +13,105 @@ use tokio::sync::Notify;
 
 use super::journal::{Journal, quoted};
 use super::plan::Plan;
-use super::rulebook::{self, Found, Rule};
+use super::rulebook::{Found, Rule};
 use crate::logs::Level;
 use crate::settings::Surroundings;
+use crate::trust::{Governing, Moment, PolicyNotice};
 use crate::watching::Watch;
 
-/// Who loads the policy anew.
+/// The event of a session that no policy governs; `tapegate log` counts these.
+pub(crate) const NO_POLICY: &str = "no_policy";
+
+/// Loads the policy again when its files change and on SIGHUP.
 pub(super) struct Reload<'a> {
-    pub(super) plan: &'a Plan,
+    plan: &'a Plan,
     pub(super) reins: Reins,
-    pub(super) journal: Journal,
-    /// Tells that somebody wants it.
+    journal: Journal,
     pub(super) hang_up: Arc<Notify>,
+    /// What was last told about the policy's file: each change is told once.
+    told: RefCell<Option<PolicyNotice>>,
+}
+
+impl<'a> Reload<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        reins: &Reins,
+        journal: &Journal,
+        hang_up: Arc<Notify>,
+    ) -> Self {
+        let (reins, journal) = (reins.clone(), journal.clone());
+        Self { plan, reins, journal, hang_up, told: RefCell::default() }
+    }
 }
 
 impl Reload<'_> {
-    /// Loads the policy anew whenever one of its files changes, for ever.
+    /// Loads the policy whenever one of its files changes, and never returns.
     pub(super) async fn run(&self, mut watch: Watch) {
         loop {
-            tokio::select! {
-                () = watch.changed() => {}
-                () = self.hang_up.notified() => {}
-            }
+            let asked = tokio::select! {
+                () = watch.changed() => false,
+                () = self.hang_up.notified() => true,
+            };
             let Some(path) = self.config() else {
                 self.journal.say(Level::Warn, "there is still no tapegate.yaml: observing only");
                 continue;
             };
-            let found = rulebook::from_disk(&path, self.plan.wanted, &self.plan.key);
-            watch.also(found.files.clone());
-            self.take(found);
+            let plan = self.plan;
+            let governing = plan.trust.load(&path, plan.wanted, &plan.key, Moment::Reload);
+            watch.also(governing.found.files.clone());
+            self.take_governing(&path, governing, asked);
         }
     }
 
-    /// The policy's file; one that was not there at the start may have come since.
+    /// The policy's file; one that did not exist at the start may exist now.
     fn config(&self) -> Option<PathBuf> {
-        let found = || Surroundings::ours().ok()?.config(None).ok()?;
+        let found = || {
+            let around = Surroundings::ours().ok()?;
+            self.plan.trust.locate(&around, None).ok()?.path
+        };
         self.plan.config.clone().or_else(found)
     }
 
-    /// Lets a policy hold that was loaded anew, if there is nothing wrong with it.
+    /// Puts a policy in force that was loaded from files, unless it is in force already.
+    fn take_governing(&self, path: &Path, governing: Governing, asked: bool) {
+        let notice = PolicyNotice::of(path, &governing);
+        let in_force = self.reins.get().policy.map(|policy| policy.version.clone());
+        let found = governing.found;
+        let same =
+            found.rule.as_ref().is_some_and(|rule| in_force.as_deref() == Some(rule.version()));
+        if found.rule.is_none() || asked || !same {
+            self.take(found);
+        }
+        match notice {
+            Some(notice) if self.told.borrow().as_ref() != Some(&notice) => {
+                self.note_acceptance(&notice);
+            }
+            Some(_) => {}
+            None => drop(self.told.take()),
+        }
+    }
+
+    /// Logs how the policy's file stands to the policy in force.
+    pub(super) fn note_acceptance(&self, notice: &PolicyNotice) {
+        self.told.replace(Some(notice.clone()));
+        let version = self.reins.get().policy.map(|policy| policy.version.clone());
+        self.journal.keep(Event {
+            wall_us: self.plan.clock.now().wall_us,
+            level: if notice.is_warning() { "warn" } else { "info" },
+            kind: "policy",
+            policy_reason: Some(notice.message().into()),
+            policy_version: version.map(Into::into),
+            extra: format!(
+                "\"event\":{},\"policy_hash\":{}",
+                quoted(notice.event()),
+                quoted(&notice.hash)
+            )
+            .into(),
+            ..Event::default()
+        });
+    }
+
+    /// Puts a policy in force, if it has loaded.
     pub(super) fn take(&self, found: Found) {
         found.warnings.iter().for_each(|words| self.journal.say(Level::Warn, words));
         let Some(rule) = found.rule else {
@@ -65,9 +126,14 @@ impl Reload<'_> {
     /// Notes that a policy holds.
     pub(super) fn note(&self, rule: &Rule, word: &str) {
         let version = Some(rule.version().to_owned()).filter(|version| !version.is_empty());
-        let what = match &version {
-            Some(version) => format!("policy {version} {word}"),
-            None => "there is no policy: everything is observed and sent on".to_owned(),
+        let (what, word) = match &version {
+            Some(version) => (format!("policy {version} {word}"), word),
+            None => (
+                "no policy: observing only, calls are recorded and sent on; `tapegate init` \
+                 writes a policy, --require-policy refuses to start without one"
+                    .to_owned(),
+                NO_POLICY,
+            ),
         };
         self.journal.keep(Event {
             wall_us: self.plan.clock.now().wall_us,

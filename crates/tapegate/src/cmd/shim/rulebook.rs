@@ -1,7 +1,7 @@
 //! The policy as it is loaded: from files, or from what a hub hands out. Both ways go through the
 //! same loader, so that they cannot come to mean different things.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tapegate_policy::load;
@@ -11,7 +11,6 @@ use tapegate_policy::warden::Regime;
 use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::{Finding, Severity};
 
-use crate::disk::Disk;
 use crate::views::visible;
 
 /// What came of loading a policy.
@@ -45,14 +44,6 @@ impl Rule {
     pub(crate) fn version(&self) -> &str {
         self.regime.policy.as_ref().map_or("", |policy| &policy.version)
     }
-}
-
-/// Loads a policy from this machine.
-pub(crate) fn from_disk(path: &Path, wanted: Option<Profile>, key: &Key) -> Found {
-    let disk = Disk::default();
-    let mut found = load(&path.to_string_lossy(), &disk, wanted, key);
-    found.files = disk.asked();
-    found
 }
 
 /// Loads a policy from anywhere.

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tapegate_core::actor::Actor;
 use tapegate_policy::warden::Reins;
-use tapegate_store::activity::{ActivityLog, Options};
+use tapegate_store::activity::{ActivityLog, Event, Options};
 use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::{Bridge, Servers};
 use tapegate_wire::http::{self, Station};
@@ -16,12 +17,12 @@ use tapegate_wire::stage::{self, Stage, StageOptions};
 use tapegate_wire::stdio::{Cause, Patience};
 use tokio::sync::{Notify, mpsc};
 
-use super::absent::Absent;
+use super::absent::{self, Absent, FailureKind, StartFailure};
 use super::desk::{self, Desk, SETTLEMENTS_MAX};
-use super::guard::Guard;
+use super::guard::{Guard, Heard};
 use super::joined;
-use super::journal::{self, Journal, Sink};
-use super::plan::Plan;
+use super::journal::{self, Journal, Sink, quoted};
+use super::plan::{Plan, StartPolicy};
 use super::reload::Reload;
 use super::rulebook::Rule;
 use super::tapes;
@@ -39,11 +40,45 @@ pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
     if let Some(place) = plan.hub.take() {
         return runtime.block_on(joined::run(plan, place));
     }
-    let (rule, files) = plan.rule()?;
-    secure(&plan, &rule)?;
-    let watch = Watch::new(files);
-    let upstream = plan.upstream(&rule)?;
-    runtime.block_on(alone(&plan, &rule, watch, &upstream))
+    match plan.policy() {
+        Ok(policy) => {
+            secure(&plan, &policy.rule)?;
+            let watch = Watch::new(policy.files.clone());
+            let upstream = plan.upstream(&policy.rule)?;
+            runtime.block_on(alone(&plan, &policy, watch, &upstream))
+        }
+        Err(failure) => runtime.block_on(refuse_to_start(&plan, failure)),
+    }
+}
+
+/// Tells why the session cannot start: on standard error, in the log, and to the client.
+pub(super) async fn refuse_to_start(plan: &Plan, failure: Failure) -> anyhow::Result<Exit> {
+    let Failure { exit, words, hint } = failure;
+    talk::error(&words, hint.as_deref());
+    let observing = Rule::observing(plan.wanted);
+    let sink = activity(plan, &observing).map_or_else(Sink::Nowhere, Sink::file);
+    let journal = journal(plan, &observing, sink);
+    note_failure(plan, &journal, "policy", &words);
+    if plan.args.http.is_none() && std::io::stdin().is_terminal() {
+        // A person started this by hand and has read the reason.
+        return Ok(exit);
+    }
+    let message = absent::shortened(&words, hint.as_deref());
+    let failure = StartFailure { message, kind: FailureKind::Policy, exit };
+    stand_in(plan, failure, Signals::listen()?).await
+}
+
+/// Logs why the session cannot start.
+fn note_failure(plan: &Plan, journal: &Journal, kind: &'static str, why: &str) {
+    let faults: Vec<String> = why.lines().take(20).map(quoted).collect();
+    journal.keep_quietly(Event {
+        wall_us: plan.clock.now().wall_us,
+        level: "error",
+        kind,
+        policy_reason: Some(format!("the session cannot start: {why}").into()),
+        extra: format!("\"event\":\"start_failed\",\"faults\":[{}]", faults.join(",")).into(),
+        ..Event::default()
+    });
 }
 
 /// Refuses folders that others could write to, or that lie elsewhere than it seems.
@@ -59,10 +94,11 @@ pub(super) fn secure(plan: &Plan, rule: &Rule) -> anyhow::Result<()> {
 /// Governs by the policy's files, without a hub.
 async fn alone(
     plan: &Plan,
-    rule: &Rule,
+    policy: &StartPolicy,
     watch: Watch,
     upstream: &Upstream,
 ) -> anyhow::Result<Exit> {
+    let rule = &policy.rule;
     let hang_up = Arc::new(Notify::new());
     let signals = Signals::listen()?.with_reload(Arc::clone(&hang_up));
     let sink = activity(plan, rule).map_or_else(Sink::Nowhere, Sink::file);
@@ -80,8 +116,9 @@ async fn alone(
             clock: plan.clock,
         },
     );
-    let reload = Reload { plan, reins: reins.clone(), journal: journal.clone(), hang_up };
+    let reload = Reload::new(plan, &reins, &journal, hang_up);
     reload.note(rule, "loaded");
+    policy.notices.iter().for_each(|notice| reload.note_acceptance(notice));
     let mut guard = Guard {
         plan,
         rule,
@@ -92,6 +129,8 @@ async fn alone(
         settlements: Some(settlements),
         tape: None,
         counts: false,
+        heard: Heard::default(),
+        unheard: None,
     };
     let besides = async {
         tokio::join!(desk.watch(), reload.run(watch));
@@ -146,24 +185,50 @@ pub(super) async fn serve(
         patience: Patience::orderly(),
         quiet: plan.args.log.quiet,
     };
-    match session::run(&route, signals, guard).await? {
-        Ended::Exit(exit) => Ok(exit),
-        Ended::NoServer(error, signals) => {
-            guard.journal.say(Level::Error, &error.to_string());
-            stand_in(plan, error.to_string(), signals).await
-        }
-    }
+    let ended = match session::run(&route, signals, guard).await {
+        Ok(ended) => ended,
+        Err(error) => return unrecorded(plan, guard, error).await,
+    };
+    let (message, exit, signals) = match ended {
+        Ended::Exit(exit) => match guard.unheard.take() {
+            // The server ended before the client had asked anything: its first request has yet to
+            // be answered.
+            Some(why) => (why, exit, Signals::listen()?),
+            None => return Ok(exit),
+        },
+        Ended::NoServer(error, signals) => (error.to_string(), Exit::Transport, signals),
+    };
+    guard.journal.say(Level::Error, &message);
+    note_failure(plan, &guard.journal, "session", &message);
+    let failure = StartFailure { message, kind: FailureKind::Server, exit };
+    stand_in(plan, failure, signals).await
 }
 
-/// Answers every request with the reason why there is no server, until the client leaves.
+/// Tells a client why its session does not start though the policy has loaded: the tape cannot be
+/// written, or the address is in use.
+async fn unrecorded(plan: &Plan, guard: &Guard<'_>, error: anyhow::Error) -> anyhow::Result<Exit> {
+    let failure = match error.downcast::<Failure>() {
+        Ok(failure) if failure.exit == Exit::Io && plan.args.http.is_none() => failure,
+        Ok(failure) => return Err(failure.into()),
+        Err(error) => return Err(error),
+    };
+    let Failure { exit, words, hint } = failure;
+    talk::error(&words, hint.as_deref());
+    note_failure(plan, &guard.journal, "session", &words);
+    let message = absent::shortened(&words, hint.as_deref());
+    stand_in(plan, StartFailure { message, kind: FailureKind::Tape, exit }, Signals::listen()?)
+        .await
+}
+
+/// Answers every request with the reason why the session cannot start, until the client leaves.
 pub(super) async fn stand_in(
     plan: &Plan,
-    why: String,
+    failure: StartFailure,
     mut signals: Signals,
 ) -> anyhow::Result<Exit> {
     let bytes_max = plan.args.max_message_bytes;
-    let farewell = why.clone();
-    let actor: Rc<RefCell<dyn Actor>> = Rc::new(RefCell::new(Absent::new(why)));
+    let (farewell, exit) = (failure.message.clone(), failure.exit);
+    let actor: Rc<RefCell<dyn Actor>> = Rc::new(RefCell::new(Absent(failure)));
     let options = StageOptions {
         message_bytes_max: bytes_max,
         behind: None,
@@ -188,6 +253,6 @@ pub(super) async fn stand_in(
     };
     Ok(match cause {
         Cause::Signal(number) if number > 0 => Exit::of_signal(number),
-        _ => Exit::Transport,
+        _ => exit,
     })
 }

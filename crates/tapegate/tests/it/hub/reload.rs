@@ -4,19 +4,23 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use super::{POLICY, Place, log};
+use super::{POLICY, Place, Run, log};
 
 #[test]
 fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     let place = Place::new();
     let mut hub = place.start();
-    let version = || hub.get("/governance/snapshot").json()["version"].clone();
-    let first = version();
+    let version = |hub: &Run| hub.get("/governance/snapshot").json()["version"].clone();
+    let first = version(&hub);
     assert_eq!(hub.evaluate("ls")["decision"], "forward");
     fs::write(place.policy(), POLICY.replace("match: rm", "match: ls")).unwrap();
-    hub.until("the new policy", || version() != first);
+    // It permits `rm`, which was denied, and so a person must accept it.
+    hub.says("is not what was accepted");
+    assert_eq!(version(&hub), first);
+    place.accept();
+    hub.until("the new policy", || version(&hub) != first);
     assert_eq!(hub.evaluate("ls")["decision"], "deny");
-    let second = version();
+    let second = version(&hub);
     fs::write(place.policy(), "schema: 1\ngovernance: nonsense\n").unwrap();
     hub.says("does not load");
     let ready = hub.get("/readyz");
@@ -27,6 +31,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     assert!(hub.get("/metrics").body.contains("config_load_total{status=\"failure\"} 1"));
     assert!(log(&place.state()).contains("does not load"));
     fs::write(place.policy(), POLICY).unwrap();
+    place.accept();
     hub.until("the first policy", || hub.get("/governance/snapshot").json()["version"] == first);
     assert!(hub.get("/readyz").json()["policy_faults"].is_null());
 }

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::stand::{
     answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused, messages,
-    rules, server_got, tapegate_on, tapes, waiting,
+    rules, server_got, state, tapegate_on, tapes, waiting,
 };
-use crate::support::{Run, shim};
+use crate::support::{Run, accept_policy, shim};
 use tapegate_store::approvals::Ruling;
 
 fn asking() -> String {
@@ -318,9 +318,10 @@ fn a_call_is_decided_again_when_it_is_approved() {
     run.send(call(1, "ask").as_bytes());
     let id = held(&run, 1).remove(0);
     std::fs::write(run.folder().join("tapegate.yaml"), rules(&[("ask", "deny")])).unwrap();
+    accept_policy(run.folder(), &state(&run), &[]);
     run.says("policy");
     run.until("the new policy", |run| {
-        events(run.folder()).iter().filter(|event| event["kind"] == "policy").count() >= 2
+        events(run.folder()).iter().any(|event| event["event"] == "reloaded")
     });
     decide(&run, Ruling::Approved, &id);
     is_refused(&answer(&run, 1), -32011, "governance", "ask", "policy_drift");

@@ -126,7 +126,7 @@ fn a_policy_that_does_not_load_stops_the_start_in_every_profile_with_all_its_err
             .run(call(1, "a").as_bytes());
         let end = end.exits(2).complains("alow").complains("mtach").complains("tapegate.yaml:3");
         assert_eq!(server_got(end.run.folder()), "", "no server was started");
-        assert_eq!(end.stdout, b"");
+        assert_eq!(answer_in(&end.stdout, &1.into())["error"]["code"], -32013);
     }
     for missing in ["--config", "--thoughtgate-config"] {
         let end = shim(FORWARD, &["serve"]).flags(&[missing, "no-such.yaml"]).run(b"");

@@ -1,0 +1,136 @@
+//! Whether one policy permits nothing that another did not.
+//!
+//! The proof is structural and conservative: it knows a few kinds of change that can only refuse
+//! more, and takes everything else for a loosening. So a change that is not understood is never
+//! taken without a person. Both policies must be settled under their profiles.
+//!
+//! Every struct is taken apart by name, so that a new key of the language does not compile until
+//! it is decided here what a change of it means.
+
+mod rules;
+
+use std::fmt::Debug;
+
+use crate::glob::Glob;
+use crate::model::{Act, Expose, OnDrift, Pins, Policy, Profile, Redaction, Source};
+
+/// Why a policy may permit more than another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MayLoosen(pub String);
+
+/// Proves that `new` permits nothing that `old` did not, or names the first change for which that
+/// cannot be shown.
+pub fn tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), MayLoosen> {
+    let ((old, old_profile), (new, new_profile)) = (old, new);
+    let Policy {
+        version: _,
+        sources,
+        rules,
+        default,
+        workflows,
+        cedar,
+        redaction,
+        pins,
+        recording,
+        activity,
+        telemetry,
+        principal,
+        profile: _,
+        profiles,
+    } = old;
+    if old_profile != new_profile && new_profile != Profile::Production {
+        return unproven("the profile is no longer production");
+    }
+    check("the servers", sources_tighten(sources, &new.sources))?;
+    check("the default", act_tightens(default, &new.default))?;
+    rules::tighten((rules, default), &new.rules)?;
+    // A workflow of another name can only be asked where calls were forwarded before.
+    for (name, workflow) in &new.workflows {
+        let same = workflows.get(name).is_none_or(|old| same(old, workflow));
+        check(&format!("the approval workflow `{name}`"), same)?;
+    }
+    let cedar = match (cedar, &new.cedar) {
+        (None, None) => true,
+        (Some(old), Some(new)) => new.tightens(old),
+        // Rules that ask Cedar are compared above; without policies it denies.
+        (Some(_), None) => true,
+        (None, Some(_)) => true,
+    };
+    check("the Cedar policies", cedar)?;
+    check("the redaction", redaction_tightens(redaction, &new.redaction))?;
+    check("the pins", pins_tighten(pins, &new.pins, new.cedar.is_some()))?;
+    check("the recording", same(recording, &new.recording))?;
+    check("the activity log", same(activity, &new.activity))?;
+    check("the telemetry", same(telemetry, &new.telemetry))?;
+    check("the principal", same(principal, &new.principal))?;
+    check("the profiles", same(profiles, &new.profiles))
+}
+
+fn check(what: &str, proven: bool) -> Result<(), MayLoosen> {
+    if proven { Ok(()) } else { unproven(&format!("{what} may permit more")) }
+}
+
+fn unproven(why: &str) -> Result<(), MayLoosen> {
+    Err(MayLoosen(why.to_owned()))
+}
+
+/// Whether two parts of policies are written the same. Not all of them can be compared, but all of
+/// them show everything they are made of.
+fn same<T: Debug>(old: &T, new: &T) -> bool {
+    format!("{old:?}") == format!("{new:?}")
+}
+
+/// Whether an action refuses at least what another does, for every call.
+fn act_tightens(old: &Act, new: &Act) -> bool {
+    *old == Act::Forward || *new == Act::Deny || old == new
+}
+
+/// The same servers in the same order. One more could take calls from `*`.
+fn sources_tighten(old: &[Source], new: &[Source]) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| source_tightens(old, new))
+}
+
+fn source_tightens(old: &Source, new: &Source) -> bool {
+    let Source { id, enabled, tools, prompts, resources, url } = old;
+    *id == new.id
+        && (*enabled || !new.enabled)
+        && *url == new.url
+        && expose_tightens(tools, &new.tools)
+        && expose_tightens(prompts, &new.prompts)
+        && expose_tightens(resources, &new.resources)
+}
+
+fn expose_tightens(old: &Expose, new: &Expose) -> bool {
+    match (old, new) {
+        (Expose::All, _) => true,
+        (Expose::Only(old), Expose::Only(new)) => contains(old, new),
+        (Expose::Except(old), Expose::Except(new)) => contains(new, old),
+        _ => false,
+    }
+}
+
+/// Whether every glob of `part` stands in `whole`.
+fn contains(whole: &[Glob], part: &[Glob]) -> bool {
+    part.iter().all(|glob| whole.contains(glob))
+}
+
+fn redaction_tightens(old: &Redaction, new: &Redaction) -> bool {
+    let Redaction { rules, on_wire } = old;
+    (rules.is_none() || same(rules, &new.rules)) && (!on_wire || new.on_wire)
+}
+
+fn pins_tighten(old: &Pins, new: &Pins, typed: bool) -> bool {
+    let Pins { on_drift, workflow, lock_file: _, lock } = old;
+    let drift = match (on_drift, new.on_drift) {
+        (OnDrift::Approve, OnDrift::Approve) => *workflow == new.workflow,
+        (OnDrift::Ignore, _) | (_, OnDrift::Deny) => true,
+        (OnDrift::Warn, is) => is != OnDrift::Ignore,
+        (OnDrift::Approve | OnDrift::Deny, _) => false,
+    };
+    // A lock where there was none pins what was not pinned. It also types Cedar's arguments.
+    let lock = *lock == new.lock || *lock == crate::pins::Lock::default() && !typed;
+    drift && lock
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Whether a list of rules refuses at least what another does.
+//!
+//! The first rule that matches decides. For any call, the new list then refuses at least as much if
+//! it is made from the old one by these steps alone:
+//!
+//! - a rule that denies is put in anywhere;
+//! - a rule that asks for approval is put in where the rest of the old list would have forwarded
+//!   the call, or asked by the same workflow;
+//! - a rule that forwards is taken out, or matches fewer calls;
+//! - a rule that denies matches more calls;
+//! - the action of a rule is replaced by a stricter one.
+
+use super::{MayLoosen, act_tightens, contains, same};
+use crate::glob::Glob;
+use crate::model::{Act, Rule};
+use crate::predicate::Predicate;
+
+pub(super) fn tighten(old: (&[Rule], &Act), new: &[Rule]) -> Result<(), MayLoosen> {
+    let (mut old, default) = old;
+    for rule in new {
+        loop {
+            if let Some((first, rest)) = old.split_first()
+                && tightened(first, rule)
+            {
+                old = rest;
+                break;
+            }
+            if may_insert(rule, old, default) {
+                break;
+            }
+            match old.split_first() {
+                Some((first, rest)) if first.act == Act::Forward => old = rest,
+                _ => {
+                    let name = &rule.name;
+                    return Err(MayLoosen(format!("rule `{name}` may permit more")));
+                }
+            }
+        }
+    }
+    match old.iter().find(|rule| rule.act != Act::Forward) {
+        Some(rule) => Err(MayLoosen(format!("rule `{}` is gone or has moved", rule.name))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a new rule at the place of an old one refuses at least as much.
+fn tightened(old: &Rule, new: &Rule) -> bool {
+    // Names, reasons, lines and descriptions decide nothing.
+    let Rule {
+        name: _,
+        reason: _,
+        line: _,
+        matches,
+        methods,
+        sources,
+        arguments,
+        act,
+        description: _,
+    } = old;
+    let same_calls = *matches == new.matches
+        && *methods == new.methods
+        && *sources == new.sources
+        && same(arguments, &new.arguments);
+    if same_calls {
+        return act_tightens(act, &new.act);
+    }
+    let rest = *methods == new.methods;
+    match (act, &new.act) {
+        (Act::Forward, Act::Forward) => {
+            rest && contains(matches, &new.matches)
+                && narrowed(sources, &new.sources)
+                && has_all(&new.arguments, arguments)
+        }
+        (Act::Deny, Act::Deny) => {
+            rest && contains(&new.matches, matches)
+                && narrowed(&new.sources, sources)
+                && has_all(arguments, &new.arguments)
+        }
+        _ => false,
+    }
+}
+
+/// Whether `narrow` is about no server that `wide` is not about. An empty list is about all.
+fn narrowed(wide: &[Glob], narrow: &[Glob]) -> bool {
+    wide.is_empty() || !narrow.is_empty() && contains(wide, narrow)
+}
+
+/// Whether every predicate of `part` stands in `whole`.
+fn has_all(whole: &[Predicate], part: &[Predicate]) -> bool {
+    part.iter().all(|one| whole.iter().any(|other| same(one, other)))
+}
+
+fn may_insert(rule: &Rule, rest: &[Rule], default: &Act) -> bool {
+    match &rule.act {
+        Act::Deny => true,
+        act @ Act::Approve { .. } => {
+            let mut later = rest.iter().map(|rule| &rule.act).chain([default]);
+            later.all(|later| *later == Act::Forward || later == act)
+        }
+        Act::Forward | Act::Policy { .. } => false,
+    }
+}

@@ -1,0 +1,163 @@
+//! Which changes are proven to tighten, and which are not.
+
+use tapegate_yaml::files::Held;
+
+use super::*;
+use crate::load::load;
+
+const CEDAR: &str = "permit(principal, action, resource);";
+
+fn policy(text: &str, files: &[(&str, &str)]) -> (Policy, Profile) {
+    let mut held = Held::default().with("p.yaml", text.as_bytes());
+    for (name, text) in files {
+        held = held.with(name, text.as_bytes());
+    }
+    let loaded = load("p.yaml", &held);
+    let mut policy = loaded.policy.unwrap_or_else(|| panic!("{text}: {:?}", loaded.findings));
+    let profile = policy.profile.unwrap_or_default();
+    policy.settle(profile);
+    (policy, profile)
+}
+
+fn proven(old: &str, new: &str) -> bool {
+    let files = [("a.cedar", CEDAR)];
+    let (old, new) = (policy(old, &files), policy(new, &files));
+    tightens((&old.0, old.1), (&new.0, new.1)).is_ok()
+}
+
+fn governed(default: &str, rules: &[&str]) -> String {
+    let rules: String = rules.iter().map(|rule| format!("    - {{ {rule} }}\n")).collect();
+    let rules = if rules.is_empty() { String::new() } else { format!("  rules:\n{rules}") };
+    format!("schema: 1\ngovernance:\n  defaults: {{ action: {default} }}\n{rules}")
+}
+
+#[track_caller]
+fn one_way(loose: &str, strict: &str) {
+    assert!(proven(loose, strict), "not proven:\n{loose}\nto\n{strict}");
+    assert!(!proven(strict, loose), "proven:\n{strict}\nto\n{loose}");
+}
+
+#[test]
+fn rules_that_refuse_more_are_proven_and_the_way_back_is_not() {
+    let read = "match: read, action: forward";
+    let deny = "match: rm, action: deny";
+    let ask = "match: write, action: approve";
+    for (loose, strict) in [
+        (governed("forward", &[]), governed("deny", &[])),
+        (governed("forward", &[]), governed("approve", &[])),
+        (governed("approve", &[]), governed("deny", &[])),
+        (governed("forward", &[]), governed("forward", &[deny])),
+        (governed("forward", &[read]), governed("forward", &[read, deny])),
+        (governed("deny", &[read]), governed("deny", &[deny, read])),
+        (governed("deny", &[read]), governed("deny", &[])),
+        (governed("forward", &[]), governed("forward", &[ask])),
+        (governed("forward", &[read]), governed("forward", &[ask, read])),
+        (governed("deny", &[read]), governed("deny", &["match: read, action: approve"])),
+        (governed("forward", &[ask]), governed("forward", &["match: write, action: deny"])),
+        (
+            governed("deny", &["match: [a, b], action: forward"]),
+            governed("deny", &["match: a, action: forward"]),
+        ),
+        (
+            governed("forward", &["match: a, action: deny"]),
+            governed("forward", &["match: [a, b], action: deny"]),
+        ),
+        (
+            governed("deny", &["match: a, action: forward"]),
+            governed("deny", &["match: a, action: forward, arguments: { path: \"/x/*\" }"]),
+        ),
+        (
+            governed("forward", &["match: a, action: deny, arguments: { path: \"/x/*\" }"]),
+            governed("forward", &["match: a, action: deny"]),
+        ),
+        (
+            governed("deny", &["match: a, action: forward"]),
+            governed("deny", &["match: a, source: s, action: forward"]),
+        ),
+    ] {
+        one_way(&loose, &strict);
+    }
+}
+
+#[test]
+fn a_name_or_a_comment_is_no_change() {
+    let plain = governed("deny", &["match: a, action: forward"]);
+    let named = governed("deny", &["id: reads, match: a, action: forward, description: d"]);
+    assert!(proven(&plain, &named) && proven(&named, &plain));
+    assert!(proven(&plain, &format!("# why\n{plain}")));
+}
+
+#[test]
+fn rules_of_which_it_cannot_be_shown_are_not_proven() {
+    let deny = "match: rm*, action: deny";
+    for (old, new) in [
+        // An approval before a denial lets people permit what was denied.
+        (governed("deny", &[]), governed("deny", &["match: a, action: approve"])),
+        (governed("forward", &[deny]), governed("forward", &["match: rm, action: approve", deny])),
+        // What moves may decide other calls.
+        (
+            governed("deny", &[deny, "match: \"*\", action: forward"]),
+            governed("deny", &["match: \"*\", action: forward", deny]),
+        ),
+        (governed("forward", &[deny]), governed("forward", &["match: rm, action: deny"])),
+        (governed("deny", &[]), governed("deny", &["match: a, action: forward"])),
+        (
+            governed("deny", &["match: a, action: forward"]),
+            governed("deny", &["match: \"a*\", action: forward"]),
+        ),
+        (
+            governed("forward", &["match: a, method: tools/call, action: deny"]),
+            governed("forward", &["match: a, method: prompts/get, action: deny"]),
+        ),
+    ] {
+        assert!(!proven(&old, &new), "proven:\n{old}\nto\n{new}");
+    }
+}
+
+#[test]
+fn everything_else_in_a_policy_counts_too() {
+    let base = governed("forward", &[]);
+    let with = |rest: &str| format!("{base}{rest}\n");
+    let source = |expose: &str| with(&format!("sources: [{{ id: s, expose: {{ {expose} }} }}]"));
+    for (loose, strict) in [
+        (with("profile: development"), with("profile: production")),
+        (source("mode: blocklist, tools: [a]"), source("mode: blocklist, tools: [a, b]")),
+        (source("mode: allowlist, tools: [a, b]"), source("mode: allowlist, tools: [a]")),
+        (with("sources: [{ id: s }]"), with("sources: [{ id: s, enabled: false }]")),
+        (with("pins: { on_drift: warn }"), with("pins: { on_drift: deny }")),
+    ] {
+        one_way(&loose, &strict);
+    }
+    let workflow = |rest: &str| with(&format!("approval: {{ w: {{ {rest} }} }}"));
+    for (one, two) in [
+        (workflow("timeout: 5m"), workflow("timeout: 6m")),
+        (workflow("timeout: 5m"), workflow("timeout: 5m, approvers: [eve]")),
+        (workflow("timeout: 5m, on_timeout: deny"), workflow("timeout: 5m, on_timeout: approve")),
+        (with("sources: [{ id: s }]"), with("sources: [{ id: s }, { id: t }]")),
+        (with("recording: { enabled: true }"), with("recording: { enabled: false }")),
+        (with("principal: { name: a }"), with("principal: { name: b }")),
+        (with("activity: { retention: 10d }"), with("activity: { retention: 1d }")),
+    ] {
+        assert!(!proven(&one, &two), "proven:\n{one}\nto\n{two}");
+        assert!(proven(&one, &one) && proven(&two, &two));
+    }
+}
+
+#[test]
+fn cedar_tightens_by_more_forbids_and_fewer_permits() {
+    let text = "schema: 1\ngovernance: { defaults: { action: policy, policy_id: p } }\n\
+                cedar: { policies: [a.cedar] }\napproval: { w: { timeout: 5m } }\n";
+    let proven = |old: &str, new: &str| {
+        let (old, new) = (policy(text, &[("a.cedar", old)]), policy(text, &[("a.cedar", new)]));
+        tightens((&old.0, old.1), (&new.0, new.1)).is_ok()
+    };
+    let permit = "permit(principal, action, resource);";
+    let forbid = "forbid(principal, action, resource);";
+    let asks = "@approval(\"w\") permit(principal, action, resource);";
+    assert!(proven(permit, permit) && proven(permit, &format!("// more\n{permit}\n{forbid}")));
+    assert!(proven(permit, forbid) && !proven(forbid, permit));
+    assert!(!proven(&format!("{permit}{forbid}"), permit));
+    assert!(!proven(asks, permit));
+    // Without the policy that asks, the other one permits.
+    assert!(!proven(&format!("{asks}{permit}"), permit));
+}

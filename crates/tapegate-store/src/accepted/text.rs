@@ -1,0 +1,83 @@
+//! An accepted policy as JSON, one object. Its hash is over the names and texts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tapegate_core::json::{Cursor, Fault, Kind, string, write_str};
+
+use super::{Acceptance, AcceptedPolicy};
+
+/// The hash of a policy's texts: hexadecimal, over every name and text with its length.
+pub(super) fn hash(texts: &BTreeMap<String, String>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in texts.iter().flat_map(|(name, text)| [name, text]) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+pub(super) fn write(accepted: &AcceptedPolicy) -> Vec<u8> {
+    let mut out = b"{\"format\":1".to_vec();
+    let mut member = |name: &str, value: &str| {
+        out.push(b',');
+        write_str(&mut out, name);
+        out.push(b':');
+        write_str(&mut out, value);
+    };
+    member("path", &accepted.path.to_string_lossy());
+    member("how", accepted.how.word());
+    member("hash", &accepted.hash());
+    out.extend_from_slice(
+        format!(",\"accepted_us\":{},\"texts\":{{", accepted.accepted_us).as_bytes(),
+    );
+    for (index, (name, text)) in accepted.texts.iter().enumerate() {
+        out.extend((index > 0).then_some(b','));
+        write_str(&mut out, name);
+        out.push(b':');
+        write_str(&mut out, text);
+    }
+    out.extend_from_slice(b"}}\n");
+    out
+}
+
+/// Reads a copy, or tells what is wrong with it.
+pub(super) fn read(bytes: &[u8]) -> Result<AcceptedPolicy, &'static str> {
+    let not_ours = "it is not JSON as Tapegate writes it";
+    let members = members(bytes).map_err(|_| not_ours)?;
+    let raw = |key: &str| members.iter().find(|(name, _)| name == key).map(|(_, raw)| *raw);
+    let text = |key: &str| raw(key).and_then(string).ok_or(not_ours);
+    let number = |key: &str| {
+        let number = raw(key).and_then(|raw| std::str::from_utf8(raw).ok());
+        number.and_then(|number| number.parse::<i64>().ok()).ok_or(not_ours)
+    };
+    if number("format")? != 1 {
+        return Err("it was written by a newer version of Tapegate");
+    }
+    let mut texts = BTreeMap::new();
+    for (name, raw) in self::members(raw("texts").ok_or(not_ours)?).map_err(|_| not_ours)? {
+        texts.insert(name, string(raw).ok_or(not_ours)?.into_owned());
+    }
+    if text("hash")? != hash(&texts) {
+        return Err("its hash does not match its texts");
+    }
+    Ok(AcceptedPolicy {
+        path: PathBuf::from(text("path")?.into_owned()),
+        accepted_us: number("accepted_us")?,
+        how: Acceptance::of(&text("how")?).ok_or(not_ours)?,
+        texts,
+    })
+}
+
+fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, Fault> {
+    let mut cursor = Cursor::new(text)?;
+    let mut members = Vec::new();
+    if cursor.open()? == Kind::Object {
+        let mut first = true;
+        while let Some(key) = cursor.key(&mut first)? {
+            members.push((key.decode().into_owned(), cursor.value()?));
+        }
+    }
+    cursor.end()?;
+    Ok(members)
+}

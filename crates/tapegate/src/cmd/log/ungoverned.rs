@@ -1,0 +1,35 @@
+//! Sessions that no policy governed, told before anything else.
+
+use std::path::Path;
+
+use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_store::activity::Follower;
+
+use crate::cmd::shim::reload::NO_POLICY;
+use crate::talk;
+
+/// Warns of the sessions that ran today without a policy. What cannot be read is told when it is
+/// printed.
+pub(super) fn warn(folder: &Path, now_us: i64) {
+    let mut today = Vec::new();
+    write_rfc3339(&mut today, now_us, SubSecond::Micros);
+    let today = String::from_utf8_lossy(&today[..today.len().min(10)]).into_owned();
+    let words = match count(folder, &today) {
+        0 => return,
+        1 => "no policy: 1 session today ran ungoverned".to_owned(),
+        many => format!("no policy: {many} sessions today ran ungoverned"),
+    };
+    talk::warn(&format!("{words}; `tapegate init` writes a policy"));
+}
+
+fn count(folder: &Path, today: &str) -> usize {
+    let mut follower = Follower::new(folder);
+    let mut found = 0;
+    while let Ok(Some(next)) = follower.next_line() {
+        let Ok(logged) = next else { continue };
+        let is = |key: &str, value: &str| logged.str(key).is_some_and(|text| text == value);
+        let is_today = || logged.str("timestamp").is_some_and(|text| text.starts_with(today));
+        found += usize::from(is("kind", "policy") && is("event", NO_POLICY) && is_today());
+    }
+    found
+}

@@ -1,0 +1,234 @@
+//! `tapegate policy accept`: a person puts a changed policy in force.
+
+mod list;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tapegate_store::accepted::{Acceptance, AcceptedPolicy};
+use tapegate_store::activity::{ActivityLog, Event, Options};
+
+use super::{backtest, loading};
+use crate::cmd::shim::rulebook::{Found, Rule};
+use crate::exit::{Exit, Failure};
+use crate::person::{self, KeyArgs};
+use crate::settings::Surroundings;
+use crate::state::now_us;
+use crate::talk;
+use crate::trust::{self, Trust};
+use crate::views::{unified, visible};
+
+/// Put a changed policy in force
+///
+/// A policy is trusted on first use. After that the text that was accepted stays in force, whatever
+/// the file says, until a person accepts the change here. Shows the difference, and the calls on the
+/// project's tapes that the changed policy lets further.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate policy accept
+  tapegate policy accept ci/tapegate.yaml
+  tapegate policy accept --list
+  tapegate policy accept --forget old/tapegate.yaml
+  tapegate policy accept --yes --non-interactive --key-file ci.key      in a script
+
+Takes a person at a terminal, and refuses inside a coding agent. A change that provably permits
+nothing more is taken without this command.
+
+Exit codes: 0 accepted, or nothing to accept; 1 not accepted; 2 the policy does not load; 3 a file
+could not be read or written; 64 wrong usage.")]
+pub(crate) struct Args {
+    /// The policy [default: the nearest]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Show every accepted policy and whether its file still says the same
+    #[arg(long, conflicts_with_all = ["file", "yes", "forget"])]
+    list: bool,
+    /// Forget what was accepted; the next start trusts the file as on first use
+    #[arg(long)]
+    forget: bool,
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let trust = Trust::new();
+    if args.list {
+        return list::run(&trust, out);
+    }
+    let path = path(args, &trust)?;
+    let state = state_of(&path)?;
+    if args.forget {
+        return forget(args, &trust, &path, &state, out);
+    }
+    let (found, texts) = trust::read_file(&path, None);
+    let Found { rule, faults, warnings, .. } = found;
+    warnings.iter().for_each(|words| talk::warn(words));
+    let Some(rule) = rule else {
+        faults.iter().for_each(|words| talk::error(words, None));
+        let words = format!("`{}` does not load, so it cannot be accepted", path.display());
+        return Err(Failure::new(Exit::Invalid, words).into());
+    };
+    let accepted = trust.accepted(&path);
+    if let Ok(Some(accepted)) = &accepted
+        && accepted.texts == texts
+    {
+        let hash = &accepted.hash()[..16];
+        writeln!(out, "`{}` is in force already, with hash {hash}", path.display())?;
+        return Ok(Exit::Ok);
+    }
+    args.key.authorize("accepting a policy", &state)?;
+    match &accepted {
+        Ok(accepted) => show(accepted.as_ref(), &texts, &rule, &state, out)?,
+        Err(why) => talk::warn(&format!("{why}; it is replaced")),
+    }
+    out.flush()?;
+    if !args.yes && !args.key.is_given() && !person::confirm("Accept this policy?")? {
+        writeln!(out, "not accepted; what was in force stays")?;
+        return Ok(Exit::Findings);
+    }
+    let how = Acceptance::Person;
+    trust.keep(&path, &texts, how).map_err(|why| Failure::new(Exit::Io, why))?;
+    let hash = trust.accepted(&path).ok().flatten().map(|one| one.hash()[..16].to_owned());
+    let words = format!("`{}` is accepted, with hash {}", path.display(), hash.unwrap_or_default());
+    log(&state, "accepted", &words, rule.version());
+    writeln!(out, "{words}")?;
+    Ok(Exit::Ok)
+}
+
+/// Accepts a policy that this process has written for a person at a terminal. Elsewhere nothing is
+/// accepted, and the first use of the file decides.
+pub(crate) fn accept_written(path: &Path) {
+    if person::require("accepting a policy", "").is_err() {
+        return;
+    }
+    let Ok(around) = Surroundings::ours() else { return };
+    let path = around.folder.join(path);
+    let (found, texts) = trust::read_file(&path, None);
+    if found.rule.is_none() {
+        return;
+    }
+    if let Err(why) = Trust::new().keep(&path, &texts, Acceptance::Written) {
+        talk::warn(&format!("`{}` is written, but could not be accepted: {why}", path.display()));
+    }
+}
+
+/// Accepts a lock file that this process has written for a person at a terminal, and nothing else:
+/// the other texts stay as they were accepted.
+pub(super) fn accept_lock(policy: &Path, lock_file: &str) {
+    if person::require("accepting a lock file", "").is_err() {
+        return;
+    }
+    let Ok(around) = Surroundings::ours() else { return };
+    let (path, trust) = (around.folder.join(policy), Trust::new());
+    let Ok(Some(accepted)) = trust.accepted(&path) else { return };
+    let lock = path.parent().map(|folder| folder.join(lock_file));
+    let Some(Ok(text)) = lock.map(std::fs::read_to_string) else { return };
+    let mut texts = accepted.texts;
+    texts.insert(lock_file.to_owned(), text);
+    if let Err(why) = trust.keep(&path, &texts, Acceptance::Written) {
+        talk::warn(&format!("`{lock_file}` is written, but could not be accepted: {why}"));
+    }
+}
+
+/// The policy that is meant. One whose file is gone can still be forgotten.
+fn path(args: &Args, trust: &Trust) -> anyhow::Result<PathBuf> {
+    let around = Surroundings::ours()?;
+    if let Some(file) = &args.file {
+        return Ok(around.folder.join(file));
+    }
+    if args.forget
+        && let Some(path) = trust.locate(&around, None)?.path
+    {
+        return Ok(path);
+    }
+    Ok(around.folder.join(loading::nearest_path(None)?))
+}
+
+/// The state folder of the project that a policy lies in.
+fn state_of(path: &Path) -> anyhow::Result<PathBuf> {
+    let around = Surroundings::ours()?;
+    let folder = path.parent().map_or_else(|| around.folder.clone(), Path::to_owned);
+    Ok(Surroundings { folder, ..around }.state_folder()?)
+}
+
+fn forget(
+    args: &Args,
+    trust: &Trust,
+    path: &Path,
+    state: &Path,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    args.key.authorize("forgetting a policy", state)?;
+    let question = format!("Forget what was accepted of `{}`?", path.display());
+    if !args.yes && !args.key.is_given() && !person::confirm(&question)? {
+        return Ok(Exit::Findings);
+    }
+    match trust.forget(path).map_err(|why| Failure::new(Exit::Io, why))? {
+        true => {
+            let words = format!("what was accepted of `{}` is forgotten", path.display());
+            log(state, "forgotten", &words, "");
+            writeln!(out, "{words}")?;
+        }
+        false => writeln!(out, "nothing was accepted of `{}`", path.display())?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Shows what would change: the texts, and the calls on tape.
+fn show(
+    accepted: Option<&AcceptedPolicy>,
+    texts: &std::collections::BTreeMap<String, String>,
+    rule: &Rule,
+    state: &Path,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let palette = talk::palette_of_output();
+    let old = accepted.map(|accepted| accepted.texts.clone()).unwrap_or_default();
+    let names: std::collections::BTreeSet<&String> = old.keys().chain(texts.keys()).collect();
+    for name in names {
+        let text = |texts: &std::collections::BTreeMap<String, String>| texts.get(name).cloned();
+        let diff = unified::diff(name, text(&old).as_deref(), text(texts).as_deref(), palette);
+        out.write_all(diff.as_bytes())?;
+    }
+    let Some(before) = accepted.and_then(|one| trust::read_accepted(one, None).rule) else {
+        return Ok(());
+    };
+    let (changes, tapes) = backtest::loosened(&before.regime, &rule.regime, &state.join("tapes"))?;
+    if tapes == 0 {
+        writeln!(out, "\nno tapes to try it on")?;
+        return Ok(());
+    }
+    let total: u64 = changes.iter().map(|change| change.count).sum();
+    writeln!(out, "\ncalls on {tapes} tape(s) that would now get further: {total}")?;
+    for change in &changes {
+        let name = visible::inline(&change.name, 100);
+        let (was, is) = (change.before.word, change.after.word);
+        writeln!(out, "  {}× {} {name}: {was} → {is}", change.count, change.method)?;
+    }
+    Ok(())
+}
+
+/// Logs what a person did. It holds without that, so a failure is only a warning.
+fn log(state: &Path, event: &str, words: &str, version: &str) {
+    let options = Options { rotate_bytes: u64::MAX, retention: None };
+    let logged = ActivityLog::open(state, options).and_then(|mut log| {
+        log.append(&Event {
+            wall_us: now_us(),
+            level: "warn",
+            kind: "policy",
+            component: "cli",
+            policy_reason: Some(words.into()),
+            policy_version: (!version.is_empty()).then(|| version.into()),
+            extra: format!("\"event\":\"{event}\"").into(),
+            ..Event::default()
+        });
+        log.commit()
+    });
+    if let Err(error) = logged {
+        talk::warn(&format!("this is not in the activity log: {error}"));
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether a person is here to decide, rather than an agent.
+//!
+//! An agent that governs itself is not governed: decisions that loosen anything are taken at a
+//! terminal, and not from the shell of a coding agent. This is a fence, not a wall. A process of
+//! the same user that goes out of its way (by making a terminal of its own and leaving the agent's
+//! process tree) can still pretend to be a person; SECURITY.md says so.
+
+mod agent;
+mod key;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+
+use crate::exit::{Exit, Failure};
+pub(crate) use key::KeyArgs;
+
+/// Makes sure that a person can be asked whether to do `what`, such as "approving a call".
+/// `way_out` is the hint for scripts that have another way to show that they may.
+pub(crate) fn require(what: &str, way_out: &str) -> Result<(), Failure> {
+    let refuse = |why: String| {
+        let words = format!("{what} takes a person at a terminal, and {why}");
+        Err(Failure::new(Exit::Findings, words).hint(way_out))
+    };
+    if let Some(sign) = agent::sign(std::env::vars_os()) {
+        return refuse(format!("this is the environment of a coding agent ({sign})"));
+    }
+    let outputs = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
+    if !std::io::stdin().is_terminal() || !outputs {
+        return refuse("there is no terminal here".to_owned());
+    }
+    Ok(())
+}
+
+/// Asks a question at the terminal; anything but a clear yes is a no.
+pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Findings, format!("cannot ask at the terminal: {error}"))
+    };
+    // The terminal itself, so that the answer cannot come from a pipe.
+    let mut terminal = File::options().read(true).write(true).open("/dev/tty").map_err(failed)?;
+    write!(terminal, "{question} [y/N] ").map_err(failed)?;
+    let mut answer = String::new();
+    BufReader::new(terminal).read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// A variable of the environment.
+type Variable = (OsString, OsString);

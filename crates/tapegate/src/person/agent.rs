@@ -1,0 +1,201 @@
+//! Signs that a command was started by a coding agent: variables that agents set for the shells
+//! they start, and the processes above ours.
+
+use super::Variable;
+
+/// Variables that coding agents set for their shells.
+const VARIABLES: [&str; 25] = [
+    "AGENT",
+    "AI_AGENT",
+    "AIDER_MODEL",
+    "AMP_CURRENT_THREAD_ID",
+    "ANTIGRAVITY_AGENT",
+    "AUGMENT_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_PROJECT_DIR",
+    "CLINE_ACTIVE",
+    "CONTINUE_SESSION_ID",
+    "COPILOT_AGENT",
+    "COPILOT_CLI",
+    "CRUSH",
+    "CURSOR_AGENT",
+    "CURSOR_TRACE_ID",
+    "GEMINI_CLI",
+    "GEMINI_SESSION_ID",
+    "GOOSE_TERMINAL",
+    "KIRO_AGENT",
+    "OPENCODE",
+    "OPENCODE_CLIENT",
+    "QWEN_CODE",
+    "REPL_AGENT",
+    "ROO_ACTIVE",
+    "TAPEGATE_ACTIVE",
+];
+
+/// What the names of such variables begin with. Variables that people set in their profiles to
+/// configure an agent begin otherwise, or are listed in [`SETTINGS`].
+const PREFIXES: [&str; 5] = ["CLAUDE_CODE_", "CODEX_", "CLINE_", "AIDER_", "CONTINUE_"];
+
+/// Variables with such a beginning that a person may well have in a profile.
+const SETTINGS: [&str; 12] = [
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "CLAUDE_CODE_SUBAGENT_MODEL",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "CLAUDE_CODE_ENABLE_TELEMETRY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CODEX_HOME",
+    "CODEX_API_KEY",
+    "CLINE_DATA_DIR",
+    "CLINE_MCP_SETTINGS_PATH",
+    "CONTINUE_GLOBAL_DIR",
+];
+
+/// Programs that are agents, or start one, by the names of their processes.
+const PROGRAMS: [&str; 18] = [
+    "aider",
+    "amp",
+    "auggie",
+    "claude",
+    "cline",
+    "cn",
+    "codex",
+    "copilot",
+    "crush",
+    "cursor-agent",
+    "droid",
+    "gemini",
+    "goose",
+    "kimi",
+    "kiro-cli",
+    "opencode",
+    "q",
+    "qwen",
+];
+
+/// How far up processes are looked at.
+const DEPTH_MAX: usize = 64;
+
+/// What shows that an agent has started us, if anything does.
+pub(super) fn sign(variables: impl Iterator<Item = Variable>) -> Option<String> {
+    variable(variables).or_else(ancestor)
+}
+
+fn variable(variables: impl Iterator<Item = Variable>) -> Option<String> {
+    for (name, value) in variables {
+        let Some(name) = name.to_str().filter(|_| !value.is_empty()) else { continue };
+        let begins = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if VARIABLES.contains(&name) || (begins && !SETTINGS.contains(&name)) {
+            return Some(format!("{name} is set"));
+        }
+    }
+    None
+}
+
+/// The nearest process above us that is an agent or one of our own shims. Linux only: elsewhere
+/// there is no `/proc` to look at.
+fn ancestor() -> Option<String> {
+    let mut pid = std::process::id();
+    for _ in 0..DEPTH_MAX {
+        pid = parent(pid)?;
+        if pid <= 1 {
+            return None;
+        }
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        if let Some(name) = agent_of(&line.split('\0').collect::<Vec<_>>()) {
+            return Some(format!("process {pid} above this one is `{name}`"));
+        }
+    }
+    None
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
+
+/// The agent that a command line starts, if it does.
+fn agent_of(argv: &[&str]) -> Option<String> {
+    let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let stem = |word: &str| {
+        let base = base(word);
+        let ends = [".js", ".mjs", ".cjs", ".py"];
+        let end = ends.iter().find_map(|end| base.strip_suffix(end)).map(str::to_owned);
+        end.unwrap_or(base)
+    };
+    let program = base(argv.first()?);
+    if PROGRAMS.contains(&program.as_str()) {
+        return Some(program);
+    }
+    if program.starts_with("tapegate") {
+        let guards = argv.get(1).is_some_and(|verb| ["shim", "wrap"].contains(verb));
+        return guards.then(|| format!("tapegate {}", argv[1]));
+    }
+    // Agents in a script language: the script is the first word that is no option.
+    let interpreters = ["node", "bun", "deno", "python", "python3"];
+    if interpreters.iter().any(|name| program.starts_with(name)) {
+        let script = argv[1..].iter().find(|word| !word.starts_with('-') && !word.is_empty())?;
+        let stem = stem(script);
+        return PROGRAMS.contains(&stem.as_str()).then_some(stem);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, value: &str) -> Option<String> {
+        variable([(name.into(), value.into())].into_iter())
+    }
+
+    #[test]
+    fn variables_of_agents_shells_are_signs_and_settings_of_people_are_not() {
+        for name in [
+            "CLAUDECODE",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_CODE_ENTRYPOINT",
+            "CODEX_SANDBOX",
+            "CODEX_MANAGED_BY_NPM",
+            "GEMINI_CLI",
+            "OPENCODE",
+            "CURSOR_AGENT",
+            "CURSOR_TRACE_ID",
+            "CLINE_ACTIVE",
+            "AIDER_MODEL",
+            "CONTINUE_X",
+            "AI_AGENT",
+            "TAPEGATE_ACTIVE",
+        ] {
+            assert_eq!(set(name, "1"), Some(format!("{name} is set")));
+            assert_eq!(set(name, ""), None, "an empty variable is not set");
+        }
+        for name in ["HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLAUDE_CODE_USE_BEDROCK", "AGENTS"]
+        {
+            assert_eq!(set(name, "1"), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn processes_of_agents_are_known_by_their_program_or_script() {
+        for (line, agent) in [
+            ("claude", Some("claude")),
+            ("/home/u/.local/bin/claude --resume", Some("claude")),
+            ("node /usr/lib/node_modules/.bin/gemini -p x", Some("gemini")),
+            ("node --no-warnings /x/bin/codex.js", Some("codex")),
+            ("python3 /usr/bin/aider", Some("aider")),
+            ("/usr/bin/tapegate shim -- npx x", Some("tapegate shim")),
+            ("tapegate approvals approve --all", None),
+            ("vim claude.md", None),
+            ("node server.js claude", None),
+            ("bash -c claude", None),
+            ("", None),
+        ] {
+            let argv: Vec<&str> = line.split(' ').collect();
+            assert_eq!(agent_of(&argv).as_deref(), agent, "{line}");
+        }
+    }
+}

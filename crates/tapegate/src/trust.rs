@@ -1,0 +1,277 @@
+//! Which policy text is in force: trusted on first use, then by content.
+//!
+//! A policy lies in the project, where the governed agent can usually write. What was accepted is
+//! therefore kept as a copy in the user's state folder and stays in force. A changed file counts
+//! only once a person has run `tapegate policy accept`, or if it provably permits nothing more.
+
+mod files;
+mod find;
+mod notice;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tapegate_policy::model::Profile;
+use tapegate_policy::redact::Key;
+use tapegate_policy::tighten::{MayLoosen, tightens};
+use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, policy_path};
+
+use crate::cmd::shim::rulebook::{self, Found, Rule};
+use crate::settings::user_state::user_state_dir;
+use crate::state::now_us;
+use crate::talk;
+pub(crate) use files::PolicyFiles;
+pub(crate) use find::Located;
+pub(crate) use notice::PolicyNotice;
+
+/// What keeps and compares accepted policies.
+pub(crate) struct Trust {
+    accepted: Option<AcceptedPolicies>,
+    /// What was accepted and could not be kept, so that this process at least remembers it.
+    unkept: RefCell<Option<AcceptedPolicy>>,
+}
+
+/// When a policy is loaded. At the start there is nothing to fall back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Start,
+    Reload,
+}
+
+/// How the file stands to the policy in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The file is what was accepted.
+    Accepted,
+    /// The file has just been accepted, for this reason.
+    Adopted(Acceptance),
+    /// The file is not accepted; the accepted copy governs. Why it was not taken, and the hash of
+    /// the file's texts.
+    Differs { why: String, hash: String },
+    /// The file does not load. At the start nothing governs; later the policy in force stays.
+    Unloadable,
+}
+
+/// A policy that was loaded, and how its file stands to it.
+pub(crate) struct Governing {
+    /// The policy in force; its faults are those of the file if that does not load.
+    pub(crate) found: Found,
+    pub(crate) standing: Standing,
+    /// The hash of the texts in force.
+    pub(crate) hash: String,
+    /// The texts in force by path, as the loader asked for them.
+    pub(crate) texts: BTreeMap<String, String>,
+    /// The variables that the policy uses.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// A set of texts, loaded.
+struct LoadedTexts {
+    found: Found,
+    by_name: BTreeMap<String, String>,
+    by_path: BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
+    main_missing: bool,
+}
+
+impl Trust {
+    /// Accepted policies are kept in the user's state folder.
+    pub(crate) fn new() -> Self {
+        let accepted = user_state_dir().ok().map(|folder| AcceptedPolicies::new(&folder));
+        Self { accepted, unkept: RefCell::default() }
+    }
+
+    /// What was accepted of the policy in this file, if anything was.
+    pub(crate) fn accepted(&self, path: &Path) -> Result<Option<AcceptedPolicy>, String> {
+        let known = policy_path(path);
+        if let Some(unkept) = self.unkept.borrow().as_ref().filter(|one| one.path == known) {
+            return Ok(Some(unkept.clone()));
+        }
+        let Some(all) = &self.accepted else { return Ok(None) };
+        all.get(path).map_err(|error| error.to_string())
+    }
+
+    /// Every accepted policy.
+    pub(crate) fn list(&self) -> Result<Vec<AcceptedPolicy>, String> {
+        let Some(all) = &self.accepted else { return Ok(Vec::new()) };
+        all.list().map_err(|error| error.to_string())
+    }
+
+    /// Forgets what was accepted; whether there was anything.
+    pub(crate) fn forget(&self, path: &Path) -> Result<bool, String> {
+        let Some(all) = &self.accepted else { return Ok(false) };
+        all.forget(path).map_err(|error| error.to_string())
+    }
+
+    /// Loads the policy that governs where `path` is the policy's file.
+    pub(crate) fn load(
+        &self,
+        path: &Path,
+        wanted: Option<Profile>,
+        key: &Key,
+        moment: Moment,
+    ) -> Governing {
+        let load = |files: PolicyFiles| load_texts(path, files, wanted, key);
+        let mut file = load(PolicyFiles::on_disk(path));
+        file.found.files.extend(self.accepted.iter().map(|all| all.copy_path(path)));
+        let accepted = match self.accepted(path) {
+            Ok(accepted) => accepted,
+            Err(why) => return file.refused(why),
+        };
+        let Some(accepted) = accepted else {
+            return match file.found.rule.is_some() {
+                true => self.adopt(path, file, Acceptance::FirstUse),
+                false => file.governing(Standing::Unloadable),
+            };
+        };
+        if accepted.texts == file.by_name {
+            let standing = match file.found.rule.is_some() {
+                true => Standing::Accepted,
+                false => Standing::Unloadable,
+            };
+            return file.governing(standing);
+        }
+        let vanished = file.main_missing && moment == Moment::Start;
+        if file.found.rule.is_none() && !vanished {
+            return file.governing(Standing::Unloadable);
+        }
+        let cut = cut_short(&accepted.texts, &file.by_name);
+        let mut copy = load(PolicyFiles::accepted(path, accepted.texts));
+        copy.found.files = std::mem::take(&mut file.found.files);
+        let why = match (&copy.found.rule, &file.found.rule) {
+            (None, _) => {
+                let why = "the accepted copy of the policy no longer loads; `tapegate policy \
+                           accept` accepts the file instead";
+                return copy.refused(why.to_owned());
+            }
+            (Some(_), None) => "the file is gone".to_owned(),
+            (Some(old), Some(new)) => match cut.map_or_else(|| compare(old, new), Err) {
+                Ok(()) => return self.adopt(path, file, Acceptance::Tighter),
+                Err(MayLoosen(why)) => why,
+            },
+        };
+        let hash = hash_of(path, &file.by_name);
+        copy.governing(Standing::Differs { why, hash })
+    }
+
+    /// Accepts the texts of a policy. If they cannot be kept, this process remembers them, and a
+    /// warning says so.
+    fn adopt(&self, path: &Path, mut file: LoadedTexts, how: Acceptance) -> Governing {
+        if let Err(why) = self.keep(path, &file.by_name, how) {
+            file.found.warnings.push(format!(
+                "the accepted policy cannot be kept ({why}), so the next start trusts whatever the \
+                 file says then; point TAPEGATE_HOME to a folder that can be written"
+            ));
+        }
+        file.governing(Standing::Adopted(how))
+    }
+
+    /// Keeps the texts of a policy as accepted.
+    pub(crate) fn keep(
+        &self,
+        path: &Path,
+        texts: &BTreeMap<String, String>,
+        how: Acceptance,
+    ) -> Result<(), String> {
+        let accepted = AcceptedPolicy {
+            path: policy_path(path),
+            accepted_us: now_us(),
+            how,
+            texts: texts.clone(),
+        };
+        let kept = match &self.accepted {
+            Some(all) => all.put(&accepted).map_err(|error| error.to_string()),
+            None => Err("there is no user state folder".to_owned()),
+        };
+        self.unkept.replace(kept.is_err().then_some(accepted));
+        kept
+    }
+}
+
+/// Warns that the policy in a file is not the one in force, if it is not.
+pub(crate) fn warn_if_not_in_force(path: &Path) {
+    let Ok(Some(accepted)) = Trust::new().accepted(path) else { return };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let same = |(name, text): (&String, &String)| {
+        std::fs::read_to_string(folder.join(name)).is_ok_and(|now| now == *text)
+    };
+    if !accepted.texts.iter().all(same) {
+        let path = path.display();
+        talk::warn(&format!(
+            "`{path}` is not the policy in force: it has changed since it was accepted; `tapegate \
+             policy accept {path}` puts it in force"
+        ));
+    }
+}
+
+/// The policy in a file as it is on disk, with the texts that it is made of.
+pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMap<String, String>) {
+    let key = Key::on_tape([0; 32]);
+    let loaded = load_texts(path, PolicyFiles::on_disk(path), wanted, &key);
+    (loaded.found, loaded.by_name)
+}
+
+/// The policy that accepted texts make.
+pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> Found {
+    let key = Key::on_tape([0; 32]);
+    let files = PolicyFiles::accepted(&accepted.path, accepted.texts.clone());
+    load_texts(&accepted.path, files, wanted, &key).found
+}
+
+impl LoadedTexts {
+    fn governing(self, standing: Standing) -> Governing {
+        let hash = hash_of(Path::new(""), &self.by_name);
+        let Self { found, by_path: texts, variables, .. } = self;
+        Governing { found, standing, hash, texts, variables }
+    }
+
+    /// Nothing governs, for a reason beside what is wrong with the texts.
+    fn refused(mut self, why: String) -> Governing {
+        self.found.rule = None;
+        self.found.faults.push(why);
+        self.governing(Standing::Unloadable)
+    }
+}
+
+/// A file that is gone, empty or cut short is more likely half written than meant, even if it would
+/// permit less. What it becomes next would then need to be accepted.
+fn cut_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<MayLoosen> {
+    old.iter().find_map(|(name, old)| match new.get(name) {
+        None => Some(MayLoosen(format!("`{name}` is gone"))),
+        Some(new) if new == old => None,
+        Some(new) if new.trim().is_empty() => Some(MayLoosen(format!("`{name}` is empty"))),
+        Some(new) if old.starts_with(new.trim_end()) => {
+            Some(MayLoosen(format!("`{name}` is cut short")))
+        }
+        Some(_) => None,
+    })
+}
+
+/// Whether one policy in force permits nothing that another did not.
+fn compare(old: &Rule, new: &Rule) -> Result<(), MayLoosen> {
+    let none = || MayLoosen("there is no policy to compare with".to_owned());
+    let of = |rule: &Rule| rule.regime.policy.clone().map(|policy| (policy, rule.regime.profile));
+    let ((old, was), (new, is)) = (of(old).ok_or_else(none)?, of(new).ok_or_else(none)?);
+    tightens((&old, was), (&new, is))
+}
+
+fn load_texts(path: &Path, files: PolicyFiles, wanted: Option<Profile>, key: &Key) -> LoadedTexts {
+    let mut found = rulebook::load(&path.to_string_lossy(), &files, wanted, key);
+    let main_missing = files.main_missing();
+    let noted = files.into_noted();
+    found.files = noted.asked;
+    let (by_name, by_path, variables) = (noted.by_name, noted.by_path, noted.variables);
+    LoadedTexts { found, by_name, by_path, variables, main_missing }
+}
+
+/// The hash that texts go by, in the few digits that people compare.
+fn hash_of(path: &Path, texts: &BTreeMap<String, String>) -> String {
+    let accepted = AcceptedPolicy {
+        path: PathBuf::from(path),
+        accepted_us: 0,
+        how: Acceptance::FirstUse,
+        texts: texts.clone(),
+    };
+    accepted.hash()[..16].to_owned()
+}

@@ -1,0 +1,79 @@
+//! What people and logs are told about the acceptance of a policy.
+
+use std::path::{Path, PathBuf};
+
+use tapegate_store::accepted::Acceptance;
+
+use super::{Governing, Standing};
+
+/// How a policy's file stands to the policy in force, as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PolicyNotice {
+    path: PathBuf,
+    kind: NoticeKind,
+    /// The hash of the texts that this is about.
+    pub(crate) hash: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum NoticeKind {
+    Adopted(Acceptance),
+    NotAccepted { why: String },
+    PassedOver { by: PathBuf },
+}
+
+impl PolicyNotice {
+    /// What is to be told, if anything is.
+    pub(crate) fn of(path: &Path, governing: &Governing) -> Option<Self> {
+        let (kind, hash) = match &governing.standing {
+            Standing::Accepted | Standing::Unloadable => return None,
+            Standing::Adopted(how) => (NoticeKind::Adopted(*how), &governing.hash),
+            Standing::Differs { why, hash } => (NoticeKind::NotAccepted { why: why.clone() }, hash),
+        };
+        Some(Self { path: path.to_owned(), kind, hash: hash.clone() })
+    }
+
+    /// A file was passed over, because another policy was accepted and this one never was.
+    pub(crate) fn passed_over(path: &Path, by: &Path) -> Self {
+        let kind = NoticeKind::PassedOver { by: by.to_owned() };
+        Self { path: path.to_owned(), kind, hash: String::new() }
+    }
+
+    /// Whether a person should do something about it.
+    pub(crate) fn is_warning(&self) -> bool {
+        !matches!(self.kind, NoticeKind::Adopted(Acceptance::FirstUse))
+    }
+
+    /// The name of the event in the activity log.
+    pub(crate) fn event(&self) -> &'static str {
+        match self.kind {
+            NoticeKind::Adopted(_) => "accepted",
+            NoticeKind::NotAccepted { .. } | NoticeKind::PassedOver { .. } => "not_accepted",
+        }
+    }
+
+    /// The notice as text.
+    pub(crate) fn message(&self) -> String {
+        let (path, hash) = (self.path.display(), &self.hash);
+        match &self.kind {
+            NoticeKind::Adopted(Acceptance::FirstUse) => {
+                format!("`{path}` is accepted on first use, with hash {hash}")
+            }
+            NoticeKind::Adopted(Acceptance::Tighter) => format!(
+                "`{path}` has changed, permits nothing more, and is accepted, with hash {hash}"
+            ),
+            NoticeKind::Adopted(how) => {
+                format!("`{path}` is accepted ({}), with hash {hash}", how.word())
+            }
+            NoticeKind::NotAccepted { why } => format!(
+                "`{path}` is not what was accepted, and the accepted policy stays in force: {why}; a \
+                 person accepts the change by `tapegate policy accept {path}` in a terminal"
+            ),
+            NoticeKind::PassedOver { by } => format!(
+                "`{path}` was never accepted, and the accepted policy `{}` stays in force; a person \
+                 accepts it by `tapegate policy accept {path}` in a terminal",
+                by.display()
+            ),
+        }
+    }
+}

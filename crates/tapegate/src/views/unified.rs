@@ -1,0 +1,141 @@
+//! A unified diff of two texts. Nothing is left out, and control characters are made visible, since
+//! whoever reads it decides by it.
+
+use super::palette::Palette;
+use super::visible;
+
+/// Unchanged lines that are shown around a change.
+const CONTEXT: usize = 3;
+/// The largest table that is filled in to align lines; beyond it, all old lines go and all new come.
+const CELLS_MAX: usize = 4 << 20;
+
+/// A line of the diff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Same,
+    Gone,
+    New,
+}
+
+/// The diff of a file, empty if nothing differs. `None` is a file that does not exist.
+pub(crate) fn diff(name: &str, old: Option<&str>, new: Option<&str>, palette: Palette) -> String {
+    if old == new {
+        return String::new();
+    }
+    let title = |side: &str, text: Option<&str>| match text {
+        Some(_) => format!("{side}/{}", visible::inline(name, usize::MAX)),
+        None => "/dev/null".to_owned(),
+    };
+    let (before, after) = (title("accepted", old), title("file", new));
+    let head = palette.bold(&format!("--- {before}\n+++ {after}"));
+    let split = |text: Option<&str>| -> Vec<String> {
+        text.unwrap_or_default().split_inclusive('\n').map(shown).collect()
+    };
+    let (old, new) = (split(old), split(new));
+    let steps = align(&old, &new);
+    format!("{head}\n{}", hunks(&old, &new, &steps, palette))
+}
+
+/// A line as it is shown; one without its end says so.
+fn shown(line: &str) -> String {
+    match line.strip_suffix('\n') {
+        Some(line) => visible::inline(line, usize::MAX),
+        None => format!("{} ⟨no newline at the end⟩", visible::inline(line, usize::MAX)),
+    }
+}
+
+fn align(old: &[String], new: &[String]) -> Vec<Step> {
+    let head = old.iter().zip(new).take_while(|(one, two)| one == two).count();
+    let (old, new) = (&old[head..], &new[head..]);
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(one, two)| one == two).count();
+    let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
+    let mut steps = vec![Step::Same; head];
+    steps.extend(middle(old, new));
+    steps.extend(vec![Step::Same; tail]);
+    steps
+}
+
+/// The longest common subsequence of lines, by the usual table.
+fn middle(old: &[String], new: &[String]) -> Vec<Step> {
+    let width = new.len() + 1;
+    if (old.len() + 1) * width > CELLS_MAX {
+        return [vec![Step::Gone; old.len()], vec![Step::New; new.len()]].concat();
+    }
+    let mut table = vec![0u32; (old.len() + 1) * width];
+    for one in (0..old.len()).rev() {
+        for two in (0..new.len()).rev() {
+            table[one * width + two] = match old[one] == new[two] {
+                true => table[(one + 1) * width + two + 1] + 1,
+                false => table[(one + 1) * width + two].max(table[one * width + two + 1]),
+            };
+        }
+    }
+    let (mut one, mut two, mut steps) = (0, 0, Vec::new());
+    while one < old.len() || two < new.len() {
+        let down = one < old.len()
+            && (two == new.len() || table[(one + 1) * width + two] >= table[one * width + two + 1]);
+        if one < old.len() && two < new.len() && old[one] == new[two] {
+            steps.push(Step::Same);
+            (one, two) = (one + 1, two + 1);
+        } else if down {
+            steps.push(Step::Gone);
+            one += 1;
+        } else {
+            steps.push(Step::New);
+            two += 1;
+        }
+    }
+    steps
+}
+
+fn hunks(old: &[String], new: &[String], steps: &[Step], palette: Palette) -> String {
+    let mut near = vec![false; steps.len()];
+    for (at, _) in steps.iter().enumerate().filter(|(_, step)| **step != Step::Same) {
+        let end = (at + CONTEXT + 1).min(steps.len());
+        near[at.saturating_sub(CONTEXT)..end].fill(true);
+    }
+    let (mut one, mut two, mut open) = (0, 0, false);
+    let mut out = String::new();
+    for (step, near) in steps.iter().zip(near) {
+        if near && !open {
+            let place = palette.faint(&format!("@@ line {} / {} @@", one + 1, two + 1));
+            out.push_str(&format!("{place}\n"));
+        }
+        open = near;
+        let line = match step {
+            Step::Same => format!(" {}", old[one]),
+            Step::Gone => palette.red(&format!("-{}", old[one])),
+            Step::New => palette.green(&format!("+{}", new[two])),
+        };
+        if near {
+            out.push_str(&format!("{line}\n"));
+        }
+        one += usize::from(*step != Step::New);
+        two += usize::from(*step != Step::Gone);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_shown_with_what_is_around_it_and_nothing_hides() {
+        let old = "a\nb\nc\nd\ne\nf\ng\nh\n";
+        let new = "a\nb\nc\nd\nE\u{1b}[31m\nf\ng\nh\ni";
+        let text = diff("p.yaml", Some(old), Some(new), Palette::Plain);
+        assert!(text.starts_with("--- accepted/p.yaml\n+++ file/p.yaml\n@@ line 2 / 2 @@\n b\n"));
+        assert!(text.contains("\n-e\n+E"), "{text}");
+        assert!(!text.contains('\u{1b}') && text.contains("+i ⟨no newline"), "{text}");
+        assert_eq!(diff("p", Some("x"), Some("x"), Palette::Plain), "");
+    }
+
+    #[test]
+    fn a_file_that_comes_or_goes_is_shown_whole() {
+        let text = diff("l", None, Some("a\nb\n"), Palette::Plain);
+        assert_eq!(text, "--- /dev/null\n+++ file/l\n@@ line 1 / 1 @@\n+a\n+b\n");
+        let text = diff("l", Some("a\n"), None, Palette::Plain);
+        assert_eq!(text, "--- accepted/l\n+++ /dev/null\n@@ line 1 / 1 @@\n-a\n");
+    }
+}

@@ -1,0 +1,123 @@
+//! Sessions that cannot start: the client's first request is answered with the reason.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::stand::{FORWARD, answer, ask, call, event, events, tapegate_on};
+use crate::support::{Run, shim};
+use crate::web;
+
+/// Asks as clients of both eras do, and returns what they are told.
+fn told(run: &mut Run) -> String {
+    run.send([ask("\"d-1\"", "server/discover"), ask(0, "initialize")].concat().as_bytes());
+    let (first, second) = (answer(run, "\"d-1\""), answer(run, 0));
+    assert_eq!(first["error"], second["error"]);
+    second["error"]["message"].as_str().unwrap_or_else(|| panic!("{second}")).to_owned()
+}
+
+#[test]
+fn without_a_policy_a_session_that_requires_one_answers_initialize_with_the_reason() {
+    for by_flag in [true, false] {
+        let setup = shim("", &["log=log", "serve"]);
+        let setup = match by_flag {
+            true => setup.flags(&["--require-policy"]),
+            false => setup.env("TAPEGATE_REQUIRE_POLICY", "1"),
+        };
+        let mut run = setup.start();
+        let words = told(&mut run);
+        assert!(words.contains("no policy found") && words.contains("tapegate init"), "{words}");
+        assert!(run.lives());
+        let end = run.end_of_input().exits(2).complains("no policy found").leaves_no_process();
+        assert!(!end.run.folder().join("log").exists(), "no server was started");
+        let failed = event(end.run.folder(), &[("event", "start_failed")]);
+        assert_eq!((&failed["level"], &failed["kind"]), (&"error".into(), &"policy".into()));
+    }
+}
+
+#[test]
+fn a_policy_that_does_not_load_is_told_in_the_answer_to_initialize() {
+    for profile in ["production", "development"] {
+        let bad = "schema: 1\ngovernance: { defaults: { action: forwad } }\nsources: [{ id: 1 }]\n";
+        let mut run = shim(bad, &["serve"]).flags(&["--profile", profile]).start();
+        let words = told(&mut run);
+        assert!(words.contains("does not load") && words.contains("forwad"), "{words}");
+        assert!(words.contains("tapegate.yaml:2:") && words.contains("tapegate check"), "{words}");
+        let end = run.end_of_input().exits(2).complains("forwad");
+        event(end.run.folder(), &[("event", "start_failed"), ("kind", "policy")]);
+    }
+}
+
+#[test]
+fn a_policy_that_cannot_be_opened_is_told_too() {
+    let setup = shim("", &["serve"]);
+    std::os::unix::fs::symlink("nowhere", setup.folder().join("tapegate.yaml")).unwrap();
+    let mut run = setup.start();
+    let words = told(&mut run);
+    assert!(words.contains("a link that leads nowhere"), "{words}");
+    run.end_of_input().exits(2);
+}
+
+#[test]
+fn over_http_every_request_is_answered_with_the_reason() {
+    let run = shim("", &["serve"]).flags(&["--require-policy", "--http", "127.0.0.1:0"]).start();
+    let port = run.port();
+    for id in ["7", "\"x\""] {
+        let body = ask(id, "initialize");
+        let head =
+            ["content-type: application/json", "accept: application/json, text/event-stream"];
+        let got = web::ask(port, "POST /mcp", &head, body.trim());
+        assert_eq!(got.status, 200, "{}", got.body);
+        assert!(got.body.contains("no policy found"), "{}", got.body);
+        assert!(got.body.contains(&format!("\"id\":{id}")), "{}", got.body);
+    }
+}
+
+#[test]
+fn a_server_that_ends_before_the_client_asks_is_told_in_the_answer_to_initialize() {
+    let mut run = shim(FORWARD, &[]).sh("exit 7").start();
+    run.until("the end of the server", |run| {
+        events(run.folder()).iter().any(|event| event["event"] == "start_failed")
+    });
+    let words = told(&mut run);
+    assert!(words.contains("ended at once (exit status: 7)"), "{words}");
+    let end = run.end_of_input().exits(7);
+    let failed = event(end.run.folder(), &[("event", "start_failed")]);
+    assert_eq!(failed["kind"], "session");
+}
+
+#[test]
+fn a_server_that_cannot_be_started_is_logged() {
+    let mut run = shim(FORWARD, &[]).server(&["/no/such/server"]).start();
+    told(&mut run);
+    let end = run.end_of_input().exits(4);
+    let failed = event(end.run.folder(), &[("event", "start_failed")]);
+    assert!(failed["policy_reason"].as_str().unwrap().contains("/no/such/server"), "{failed}");
+}
+
+#[test]
+fn without_a_policy_a_session_is_observed_warned_about_and_counted_by_the_log() {
+    let mut run = shim("", &["serve"]).start();
+    run.send(call(1, "a").as_bytes());
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    let end = run.end_of_input().exits(0).complains("no policy");
+    let warned = event(end.run.folder(), &[("event", "no_policy")]);
+    assert_eq!(warned["level"], "warn");
+    let shown = tapegate_on(&end.run, &["log"]);
+    let errors = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(errors.contains("warning: no policy: 1 session today ran ungoverned"), "{errors}");
+    assert!(shown.stdout.starts_with(b"20"), "events are on standard output alone");
+}
+
+#[test]
+fn the_user_s_own_policy_governs_where_a_project_has_none() {
+    let setup = shim("", &["serve"]).flags(&["--require-policy"]);
+    let folder = setup.folder().join("config/tapegate");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("tapegate.yaml"), super::stand::rules(&[("a", "deny")])).unwrap();
+    let mut run = setup.start();
+    run.send(call(1, "a").as_bytes());
+    let answer: Value = answer(&run, 1);
+    assert_eq!(answer["error"]["code"], -32014, "{answer}");
+    run.end_of_input().exits(0);
+}

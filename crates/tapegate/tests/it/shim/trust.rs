@@ -1,0 +1,216 @@
+//! A policy is trusted on first use and then by content: what was accepted stays in force.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tapegate_policy::gated::Offer;
+use tapegate_policy::pins::{Lock, Pin, Server};
+
+use super::stand::{FORWARD, answer, call, event, events, rules, state, tapegate_on};
+use crate::support::{Run, accept_policy, shim};
+
+const CEDAR: &str = "permit (principal, action, resource);\nforbid (principal, action, resource) when { resource.name == \"rm\" };\n";
+const BY_CEDAR: &str = "schema: 1\ngovernance: { defaults: { action: policy, policy_id: p } }\ncedar: { policies: [p.cedar] }\n";
+
+fn denying() -> String {
+    rules(&[("rm", "deny")])
+}
+
+/// What becomes of a call of `tool`: whether its server answered.
+fn passes(run: &mut Run, id: u32, tool: &str) -> bool {
+    run.send(call(id, tool).as_bytes());
+    answer(run, id)["result"].is_object()
+}
+
+fn has_event(folder: &Path, name: &str) -> bool {
+    events(folder).iter().any(|event| event["event"] == name)
+}
+
+/// Starts another session in the folder of one that is over.
+fn again(folder: &Path) -> Run {
+    shim("", &["serve"]).within(folder).start()
+}
+
+#[test]
+fn the_first_use_of_a_policy_is_accepted_and_logged_with_its_hash() {
+    let mut run = shim(&denying(), &["serve"]).start();
+    assert!(!passes(&mut run, 1, "rm"));
+    let end = run.end_of_input().exits(0);
+    let first = event(end.run.folder(), &[("event", "accepted")]);
+    assert_eq!(first["policy_hash"].as_str().map(str::len), Some(16), "{first}");
+    let listed = tapegate_on(&end.run, &["policy", "accept", "--list"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("first use") && listed.contains("in force"), "{listed}");
+}
+
+#[test]
+fn a_loosened_policy_is_not_taken_and_the_warning_comes_once() {
+    let mut run = shim(&denying(), &["serve"]).start();
+    assert!(!passes(&mut run, 1, "rm"));
+    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    run.says("tapegate policy accept");
+    assert!(!passes(&mut run, 2, "rm"), "the accepted policy stays in force");
+    run.signal(Signal::HUP);
+    run.until("the policy to be looked at again", |run| has_event(run.folder(), "reloaded"));
+    assert!(!passes(&mut run, 3, "rm"));
+    let end = run.end_of_input().exits(0);
+    let warned = event(end.run.folder(), &[("event", "not_accepted")]);
+    assert_eq!(warned["level"], "warn");
+}
+
+#[test]
+fn at_the_next_start_the_accepted_policy_governs_too() {
+    let setup = shim(&denying(), &["serve"]);
+    let mut run = setup.start();
+    assert!(!passes(&mut run, 1, "rm"));
+    let end = run.end_of_input().exits(0);
+    for tampered in [Some(FORWARD), None] {
+        let path = end.run.folder().join("tapegate.yaml");
+        match tampered {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let mut run = again(end.run.folder());
+        assert!(!passes(&mut run, 1, "rm"), "{tampered:?}");
+        run.end_of_input().exits(0).complains("tapegate policy accept");
+    }
+}
+
+#[test]
+fn a_policy_put_nearer_or_under_the_better_name_does_not_replace_the_accepted_one() {
+    let setup = shim("", &["serve"]);
+    fs::write(setup.folder().join("thoughtgate.yaml"), denying()).unwrap();
+    let mut run = setup.start();
+    assert!(!passes(&mut run, 1, "rm"));
+    let end = run.end_of_input().exits(0);
+    fs::write(end.run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    let mut run = again(end.run.folder());
+    assert!(!passes(&mut run, 1, "rm"));
+    run.end_of_input().exits(0).complains("was never accepted");
+}
+
+#[test]
+fn what_a_person_accepts_is_in_force_at_once() {
+    let mut run = shim(&denying(), &["serve"]).start();
+    assert!(!passes(&mut run, 1, "rm"));
+    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    run.says("tapegate policy accept");
+    let done = accept_policy(run.folder(), &state(&run), &[]);
+    let shown = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{shown}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(shown.contains("--- accepted/tapegate.yaml\n+++ file/tapegate.yaml\n"), "{shown}");
+    assert!(shown.contains("1× tools/call rm: deny → forward"), "{shown}");
+    run.until("the accepted policy", |run| has_event(run.folder(), "reloaded"));
+    assert!(passes(&mut run, 2, "rm"));
+    run.end_of_input().exits(0);
+}
+
+#[test]
+fn a_change_that_only_tightens_is_taken_at_once_and_then_accepted() {
+    let mut run = shim(FORWARD, &["serve"]).start();
+    assert!(passes(&mut run, 1, "rm"));
+    fs::write(run.folder().join("tapegate.yaml"), denying()).unwrap();
+    run.until("the tighter policy", |run| has_event(run.folder(), "reloaded"));
+    assert!(!passes(&mut run, 2, "rm"));
+    // The way back is a loosening.
+    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    run.says("tapegate policy accept");
+    assert!(!passes(&mut run, 3, "rm"));
+    run.end_of_input().exits(0);
+}
+
+#[test]
+fn nobody_accepts_without_a_terminal_or_with_another_key() {
+    let mut run = shim(&denying(), &["serve"]).start();
+    assert!(!passes(&mut run, 1, "rm"));
+    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    let wrong = run.folder().join("wrong");
+    fs::write(&wrong, [7; 32]).unwrap();
+    let wrong = wrong.to_str().unwrap();
+    for flags in [
+        &["--yes"][..],
+        &["--yes", "--non-interactive", "--key-file", wrong],
+        &["--yes", "--forget"],
+    ] {
+        let arguments: Vec<&str> = ["policy", "accept"].iter().chain(flags).copied().collect();
+        let done = tapegate_on(&run, &arguments);
+        assert_eq!(done.status.code(), Some(1), "{flags:?}");
+    }
+    assert!(!passes(&mut run, 2, "rm"));
+    run.end_of_input().exits(0);
+}
+
+#[test]
+fn an_emptied_shortened_or_removed_file_leaves_what_was_in_force() {
+    let cut = &CEDAR[..CEDAR.find("forbid").unwrap()];
+    for (name, text) in [
+        ("p.cedar", Some("")),
+        ("p.cedar", Some(cut)),
+        ("p.cedar", None),
+        ("tapegate.yaml", Some("")),
+        ("tapegate.yaml", Some("schema: 1\ngovernance: { defaults: { act")),
+        ("tapegate.yaml", None),
+    ] {
+        let setup = shim(BY_CEDAR, &["serve"]);
+        fs::write(setup.folder().join("p.cedar"), CEDAR).unwrap();
+        let mut run = setup.start();
+        assert!(!passes(&mut run, 1, "rm") && passes(&mut run, 2, "ls"));
+        let path = run.folder().join(name);
+        match text {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        run.until("that it is logged", |run| {
+            has_event(run.folder(), "refused") || has_event(run.folder(), "not_accepted")
+        });
+        assert!(!passes(&mut run, 3, "rm"), "{name} {text:?}");
+        assert!(passes(&mut run, 4, "ls"), "{name} {text:?}");
+        run.end_of_input().exits(0);
+    }
+}
+
+#[test]
+fn a_removed_lock_leaves_what_was_pinned() {
+    let setup = shim(FORWARD, &["serve"]);
+    let path = setup.folder().join("tapegate.lock");
+    fs::write(&path, lock()).unwrap();
+    let mut run = setup.start();
+    let drifts = |answer: &Value| answer["error"]["data"]["error_type"] == "definition_drift";
+    run.send(call(1, "rm").as_bytes());
+    let first = answer(&run, 1);
+    assert!(drifts(&first), "{first}");
+    fs::remove_file(&path).unwrap();
+    run.until("that it is logged", |run| has_event(run.folder(), "not_accepted"));
+    run.send(call(2, "rm").as_bytes());
+    let second = answer(&run, 2);
+    assert!(drifts(&second), "{second}");
+    run.end_of_input().exits(0);
+}
+
+/// A lock that pins one tool of the server `s`, so that every other tool was never accepted.
+fn lock() -> String {
+    let pin = Pin::of(Offer::Tool, br#"{"name":"ls","inputSchema":{"type":"object"}}"#);
+    let tools = BTreeMap::from([("ls".to_owned(), pin)]);
+    let server = Server { offers: BTreeMap::from([(Offer::Tool, tools)]) };
+    Lock { servers: BTreeMap::from([("s".to_owned(), server)]) }.write()
+}
+
+#[test]
+fn a_damaged_copy_starts_nothing() {
+    let mut run = shim(&denying(), &["serve"]).start();
+    assert!(!passes(&mut run, 1, "rm"));
+    let end = run.end_of_input().exits(0);
+    let policies = end.run.folder().join("state/policies");
+    let copy =
+        fs::read_dir(policies).unwrap().next().unwrap().unwrap().path().join("accepted.json");
+    let text = fs::read_to_string(&copy).unwrap();
+    fs::write(&copy, text.replace("deny", "pass")).unwrap();
+    let mut run = again(end.run.folder());
+    run.send(call(1, "rm").as_bytes());
+    let refused = answer(&run, 1);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("damaged"), "{refused}");
+    run.end_of_input().exits(2);
+}
