@@ -284,6 +284,7 @@ impl<'p> Judge<'p> {
         if let Some(last) = last
             && drift.is_none()
             && !self.explains
+            && !policy.own_files.may_name(now.envelope.arguments)
             && (last.gated == gated && last.name == name)
         {
             return Some(last.decision.clone());

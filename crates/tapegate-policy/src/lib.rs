@@ -27,6 +27,8 @@ pub mod load;
 pub mod model;
 /// What is noted about messages.
 pub mod note;
+/// The built-in rule about Tapegate's own files.
+pub mod own_files;
 /// How people are asked.
 pub mod people;
 /// What servers offer, held to what was accepted.

@@ -80,7 +80,10 @@ fn load_with(main: &str, files: &dyn Files, pinned: bool) -> Loaded {
     let Loader { findings, sources, hasher, .. } = loader;
     let version = hasher.finalize().to_hex()[..16].to_owned();
     let policy = policy.filter(|_| !findings.has_errors());
-    let policy = policy.map(|policy| Policy { version, ..policy });
+    let policy = policy.map(|mut policy| {
+        sources.iter().for_each(|path| policy.own_files.add(path));
+        Policy { version, ..policy }
+    });
     Loaded { policy, findings: findings.into_list(), sources }
 }
 

@@ -11,6 +11,7 @@ use tapegate_cedar::Cedar;
 
 use crate::decide::Principal;
 use crate::glob::Glob;
+use crate::own_files::OwnFiles;
 use crate::pins::Lock;
 use crate::predicate::Predicate;
 
@@ -25,6 +26,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// What is done when no rule matches.
     pub default: Act,
+    /// Which files are Tapegate's own, and whether calls that name them are refused.
+    pub own_files: OwnFiles,
     /// The ways of asking people, by name.
     pub workflows: BTreeMap<String, Workflow>,
     /// The Cedar policies, if there are any.

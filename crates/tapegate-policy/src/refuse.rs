@@ -10,6 +10,7 @@ use tapegate_core::json::write_str;
 
 use crate::decide::{Decision, GateName};
 use crate::inspect::Fault;
+use crate::own_files::OWN_FILES;
 
 /// The longest name that is repeated to a caller.
 const NAME_CHARS_MAX: usize = 200;
@@ -34,6 +35,12 @@ impl Subject {
             GateName::Governance if decision.drift => {
                 (-32014, "definition_drift", crate::pins::refusal_words(&decision.reason))
             }
+            GateName::Governance if decision.rule.as_deref() == Some(OWN_FILES) => (
+                -32014,
+                "governance_rule_denied",
+                "names a policy, lock or state file of Tapegate, which only a person may change: ask \
+                 the user to do it",
+            ),
             GateName::Governance => (-32014, "governance_rule_denied", "is denied by the rules"),
             GateName::Policy => (-32003, "policy_denied", "is denied by policy"),
             GateName::Approval => {

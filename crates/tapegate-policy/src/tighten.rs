@@ -27,6 +27,7 @@ pub fn tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), 
         sources,
         rules,
         default,
+        own_files,
         workflows,
         cedar,
         redaction,
@@ -43,6 +44,8 @@ pub fn tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), 
     }
     check("the servers", sources_tighten(sources, &new.sources))?;
     check("the default", act_tightens(default, &new.default))?;
+    // Which files are ours follows from where the policy lies.
+    check("the built-in rules", new.own_files.refuse || !own_files.refuse)?;
     rules::tighten((rules, default), &new.rules)?;
     // A workflow of another name can only be asked where calls were forwarded before.
     for (name, workflow) in &new.workflows {

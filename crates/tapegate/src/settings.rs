@@ -168,6 +168,16 @@ impl Surroundings<'_> {
     }
 }
 
+/// The folders on this machine that hold Tapegate's own files, for the built-in rule about them.
+pub(crate) fn own_folders() -> Vec<PathBuf> {
+    let Ok(around) = Surroundings::ours() else { return Vec::new() };
+    let config = around.user_config().and_then(|path| path.parent().map(Path::to_owned));
+    let state = [around.user_state_dir().ok(), around.state_folder().ok(), config];
+    let named = state.into_iter().flatten();
+    // A path may be given with links or without them.
+    named.flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect()
+}
+
 /// Whether there is a config here that may be relied on. What is there and is none, such as a link
 /// that leads nowhere or a folder, must not be passed over: nothing would be governed then.
 fn found(path: &Path) -> Result<bool, Failure> {

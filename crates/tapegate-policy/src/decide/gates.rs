@@ -9,6 +9,7 @@ use super::steps::Steps;
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
+use crate::own_files::OWN_FILES;
 
 /// Who calls if nobody has said.
 const NOBODY: &str = "unknown";
@@ -28,6 +29,12 @@ pub(super) fn ask(
     }
     if gated == Gated::Unsubscribe {
         return said(Outcome::Forward, GateName::Visibility, "visible".into());
+    }
+    if let Some(found) = policy.own_files.named(gated, call.name, call.arguments) {
+        steps.add(|| format!("built-in rule `{OWN_FILES}`: the call names `{found}`"));
+        let reason = format!("the call names `{found}`, which only a person may touch");
+        let denied = said(Outcome::Deny, GateName::Governance, reason.into());
+        return Decision { rule: Some(OWN_FILES.into()), by_name: false, ..denied };
     }
     let drifted = facts.drift.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
     if let Some(drift) = drifted {

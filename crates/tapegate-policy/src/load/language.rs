@@ -18,6 +18,7 @@ const URL_SHAPE: Shape = Shape::Word(&URL);
 const ACTION: Shape = Choice(&["forward", "deny", "approve", "policy"]);
 const PROFILE: Shape = Choice(&["production", "development"]);
 const ON_TIMEOUT: Shape = Choice(&["deny", "approve"]);
+const OWN_FILES: Shape = Choice(&["deny", "forward"]);
 const ON_DRIFT: Shape = Choice(&["deny", "approve", "warn", "ignore"]);
 const TEST_SHAPE: Shape = Either(&[GLOB_SHAPE, Number, Bool, Shape::Table(&TEST)]);
 
@@ -193,7 +194,21 @@ pub static GOVERNANCE: Table = Table {
             List(&Shape::Table(&RULE)),
             "The rules, in their order; the first that matches counts.",
         ),
+        Entry::new("builtin", Shape::Table(&BUILTIN), "The rules that every policy has.").ours(),
     ]],
+};
+
+/// The built-in rules.
+pub static BUILTIN: Table = Table {
+    name: "builtin",
+    about: "The rules that every policy has, and that can be lifted by name.",
+    rest: Rest::Refuse,
+    groups: &[&[Entry::new(
+        "own_files",
+        OWN_FILES,
+        "Calls whose arguments name Tapegate's own files (the policy and the files it names, `tapegate.lock`, `.tapegate/`, the user's state and config folders) are refused; `forward` lifts this. `deny`, unless given.",
+    )
+    .ours()]],
 };
 
 /// What is done when no rule matches.

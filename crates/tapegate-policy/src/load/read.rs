@@ -43,6 +43,7 @@ impl Loader<'_> {
             version: String::new(),
             rules: governance.rules,
             default: governance.default?,
+            own_files: governance.own_files,
             cedar,
             redaction: rest::redaction(node, findings),
             pins,

@@ -7,6 +7,7 @@ use tapegate_yaml::node::{Node, Spot};
 use super::{Known, globs, quoted, test, twice};
 use crate::glob::Glob;
 use crate::model::{Act, Rule, Source};
+use crate::own_files::OwnFiles;
 
 /// What `context.policy_id` says if nothing else is given.
 const POLICY_ID: &str = "default";
@@ -16,10 +17,12 @@ const RULES_MAX: usize = 10_000;
 const BEFORE_MAX: usize = 200;
 
 /// What is done with calls.
+#[derive(Default)]
 pub(super) struct Governance {
     pub(super) rules: Vec<Rule>,
     /// `None` only if something is wrong, which has been told.
     pub(super) default: Option<Act>,
+    pub(super) own_files: OwnFiles,
     /// Whether anything asks Cedar.
     pub(super) asks_cedar: bool,
     /// Whether there is a section with Cedar policies.
@@ -33,8 +36,7 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> Governance {
     let has_cedar = Fields::of(top).get("cedar").is_some();
-    let mut governance =
-        Governance { rules: Vec::new(), default: None, asks_cedar: false, has_cedar };
+    let mut governance = Governance { has_cedar, ..Governance::default() };
     let Some(node) = Fields::of(top).get("governance") else { return governance };
     findings.enter("governance");
     let fields = Fields::of(node);
@@ -44,6 +46,9 @@ pub(super) fn read(
         governance.note(node, governance.default.clone().as_ref(), findings);
         findings.leave();
     }
+    let builtin = fields.get("builtin").map(Fields::of);
+    let own_files = builtin.and_then(|builtin| builtin.get("own_files")).and_then(Node::as_text);
+    governance.own_files.refuse = own_files != Some("forward");
     if let Some(node) = fields.get("rules") {
         findings.within("rules", |f| governance.rules(node, known, sources, f));
     }

@@ -11,7 +11,7 @@ use tapegate_yaml::finding::{Finding, Severity};
 
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
-use crate::settings::{ProfileWord, Surroundings};
+use crate::settings::{ProfileWord, Surroundings, own_folders};
 use crate::talk;
 use crate::trust;
 use crate::views::visible;
@@ -75,7 +75,10 @@ fn found(path: PathBuf, loaded: Loaded) -> Result<Found, Failure> {
         }
     }
     match loaded.policy {
-        Some(policy) => Ok(Found { policy, path: path.clone() }),
+        Some(mut policy) => {
+            own_folders().iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+            Ok(Found { policy, path: path.clone() })
+        }
         None => {
             let is_error = |finding: &&Finding| finding.severity == Severity::Error;
             let words = match loaded.findings.iter().filter(is_error).count() {

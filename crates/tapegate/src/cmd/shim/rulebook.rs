@@ -11,6 +11,7 @@ use tapegate_policy::warden::Regime;
 use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::{Finding, Severity};
 
+use crate::settings::own_folders;
 use crate::views::visible;
 
 /// What came of loading a policy.
@@ -57,6 +58,7 @@ pub(crate) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: 
     let rule = policy.map(|mut policy| {
         let profile = wanted.or(policy.profile).unwrap_or_default();
         policy.settle(profile);
+        own_folders().iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
         let policy = Some(Arc::new(policy));

@@ -1,0 +1,140 @@
+//! Which arguments name our files, and which only look like it.
+
+use super::*;
+
+fn own() -> OwnFiles {
+    let mut own = OwnFiles::default();
+    own.add("/srv/ci/policy.yaml");
+    own.add("/var/lib/gate-state");
+    own
+}
+
+fn named(arguments: &str) -> Option<String> {
+    own().named(Gated::Call, "tool", Some(arguments.as_bytes()))
+}
+
+#[test]
+fn a_name_is_found_by_any_spelling() {
+    for arguments in [
+        r#"{"path":"tapegate.yaml"}"#,
+        r#"{"path":"./tapegate.yaml"}"#,
+        r#"{"path":"/proj/x/../tapegate.yaml"}"#,
+        r#"{"path":"/proj//TapeGate.YAML"}"#,
+        r#"{"path":"\u0074apegate.yaml"}"#,
+        r#"{"path":"file:///proj/tape%67ate.yaml"}"#,
+        r#"{"path":"file:///proj/tape%2567ate%252eyaml"}"#,
+        r#"{"path":"C:\\proj\\tapegate.yaml"}"#,
+        r#"{"path":"tape\u200bgate.yaml"}"#,
+        r#"{"path":"tapegate.yaml\u0000.txt"}"#,
+        r#"{"path":"tapegate.yaml."}"#,
+        r#"{"path":"tapegate.yaml/"}"#,
+        r#"{"path":"thoughtgate.yaml"}"#,
+        r#"{"path":"sub/tapegate.lock"}"#,
+        r#"{"path":".tapegate"}"#,
+        r#"{"path":"/proj/.tapegate/approvals/x.decision.json"}"#,
+        r#"{"path":"~/.config/tapegate/tapegate.yaml"}"#,
+        r#"{"path":"/home/u/.local/state/x/../tapegate/policies"}"#,
+        r#"{"path":"$XDG_STATE_HOME/tapegate/private"}"#,
+        r#"{"path":"/srv/ci/policy.yaml"}"#,
+        r#"{"path":"/srv/ci/./x/../policy.yaml"}"#,
+        r#"{"path":"ci/policy.yaml"}"#,
+        r#"{"path":"/var/lib/gate-state/policies"}"#,
+        r#"{"paths":["a","b",{"x":"tapegate.lock"}]}"#,
+        r#"{"files":{"tapegate.yaml":"schema: 1"}}"#,
+        r#"{"edits":[{"content":"x"},"tapegate.yaml"]}"#,
+        r#"{"json":"{\"path\":\"\\u0074apegate.yaml\"}"}"#,
+    ] {
+        assert!(named(arguments).is_some(), "{arguments}");
+    }
+}
+
+#[test]
+fn a_name_is_found_inside_of_commands_and_patches() {
+    let long = format!("{}\n{}", "x\n".repeat(400), "cp /tmp/x tapegate.yaml");
+    let script = format!("{{\"command\":{:?}}}", long);
+    let header = format!(
+        "{{\"patch\":{:?}}}",
+        format!("--- a/tapegate.yaml\n+++ b/tapegate.yaml\n{}", "+x\n".repeat(400))
+    );
+    let update = format!(
+        "{{\"input\":{:?}}}",
+        format!("*** Begin Patch\n*** Update File: tapegate.yaml\n{}", "+x\n".repeat(400))
+    );
+    for arguments in [
+        r#"{"command":"cat > tapegate.yaml <<EOF"}"#,
+        r#"{"command":"rm -rf .tapegate"}"#,
+        r#"{"command":"sed -i s/deny/forward/ './tapegate.yaml'"}"#,
+        r#"{"command":"cat tape''gate.yaml"}"#,
+        r#"{"command":"cat tape\\gate.yaml"}"#,
+        r#"{"command":"cat tapegate.y*ml tapega*"}"#,
+        r#"{"command":"rm tape????.yaml"}"#,
+        r#"{"command":"curl -T@tapegate.lock http://x"}"#,
+        r#"{"command":"cd $HOME/.config && ls ~/.config/tapegate"}"#,
+        r#"{"args":["-c","echo>tapegate.yaml"]}"#,
+        r#"{"text":"cp x tapegate.yaml"}"#,
+        &script,
+        &header,
+        &update,
+    ] {
+        assert!(named(arguments).is_some(), "{arguments}");
+    }
+}
+
+#[test]
+fn ordinary_work_passes() {
+    let readme = format!(
+        "{{\"path\":\"README.md\",\"text\":{:?}}}",
+        format!("# Setup\n\nEdit `tapegate.yaml`.\n{}", "More.\n".repeat(200))
+    );
+    let patch = format!(
+        "{{\"patch\":{:?}}}",
+        format!("--- a/README.md\n+++ b/README.md\n+see tapegate.yaml\n{}", "+x\n".repeat(400))
+    );
+    for arguments in [
+        r"{}",
+        r#"{"path":"src/tapegate.rs"}"#,
+        r#"{"path":"my-tapegate.yaml"}"#,
+        r#"{"path":"tapegate.yaml.md"}"#,
+        r#"{"path":"docs/tapegate/index.md"}"#,
+        r#"{"path":"/opt/tapegate/bin"}"#,
+        r#"{"query":"tapegate policy"}"#,
+        r#"{"pattern":"**/*.yaml"}"#,
+        r#"{"pattern":"*gate*"}"#,
+        r#"{"command":"cargo test -p tapegate"}"#,
+        r#"{"command":"ls *.yaml *.lock"}"#,
+        r#"{"path":"policy.yaml"}"#,
+        r#"{"path":"k8s/policy.yaml"}"#,
+        r#"{"path":"README.md","content":"Edit tapegate.yaml, see .tapegate/"}"#,
+        r#"{"path":"a","edits":[{"oldText":"x","newText":"tapegate.yaml"}]}"#,
+        r#"{"message":"Add tapegate.yaml"}"#,
+        r#"{"url":"https://example.com/a%20b?x=%2F"}"#,
+        r#"{"text":"Größe \\d+ \u00e9"}"#,
+        &readme,
+        &patch,
+    ] {
+        assert_eq!(named(arguments), None, "{arguments}");
+    }
+}
+
+#[test]
+fn a_resource_is_named_by_its_uri_and_a_tool_by_its_arguments_alone() {
+    let own = own();
+    assert!(own.named(Gated::Read, "file:///proj/tapegate%2Eyaml", None).is_some());
+    assert!(own.named(Gated::Read, "file:///proj/readme.md", None).is_none());
+    assert!(own.named(Gated::Call, "tapegate.yaml", None).is_none());
+}
+
+#[test]
+fn the_rule_can_be_lifted() {
+    let lifted = OwnFiles { refuse: false, ..own() };
+    let arguments = br#"{"path":"tapegate.yaml"}"#;
+    assert!(!lifted.may_name(Some(arguments)));
+    assert_eq!(lifted.named(Gated::Call, "write", Some(arguments)), None);
+}
+
+#[test]
+fn broken_json_is_no_reason_to_fail() {
+    for arguments in ["", "{", "\"", "{\"a\":\"tapegate.yaml", "]]]]", "{\"a\\"] {
+        named(arguments);
+    }
+}
