@@ -1,6 +1,7 @@
 //! `tapegate shim`, end to end: the real binary, real processes, real signals.
 
 mod approvals;
+mod batches;
 mod decisions;
 mod endings;
 mod framing;

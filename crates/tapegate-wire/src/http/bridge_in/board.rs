@@ -37,7 +37,7 @@ use crate::stdio::Patience;
 /// How many messages may wait for a server that does not read.
 const INPUT_MESSAGES_MAX: usize = 8;
 /// Room for a message among those that wait for the server.
-type Slot = mpsc::OwnedPermit<Permitted<'static>>;
+type Slot = mpsc::OwnedPermit<LineBuffer>;
 
 /// How many words of our own may wait besides them before the server is not read from either.
 const OWED_MAX: usize = 256;
@@ -57,7 +57,7 @@ pub(super) struct Board {
     pub(super) history: Rc<RefCell<History>>,
     /// Whether it answers by streams whoever takes them, as most servers do that have HTTP themselves.
     pub(super) by_stream: bool,
-    pub(super) input: RefCell<Option<mpsc::Sender<Permitted<'static>>>>,
+    pub(super) input: RefCell<Option<mpsc::Sender<LineBuffer>>>,
     /// Room for words of our own that the server has yet to take.
     owed: Arc<Semaphore>,
     exchanges: Cell<u64>,
@@ -217,10 +217,26 @@ impl Board {
             Some(exchange) => self.book.borrow_mut().enter(exchange, line),
             None => self.book.borrow().cancel(lane, line),
         };
-        slot.send(line.into_owned());
+        slot.send(self.lines_of(line));
         if let Some(exchange) = exchange.filter(|exchange| exchange.can_be_told()) {
             self.hand_over(exchange);
         }
+    }
+
+    /// The lines that a message is sent as. Behind a gate a batch becomes one line a message: servers on
+    /// stdio answer messages one by one, and the gate takes no batch from them. The exchange
+    /// gathers the answers again.
+    fn lines_of(&self, message: Permitted<'_>) -> LineBuffer {
+        let mut lines = LineBuffer::default();
+        let is_batch = message.bytes().first() == Some(&b'[');
+        if is_batch && self.station.is_governed() {
+            for (_, element) in message.elements() {
+                lines.push(element.on_one_line());
+            }
+        } else {
+            lines.push(message);
+        }
+        lines
     }
 
     /// Says to the server what is for it, and returns what the client is told.
@@ -257,11 +273,13 @@ impl Board {
     /// Sends something of our own to the server. It must be on the tape.
     pub(super) fn say(&self, message: Permitted<'_>) {
         let Some(sender) = self.input.borrow().clone() else { return };
-        if let Err(mpsc::error::TrySendError::Full(line)) = sender.try_send(message.into_owned()) {
+        let mut lines = LineBuffer::default();
+        lines.push(message);
+        if let Err(mpsc::error::TrySendError::Full(lines)) = sender.try_send(lines) {
             // Whoever speaks here reads the server's output too, and must not wait for its input.
             let owed = Arc::clone(&self.owed).try_acquire_owned().ok();
             tokio::task::spawn_local(async move {
-                sender.send(line).await.ok();
+                sender.send(lines).await.ok();
                 drop(owed);
             });
         }
@@ -280,10 +298,8 @@ impl Board {
 }
 
 /// Writes what is queued until there is nothing more to come, then closes the server's input.
-async fn write_all(input: Port, mut messages: mpsc::Receiver<Permitted<'static>>) {
-    let mut lines = LineBuffer::default();
-    while let Some(message) = messages.recv().await {
-        lines.push(message);
+async fn write_all(input: Port, mut queue: mpsc::Receiver<LineBuffer>) {
+    while let Some(mut lines) = queue.recv().await {
         while lines.left() > 0 {
             match input.write(lines.cleared()).await {
                 Ok(count) => lines.advance(count),
