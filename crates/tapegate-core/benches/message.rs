@@ -154,7 +154,7 @@ impl Gate for Watchman {
 
     fn ended(&mut self, _: At, _: Ticket, _: HoldEnd) {}
 
-    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64, _: &[u8]) {}
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 

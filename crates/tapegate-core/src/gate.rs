@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::frame::Frame;
+use crate::pending::Unanswered;
 use crate::side::{Lane, Side};
 use crate::tape::RecordError;
 use crate::time::At;
@@ -177,8 +178,20 @@ pub trait Gate: fmt::Debug {
     /// A request of our own gets no answer; the held call is judged again after this.
     fn own_failed(&mut self, _at: At, _ticket: Ticket, _why: &str) {}
 
-    /// A message over the size limit was drained.
-    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64);
+    /// A message over the size limit was drained; `head` is how it begins.
+    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64, head: &[u8]);
+
+    /// An answer came that no request waits for.
+    fn orphan_reply(&mut self, _at: At, _lane: Lane, _from: Side, _id: &[u8]) {}
+
+    /// A request of `asker` was sent and is not answered: it has waited for too long, or nobody is
+    /// left to answer it.
+    fn orphan_request(&mut self, _at: At, _asker: Side, _request: &Unanswered) {}
+
+    /// How long an answer may take before its request is an orphan; `None` if that is not of interest.
+    fn answer_timeout_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// A message goes nowhere that the gate was not asked about, because it could not travel as it is.
     fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str);
@@ -207,7 +220,7 @@ impl Gate for Open {
 
     fn ended(&mut self, _: At, _: Ticket, _: HoldEnd) {}
 
-    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64, _: &[u8]) {}
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 

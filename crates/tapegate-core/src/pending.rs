@@ -39,6 +39,8 @@ pub struct Asked {
     pub topic: Topic,
     /// Whether the asker has taken it back.
     pub cancelled: bool,
+    /// Whether nobody need be told any more that its answer does not come.
+    pub late: bool,
 }
 
 /// A request with the id text it was asked with.
@@ -70,7 +72,7 @@ impl Pending {
             return false;
         }
         self.count += 1;
-        let asked = Asked { at, n, topic, cancelled: false };
+        let asked = Asked { at, n, topic, cancelled: false, late: false };
         match self.waiting.entry((lane, IdKey::new(id))) {
             Slot::Occupied(mut waiting) => {
                 waiting.get_mut().more.get_or_insert_default().push_back(asked);
@@ -115,6 +117,38 @@ impl Pending {
                 self.cancelled += usize::from(!std::mem::replace(&mut asked.cancelled, true));
             }
         }
+    }
+
+    /// Says that a request is not answered soon, and that nobody minds.
+    pub fn expect_no_answer(&mut self, lane: Lane, id: &[u8]) {
+        if let Some(waiting) = self.waiting.get_mut(&(lane, IdKey::new(id))) {
+            waiting.first.late = true;
+        }
+    }
+
+    /// Requests that were asked before `before_ns` and still wait, each returned once and at most
+    /// `count_max` of them; and when the oldest of the others was asked.
+    pub fn late(&mut self, before_ns: u64, count_max: usize) -> (Vec<Unanswered>, Option<u64>) {
+        let (mut late, mut oldest_ns): (Vec<Unanswered>, Option<u64>) = (Vec::new(), None);
+        for ((lane, key), waiting) in &mut self.waiting {
+            let more = waiting.more.iter_mut().flat_map(|more| more.iter_mut());
+            for asked in std::iter::once(&mut waiting.first).chain(more) {
+                if asked.late || asked.cancelled {
+                    continue;
+                }
+                if asked.at.mono_ns > before_ns {
+                    oldest_ns = oldest_ns.into_iter().chain([asked.at.mono_ns]).min();
+                    continue;
+                }
+                asked.late = true;
+                if late.len() < count_max {
+                    let id = waiting.id.as_deref().map_or_else(|| key.spelled(), <[u8]>::to_vec);
+                    late.push(Unanswered { lane: *lane, id, asked: asked.clone() });
+                }
+            }
+        }
+        late.sort_by_key(|unanswered| unanswered.asked.n);
+        (late, oldest_ns)
     }
 
     /// Takes every request of `lane` (of all lanes if `None`), in the order they were asked.

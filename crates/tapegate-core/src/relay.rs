@@ -11,6 +11,7 @@ mod endings;
 mod event;
 mod gating;
 mod holds;
+mod orphans;
 mod own;
 mod own_message;
 mod permit;
@@ -56,6 +57,8 @@ pub struct Relay {
     holds: Holds,
     /// Requests of our own that the server has not answered.
     own: OwnRequests,
+    /// When requests that wait for their answers are looked at, by the monotonic clock.
+    late_check_ns: Option<u64>,
     /// How many messages have been recorded; the number of the last one.
     count: u64,
 }
@@ -90,7 +93,7 @@ impl Relay {
                 self.pass(way, &read(bytes, gate), gate, emit);
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
-                gate.oversized(at, lane, from, message.bytes_total);
+                gate.oversized(at, lane, from, message.bytes_total, &message.head);
                 let way = Way { at, lane, from, terminated: true, resumed: false };
                 let own = message.said.id.clone().filter(|_| from == Side::Server);
                 self.refuse_large(way, message, bytes_max, emit);
@@ -146,7 +149,7 @@ impl Relay {
 
     /// When [`Event::Tick`] is due, by the monotonic clock.
     pub fn due_ns(&self) -> Option<u64> {
-        self.holds.due_ns()
+        self.holds.due_ns().into_iter().chain(self.late_check_ns).min()
     }
 
     /// Updates who waits for what, and says how the frame stands on the tape. What requests are
@@ -172,6 +175,10 @@ impl Relay {
             (Kind::Request, Some(id)) => {
                 let topic = if topics { topic_of(said) } else { Topic::Other };
                 self.asked_by(from).ask(lane, id, at, n, topic);
+                // A subscription is a stream, which is not answered before it ends.
+                if topics && said.is_method("subscriptions/listen") {
+                    self.asked_by(from).expect_no_answer(lane, id);
+                }
             }
             (Kind::Response | Kind::Error, Some(id)) => {
                 let asked = self.asked_by(from.other()).answer(lane, id);

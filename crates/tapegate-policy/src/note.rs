@@ -16,6 +16,9 @@ use crate::model::Profile;
 /// they are cut.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
+/// How much of a message is noted that is not written as it must be: more than is kept, too.
+const RAW_BYTES_MAX: usize = 4096;
+
 /// Takes what is noted.
 pub trait Notes: Send {
     /// Takes one note. It is kept at the latest when [`Notes::commit`] is over.
@@ -79,6 +82,8 @@ pub struct Note<'a> {
     pub correlation_id: Option<Cow<'a, str>>,
     /// W3C trace context, as the caller sent it.
     pub traceparent: Option<Cow<'a, str>>,
+    /// How a message begins that is not written as it must be.
+    pub raw: Option<Cow<'a, [u8]>>,
 }
 
 impl<'a> Note<'a> {
@@ -106,6 +111,7 @@ impl<'a> Note<'a> {
             principal: None,
             correlation_id: None,
             traceparent: None,
+            raw: None,
         }
     }
 
@@ -133,6 +139,11 @@ impl<'a> Note<'a> {
         Some(Cow::Borrowed(&text[..text.floor_char_boundary(end)]))
     }
 
+    /// As much of the bytes of a message as is noted.
+    pub(crate) fn start(bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        Some(Cow::Borrowed(&bytes[..bytes.len().min(RAW_BYTES_MAX)]))
+    }
+
     /// As much of the raw text of an id as is noted.
     pub(crate) fn raw(id: Option<&'a [u8]>) -> Option<Cow<'a, str>> {
         let id = id?;
@@ -153,6 +164,7 @@ impl<'a> Note<'a> {
             principal: owned(self.principal),
             correlation_id: owned(self.correlation_id),
             traceparent: owned(self.traceparent),
+            raw: self.raw.map(|raw| Cow::Owned(raw.into_owned())),
             at: self.at,
             lane: self.lane,
             from: self.from,
@@ -206,6 +218,18 @@ pub enum NoteKind {
         /// How many.
         count: usize,
     },
+    /// It answers nothing that was asked.
+    OrphanReply {
+        /// How many such answers there were in the session, this one included.
+        count: u64,
+    },
+    /// It was sent and is not answered.
+    OrphanRequest {
+        /// How long it has waited.
+        waited_ms: u64,
+        /// How many such requests there were in the session, this one included.
+        count: u64,
+    },
     /// It waits for a person.
     HoldOpened {
         /// The workflow.
@@ -240,6 +264,7 @@ impl NoteKind {
             Self::Filter { .. } => "filter",
             Self::Drift { .. } => "drift",
             Self::Redaction { .. } => "redaction",
+            Self::OrphanReply { .. } | Self::OrphanRequest { .. } => "orphan",
             Self::HoldOpened { .. } | Self::HoldApproved { .. } | Self::HoldEnded { .. } => {
                 "approval"
             }

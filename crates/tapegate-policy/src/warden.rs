@@ -9,6 +9,7 @@ mod calls;
 mod holding;
 mod ids;
 mod listing;
+mod orphans;
 mod reins;
 mod replies;
 
@@ -19,6 +20,7 @@ use std::fmt;
 use tapegate_core::frame::{self, Envelope, Frame, Kind};
 use tapegate_core::gate::{Case, Gate, HoldEnd, ListStep, Ticket, Verdict};
 use tapegate_core::json::Edits;
+use tapegate_core::pending::Unanswered;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tapegate_core::time::At;
@@ -32,6 +34,7 @@ use crate::people::People;
 use crate::refuse::Subject;
 use holding::Held;
 use listing::Lists;
+use orphans::OrphanCounts;
 
 pub use ids::Ids;
 pub use reins::{Regime, Reins};
@@ -47,6 +50,7 @@ pub struct Warden {
     lists: Lists,
     tickets: u64,
     held: VecDeque<Held>,
+    orphans: OrphanCounts,
 }
 
 /// What a warden is told about its session.
@@ -62,6 +66,8 @@ pub struct Settings {
     pub server: Carrier,
     /// Whether the gate may ask the server for lists itself, to compare them with what is pinned.
     pub lists: bool,
+    /// How long an answer may take before its request is noted as an orphan; 0 for as long as it likes.
+    pub answer_timeout_ms: u64,
 }
 
 /// What a warden does by others.
@@ -100,6 +106,7 @@ impl Warden {
             lists: Lists::default(),
             tickets: 0,
             held: VecDeque::new(),
+            orphans: OrphanCounts::default(),
         };
         warden.refresh();
         warden
@@ -235,6 +242,7 @@ impl Warden {
             latency_ns,
             correlation_id: Some(Cow::Borrowed(&subject.correlation_id)),
             gate: Some(GateName::Framing),
+            raw: Note::start(frame.bytes()),
             ..noted(case)
         };
         self.hands.note(&self.regime, &mut note);
@@ -256,6 +264,7 @@ impl Warden {
             reason: Some(Cow::Borrowed(why)),
             forwarded: Some(!refused),
             gate: Some(GateName::Framing),
+            raw: Note::start(frame.bytes()),
             ..Note::new(at, lane, from)
         };
         self.hands.note(&self.regime, &mut note);
@@ -341,7 +350,7 @@ impl Gate for Warden {
         self.own_list_failed(ticket, why);
     }
 
-    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
+    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64, head: &[u8]) {
         let reason = format!("a message of {bytes_total} bytes is over the limit");
         let mut note = Note {
             kind: NoteKind::Oversized { bytes_total },
@@ -349,9 +358,23 @@ impl Gate for Warden {
             reason: Some(Cow::Owned(reason)),
             forwarded: Some(false),
             gate: Some(GateName::Framing),
+            raw: Note::start(head),
             ..Note::new(at, lane, from)
         };
         self.hands.note(&self.regime, &mut note);
+    }
+
+    fn orphan_reply(&mut self, at: At, lane: Lane, from: Side, id: &[u8]) {
+        self.note_orphan_reply(at, lane, from, id);
+    }
+
+    fn orphan_request(&mut self, at: At, asker: Side, request: &Unanswered) {
+        self.note_orphan_request(at, asker, request);
+    }
+
+    fn answer_timeout_ns(&self) -> Option<u64> {
+        let timeout_ms = self.settings.answer_timeout_ms;
+        (timeout_ms > 0).then(|| timeout_ms.saturating_mul(1_000_000))
     }
 
     fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {

@@ -32,6 +32,9 @@ impl Relay {
             }
             Some(bytes) => self.dismiss_asked(at, (lane, asker), bytes, gate),
         };
+        for (request, _) in dismissed.iter().filter(|(_, held)| held.is_none()) {
+            orphaned(at, asker, request, gate);
+        }
         if let Some(why) = why {
             dismissed.into_iter().for_each(|one| self.answer_for(at, asker, one, why, emit));
         }
@@ -79,7 +82,11 @@ impl Relay {
             }
         }
         let (asked, ticket) = match self.asked_by(asker).answer(lane, id) {
-            Some(asked) => (asked, None),
+            Some(asked) => {
+                let request = Unanswered { lane, id: id.to_vec(), asked };
+                orphaned(at, asker, &request, gate);
+                (request.asked, None)
+            }
             None => {
                 let Some(held) = self.holds.take_id(lane, asker, id) else { return };
                 gate.ended(at, held.ticket, HoldEnd::Closed);
@@ -108,7 +115,12 @@ impl Relay {
         let mut unanswered = self.left(lane, side.other());
         unanswered.extend(self.unhold(at, lane, side.other(), HoldEnd::Closed, gate));
         unanswered.sort_by_key(|one| one.0.asked.n);
-        self.asked_by(side).take(lane);
+        for (request, _) in unanswered.iter().filter(|(_, held)| held.is_none()) {
+            orphaned(at, side.other(), request, gate);
+        }
+        for request in self.asked_by(side).take(lane) {
+            orphaned(at, side, &request, gate);
+        }
         self.unhold(at, lane, side, HoldEnd::Closed, gate);
         for one in unanswered {
             self.answer_for(at, side.other(), one, why, emit);
@@ -170,5 +182,12 @@ impl Relay {
         let what = What::Message(Element { n: self.count, reply: Some(reply) });
         let message = OwnMessage::error(&id, CODE_GONE, why);
         answer_with((at, lane, asker), what, message, ticket, emit);
+    }
+}
+
+/// Tells the gate of a request that nobody will answer, unless it knows of it or nobody minds.
+fn orphaned<G: Gate + ?Sized>(at: At, asker: Side, request: &Unanswered, gate: &mut G) {
+    if gate.governs() && !request.asked.cancelled && !request.asked.late {
+        gate.orphan_request(at, asker, request);
     }
 }

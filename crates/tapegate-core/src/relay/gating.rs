@@ -28,7 +28,11 @@ impl Relay {
         if self.is_own_answer(way, frame, gate, emit) {
             return;
         }
-        let topic = if gate.governs() { self.topic(way, frame) } else { None };
+        let governed = gate.governs();
+        let topic = if governed { self.topic(way, frame) } else { None };
+        if governed {
+            self.note_orphan_replies(way, frame, topic, gate);
+        }
         let Way { at, lane, from, terminated, .. } = way;
         let n = self.count + 1;
         let case =
@@ -41,6 +45,9 @@ impl Relay {
                 if !self.holds.is_empty() && self.stops(way, frame, gate, emit) => {}
             Verdict::Forward => self.forward(way, frame, gate.governs(), emit),
             Verdict::Rewrite(text) => self.forward_instead(way, frame, text, emit),
+        }
+        if governed {
+            self.schedule_late_check(at, gate);
         }
     }
 
@@ -129,6 +136,7 @@ impl Relay {
 
     /// Time has passed: ends holds that took too long, and tells callers that theirs go on.
     pub(super) fn tick<G: Gate + ?Sized>(&mut self, at: At, gate: &mut G, emit: &mut Emit<'_, '_>) {
+        self.check_late(at, gate);
         while let Some(mut held) = self.holds.take_late(at) {
             if held.awaits_list {
                 self.list_late(at, held, gate, emit);

@@ -98,7 +98,8 @@ impl Held {
 
     /// The call as one that is not answered.
     pub(super) fn unanswered(self) -> (Unanswered, Option<Ticket>) {
-        let asked = Asked { at: self.at, n: self.n, topic: Topic::Other, cancelled: false };
+        let asked =
+            Asked { at: self.at, n: self.n, topic: Topic::Other, cancelled: false, late: false };
         (Unanswered { lane: self.lane, id: self.id, asked }, Some(self.ticket))
     }
 

@@ -128,7 +128,7 @@ impl Gate for Puppet {
         }
     }
 
-    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64, _: &[u8]) {}
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 

@@ -129,7 +129,7 @@ impl Gate for Porter {
         self.heard.push(format!("ended {} {how:?}", ticket.0));
     }
 
-    fn oversized(&mut self, _: At, _: Lane, from: Side, bytes_total: u64) {
+    fn oversized(&mut self, _: At, _: Lane, from: Side, bytes_total: u64, _: &[u8]) {
         self.heard.push(format!("oversized {from:?} {bytes_total}"));
     }
 

@@ -125,6 +125,7 @@ const KINDS: &[&str] = &[
     "filter",
     "drift",
     "redaction",
+    "orphan",
     "session",
     "policy",
     "hub",

@@ -127,6 +127,7 @@ impl Rig {
             client: carrier,
             server: carrier,
             lists,
+            answer_timeout_ms: 0,
         };
         let warden = Warden::new(settings, hands, reins.clone());
         Self { warden, reins, memory }

@@ -306,7 +306,7 @@ fn a_traceparent_that_is_none_is_not_noted() {
 fn an_oversized_message_is_noted_in_both_profiles() {
     for profile in [Profile::Production, Profile::Development] {
         let mut rig = Rig::new(None, profile);
-        rig.warden.oversized(At::default(), Lane::ONLY, Side::Client, 11_000_000);
+        rig.warden.oversized(At::default(), Lane::ONLY, Side::Client, 11_000_000, b"{");
         assert_eq!(rig.noted(), ["framing reject "]);
     }
 }

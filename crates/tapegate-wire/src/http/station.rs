@@ -178,7 +178,12 @@ impl Station {
         if let Event::TooLarge { from: Side::Client, .. } = event {
             self.unread.set(self.unread.get() + 1);
         }
+        let due = self.deck.borrow().due();
         let passed = self.deck.borrow_mut().pass(event);
+        if due.is_none() && self.deck.borrow().due().is_some() {
+            // Whoever attends waits for nothing so far.
+            self.held.notify_one();
+        }
         let outgoing = passed.map_err(|error| self.fail(error))?;
         Ok(self.tell(outgoing))
     }

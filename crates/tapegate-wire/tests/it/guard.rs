@@ -150,7 +150,7 @@ impl Gate for Guard {
         self.done.lock().unwrap().ended.push(how);
     }
 
-    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64) {}
+    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64, _: &[u8]) {}
 
     fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 

@@ -192,7 +192,8 @@ fn a_policy_that_does_not_load_is_told_with_all_its_faults_and_nothing_is_done()
         assert!(done.err.contains("tapegate.yaml:4:3: ") && done.out.is_empty(), "{}", done.err);
     }
     fs::remove_file(project.path("tapegate.yaml")).unwrap();
-    let words = "error: there is no tapegate.yaml here, in a folder above or in the user's config folder\n";
+    let words =
+        "error: there is no tapegate.yaml here, in a folder above or in the user's config folder\n";
     for arguments in [&["explain", "x"][..], &["backtest", "t.jsonl"]] {
         project.policy(arguments).fails(2, words);
     }

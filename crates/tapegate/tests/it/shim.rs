@@ -7,6 +7,7 @@ mod endings;
 mod framing;
 mod hub;
 mod lists;
+mod orphans;
 mod passing;
 mod pins;
 mod reloads;

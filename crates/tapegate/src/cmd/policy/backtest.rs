@@ -160,7 +160,14 @@ fn terms(regime: &Regime, named: Option<&str>, tape: &Tape, carrier: Carrier) ->
         (None, None) => "*".to_owned(),
     };
     let principal = policy.map(|policy| policy.principal.clone()).unwrap_or_default();
-    let settings = Settings { source, principal, client: carrier, server: carrier, lists: false };
+    let settings = Settings {
+        source,
+        principal,
+        client: carrier,
+        server: carrier,
+        lists: false,
+        answer_timeout_ms: 0,
+    };
     Terms { regime: regime.clone(), settings }
 }
 

@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// The largest message that passes, such as 10MB; a larger one is refused
     #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
+    /// Log a request as an orphan that is not answered within so many seconds; 0 for never
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub(super) answer_timeout: u64,
     #[command(flatten)]
     pub(super) log: LogArgs,
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Verdict};
+use tapegate_core::gate::{Case, Gate, HoldEnd, ListStep, Ticket, Verdict};
+use tapegate_core::pending::Unanswered;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, Recorder};
 use tapegate_core::time::At;
@@ -93,6 +94,7 @@ impl Guard<'_> {
             client: carrier(self.plan.args.http.is_none()),
             server: carrier(matches!(self.upstream, Upstream::Command(_))),
             lists: true,
+            answer_timeout_ms: self.plan.args.answer_timeout.saturating_mul(1000),
         };
         let clock = self.plan.clock;
         let hands = Hands {
@@ -223,8 +225,28 @@ impl Gate for Counted {
         self.gate.ended(at, ticket, how);
     }
 
-    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64) {
-        self.gate.oversized(at, lane, from, bytes_total);
+    fn own_answer(&mut self, at: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
+        self.gate.own_answer(at, ticket, answer)
+    }
+
+    fn own_failed(&mut self, at: At, ticket: Ticket, why: &str) {
+        self.gate.own_failed(at, ticket, why);
+    }
+
+    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64, head: &[u8]) {
+        self.gate.oversized(at, lane, from, bytes_total, head);
+    }
+
+    fn orphan_reply(&mut self, at: At, lane: Lane, from: Side, id: &[u8]) {
+        self.gate.orphan_reply(at, lane, from, id);
+    }
+
+    fn orphan_request(&mut self, at: At, asker: Side, request: &Unanswered) {
+        self.gate.orphan_request(at, asker, request);
+    }
+
+    fn answer_timeout_ns(&self) -> Option<u64> {
+        self.gate.answer_timeout_ns()
     }
 
     fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {

@@ -175,7 +175,11 @@ impl Inner {
         if self.note_like(note) {
             return;
         }
-        let (extra, ticket, decided_by) = details(&note.kind, self.masking.as_ref());
+        let (mut extra, ticket, decided_by) = details(&note.kind, self.masking.as_ref());
+        // What is on a tape need not be in the log too.
+        if let Some(raw) = note.raw.as_deref().filter(|raw| !self.taped && !raw.is_empty()) {
+            extra = format!("{extra},{}", details::raw(raw, self.masking.as_ref()));
+        }
         let approval_id = ticket.and_then(|ticket| match note.kind {
             NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
             _ => self.approvals.remove(&ticket),

@@ -1,5 +1,7 @@
 //! What the kinds of notes say, each in its own way.
 
+use std::borrow::Cow;
+
 use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_policy::gated::Offer;
 use tapegate_policy::note::{Note, NoteKind};
@@ -7,6 +9,8 @@ use tapegate_policy::redact::Redactor;
 
 use super::{masked, quoted};
 
+/// How much is kept of a message that is not written as it must be.
+const RAW_CHARS_MAX: usize = 1024;
 /// How much of the name of something hidden is kept.
 const NAME_CHARS_MAX: usize = 200;
 
@@ -27,6 +31,26 @@ pub(super) fn level(note: &Note<'_>) -> &'static str {
         _ => false,
     };
     if quiet { "info" } else { "warn" }
+}
+
+/// How a message begins that is not written as it must be. Bytes that are not text are written as
+/// hexadecimal digits, or, where secrets are masked, with the faulty ones replaced.
+pub(super) fn raw(bytes: &[u8], masking: Option<&Redactor>) -> String {
+    let text = match (std::str::from_utf8(bytes), masking) {
+        (Ok(text), _) => Cow::Borrowed(text),
+        // The cut may be in the middle of a character.
+        (Err(error), _) if error.error_len().is_none() => String::from_utf8_lossy(bytes),
+        (Err(_), Some(_)) => String::from_utf8_lossy(bytes),
+        (Err(_), None) => {
+            let hex: String =
+                bytes.iter().take(RAW_CHARS_MAX / 2).map(|byte| format!("{byte:02x}")).collect();
+            return format!("\"raw_hex\":\"{hex}\"");
+        }
+    };
+    // Redact before truncating: a truncated secret no longer matches.
+    let text = masked(masking, Some(&text)).unwrap_or_default();
+    let short: String = text.chars().take(RAW_CHARS_MAX).collect();
+    format!("\"raw\":{}", quoted(&short))
 }
 
 /// What a kind of note says besides, the hold it is about, and who has decided.
@@ -58,6 +82,14 @@ pub(super) fn details<'k>(
             (extra, None, None)
         }
         NoteKind::Drift { .. } => (String::new(), None, None),
+        NoteKind::OrphanReply { count } => {
+            (format!("\"orphan\":\"reply\",\"count\":{count}"), None, None)
+        }
+        NoteKind::OrphanRequest { waited_ms, count } => {
+            let extra =
+                format!("\"orphan\":\"request\",\"waited_ms\":{waited_ms},\"count\":{count}");
+            (extra, None, None)
+        }
         NoteKind::Redaction { count } => (format!("\"masked\":{count}"), None, None),
         NoteKind::HoldOpened { workflow, timeout_ms, ticket } => {
             let workflow = quoted(workflow);

@@ -1,0 +1,84 @@
+//! Notes about answers that nobody asked for, and requests that nobody answers.
+
+use std::borrow::Cow;
+
+use tapegate_core::pending::Unanswered;
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::time::At;
+
+use super::Warden;
+use crate::note::{Note, NoteKind};
+
+/// How many orphans of one kind are noted one by one. After that each power of ten is.
+const EACH_MAX: u64 = 20;
+
+/// How many orphans there were, by kind and by who sent them.
+#[derive(Debug, Default)]
+pub(super) struct OrphanCounts {
+    replies: [u64; 2],
+    requests: [u64; 2],
+}
+
+impl Warden {
+    pub(super) fn note_orphan_reply(&mut self, at: At, lane: Lane, from: Side, id: &[u8]) {
+        let count = counted(&mut self.orphans.replies, from);
+        if !is_noted(count) {
+            return;
+        }
+        let reason = Cow::Borrowed("it answers no request that waits for an answer");
+        let mut note = Note {
+            kind: NoteKind::OrphanReply { count },
+            word: "warn",
+            id: Note::raw(Some(id)),
+            reason: Some(reason),
+            ..Note::new(at, lane, from)
+        };
+        self.hands.note(&self.regime, &mut note);
+    }
+
+    pub(super) fn note_orphan_request(&mut self, at: At, asker: Side, request: &Unanswered) {
+        let count = counted(&mut self.orphans.requests, asker);
+        if !is_noted(count) {
+            return;
+        }
+        let Unanswered { lane, id, asked } = request;
+        let waited_ms = at.ms_since(asked.at);
+        let reason = format!("no answer came within {:.1} s", waited_ms as f64 / 1000.0);
+        let mut note = Note {
+            kind: NoteKind::OrphanRequest { waited_ms, count },
+            word: "warn",
+            n: Some(asked.n),
+            id: Note::raw(Some(id)),
+            reason: Some(Cow::Owned(reason)),
+            forwarded: Some(true),
+            ..Note::new(at, *lane, asker)
+        };
+        self.hands.note(&self.regime, &mut note);
+    }
+}
+
+fn counted(counts: &mut [u64; 2], side: Side) -> u64 {
+    let count = match side {
+        Side::Client => &mut counts[0],
+        Side::Server => &mut counts[1],
+    };
+    *count += 1;
+    *count
+}
+
+/// Whether the orphan with this number is noted: a peer may send any number of them.
+fn is_noted(count: u64) -> bool {
+    count <= EACH_MAX || 10u64.pow(count.ilog10()) == count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_orphans_makes_few_lines() {
+        assert_eq!((1..=20).filter(|count| is_noted(*count)).count(), 20);
+        let later: Vec<u64> = (21..=100_000).filter(|count| is_noted(*count)).collect();
+        assert_eq!(later, [100, 1000, 10_000, 100_000]);
+    }
+}
