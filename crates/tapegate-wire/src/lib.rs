@@ -15,6 +15,8 @@ pub mod http;
 pub mod link;
 /// A live server that is asked what it has.
 pub mod listing;
+/// Memory that is only needed once.
+pub mod memory;
 /// A descriptor that never blocks us and whose flags are never touched.
 pub mod port;
 /// What ends the servers when we are killed.

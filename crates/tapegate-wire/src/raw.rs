@@ -1,4 +1,4 @@
-//! The one place with `unsafe` code: two calls for which no safe form exists.
+//! The one place with `unsafe` code: three calls for which no safe form exists.
 
 #![expect(unsafe_code, reason = "each block says why it is sound")]
 
@@ -37,3 +37,22 @@ pub(crate) fn end_with_us(command: &mut Command) {
         command.pre_exec(set);
     }
 }
+
+/// Gives back the resident pages of a read-only mapping of a file of which nothing was ever written.
+#[cfg(target_os = "linux")]
+pub(crate) fn release_pages(range: std::ops::Range<usize>) {
+    unsafe extern "C" {
+        fn madvise(address: *mut std::ffi::c_void, length: usize, advice: i32) -> i32;
+    }
+    const DONT_NEED: i32 = 4;
+    let address = std::ptr::with_exposed_provenance_mut(range.start);
+    // SAFETY: the mapping is private, read-only and has no pages of its own, so the next access finds the
+    // same bytes in the file. The kernel lets nobody write to the file of a program that runs.
+    unsafe {
+        madvise(address, range.len(), DONT_NEED);
+    }
+}
+
+/// Elsewhere nothing is known of how mappings behave.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn release_pages(_: std::ops::Range<usize>) {}

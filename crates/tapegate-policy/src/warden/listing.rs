@@ -4,12 +4,14 @@
 //! again when the server says that its lists have changed. The gate then lists in their place and holds
 //! the call until it has compared. A server that is not pinned is asked nothing.
 
+mod requests;
+
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
-use tapegate_core::gate::{Case, ListFirst, ListStep, OwnRequest, Ticket};
-use tapegate_core::json::{self, write_str};
+use tapegate_core::gate::{Case, ListFirst, ListStep, Ticket};
+use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::At;
 
@@ -21,11 +23,10 @@ use crate::inspect::Carrier;
 use crate::judge::Judgement;
 use crate::model::{OnDrift, Policy};
 use crate::pins::{NOT_COMPARED, Reader};
+use requests::{Listing, meta_of};
 
 /// How long the server may take for all lists that a call needs.
 const TIMEOUT_MS: u64 = 10_000;
-/// How many pages of one list are asked for.
-const PAGES_MAX: usize = 1000;
 /// How many sessions are remembered.
 const SESSIONS_MAX: usize = 4096;
 /// How many held calls are remembered; more than the relay ever holds.
@@ -33,13 +34,6 @@ const LISTINGS_MAX: usize = 64;
 /// How long a comparison is good for with a server by HTTP: without a stream of its own, it cannot
 /// tell that its lists have changed.
 const HTTP_AGE_MAX_NS: u64 = 60_000_000_000;
-/// What a client of the revision without sessions says of itself in every request.
-const META: [&str; 3] = [
-    "io.modelcontextprotocol/protocolVersion",
-    "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/clientCapabilities",
-];
-
 /// What is known of the server's lists.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
@@ -59,22 +53,6 @@ struct Compared {
     /// The number of changes when the listing began.
     changes: u64,
     at_ns: u64,
-}
-
-/// A listing that a held call waits for.
-#[derive(Debug)]
-struct Listing {
-    ticket: Ticket,
-    lane: Lane,
-    changes: u64,
-    offer: Offer,
-    /// What is listed after that.
-    rest: Vec<Offer>,
-    /// The `_meta` of each request, if the client's have one.
-    meta: Option<Vec<u8>>,
-    cursor: Option<Vec<u8>>,
-    pages: usize,
-    failure: Option<String>,
 }
 
 impl Lists {
@@ -136,43 +114,6 @@ impl Lists {
             self.listings.pop_front();
         }
         self.listings.push_back(listing);
-    }
-}
-
-impl Listing {
-    fn reader(&self) -> Reader {
-        Reader { session: self.lane.session, own: Some(self.ticket) }
-    }
-
-    /// The next request.
-    fn request(&self, name: &str) -> OwnRequest {
-        let mut id = Vec::new();
-        write_str(&mut id, &format!("tapegate:list:{name}"));
-        let cursor = self.cursor.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
-        let meta = self.meta.as_ref().map(|meta| [b"\"_meta\":", &meta[..]].concat());
-        let params: Vec<Vec<u8>> = cursor.into_iter().chain(meta).collect();
-        let text = [
-            b"{\"jsonrpc\":\"2.0\",\"id\":",
-            &id[..],
-            b",\"method\":\"",
-            self.offer.list_method().as_bytes(),
-            b"\",\"params\":{",
-            &params.join(&b','),
-            b"}}",
-        ];
-        OwnRequest { text: text.concat(), id }
-    }
-
-    /// Takes a page; true if the list goes on, or why it cannot.
-    fn goes_on(&mut self, result: &[u8]) -> Result<bool, String> {
-        let next = json::member(result, "nextCursor").filter(|next| json::string(next).is_some());
-        let Some(next) = next else { return Ok(false) };
-        self.pages += 1;
-        if self.pages >= PAGES_MAX || self.cursor.as_deref() == Some(next) {
-            return Err("the list does not come to an end".to_owned());
-        }
-        self.cursor = Some(next.to_vec());
-        Ok(true)
     }
 }
 
@@ -340,19 +281,4 @@ fn needed(offer: Offer) -> &'static [Offer] {
         // A resource may be listed, or made from a template.
         Offer::Resource | Offer::Template => &[Offer::Resource, Offer::Template],
     }
-}
-
-/// What a request of our own says of the client, in the revision where every request does.
-fn meta_of(said: &Envelope<'_>) -> Option<Vec<u8>> {
-    let meta = said.params.and_then(|params| json::member(params, "_meta"))?;
-    json::member(meta, META[0])?;
-    let mut out = b"{".to_vec();
-    for (key, value) in META.iter().filter_map(|key| Some((key, json::member(meta, key)?))) {
-        out.extend((out.len() > 1).then_some(b','));
-        write_str(&mut out, key);
-        out.push(b':');
-        out.extend_from_slice(&json::compact(value));
-    }
-    out.push(b'}');
-    Some(out)
 }

@@ -112,7 +112,7 @@ impl Joined {
         };
         let pulse = Pulse { client: &client, plan, reload: &reload, journal: &journal, stop };
         let besides = async {
-            tokio::join!(clerk.run(), pulse.run(&snapshot));
+            tokio::join!(clerk.run(), pulse.run(&snapshot), session::trim(&rule));
             std::future::pending::<Infallible>().await
         };
         let exit = tokio::select! {

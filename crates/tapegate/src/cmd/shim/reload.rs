@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tapegate_policy::warden::Reins;
 use tapegate_store::activity::Event;
+use tapegate_wire::memory;
 use tokio::sync::Notify;
 
 use super::journal::{Journal, quoted};
@@ -121,6 +122,9 @@ impl Reload<'_> {
         self.reins.set(rule.regime.clone());
         self.journal.mask(rule.masking.clone(), rule.regime.profile);
         self.note(&rule, "reloaded");
+        if rule.asks_cedar() {
+            memory::release_code();
+        }
     }
 
     /// Notes that a policy holds.

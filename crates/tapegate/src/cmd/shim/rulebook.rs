@@ -41,6 +41,11 @@ impl Rule {
         Self { regime, masking: None }
     }
 
+    /// Whether there are Cedar policies.
+    pub(crate) fn asks_cedar(&self) -> bool {
+        self.regime.policy.as_ref().is_some_and(|policy| policy.cedar.is_some())
+    }
+
     /// What the policy goes by; nothing if there is none.
     pub(crate) fn version(&self) -> &str {
         self.regime.policy.as_ref().map_or("", |policy| &policy.version)

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tapegate_core::actor::Actor;
 use tapegate_policy::warden::Reins;
@@ -12,6 +13,7 @@ use tapegate_store::activity::{ActivityLog, Event, Options};
 use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::{Bridge, Servers};
 use tapegate_wire::http::{self, Station};
+use tapegate_wire::memory;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stage::{self, Stage, StageOptions};
 use tapegate_wire::stdio::{Cause, Patience};
@@ -33,6 +35,9 @@ use crate::talk;
 use crate::upstream::Upstream;
 use crate::watching::Watch;
 use crate::wiring::{announce, client_ports, listen};
+
+/// How long after the start memory is given back that only loading needs.
+const TRIM_AFTER: Duration = Duration::from_secs(1);
 
 /// Governs until the session ends.
 pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
@@ -133,12 +138,20 @@ async fn alone(
         unheard: None,
     };
     let besides = async {
-        tokio::join!(desk.watch(), reload.run(watch));
+        tokio::join!(desk.watch(), reload.run(watch), trim(rule));
         std::future::pending::<Infallible>().await
     };
     tokio::select! {
         exit = serve(plan, upstream, signals, &mut guard) => exit,
         never = besides => match never {},
+    }
+}
+
+/// Gives back what only the loading of Cedar policies needs, once the first messages have passed.
+pub(super) async fn trim(rule: &Rule) {
+    if rule.asks_cedar() {
+        tokio::time::sleep(TRIM_AFTER).await;
+        memory::release_code();
     }
 }
 

@@ -1,0 +1,86 @@
+//! The requests of our own for the lists that a held call waits for, page by page.
+
+use tapegate_core::frame::Envelope;
+use tapegate_core::gate::{OwnRequest, Ticket};
+use tapegate_core::json::{self, write_str};
+use tapegate_core::side::Lane;
+
+use crate::gated::Offer;
+use crate::pins::Reader;
+
+/// How many pages of one list are asked for.
+const PAGES_MAX: usize = 1000;
+/// What a client of the revision without sessions says of itself in every request.
+const META: [&str; 3] = [
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+];
+
+/// A listing that a held call waits for.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) ticket: Ticket,
+    pub(super) lane: Lane,
+    pub(super) changes: u64,
+    pub(super) offer: Offer,
+    /// What is listed after that.
+    pub(super) rest: Vec<Offer>,
+    /// The `_meta` of each request, if the client's have one.
+    pub(super) meta: Option<Vec<u8>>,
+    pub(super) cursor: Option<Vec<u8>>,
+    pub(super) pages: usize,
+    pub(super) failure: Option<String>,
+}
+
+impl Listing {
+    pub(super) fn reader(&self) -> Reader {
+        Reader { session: self.lane.session, own: Some(self.ticket) }
+    }
+
+    /// The next request.
+    pub(super) fn request(&self, name: &str) -> OwnRequest {
+        let mut id = Vec::new();
+        write_str(&mut id, &format!("tapegate:list:{name}"));
+        let cursor = self.cursor.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
+        let meta = self.meta.as_ref().map(|meta| [b"\"_meta\":", &meta[..]].concat());
+        let params: Vec<Vec<u8>> = cursor.into_iter().chain(meta).collect();
+        let text = [
+            b"{\"jsonrpc\":\"2.0\",\"id\":",
+            &id[..],
+            b",\"method\":\"",
+            self.offer.list_method().as_bytes(),
+            b"\",\"params\":{",
+            &params.join(&b','),
+            b"}}",
+        ];
+        OwnRequest { text: text.concat(), id }
+    }
+
+    /// Takes a page; true if the list goes on, or why it cannot.
+    pub(super) fn goes_on(&mut self, result: &[u8]) -> Result<bool, String> {
+        let next = json::member(result, "nextCursor").filter(|next| json::string(next).is_some());
+        let Some(next) = next else { return Ok(false) };
+        self.pages += 1;
+        if self.pages >= PAGES_MAX || self.cursor.as_deref() == Some(next) {
+            return Err("the list does not come to an end".to_owned());
+        }
+        self.cursor = Some(next.to_vec());
+        Ok(true)
+    }
+}
+
+/// What a request of our own says of the client, in the revision where every request does.
+pub(super) fn meta_of(said: &Envelope<'_>) -> Option<Vec<u8>> {
+    let meta = said.params.and_then(|params| json::member(params, "_meta"))?;
+    json::member(meta, META[0])?;
+    let mut out = b"{".to_vec();
+    for (key, value) in META.iter().filter_map(|key| Some((key, json::member(meta, key)?))) {
+        out.extend((out.len() > 1).then_some(b','));
+        write_str(&mut out, key);
+        out.push(b':');
+        out.extend_from_slice(&json::compact(value));
+    }
+    out.push(b'}');
+    Some(out)
+}
