@@ -45,9 +45,8 @@ pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
     if let Some(place) = plan.hub.take() {
         return runtime.block_on(joined::run(plan, place));
     }
-    match plan.policy() {
+    match plan.policy().and_then(|policy| secure(&plan, &policy.rule).map(|()| policy)) {
         Ok(policy) => {
-            secure(&plan, &policy.rule)?;
             let watch = Watch::new(policy.files.clone());
             let upstream = plan.upstream(&policy.rule)?;
             runtime.block_on(alone(&plan, &policy, watch, &upstream))
@@ -87,7 +86,7 @@ fn note_failure(plan: &Plan, journal: &Journal, kind: &'static str, why: &str) {
 }
 
 /// Refuses folders that others could write to, or that lie elsewhere than it seems.
-pub(super) fn secure(plan: &Plan, rule: &Rule) -> anyhow::Result<()> {
+pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<(), Failure> {
     let changed = tapes::secure(plan, rule).map_err(|error| {
         Failure::new(Exit::Io, error)
             .hint("tapes and logs are kept only in folders of your own; remove or rename it")
