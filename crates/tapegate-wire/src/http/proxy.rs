@@ -134,12 +134,8 @@ impl Proxy {
         let session = parts.headers.get("mcp-session-id").map(|id| id.as_bytes().to_vec());
         let mut sessions = self.sessions.borrow_mut();
         let older = sessions.posting_to(&path);
-        let route = match parts.uri.path() {
-            "/" | "/mcp" => Route::Endpoint,
-            asked if asked == self.upstream.path().path() => Route::Endpoint,
-            _ if older.is_some() || sessions.is_announced(&path) => Route::Endpoint,
-            asked => Route::beside_endpoint(asked),
-        };
+        let announced = older.is_some() || sessions.is_announced(&path);
+        let route = Route::of(parts.uri.path(), self.upstream.path().path(), announced);
         let lane = match &session {
             Some(id) => Some(sessions.lane(id, || self.station.open_session())),
             None => older,

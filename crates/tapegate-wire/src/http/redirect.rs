@@ -3,12 +3,22 @@
 use http::Uri;
 use http::uri::PathAndQuery;
 
-/// The path that `target` names as seen from `base`, if it is at `origin`.
+/// The path that `target` names as seen from `base`, if it is at `origin`. Written as a place of its own
+/// it must not name another host, as `//host` would.
 pub(super) fn resolve(origin: &str, base: &PathAndQuery, target: &str) -> Option<PathAndQuery> {
+    find(origin, base, target).filter(|path| !path.as_str().starts_with("//"))
+}
+
+fn find(origin: &str, base: &PathAndQuery, target: &str) -> Option<PathAndQuery> {
     let target = target.trim().split('#').next().unwrap_or_default();
-    if let Some((scheme, rest)) = target.split_once("://")
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    {
+    // Browsers take a backslash for a slash and leave tabs out, so that `/\host` is another host.
+    if target.bytes().any(|byte| byte == b'\\' || byte.is_ascii_control()) {
+        return None;
+    }
+    let scheme = target.split(['/', '?']).next().and_then(|first| first.split_once(':'));
+    if let Some((scheme, _)) = scheme {
+        // `https:host` is `https://host` to browsers.
+        let rest = target.strip_prefix(scheme)?.strip_prefix("://")?;
         let uri: Uri = format!("{}://{rest}", scheme.to_ascii_lowercase()).parse().ok()?;
         let named = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
         let same = plain_origin(&named) == plain_origin(origin);
@@ -17,7 +27,7 @@ pub(super) fn resolve(origin: &str, base: &PathAndQuery, target: &str) -> Option
     }
     if target.starts_with("//") {
         let scheme = origin.split("://").next()?;
-        return resolve(origin, base, &format!("{scheme}:{target}"));
+        return find(origin, base, &format!("{scheme}:{target}"));
     }
     let path = match target {
         "" => return Some(base.clone()),
@@ -84,6 +94,21 @@ mod tests {
             ("https://host/m", None),
             ("http://evil.test/m", None),
             ("//evil.test/m", None),
+            ("/\\evil.test/m", None),
+            ("\\\\evil.test/m", None),
+            ("/\t/evil.test/m", None),
+            ("https:evil.test/m", None),
+            ("https:/evil.test/m", None),
+            ("HTTPS:///evil.test/m", None),
+            ("http:evil.test/m", None),
+            ("a+b://host/m", None),
+            ("http://host//evil.test/m", None),
+            ("//host//evil.test/m", None),
+            ("/.//evil.test/m", None),
+            ("/x/..//evil.test/m", None),
+            ("m:1", None),
+            ("./m:1", Some("/a/m:1")),
+            ("?to=a:b", Some("/a/sse?to=a:b")),
             ("http://host@evil.test/m", None),
         ] {
             let found = resolve("http://host", &base, target);

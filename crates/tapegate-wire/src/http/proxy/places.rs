@@ -2,41 +2,50 @@
 
 use http::header::LOCATION;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Response};
 use tapegate_core::sse::Piece;
 use tokio::sync::mpsc;
 
-use super::super::Outbound;
-use super::super::redirect;
 use super::super::request_check::Route;
+use super::super::{Outbound, ReplyBody, redirect};
 use super::{Exchange, Scope};
 
 /// How many answers of our own may wait for a client that does not read its stream.
 const INBOX_MAX: usize = 1024;
 
 impl Exchange {
-    /// Learns where the server sends clients of its endpoint, so that they may go there.
-    pub(super) fn announce(&self, headers: &HeaderMap) {
-        let target = headers.get(LOCATION).and_then(|target| target.to_str().ok());
-        if self.route == Route::Endpoint
-            && let Some(path) = target.and_then(|target| self.path_at_server(target))
-        {
-            self.proxy.sessions.borrow_mut().announce(path);
+    /// Refuses a redirect of messages or of a stream to another place than the server, and learns where
+    /// else at the server its endpoint is.
+    pub(super) fn check_redirect(&mut self, headers: &HeaderMap) -> Option<Response<ReplyBody>> {
+        if self.route != Route::Endpoint && self.asked.is_none() {
+            // A login may lead anywhere.
+            return None;
+        }
+        let targets: Vec<&HeaderValue> = headers.get_all(LOCATION).iter().collect();
+        match targets[..] {
+            [] => None,
+            [target] if self.is_here(target) => {
+                let path = target.to_str().ok().and_then(|target| self.path_at_server(target));
+                self.proxy.sessions.borrow_mut().announce(path?);
+                None
+            }
+            _ => self.rejects_reply(b"", "the server sends its client past the gate"),
         }
     }
 
     /// A redirect to the server's own origin would lead past the recorder.
     pub(super) fn keep_redirect_here(&self, headers: &mut HeaderMap) {
         let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        let absolute = target.filter(|target| target.contains("//"));
-        let path = absolute.and_then(|target| self.path_at_server(target));
+        // A relative one is seen from the server's path, which need not be ours.
+        let unlike = target.filter(|target| !target.starts_with('/') || target.contains("//"));
+        let path = unlike.and_then(|target| self.path_at_server(target));
         if let Some(value) = path.and_then(|path| HeaderValue::try_from(path.as_str()).ok()) {
             headers.insert(LOCATION, value);
         }
     }
 
     /// Whether a redirect stays with us.
-    pub(super) fn is_here(&self, target: &HeaderValue) -> bool {
+    fn is_here(&self, target: &HeaderValue) -> bool {
         let target = target.to_str().ok();
         target.is_some_and(|target| !target.contains("//") && self.path_at_server(target).is_some())
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::header::{ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Body, Frame, Kind};
@@ -34,12 +34,10 @@ impl Exchange {
         self.keep_redirect_here(&mut parts.headers);
         if self.proxy.station.is_governed() {
             parts.headers.remove(ALT_SVC);
-            let elsewhere = parts.headers.get(LOCATION).is_some_and(|to| !self.is_here(to));
-            if parts.status.is_redirection() && elsewhere && self.asked.is_some() {
-                return self.unreachable("the server sends its client past the gate");
-            }
-            if parts.status.is_redirection() {
-                self.announce(&parts.headers);
+            if parts.status.is_redirection()
+                && let Some(refused) = self.check_redirect(&parts.headers)
+            {
+                return refused;
             }
         }
         let kind = match self.kind_of(&parts, &body) {
@@ -103,7 +101,7 @@ impl Exchange {
     }
 
     /// Notes why a reply should be refused, and refuses it if the gate does more than observe.
-    fn rejects_reply(&mut self, body: &[u8], why: &str) -> Option<Response<ReplyBody>> {
+    pub(super) fn rejects_reply(&mut self, body: &[u8], why: &str) -> Option<Response<ReplyBody>> {
         let station = &self.proxy.station;
         let lane = self.lane.unwrap_or_else(|| station.open_exchange());
         match station.rejects(lane, Side::Server, body, why) {

@@ -1,5 +1,7 @@
 //! Header lines that change how a request is read.
 
+use std::borrow::Cow;
+
 use http::HeaderMap;
 use http::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue, TRANSFER_ENCODING,
@@ -61,8 +63,11 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Rejection> {
 
 fn check_name(name: &str) -> Result<(), Rejection> {
     // Gateways such as WSGI cannot tell an underscore from a hyphen.
-    let folded = name.replace('_', "-");
-    if OVERRIDES.contains(&folded.as_str()) {
+    let folded = match name.contains('_') {
+        true => Cow::Owned(name.replace('_', "-")),
+        false => Cow::Borrowed(name),
+    };
+    if OVERRIDES.contains(&&*folded) {
         let reason =
             format!("the header `{name}` is not accepted: it overrides the method or path");
         return Err(Rejection::new(400, reason));

@@ -30,10 +30,13 @@ pub enum Login {
 }
 
 impl Route {
-    /// Where a path leads that is not an endpoint. Only exact spellings are known: whatever else a
-    /// server's router would fold to one of its paths leads nowhere.
-    pub fn beside_endpoint(path: &str) -> Self {
+    /// Where a path leads in front of a server with its endpoint at `own`. Only exact spellings are
+    /// known: whatever else a server's router would fold to one of its paths leads nowhere, unless the
+    /// server has `announced` it.
+    pub fn of(path: &str, own: &str, announced: bool) -> Self {
         match path {
+            "/" | "/mcp" => Self::Endpoint,
+            _ if path == own || announced => Self::Endpoint,
             "/authorize" => Self::Login(Login::Authorize),
             "/token" | "/revoke" => Self::Login(Login::Form),
             "/register" => Self::Login(Login::Registration),

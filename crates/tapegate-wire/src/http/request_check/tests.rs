@@ -12,10 +12,7 @@ fn check(request: &str, lines: &[(&'static str, &str)], has_body: bool) -> Resul
     for (name, value) in lines {
         headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
-    let route = match target.path() {
-        "/" | "/mcp" => Route::Endpoint,
-        path => Route::beside_endpoint(path),
-    };
+    let route = Route::of(target.path(), "/mcp", false);
     let method = method.parse().unwrap();
     check_head(&RequestHead {
         method: &method,

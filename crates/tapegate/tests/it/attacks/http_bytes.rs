@@ -158,3 +158,17 @@ fn however_a_request_is_framed_its_message_is_judged() {
         victim.is_unharmed();
     }
 }
+
+#[test]
+fn what_never_becomes_a_request_is_in_the_log_too() {
+    for kind in [Kind::Process, Kind::Express] {
+        let victim = Victim::start(kind);
+        let body = victim.call(Tool::Denied);
+        victim.is_refused(403, "evil.test", |victim| {
+            victim.post(&[JSON, ACCEPT, "origin: http://evil.test"], body.as_bytes())
+        });
+        victim.raw("POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nbad header: x\r\n", b"");
+        victim.logs("malformed HTTP request");
+        victim.is_unharmed();
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::victim::{ACCEPT, JSON};
 use crate::shim::stand::{ask as line, events};
 use crate::support::{Run, shim};
-use crate::web::{Got, Seen, WebServer, ask};
+use crate::web::{Got, Seen, WebServer, ask, json as json_reply};
 
 const POLICY: &str = "schema: 1\nsources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"hidden\"] } }]\ngovernance: { defaults: { action: forward } }\n";
 
@@ -114,4 +114,49 @@ fn the_steps_of_a_login_pass_and_hold_no_message() {
     assert_eq!(server.seen().len(), passed);
     let refused = events(run.folder()).into_iter().filter(|event| event["forwarded"] == false);
     assert_eq!(refused.count(), 6);
+}
+
+#[test]
+fn a_redirect_of_the_endpoint_stays_behind_the_gate() {
+    let server = WebServer::start(|seen: &Seen, stream| {
+        if seen.head.starts_with("POST /deep/mcp/ ") {
+            return stream
+                .write_all(&json_reply("", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))
+                .is_ok();
+        }
+        let to = seen.header("x-to").unwrap_or_default();
+        let reply = format!("HTTP/1.1 307 There\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(reply.as_bytes()).is_ok()
+    });
+    let setup = shim(POLICY, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
+    let run = setup.flags(&["--upstream-http", &server.url("/deep/mcp")]).start();
+    let call = |tool: &str| crate::shim::stand::call(1, tool).trim_end().to_owned();
+    let post = |path: &str, to: &str, tool: &str| {
+        ask(
+            run.port(),
+            &format!("POST {path}"),
+            &[JSON, ACCEPT, &format!("x-to: {to}")],
+            &call(tool),
+        )
+    };
+    assert_eq!(post("/deep/mcp/", "", "a").status, 404);
+    for to in ["/deep/mcp/", "mcp/", &server.url("/deep/mcp/")] {
+        let got = post("/mcp", to, "a");
+        assert_eq!((got.status, got.header("location")), (307, Some("/deep/mcp/")), "{got:?}");
+    }
+    assert!(post("/deep/mcp/", "", "a").body.contains("\"result\""));
+    assert!(post("/deep/mcp/", "", "hidden").body.contains("-32015"));
+    for to in [
+        "http://evil.test/",
+        "//evil.test/mcp",
+        "/\\evil.test/mcp",
+        "https:evil.test",
+        "\\\\evil.test",
+    ] {
+        let got = post("/mcp", to, "a");
+        assert_eq!((got.status, got.header("location")), (502, None), "{got:?}");
+        let header = format!("x-to: {to}");
+        let got = ask(run.port(), "GET /mcp", &["accept: text/event-stream", &header], "");
+        assert_eq!((got.status, got.header("location")), (502, None), "{got:?}");
+    }
 }

@@ -239,6 +239,14 @@ impl Victim {
         events(self.run.folder()).into_iter().filter(noted).collect()
     }
 
+    /// Waits until the activity log has a refusal with this reason.
+    pub(crate) fn logs(&self, reason: &str) {
+        let is_noted = |event: &Value| {
+            event["policy_reason"].as_str().is_some_and(|noted| noted.contains(reason))
+        };
+        self.run.until(reason, |_| self.refusals().iter().any(is_noted));
+    }
+
     /// Makes an attack, which must be refused with this status and be in the log with this reason.
     #[track_caller]
     pub(crate) fn is_refused(&self, status: u16, reason: &str, attack: impl FnOnce(&Self) -> Got) {
