@@ -1,9 +1,13 @@
 //! `tapegate init`
 
 mod clients;
+mod snippets;
 mod starter;
+mod summary;
 
-use std::io::Write;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use tapegate_policy::generate::{Traffic, Wish, passes};
@@ -12,21 +16,33 @@ use tapegate_yaml::files::Held;
 use tapegate_yaml::finding::Severity;
 
 use super::policy::accept_written;
+use super::policy::backtest::shelf;
 use super::policy::generate::{head, make, may_write, observe, write};
 use crate::exit::{Exit, Failure};
-use clients::Found;
+use crate::settings::Surroundings;
+use crate::talk;
+use snippets::Paths;
+use summary::Summary;
 
-/// Write a policy to start with
+/// Write a policy to start with, and say how to put each client's servers behind it
 ///
-/// The servers are those that the configs of clients in this folder name: .mcp.json,
-/// .cursor/mcp.json, .vscode/mcp.json. With --from-tape only what was called on the tapes passes;
-/// else everything does, people are asked before something is destroyed, and the rest is comments.
+/// Reads the configs of MCP clients, of this project and of the user: Claude Code and Desktop,
+/// Cursor, VS Code, Windsurf, Zed, Codex, Gemini CLI, opencode, Cline, Continue, Goose, LM Studio,
+/// Copilot CLI and others. They are not changed; what to put into each is printed.
+///
+/// By the policy, tools that were pinned as read-only pass, and a person is asked about everything
+/// else. With --from-tape or --from-tapes, what was used on the tapes passes and nothing else does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tapegate init
-  tapegate init --from-tape session.jsonl
-  tapegate init --from-tape .tapegate/tapes/ --force policies/tapegate.yaml
+  tapegate init                             a policy that asks about everything but reading
+  tapegate init --from-tapes                one that lets through what is on the tapes found here
+  tapegate init --from-tape session.jsonl --force
+  tapegate init ~/.config/tapegate/tapegate.yaml       for projects without a policy
+  tapegate init --dry-run --format json | jq -r '.servers[].snippet'
+
+What is written: FILE, and `.tapegate/` beside it with a `.gitignore`, for tapes and logs. Nothing is
+overwritten without --force.
 
 Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 the file is there already or could not be
 written, 64 wrong usage.")]
@@ -37,31 +53,160 @@ pub(crate) struct Args {
     /// Let through what was called on this tape, or the tapes in this folder; repeatable
     #[arg(long, value_name = "TAPE")]
     from_tape: Vec<PathBuf>,
+    /// Let through what was called on the tapes of this project: those in `.tapegate/tapes`,
+    /// `tapes` and this folder
+    #[arg(long)]
+    from_tapes: bool,
     /// The server, by the name it is to have in the policy [default: as each tape says]
-    #[arg(long, value_name = "NAME", requires = "from_tape")]
+    #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
     /// Overwrite what exists already
     #[arg(long)]
     force: bool,
+    /// Write nothing; show what was found and what to put into each client's config
+    #[arg(long)]
+    dry_run: bool,
+    /// How the summary is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    may_write(&args.file, args.force)?;
-    unshadowed(args)?;
-    let found = clients::find(Path::new("."));
-    let (text, traffic) = if args.from_tape.is_empty() {
-        (starter::write(&found), Traffic::default())
+    if !args.dry_run {
+        may_write(&args.file, args.force)?;
+        unshadowed(args)?;
+    }
+    let around = Surroundings::ours()?;
+    let found = clients::find(&around);
+    let tapes = tapes(&around);
+    let named = named_tapes(args, &tapes)?;
+    let (text, traffic) = if named.is_empty() {
+        (starter::write(&found.servers), Traffic::default())
     } else {
-        let traffic = observe(&args.from_tape, args.server_id.as_deref())?;
+        let traffic = observe(&named, args.server_id.as_deref())?;
         let wish = Wish { head: head(&traffic, "tapegate init"), cedar: None };
         let made = make(&traffic, &wish)?;
         (starter::with_more(&made.policy), traffic)
     };
     check(&text, &traffic)?;
-    write(&args.file, &text)?;
-    accept_written(&args.file);
-    tell(args, &found, &traffic, out)?;
+    let mut written = Vec::new();
+    if !args.dry_run {
+        write(&args.file, &text)?;
+        accept_written(&args.file);
+        written.push(around.folder.join(&args.file));
+        written.extend(state_folder(&around.folder.join(&args.file))?);
+    }
+    let paths = paths(&around, &args.file)?;
+    let summary = Summary {
+        found: &found,
+        paths: &paths,
+        policy: &args.file,
+        is_dry_run: args.dry_run,
+        written,
+        tapes: counted(&tapes),
+        taped: traffic.servers().into_iter().map(str::to_owned).collect(),
+        home: around.first(&["HOME"]).map(PathBuf::from),
+        folder: around.folder.clone(),
+    };
+    match args.format {
+        Format::Text => summary.text(out)?,
+        Format::Json => summary.json(out)?,
+    }
     Ok(Exit::Ok)
+}
+
+/// The tapes that the policy is to be made from.
+fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    if args.from_tapes && found.is_empty() {
+        let words = "there are no tapes in `.tapegate/tapes`, `tapes` or this folder";
+        let hint =
+            "name one by --from-tape TAPE, or record one: tapegate record -o tapes/ -- SERVER";
+        return Err(Failure::new(Exit::Invalid, words).hint(hint));
+    }
+    let found = if args.from_tapes { found } else { &[] };
+    let named = [&args.from_tape[..], found].concat();
+    if named.is_empty() && args.server_id.is_some() {
+        let words = "--server-id names the server of tapes, and no tapes are named";
+        return Err(Failure::new(Exit::Usage, words).hint("add --from-tape TAPE or --from-tapes"));
+    }
+    Ok(named)
+}
+
+/// The tapes of this project, where they usually are.
+fn tapes(around: &Surroundings<'_>) -> Vec<PathBuf> {
+    let mut folders = vec![around.folder.join(".tapegate/tapes"), around.folder.join("tapes")];
+    // The state folder may be elsewhere, or there may be none.
+    folders.extend(around.state_folder().ok().map(|state| state.join("tapes")));
+    folders.dedup();
+    let mut found: Vec<PathBuf> = Vec::new();
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        // What cannot be read is told by whoever names it.
+        let inside = shelf::find(std::slice::from_ref(folder)).unwrap_or_default();
+        found.extend(inside.into_iter().map(|tape| tape.path));
+    }
+    found.extend(shelf::beside(&around.folder));
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// How many tapes are in each folder.
+fn counted(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
+    let mut folders: Vec<(PathBuf, usize)> = Vec::new();
+    for folder in tapes.iter().filter_map(|tape| tape.parent()) {
+        match folders.iter_mut().find(|(known, _)| known == folder) {
+            Some((_, count)) => *count += 1,
+            None => folders.push((folder.to_owned(), 1)),
+        }
+    }
+    folders
+}
+
+fn paths(around: &Surroundings<'_>, file: &Path) -> Result<Paths, Failure> {
+    let binary = std::env::current_exe().map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot tell where this program is: {error}"))
+    })?;
+    let path = around.first(&["PATH"]).unwrap_or_default();
+    let first =
+        std::env::split_paths(&path).map(|folder| folder.join("tapegate")).find(|it| it.is_file());
+    let is_on_path =
+        first.is_some_and(|it| fs::canonicalize(it).ok() == fs::canonicalize(&binary).ok());
+    Ok(Paths { binary, is_on_path, policy: around.folder.join(file) })
+}
+
+/// Makes the folder for tapes and logs beside a policy; what is there already stays as it is.
+fn state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let folder = policy.with_file_name(".tapegate");
+    let cannot = |error: std::io::Error| {
+        Failure::new(Exit::Io, format!("cannot make `{}`: {error}", folder.display()))
+    };
+    let mut made = Vec::new();
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Ok(()) => made.push(folder.clone()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let there = folder.symlink_metadata().map_err(cannot)?;
+            if !there.is_dir() {
+                let words = format!("`{}` is not a folder", folder.display());
+                return Err(Failure::new(Exit::Io, words).hint("tapes and logs are kept there"));
+            }
+            if there.mode() & 0o022 != 0 {
+                talk::warn(&format!("others may write to `{}`", folder.display()));
+            }
+        }
+        Err(error) => return Err(cannot(error)),
+    }
+    let ignore = folder.join(".gitignore");
+    if ignore.symlink_metadata().is_err() {
+        write(&ignore, "*\n")?;
+        made.push(ignore);
+    }
+    Ok(made)
 }
 
 /// A policy under the older name would no longer be found.
@@ -76,7 +221,7 @@ fn unshadowed(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads what is to be written as whoever uses it will.
+/// Reads the text that is to be written as a shim will.
 fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
     let loaded = load("tapegate.yaml", &Held::default().with("tapegate.yaml", text));
     let error = loaded.findings.iter().find(|finding| finding.severity == Severity::Error);
@@ -89,36 +234,4 @@ fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
     };
     tried
         .map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made of this: {why}")))
-}
-
-fn tell(
-    args: &Args,
-    found: &[Found],
-    traffic: &Traffic,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let name = args.file.display();
-    writeln!(out, "{name}: written")?;
-    let taped = traffic.servers();
-    for Found { id, config, .. } in found {
-        let lost = !taped.is_empty() && !taped.iter().any(|own| own == id || *own == "*");
-        let lost = if lost { "; it is on no tape, so nothing of it passes" } else { "" };
-        writeln!(out, "  server {id}, from {config}{lost}")?;
-    }
-    writeln!(out, "\nWhat to do next:\n  tapegate check {name}")?;
-    let governed = |server: &&Found| {
-        !server.command.is_empty() && (taped.is_empty() || taped.contains(&server.id.as_str()))
-    };
-    let (id, command) = match found.iter().find(governed) {
-        Some(server) => (server.id.as_str(), server.command.join(" ")),
-        None => (taped.first().copied().unwrap_or("NAME"), "SERVER ARGS".to_owned()),
-    };
-    let id = if id == "*" { "NAME" } else { id };
-    writeln!(out, "  tapegate shim --server-id {id} -- {command}")?;
-    writeln!(out, "      in the place of `{command}` in your client's config")?;
-    if args.from_tape.is_empty() {
-        writeln!(out, "  tapegate init --force --from-tape TAPE")?;
-        writeln!(out, "      once a session is on tape, to let through only what it used")?;
-    }
-    out.flush()
 }

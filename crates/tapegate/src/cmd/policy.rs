@@ -1,7 +1,7 @@
 //! `tapegate policy`: what a policy does, before it does it.
 
 mod accept;
-mod backtest;
+pub(crate) mod backtest;
 mod explain;
 pub(crate) mod generate;
 mod pin;

@@ -1,143 +1,215 @@
-//! The servers that the configs of clients in a project name.
+//! The servers that the configs of clients name: of this project, of the user, of the machine.
+//!
+//! Nothing is written, and values of environment variables and headers are not read into anything
+//! that is shown.
+
+mod entry;
+mod jsonc;
+mod table;
+mod tree;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tapegate_core::frame::array_items;
-use tapegate_core::json::{self, Cursor, member, string};
+use crate::settings::{Surroundings, id_from};
+pub(super) use entry::{Entry, Target};
+use table::{CLIENTS, ConfigFile, Keys, Root};
+pub(super) use table::{Client, Style};
+use tree::Tree;
 
-use crate::settings::id_from;
-
-/// Configs, and the member that holds the servers.
-const CONFIGS: [(&str, &str); 3] = [
-    (".mcp.json", "mcpServers"),
-    (".cursor/mcp.json", "mcpServers"),
-    (".vscode/mcp.json", "servers"),
-];
+/// The largest config that is read.
+const BYTES_MAX: u64 = 32 << 20;
 
 /// A server that a config names.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+#[derive(Debug)]
+pub(super) struct Server {
     /// Its name, as a policy has it.
     pub(super) id: String,
-    /// Where it was found.
-    pub(super) config: &'static str,
-    /// How it is started; empty if it is reached by HTTP.
-    pub(super) command: Vec<String>,
+    /// Its name, as the config has it.
+    pub(super) name: String,
+    pub(super) client: &'static Client,
+    pub(super) scope: Scope,
+    pub(super) config: PathBuf,
+    pub(super) entry: Entry,
 }
 
-/// The servers of a project, each once, in the order of their names.
-pub(super) fn find(folder: &Path) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    for (config, servers) in CONFIGS {
-        // A config that is not there, or is none, names no servers.
-        let Ok(text) = fs::read_to_string(folder.join(config)) else { continue };
-        let text = plain(&text);
-        if let Err(fault) = json::check(text.as_bytes()) {
-            crate::talk::warn(&format!("`{config}` is no JSON, and left out: {fault}"));
-            continue;
+/// For whom a config holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// This project, for everybody who works on it.
+    Project,
+    /// This project, for this user.
+    Local,
+    /// Every project of this user.
+    User,
+    /// Every user of this machine.
+    Machine,
+}
+
+impl Scope {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Local => "local",
+            Self::User => "user",
+            Self::Machine => "machine",
         }
-        for (name, server) in members(text.as_bytes(), servers).unwrap_or_default() {
-            let Some(id) = id_from(&name) else { continue };
-            if found.iter().all(|known| known.id != id) {
-                found.push(Found { id, config, command: command(server) });
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The servers, in the order of the clients and their configs.
+    pub(super) servers: Vec<Server>,
+    /// Configs that could not be read, and why.
+    pub(super) skipped: Vec<(PathBuf, String)>,
+}
+
+/// The servers that the configs of all clients name.
+pub(super) fn find(around: &Surroundings<'_>) -> Found {
+    let mut found = Found::default();
+    for client in CLIENTS {
+        for file in client.files {
+            for path in candidates(around, file) {
+                read(around, client, file, &path, &mut found);
             }
         }
     }
-    found.sort_by(|one, two| one.id.cmp(&two.id));
     found
 }
 
-/// The members of the object under a key, in their order.
-fn members<'a>(text: &'a [u8], key: &str) -> Option<Vec<(String, &'a [u8])>> {
-    let mut cursor = Cursor::new(member(text, key)?).ok()?;
-    cursor.open().ok().filter(|kind| *kind == json::Kind::Object)?;
-    let (mut first, mut found) = (true, Vec::new());
-    while let Some(key) = cursor.key(&mut first).ok()? {
-        found.push((key.decode().into_owned(), cursor.value().ok()?));
-    }
-    Some(found)
-}
-
-/// How a server is started; what a config has secrets in, the environment, is not looked at.
-fn command(server: &[u8]) -> Vec<String> {
-    let Some(program) = member(server, "command").and_then(string) else { return Vec::new() };
-    let words = member(server, "args").filter(|words| words.starts_with(b"["));
-    let words = words.map(array_items).unwrap_or_default();
-    let words = words.into_iter().filter_map(string);
-    std::iter::once(program).chain(words).map(String::from).collect()
-}
-
-/// JSON as editors have it, without comments and the commas before closing brackets.
-fn plain(text: &str) -> String {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let taken = match first {
-            '"' => quoted(rest),
-            '/' if rest.starts_with("//") => {
-                rest = rest.find('\n').map_or("", |end| &rest[end..]);
-                continue;
+fn read(
+    around: &Surroundings<'_>,
+    client: &'static Client,
+    file: &ConfigFile,
+    path: &Path,
+    found: &mut Found,
+) {
+    let tree = match load(path)
+        .and_then(|text| text.map(|text| Tree::read(&text, file.format)).transpose())
+    {
+        Ok(Some(tree)) => tree,
+        Ok(None) => return,
+        Err(why) => {
+            // A file may hold servers in several places; it is broken once.
+            if found.skipped.iter().all(|(known, _)| known != path) {
+                found.skipped.push((path.to_owned(), why));
             }
-            '/' if rest.starts_with("/*") => {
-                rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
-                continue;
-            }
-            ']' | '}' => {
-                let kept = out.trim_end().trim_end_matches(',').len();
-                out.truncate(kept);
-                1
-            }
-            other => other.len_utf8(),
+            return;
+        }
+    };
+    let scope = match (file.root, file.keys) {
+        (Root::Project, _) => Scope::Project,
+        (_, Keys::ClaudeProject) => Scope::Local,
+        (Root::System, _) => Scope::Machine,
+        _ => Scope::User,
+    };
+    for (name, entry) in entries(around, &tree, file.keys) {
+        let known = |one: &Server| one.config == path && one.scope == scope && one.name == name;
+        let Some(id) = id_from(&name).filter(|_| !found.servers.iter().any(known)) else {
+            continue;
         };
-        out.push_str(&rest[..taken]);
-        rest = &rest[taken..];
+        let config = path.to_owned();
+        found.servers.push(Server { id, name, client, scope, config, entry });
     }
-    out
 }
 
-/// The length of the string that a text begins with.
-fn quoted(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, letter) in text.char_indices().skip(1) {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at + 1,
-            _ => {}
+/// The text of a config; nothing if there is none.
+fn load(path: &Path) -> Result<Option<String>, String> {
+    let about = match fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !about.is_file() {
+        return Err("not a regular file".to_owned());
+    }
+    if about.len() > BYTES_MAX {
+        return Err(format!("larger than {} MB", BYTES_MAX >> 20));
+    }
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map(Some).map_err(|_| "not UTF-8".to_owned())
+}
+
+/// The servers in a config, by name.
+fn entries(around: &Surroundings<'_>, tree: &Tree, keys: Keys) -> Vec<(String, Entry)> {
+    let mut place = Some(tree);
+    match keys {
+        Keys::Path(path) => {
+            for key in path {
+                place = place.and_then(|tree| tree.get(key));
+            }
+        }
+        Keys::ClaudeProject => {
+            let projects = tree.get("projects");
+            let of = |folder: &Path| projects?.get(folder.to_str()?)?.get("mcpServers");
+            place = ancestors(around).find_map(of);
         }
     }
-    text.len()
+    let Some(place) = place else { return Vec::new() };
+    let named = place.entries().iter().map(|(name, tree)| (name.clone(), tree));
+    let listed = place.elements().iter().filter_map(|tree| {
+        let name = tree.get("name").and_then(Tree::as_text)?;
+        Some((name.to_owned(), tree))
+    });
+    named.chain(listed).filter_map(|(name, tree)| Some((name, Entry::read(tree)?))).collect()
+}
+
+/// The folder we are in and those above it in the same repository.
+fn ancestors<'a>(around: &'a Surroundings<'_>) -> impl Iterator<Item = &'a Path> {
+    let top = around.folder.ancestors().find(|folder| folder.join(".git").exists());
+    let top = top.unwrap_or(&around.folder).to_owned();
+    around.folder.ancestors().take_while(move |folder| folder.starts_with(&top))
+}
+
+/// Where a config may be.
+fn candidates(around: &Surroundings<'_>, file: &ConfigFile) -> Vec<PathBuf> {
+    let home = || around.first(&["HOME"]).map(PathBuf::from);
+    let roots: Vec<PathBuf> = match file.root {
+        Root::Project => ancestors(around).map(Path::to_owned).collect(),
+        Root::Home => home().into_iter().collect(),
+        Root::Config => {
+            let named = around.first(&["XDG_CONFIG_HOME"]).map(PathBuf::from);
+            let named = named.filter(|path| path.is_absolute());
+            named.or_else(|| Some(home()?.join(".config"))).into_iter().collect()
+        }
+        Root::Variable(name, otherwise) => {
+            let named = around.first(&[name]).map(PathBuf::from);
+            named.or_else(|| Some(home()?.join(otherwise))).into_iter().collect()
+        }
+        Root::File(name) => return around.first(&[name]).map(PathBuf::from).into_iter().collect(),
+        Root::System => vec![PathBuf::from("/")],
+    };
+    roots.iter().flat_map(|root| matching(root, file.path)).collect()
+}
+
+/// The path, or what matches it if a part of it has a `*`.
+fn matching(root: &Path, path: &str) -> Vec<PathBuf> {
+    let mut found = vec![root.to_owned()];
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        let Some((start, end)) = part.split_once('*') else {
+            found.iter_mut().for_each(|folder| folder.push(part));
+            continue;
+        };
+        let mut deeper = Vec::new();
+        for folder in found {
+            // A folder that is not there, or may not be read, holds no configs.
+            let Ok(inside) = fs::read_dir(&folder) else { continue };
+            let names = inside.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let fits = |name: &String| {
+                name.len() >= start.len() + end.len()
+                    && name.starts_with(start)
+                    && name.ends_with(end)
+            };
+            deeper.extend(names.filter(fits).map(|name| folder.join(name)));
+        }
+        deeper.sort();
+        found = deeper;
+    }
+    found
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn comments_and_stray_commas_are_left_out_and_strings_are_not() {
-        let text = "{ // one, \"two\"\n \"a//b\": [1, 2,], /* \" */ \"c,}\": \"d\\\"//\", }";
-        let value: serde_json::Value = serde_json::from_str(&plain(text)).unwrap();
-        assert_eq!(value, serde_json::json!({ "a//b": [1, 2], "c,}": "d\"//" }));
-    }
-
-    #[test]
-    fn servers_of_all_configs_are_found_once() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join(".vscode")).unwrap();
-        let one = r#"{"mcpServers":{"my files":{"command":"npx","args":["-y","files"],"env":{"T":"x"}},"web":{"url":"http://localhost"}}}"#;
-        let two =
-            "{\n // VS Code\n \"servers\": { \"web\": {}, \"db\": { \"command\": \"db\" } } }";
-        fs::write(folder.path().join(".mcp.json"), one).unwrap();
-        fs::write(folder.path().join(".vscode/mcp.json"), two).unwrap();
-        let found = find(folder.path());
-        let ids: Vec<_> = found.iter().map(|one| (one.id.as_str(), one.config)).collect();
-        assert_eq!(
-            ids,
-            [("db", ".vscode/mcp.json"), ("my-files", ".mcp.json"), ("web", ".mcp.json")]
-        );
-        assert_eq!(found[1].command, ["npx", "-y", "files"]);
-        assert!(found[2].command.is_empty());
-    }
-}
+mod tests;

@@ -2,37 +2,43 @@
 
 use std::fmt::Write;
 
-use super::clients::Found;
+use super::clients::Server;
 
 const HEAD: &str = "\
 # What an agent may do with its MCP servers. `tapegate check` looks this file over,
 # `tapegate policy explain NAME` says what becomes of a call, docs/policy.md says more.
 schema: 1
 
-# What may be seen at all; `expose` narrows it down.
+# The servers, by the names that `shim --server-id` gives them. `expose` hides tools.
 sources:
 ";
 
 const RULES: &str =
-    "  # Every other server. Without this line, what is not named above goes nowhere.
+    "  # Every other server. Without this line, what is not named above is refused.
   - id: \"*\"
 
 governance:
   defaults:
-    # forward: send on; deny: refuse; approve: ask people; policy: ask Cedar.
-    action: forward
+    # Whatever no rule below names: ask a person. `deny` would refuse it.
+    action: approve
   # The first rule that matches counts.
   rules:
+    # Whatever a server says of itself, nothing is destroyed unasked.
     - id: ask-before-destroying
-      match: [\"*delete*\", \"*remove*\", \"*drop*\", \"*destroy*\"]
+      match: [\"*delete*\", \"*remove*\", \"*drop*\", \"*destroy*\", \"*wipe*\", \"*purge*\"]
       method: tools/call
       action: approve
-      approval: default
-    # - id: only-in-the-project
-    #   match: write_file
-    #   action: deny
+
+    # Resources and prompts are read; completions are typed by people.
+    - id: resources-and-prompts
+      method: [resources/read, resources/subscribe, subscriptions/listen, prompts/get, completion/complete]
+      action: forward
+
+    # - id: writing-in-the-project
+    #   match: [write_file, edit_file]
+    #   action: forward
     #   arguments:
-    #     path: { not: { glob: \"/home/me/project/*\" } }
+    #     path: \"/home/me/project/*\"
 
 # How people are asked. `tapegate approvals` lists what waits and takes their answers.
 approval:
@@ -43,21 +49,27 @@ approval:
 ";
 
 const MORE: &str = "
-# What is taken out of tapes, approvals and logs.
+# What is masked in tapes, approvals and logs.
 redaction:
   patterns: [secrets]
 
-# Once there is a tapegate.lock, which `tapegate policy pin` writes, calls of tools that are no
-# longer defined as they were accepted go nowhere.
+# Once there is a tapegate.lock, which `tapegate policy pin` writes, a tool that is no longer
+# defined as it was accepted is refused.
 # pins:
 #   on_drift: deny
 ";
 
 /// A policy for the servers that were found.
-pub(super) fn write(found: &[Found]) -> String {
+pub(super) fn write(servers: &[Server]) -> String {
     let mut out = HEAD.to_owned();
-    for server in found {
-        let _ = writeln!(out, "  # From {}.\n  - id: \"{}\"", server.config, server.id);
+    let mut ids: Vec<&str> = servers.iter().map(|server| server.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    for id in ids {
+        let mut clients: Vec<&str> =
+            servers.iter().filter(|one| one.id == id).map(|one| one.client.name).collect();
+        clients.dedup();
+        let _ = writeln!(out, "  # Of {}.\n  - id: \"{id}\"", clients.join(", "));
         out.push_str("    # expose: { mode: blocklist, tools: [\"delete_*\"] }\n");
     }
     out + RULES + MORE

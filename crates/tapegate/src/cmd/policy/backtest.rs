@@ -1,7 +1,7 @@
 //! `tapegate policy backtest`: what a policy would have done to old tapes.
 
 mod scene;
-pub(super) mod shelf;
+pub(crate) mod shelf;
 mod walk;
 
 use std::io::Write;

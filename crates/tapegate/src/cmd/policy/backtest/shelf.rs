@@ -50,6 +50,16 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Tape>, Failure> {
     Ok(found)
 }
 
+/// The tapes that lie in a folder among other files, by what they begin with.
+pub(crate) fn beside(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let named = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        is_tape(&name) && matches!(header(path), Ok(Some(_)))
+    });
+    named.collect()
+}
+
 fn inside(folder: &Path, depth: usize, found: &mut Vec<Tape>) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::new(Exit::Io, format!("cannot read `{}`: {error}", folder.display()))

@@ -1,0 +1,198 @@
+//! What a config says, whatever it is written in.
+
+use tapegate_core::json::{self, Cursor, string};
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Value};
+use tapegate_yaml::yaml;
+use toml::de::{DeTable, DeValue};
+
+use super::jsonc;
+use super::table::Format;
+
+/// How deep a config is looked into.
+const DEPTH_MAX: usize = 64;
+
+/// A value of a config. Numbers, dates and the like are not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tree {
+    Bool(bool),
+    Text(String),
+    List(Vec<Tree>),
+    Map(Vec<(String, Tree)>),
+    Other,
+}
+
+impl Tree {
+    /// Reads a config, or says what is wrong with it.
+    pub(super) fn read(text: &str, format: Format) -> Result<Self, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim().is_empty() {
+            return Ok(Self::Other);
+        }
+        match format {
+            Format::Json => {
+                let plain = jsonc::plain(text);
+                json::check(plain.as_bytes())
+                    .map_err(|fault| format!("not valid JSON: {fault}"))?;
+                Ok(Self::from_json(plain.as_bytes(), DEPTH_MAX))
+            }
+            Format::Toml => match DeTable::parse(text) {
+                Ok(table) => Ok(Self::from_table(table.get_ref(), DEPTH_MAX)),
+                Err(error) => Err(format!("not valid TOML: {}", error.message())),
+            },
+            Format::Yaml => {
+                let mut findings = Findings::default();
+                match yaml::parse(text, 0, &mut findings) {
+                    Some(node) if !findings.has_errors() => Ok(Self::from_node(&node, DEPTH_MAX)),
+                    _ => {
+                        let first = findings.into_list().into_iter().next();
+                        let (line, words) =
+                            first.map_or((0, String::new()), |one| (one.spot.line, one.words));
+                        Err(format!("not valid YAML: line {line}: {words}"))
+                    }
+                }
+            }
+        }
+    }
+
+    fn from_json(text: &[u8], depth: usize) -> Self {
+        let Some(depth) = depth.checked_sub(1) else { return Self::Other };
+        match text.first() {
+            Some(b'"') => string(text).map_or(Self::Other, |text| Self::Text(text.into_owned())),
+            Some(b't') => Self::Bool(true),
+            Some(b'f') => Self::Bool(false),
+            Some(b'[') => {
+                let items = tapegate_core::frame::array_items(text);
+                Self::List(items.into_iter().map(|item| Self::from_json(item, depth)).collect())
+            }
+            Some(b'{') => Self::Map(members(text, depth).unwrap_or_default()),
+            _ => Self::Other,
+        }
+    }
+
+    fn from_table(table: &DeTable<'_>, depth: usize) -> Self {
+        let Some(depth) = depth.checked_sub(1) else { return Self::Other };
+        let entries = table.iter().map(|(key, value)| {
+            (key.get_ref().to_string(), Self::from_toml(value.get_ref(), depth))
+        });
+        Self::Map(entries.collect())
+    }
+
+    fn from_toml(value: &DeValue<'_>, depth: usize) -> Self {
+        let Some(depth) = depth.checked_sub(1) else { return Self::Other };
+        match value {
+            DeValue::String(text) => Self::Text(text.to_string()),
+            DeValue::Boolean(yes) => Self::Bool(*yes),
+            DeValue::Array(items) => Self::List(
+                items.iter().map(|item| Self::from_toml(item.get_ref(), depth)).collect(),
+            ),
+            DeValue::Table(table) => Self::from_table(table, depth),
+            _ => Self::Other,
+        }
+    }
+
+    fn from_node(node: &Node, depth: usize) -> Self {
+        let Some(depth) = depth.checked_sub(1) else { return Self::Other };
+        match &node.value {
+            Value::Bool(yes) => Self::Bool(*yes),
+            Value::Text(text) => Self::Text(text.clone()),
+            Value::Number(text) => Self::Text(text.clone()),
+            Value::List(items) => {
+                Self::List(items.iter().map(|item| Self::from_node(item, depth)).collect())
+            }
+            Value::Map(entries) => {
+                let entries = entries.iter();
+                Self::Map(
+                    entries
+                        .map(|(key, node)| (key.name.clone(), Self::from_node(node, depth)))
+                        .collect(),
+                )
+            }
+            Value::Null | Value::Raw(_) => Self::Other,
+        }
+    }
+
+    /// What a map has under a key. Where a key comes twice the last one counts, as it does for
+    /// the clients.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        self.entries().iter().rev().find(|(own, _)| own == key).map(|(_, value)| value)
+    }
+
+    /// The entries of a map.
+    pub(super) fn entries(&self) -> &[(String, Self)] {
+        match self {
+            Self::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The elements of a list.
+    pub(super) fn elements(&self) -> &[Self] {
+        match self {
+            Self::List(elements) => elements,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The texts of a list.
+    pub(super) fn texts(&self) -> Vec<String> {
+        self.elements().iter().filter_map(Self::as_text).map(str::to_owned).collect()
+    }
+}
+
+fn members(text: &[u8], depth: usize) -> Option<Vec<(String, Tree)>> {
+    let mut cursor = Cursor::new(text).ok()?;
+    cursor.open().ok()?;
+    let (mut first, mut found) = (true, Vec::new());
+    while let Some(key) = cursor.key(&mut first).ok()? {
+        found.push((key.decode().into_owned(), Tree::from_json(cursor.value().ok()?, depth)));
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_config_is_the_same_whatever_it_is_written_in() {
+        let json = "\u{feff}{ // one\n \"s\": {\"a\": {\"command\": \"x\", \"args\": [\"1\", \"2\",], \"on\": true}} }";
+        let toml = "[s.a]\ncommand = \"x\"\nargs = ['1', \"2\"]\non = true\n";
+        let yaml = "s:\n  a:\n    command: x\n    args: [\"1\", \"2\"]\n    on: true\n";
+        let read = |text, format| Tree::read(text, format).unwrap();
+        let expected = read(json, Format::Json);
+        let entry = expected.get("s").unwrap().get("a").unwrap();
+        assert_eq!(entry.get("args").unwrap().texts(), ["1", "2"]);
+        for (text, format) in [(toml, Format::Toml), (yaml, Format::Yaml)] {
+            let tree = read(text, format);
+            let other = tree.get("s").unwrap().get("a").unwrap();
+            for key in ["command", "args", "on"] {
+                assert_eq!(other.get(key), entry.get(key), "{format:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_told_and_what_is_empty_says_nothing() {
+        for (text, format) in [
+            ("{", Format::Json),
+            ("{\"a\": }", Format::Json),
+            ("[a\n", Format::Toml),
+            ("a: [", Format::Yaml),
+        ] {
+            assert!(Tree::read(text, format).is_err(), "{text}");
+        }
+        for format in [Format::Json, Format::Toml, Format::Yaml] {
+            assert_eq!(Tree::read(" \n", format), Ok(Tree::Other));
+        }
+        let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+        let _ = Tree::read(&deep, Format::Json);
+    }
+}

@@ -1,0 +1,169 @@
+//! What to put into a client's config, so that a server is started behind the gate.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use tapegate_core::json::write_str;
+
+use super::clients::{Client, Scope, Server, Style, Target};
+
+/// What snippets are made with.
+pub(super) struct Paths {
+    /// This binary.
+    pub(super) binary: PathBuf,
+    /// Whether the plain name leads to this binary.
+    pub(super) is_on_path: bool,
+    /// The policy, by its absolute path.
+    pub(super) policy: PathBuf,
+}
+
+/// What to do in one config about one server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Snippet {
+    /// Where it goes, in a few words.
+    pub(super) heading: String,
+    /// Commands to run, or text for the config.
+    pub(super) text: String,
+    /// What must be kept or filled in by hand.
+    pub(super) notes: Vec<String>,
+}
+
+/// The snippet for a server; nothing if it is off, or behind the gate already.
+pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
+    if server.entry.is_disabled || server.entry.is_governed {
+        return None;
+    }
+    let Server { client, scope, name, .. } = server;
+    let argv = shim(server, paths);
+    let keeps_all = server.entry.variables.is_empty();
+    let by_command = client.style == Style::ClaudeCode
+        && keeps_all
+        && matches!(scope, Scope::User | Scope::Local | Scope::Project);
+    let mut notes = Vec::new();
+    if let Target::Url(_, headers) = &server.entry.target {
+        let names = headers.join(", ");
+        if !headers.is_empty() {
+            notes.push(format!("fill in the values of the headers from the old entry: {names}"));
+        }
+    }
+    if !keeps_all {
+        notes.push("keep the environment variables of the old entry".to_owned());
+    }
+    if by_command {
+        let (scope, quoted) = (scope.word(), shell(name));
+        let line: Vec<String> = argv.iter().map(|word| shell(word)).collect();
+        let text = format!(
+            "claude mcp remove --scope {scope} {quoted}\n\
+             claude mcp add --scope {scope} {quoted} -- {}\n",
+            line.join(" ")
+        );
+        return Some(Snippet { heading: "run".to_owned(), text, notes });
+    }
+    let text = entry(client, name, &argv);
+    Some(Snippet { heading: format!("in the place of `{name}`"), text, notes })
+}
+
+/// The command line of the shim.
+fn shim(server: &Server, paths: &Paths) -> Vec<String> {
+    // A config of the project is shared; a path of this machine is of no use to others.
+    let is_shared = server.scope == Scope::Project && paths.is_on_path;
+    let binary = if is_shared { "tapegate".to_owned() } else { paths.binary.display().to_string() };
+    let mut argv = vec![binary, "shim".to_owned(), "--require-policy".to_owned()];
+    if let Some(policy) = policy_for(server, paths) {
+        argv.extend(["--config".to_owned(), policy]);
+    }
+    argv.extend(["--server-id".to_owned(), server.id.clone()]);
+    match &server.entry.target {
+        Target::Command(command) => {
+            argv.push("--".to_owned());
+            argv.extend(command.iter().cloned());
+        }
+        Target::Url(url, headers) => {
+            argv.extend(["--upstream-http".to_owned(), url.clone()]);
+            for header in headers {
+                argv.extend(["--header".to_owned(), format!("{header}: VALUE")]);
+            }
+        }
+    }
+    argv
+}
+
+/// The policy, if the client must be told: it starts servers in folders of its own.
+fn policy_for(server: &Server, paths: &Paths) -> Option<String> {
+    if server.client.starts_in_project {
+        return None;
+    }
+    match (server.scope, server.client.project_variable) {
+        (Scope::Project, Some(variable)) => {
+            let name = paths.policy.file_name().unwrap_or_default().to_string_lossy();
+            Some(format!("{variable}/{name}"))
+        }
+        _ => Some(paths.policy.display().to_string()),
+    }
+}
+
+/// A server's entry, as the client writes it.
+fn entry(client: &Client, name: &str, argv: &[String]) -> String {
+    let (program, args) = argv.split_first().map_or(("", argv), |(first, rest)| (&**first, rest));
+    let name = json(name);
+    let (program, list) = (json(program), json_list(args));
+    match client.style {
+        Style::ClaudeCode | Style::Json => {
+            format!("{name}: {{ \"command\": {program}, \"args\": {list} }}\n")
+        }
+        Style::TypedJson => {
+            format!("{name}: {{ \"type\": \"stdio\", \"command\": {program}, \"args\": {list} }}\n")
+        }
+        Style::CopilotJson => format!(
+            "{name}: {{ \"type\": \"local\", \"command\": {program}, \"args\": {list}, \"tools\": [\"*\"] }}\n"
+        ),
+        Style::OpencodeJson => {
+            format!("{name}: {{ \"type\": \"local\", \"command\": {} }}\n", json_list(argv))
+        }
+        // Strings of JSON are strings of TOML and of YAML.
+        Style::Toml => format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {list}\n"),
+        Style::ListYaml => format!("- name: {name}\n  command: {program}\n  args: {list}\n"),
+        Style::GooseYaml => format!(
+            "{name}:\n  enabled: true\n  type: stdio\n  name: {name}\n  cmd: {program}\n  args: {list}\n  timeout: 300\n"
+        ),
+    }
+}
+
+fn json(text: &str) -> String {
+    let mut out = Vec::new();
+    write_str(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn json_list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| json(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// A word as a shell takes it.
+fn shell(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
+}
+
+/// A path with the home folder as `~`, for people.
+pub(super) fn short(path: &Path, folder: &Path, home: Option<&Path>) -> String {
+    let in_home = home.and_then(|home| path.strip_prefix(home).ok());
+    match (in_home, path.strip_prefix(folder).ok()) {
+        // The nearer of the two says more.
+        (Some(short), Some(long)) if short.as_os_str().len() > long.as_os_str().len() => {
+            long.display().to_string()
+        }
+        (Some(inside), _) => format!("~/{}", inside.display()),
+        (None, Some(inside)) => inside.display().to_string(),
+        (None, None) => path.display().to_string(),
+    }
+}
+
+/// Text with every line moved to the right.
+pub(super) fn indented(text: &str, by: usize) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let _ = writeln!(out, "{:by$}{line}", "");
+    }
+    out
+}

@@ -1,0 +1,238 @@
+//! What `init` has found and done, for people and for programs.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tapegate_core::json::write_str;
+
+use super::clients::{Found, Scope, Server, Target};
+use super::snippets::{Paths, Snippet, indented, short, snippet};
+
+/// What was found and done.
+pub(super) struct Summary<'a> {
+    pub(super) found: &'a Found,
+    pub(super) paths: &'a Paths,
+    /// The policy, as it was named.
+    pub(super) policy: &'a Path,
+    /// Whether nothing was to be written.
+    pub(super) is_dry_run: bool,
+    /// What was written, the policy first.
+    pub(super) written: Vec<PathBuf>,
+    /// Where tapes are, and how many.
+    pub(super) tapes: Vec<(PathBuf, usize)>,
+    /// The servers that are on the tapes that the policy is made from.
+    pub(super) taped: Vec<String>,
+    /// The folder that everything is told from, and the home folder.
+    pub(super) folder: PathBuf,
+    pub(super) home: Option<PathBuf>,
+}
+
+impl Summary<'_> {
+    fn short(&self, path: &Path) -> String {
+        short(path, &self.folder, self.home.as_deref())
+    }
+
+    /// Whether nothing of a server passes, since it is on no tape.
+    fn is_shut(&self, server: &Server) -> bool {
+        !self.taped.is_empty() && !self.taped.iter().any(|own| *own == server.id || own == "*")
+    }
+
+    fn state(&self, server: &Server) -> &'static str {
+        if server.entry.is_governed {
+            "behind the gate already"
+        } else if server.entry.is_disabled {
+            "disabled"
+        } else if self.is_shut(server) {
+            "on no tape, so nothing of it passes"
+        } else {
+            ""
+        }
+    }
+
+    pub(super) fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        for path in &self.written {
+            writeln!(out, "{}: written", self.short(path))?;
+        }
+        if self.is_dry_run {
+            writeln!(out, "{}: not written (dry run)", self.policy.display())?;
+        }
+        self.servers(out)?;
+        for (path, why) in &self.found.skipped {
+            writeln!(out, "  skipped {}: {why}", self.short(path))?;
+        }
+        for (path, count) in &self.tapes {
+            let tapes = if *count == 1 { "1 tape".to_owned() } else { format!("{count} tapes") };
+            writeln!(out, "  {tapes} in {}", self.short(path))?;
+        }
+        self.snippets(out)?;
+        self.next(out)
+    }
+
+    fn servers(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.found.servers.is_empty() {
+            return writeln!(out, "  no client's config names a server");
+        }
+        for server in &self.found.servers {
+            let config = self.short(&server.config);
+            write!(
+                out,
+                "  server {}, {} ({}), {config}",
+                server.id,
+                server.client.name,
+                server.scope.word()
+            )?;
+            match self.state(server) {
+                "" => writeln!(out)?,
+                state => writeln!(out, "; {state}")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn snippets(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut last = None;
+        let mut is_first = true;
+        for server in &self.found.servers {
+            let Some(Snippet { heading, text, notes }) = snippet(server, self.paths) else {
+                continue;
+            };
+            if std::mem::take(&mut is_first) {
+                writeln!(out, "\nTo put these servers behind the gate:")?;
+            }
+            let here = Some((server.client.name, &server.config, heading.clone()));
+            if last != here {
+                writeln!(
+                    out,
+                    "\n  {}, {}: {heading}",
+                    server.client.name,
+                    self.short(&server.config)
+                )?;
+            }
+            last = here;
+            write!(out, "{}", indented(&text, 4))?;
+            for note in notes {
+                writeln!(out, "      ({note})")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self, out: &mut dyn Write) -> io::Result<()> {
+        let name = self.policy.display();
+        writeln!(out, "\nWhat to do next:\n  tapegate check {name}")?;
+        let is_open = |server: &&Server| !server.entry.is_disabled && !server.entry.is_governed;
+        let open: Vec<&Server> = self.found.servers.iter().filter(is_open).collect();
+        if open.is_empty() && self.found.servers.is_empty() {
+            writeln!(out, "  tapegate shim --require-policy --server-id NAME -- SERVER ARGS")?;
+            writeln!(out, "      in the place of `SERVER ARGS` in your client's config")?;
+        }
+        let local = |server: &&&Server| matches!(server.entry.target, Target::Command(_));
+        if let Some(server) = open.iter().find(local)
+            && let Target::Command(argv) = &server.entry.target
+        {
+            writeln!(out, "  tapegate policy pin --server-id {} -- {}", server.id, argv.join(" "))?;
+            writeln!(
+                out,
+                "      to accept the tools as they are; tools that are pinned and read-only then pass unasked"
+            )?;
+        }
+        if open.iter().any(|server| server.scope == Scope::User && server.client.starts_in_project)
+        {
+            writeln!(out, "  tapegate init ~/.config/tapegate/tapegate.yaml")?;
+            writeln!(
+                out,
+                "      for user-wide servers, which are also started in folders without a policy"
+            )?;
+        }
+        if self.taped.is_empty() {
+            let tapes = if self.tapes.is_empty() { "--from-tape TAPE" } else { "--from-tapes" };
+            writeln!(out, "  tapegate init --force {tapes}")?;
+            writeln!(
+                out,
+                "      once the work is on tape, to let through what it used and nothing else"
+            )?;
+        }
+        out.flush()
+    }
+
+    pub(super) fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Object::default();
+        text.text("policy", &self.paths.policy.display().to_string());
+        text.raw("dry_run", if self.is_dry_run { "true" } else { "false" });
+        let written = self.written.iter().map(|path| quoted(&path.display().to_string()));
+        text.list("written", written);
+        text.list("servers", self.found.servers.iter().map(|server| self.server(server)));
+        text.list(
+            "skipped",
+            self.found.skipped.iter().map(|(path, why)| {
+                let mut one = Object::default();
+                one.text("config", &path.display().to_string());
+                one.text("reason", why);
+                one.end()
+            }),
+        );
+        text.list(
+            "tapes",
+            self.tapes.iter().map(|(path, count)| {
+                let mut one = Object::default();
+                one.text("folder", &path.display().to_string());
+                one.raw("count", &count.to_string());
+                one.end()
+            }),
+        );
+        writeln!(out, "{}", text.end())?;
+        out.flush()
+    }
+
+    fn server(&self, server: &Server) -> String {
+        let mut one = Object::default();
+        one.text("id", &server.id);
+        one.text("name", &server.name);
+        one.text("client", server.client.name);
+        one.text("scope", server.scope.word());
+        one.text("config", &server.config.display().to_string());
+        match &server.entry.target {
+            Target::Command(argv) => one.list("command", argv.iter().map(|word| quoted(word))),
+            Target::Url(url, _) => one.text("url", url),
+        }
+        one.raw("disabled", if server.entry.is_disabled { "true" } else { "false" });
+        one.raw("governed", if server.entry.is_governed { "true" } else { "false" });
+        if let Some(snippet) = snippet(server, self.paths) {
+            one.text("snippet", &snippet.text);
+            one.list("notes", snippet.notes.iter().map(|note| quoted(note)));
+        }
+        one.end()
+    }
+}
+
+/// A JSON object that is written member by member.
+#[derive(Default)]
+struct Object {
+    text: String,
+}
+
+impl Object {
+    fn raw(&mut self, key: &str, value: &str) {
+        let comma = if self.text.is_empty() { "" } else { "," };
+        self.text += &format!("{comma}{}:{value}", quoted(key));
+    }
+
+    fn text(&mut self, key: &str, value: &str) {
+        self.raw(key, &quoted(value));
+    }
+
+    fn list(&mut self, key: &str, values: impl Iterator<Item = String>) {
+        let values: Vec<String> = values.collect();
+        self.raw(key, &format!("[{}]", values.join(",")));
+    }
+
+    fn end(self) -> String {
+        format!("{{{}}}", self.text)
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut json = Vec::new();
+    write_str(&mut json, text);
+    String::from_utf8(json).unwrap_or_default()
+}
