@@ -12,7 +12,7 @@ use tapegate_cedar::Cedar;
 use crate::decide::Principal;
 use crate::glob::Glob;
 use crate::own_files::OwnFiles;
-use crate::pins::Lock;
+use crate::pins::{HintTest, Lock};
 use crate::predicate::Predicate;
 
 /// A policy.
@@ -105,6 +105,9 @@ pub struct Rule {
     pub sources: Vec<Glob>,
     /// What the arguments must be like; all of these hold.
     pub arguments: Vec<Predicate>,
+    /// What the accepted definition of the tool must say about it; all of these hold. A rule that has
+    /// any is about tools only.
+    pub hints: Vec<HintTest>,
     /// What is done.
     pub act: Act,
     /// Why it is there, for people.

@@ -6,6 +6,7 @@
 
 mod definition;
 mod drift;
+mod hints;
 mod lock;
 mod shadow;
 mod survey;
@@ -13,6 +14,7 @@ mod text;
 
 pub use drift::{Drifted, Reader, Watch};
 pub(crate) use drift::{NOT_COMPARED, refusal_words};
+pub use hints::{Hint, HintTest, HintValue, Hints};
 pub use lock::{Lock, LockError, Pin, Server};
 pub use shadow::{Shadow, shadows};
 pub use survey::{Difference, Survey};

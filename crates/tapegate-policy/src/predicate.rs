@@ -1,9 +1,13 @@
 //! What a rule wants of a call's arguments.
 //!
-//! A path may lead to several values, by `[*]`, by `..` or because a key comes twice. What lets a
-//! call through must then hold for all of them, what stops it for one; see [`Predicate::every`].
-//! Numbers are compared by their digits, never as floating point, so that no integer is too large.
+//! A predicate is asked in one of two ways. A rule that lets a call through asks whether it
+//! [must hold](Predicate::must_hold): for every value that the path leads to, as it is written. A
+//! rule that stops a call asks whether it [may hold](Predicate::may_hold): for one value, by what
+//! some server could read. Numbers are compared by their digits, never as floating point alone, so
+//! that no integer is too large.
 
+mod coerce;
+mod lenient;
 mod numbers;
 mod values;
 
@@ -14,21 +18,20 @@ use regex::Regex;
 use tapegate_core::json::path::Path;
 use tapegate_core::json::{Number, string};
 
+use crate::folder::{Folder, climbs};
 use crate::glob::Glob;
+use lenient::LenientPath;
 
 /// A path into the arguments, and what must be there.
 #[derive(Debug)]
 pub struct Predicate {
-    /// Where to look.
-    pub path: Path,
+    path: Path,
+    lenient: LenientPath,
     /// The path as it was written.
-    pub path_text: String,
-    /// What must be there.
-    pub test: Test,
+    path_text: String,
+    test: Test,
     /// Whether what must be there must not.
-    pub not: bool,
-    /// Whether it must hold for every value that the path leads to; else one is enough.
-    pub every: bool,
+    not: bool,
 }
 
 /// What must be at a path.
@@ -49,67 +52,118 @@ pub enum Test {
     },
     /// One of these JSON texts, none of which is a list or a map, compared by value.
     OneOf(Vec<String>),
+    /// A path that lies in one of these folders.
+    Under(Vec<Folder>),
 }
 
 impl Predicate {
-    /// Whether the raw JSON of a call's arguments is as it must be.
+    /// A test of what a path leads to; with `not`, it must fail. `path_text` is the path as it was written.
+    pub fn new(path: Path, path_text: String, test: Test, not: bool) -> Self {
+        Self { lenient: LenientPath::new(&path), path, path_text, test, not }
+    }
+
+    /// Whether the raw JSON of a call's arguments is as it must be, whoever reads it.
     ///
     /// Where the path leads nowhere nothing holds, also not that something is not so; only
     /// [`Test::Exists`] can be told of what is not there. Arguments that are no JSON hold nothing.
-    pub fn holds(&self, arguments: &[u8]) -> bool {
-        let (mut seen, mut good, mut bad) = (false, false, false);
+    pub fn must_hold(&self, arguments: &[u8]) -> bool {
+        let (mut seen, mut all) = (false, true);
         let whole = values::at(arguments, &self.path, &mut |value| {
             seen = true;
-            match self.passes(value) {
-                true => good = true,
-                false => bad = true,
-            }
+            all = all && self.must_pass(value);
         });
-        match (&self.test, whole) {
-            (_, false) => false,
-            (Test::Exists, true) => seen != self.not,
-            (_, true) => good && !(bad && self.every),
+        let exists = matches!(self.test, Test::Exists);
+        if !whole || seen == (exists && self.not) || !all {
+            return false;
+        }
+        if self.not {
+            // It must not be so for what a careless reader finds either.
+            return self.lenient.walk(arguments, &mut |value| self.reads_as(value)).is_continue();
+        }
+        exists || !self.lenient.has_lookalike(arguments)
+    }
+
+    /// Whether some server could read the arguments as they must be. What cannot be followed counts
+    /// as if it could.
+    pub fn may_hold(&self, arguments: &[u8]) -> bool {
+        let (mut seen, mut hit) = (false, false);
+        let whole = values::at(arguments, &self.path, &mut |value| {
+            seen |= value != b"null" || !self.not;
+            hit = hit || self.passes(value);
+        });
+        if let (Test::Exists, true) = (&self.test, self.not) {
+            return !whole || !seen;
+        }
+        hit || self.lenient.walk(arguments, &mut |value| self.may_pass(value)).is_break()
+    }
+
+    /// That the arguments could be read as they must be, in words for people: "`force` could be read
+    /// as true".
+    pub fn possible_words(&self) -> String {
+        let words = self.words();
+        let path = &self.path_text;
+        match words.strip_prefix("is ") {
+            Some(rest) => format!("`{path}` could be read as {rest}"),
+            None => format!("`{path}` could be read so that it {words}"),
         }
     }
 
+    /// Whether a value is as it must be, as it is written.
     fn passes(&self, value: &[u8]) -> bool {
-        match self.test.says(value) {
-            Some(yes) => yes != self.not,
-            // A number where text was expected is not known to be harmless.
-            None => self.not && !self.every,
-        }
+        self.test.holds(value) != self.not
+    }
+
+    fn must_pass(&self, value: &[u8]) -> bool {
+        self.passes(value) && !(self.not && self.reads_as(value))
+    }
+
+    fn may_pass(&self, value: &[u8]) -> bool {
+        if self.not { !self.test.holds(value) } else { self.reads_as(value) }
+    }
+
+    /// Whether some server could read a value so that the test holds.
+    fn reads_as(&self, value: &[u8]) -> bool {
+        self.test.holds(value) || coerce::may_be(&self.test, value)
     }
 }
 
 impl Test {
-    /// What the test says of a value; `None` if it is about values of another kind.
-    fn says(&self, value: &[u8]) -> Option<bool> {
+    /// Whether the test holds for a value as it is written, whoever reads it.
+    fn holds(&self, value: &[u8]) -> bool {
         match self {
-            Self::Exists => Some(true),
-            Self::Glob(glob) => Some(glob.matches(&string(value)?)),
-            Self::Regex(regex) => Some(regex.is_match(&string(value)?)),
-            Self::OneOf(texts) => Some(texts.iter().any(|text| same(text.as_bytes(), value))),
+            Self::Exists => true,
+            Self::Glob(glob) => string(value).is_some_and(|text| {
+                // A path that goes up is not where it seems to be.
+                let path = glob.text().contains('/') && !glob.text().contains("..");
+                glob.matches(&text) && !(path && climbs(&text))
+            }),
+            Self::Regex(regex) => string(value).is_some_and(|text| regex.is_match(&text)),
+            Self::OneOf(texts) => texts.iter().any(|text| same(text.as_bytes(), value)),
             Self::Range { min, max } => {
-                if !is_number(value) {
-                    return None;
-                }
-                let order = |bound: &Option<String>, least: Ordering| match bound {
-                    None => Some(true),
-                    Some(bound) => {
-                        let (bound, value) = (Number::read(bound.as_bytes()), Number::read(value));
-                        Some(numbers::order(&value, &bound)? != least)
-                    }
-                };
-                Some(order(min, Ordering::Less)? && order(max, Ordering::Greater)?)
+                is_number(value)
+                    && in_range(value, min.as_deref(), max.as_deref()).unwrap_or_default()
+            }
+            Self::Under(folders) => {
+                string(value).is_some_and(|text| folders.iter().any(|folder| folder.holds(&text)))
             }
         }
     }
 }
 
-impl std::fmt::Display for Predicate {
-    /// The predicate in words for people: "`path` is like `/data/*`".
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let words: Cow<'_, str> = match (&self.test, self.not) {
+/// Whether a number lies within bounds; `None` if it is beyond counting.
+fn in_range(number: &[u8], min: Option<&str>, max: Option<&str>) -> Option<bool> {
+    let number = Number::read(number);
+    let within = |bound: Option<&str>, beyond: Ordering| match bound {
+        None => Some(true),
+        Some(bound) => Some(numbers::order(&number, &Number::read(bound.as_bytes()))? != beyond),
+    };
+    Some(within(min, Ordering::Less)? && within(max, Ordering::Greater)?)
+}
+
+impl Predicate {
+    /// What must be there, in words that follow the path.
+    fn words(&self) -> Cow<'_, str> {
+        match (&self.test, self.not) {
             (Test::Exists, false) => "is there".into(),
             (Test::Exists, true) => "is not there".into(),
             (Test::Glob(glob), false) => format!("is like `{}`", glob.text()).into(),
@@ -118,6 +172,12 @@ impl std::fmt::Display for Predicate {
             (Test::Regex(regex), true) => format!("does not match `{regex}`").into(),
             (Test::OneOf(texts), false) => format!("is {}", texts.join(" or ")).into(),
             (Test::OneOf(texts), true) => format!("is not {}", texts.join(" or ")).into(),
+            (Test::Under(folders), not) => {
+                let texts: Vec<String> =
+                    folders.iter().map(|folder| format!("`{}`", folder.text())).collect();
+                let is = if not { "is not" } else { "is" };
+                format!("{is} under {}", texts.join(" or ")).into()
+            }
             (Test::Range { min, max }, not) => {
                 let bounds = match (min, max) {
                     (Some(min), Some(max)) => format!("from {min} to {max}"),
@@ -127,8 +187,14 @@ impl std::fmt::Display for Predicate {
                 };
                 format!("is {}{bounds}", if not { "not " } else { "" }).into()
             }
-        };
-        write!(f, "`{}` {words}", self.path_text)
+        }
+    }
+}
+
+impl std::fmt::Display for Predicate {
+    /// The predicate in words for people: "`path` is like `/data/*`".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` {}", self.path_text, self.words())
     }
 }
 

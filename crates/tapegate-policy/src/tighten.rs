@@ -61,7 +61,9 @@ pub fn tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), 
     };
     check("the Cedar policies", cedar)?;
     check("the redaction", redaction_tightens(redaction, &new.redaction))?;
-    check("the pins", pins_tighten(pins, &new.pins, new.cedar.is_some()))?;
+    // Both are made from pins: the types of Cedar's arguments, and annotations that rules test.
+    let reads_pins = new.cedar.is_some() || new.rules.iter().any(|rule| !rule.hints.is_empty());
+    check("the pins", pins_tighten(pins, &new.pins, reads_pins))?;
     check("the recording", same(recording, &new.recording))?;
     check("the activity log", same(activity, &new.activity))?;
     check("the telemetry", same(telemetry, &new.telemetry))?;
@@ -122,16 +124,17 @@ fn redaction_tightens(old: &Redaction, new: &Redaction) -> bool {
     (rules.is_none() || same(rules, &new.rules)) && (!on_wire || new.on_wire)
 }
 
-fn pins_tighten(old: &Pins, new: &Pins, typed: bool) -> bool {
+fn pins_tighten(old: &Pins, new: &Pins, reads_pins: bool) -> bool {
     let Pins { on_drift, workflow, lock_file: _, lock } = old;
     let drift = match (on_drift, new.on_drift) {
         (OnDrift::Approve, OnDrift::Approve) => *workflow == new.workflow,
-        (OnDrift::Ignore, _) | (_, OnDrift::Deny) => true,
+        (OnDrift::Ignore, is) => is == OnDrift::Ignore || !reads_pins,
+        (_, OnDrift::Deny) => true,
         (OnDrift::Warn, is) => is != OnDrift::Ignore,
         (OnDrift::Approve | OnDrift::Deny, _) => false,
     };
-    // A lock where there was none pins what was not pinned. It also types Cedar's arguments.
-    let lock = *lock == new.lock || *lock == crate::pins::Lock::default() && !typed;
+    // A lock where there was none pins what was not pinned.
+    let lock = *lock == new.lock || *lock == crate::pins::Lock::default() && !reads_pins;
     drift && lock
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tapegate_cedar::{Caller, Question};
 
-use super::rules::{rule, verb};
+use super::readings::rank;
+use super::rules::{Hit, Range, rule, verb};
 use super::steps::Steps;
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
@@ -44,23 +45,51 @@ pub(super) fn ask(
             return Decision { drift: true, by_name: false, ..denied };
         }
     }
-    let (found, looked) = rule(policy, call, false, steps);
-    let mut decision = match found {
-        Some(rule) => {
-            let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
-            Decision { rule: Some(Arc::clone(&rule.name)), ..decision }
-        }
-        None => {
-            steps.add(|| format!("rules: none matches; the default is {}", verb(&policy.default)));
-            act(policy, &policy.default, None, call, facts, steps)
-        }
-    };
-    decision.by_name &= !looked && drifted.is_none();
+    let mut decision = by_rules(policy, call, facts, steps);
+    decision.by_name &= drifted.is_none();
     match drifted {
         Some(drift) if policy.pins.on_drift == OnDrift::Approve => {
             held_for_drift(policy, decision, drift, steps)
         }
         _ => decision,
+    }
+}
+
+/// What the rules and the default say.
+fn by_rules(
+    policy: &Policy,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    let mut worst: Option<Decision> = None;
+    let mut from = 0;
+    loop {
+        let (hit, looked) =
+            rule(policy, call, facts.drift.is_some(), Range { from, named: false }, steps);
+        let (mut decision, next) = match &hit {
+            Some(Hit { rule, index, possible }) => {
+                let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
+                let rule = Some(Arc::clone(&rule.name));
+                (Decision { rule, ..decision }, possible.then_some(index + 1))
+            }
+            None => {
+                let default = &policy.default;
+                steps.add(|| format!("rules: none matches; the default is {}", verb(default)));
+                (act(policy, default, None, call, facts, steps), None)
+            }
+        };
+        decision.by_name &= !looked;
+        let next = next.filter(|_| decision.strict != Outcome::Deny);
+        // The first of those that are equally strict counts.
+        let decision = match worst.take() {
+            Some(worst) if rank(&worst) >= rank(&decision) => worst,
+            _ => decision,
+        };
+        let Some(next) = next else { return decision };
+        // Cedar permits what one server reads; another may read what the rules below are about.
+        steps.add(|| "rules: a server may read the arguments differently; going on".to_owned());
+        (worst, from) = (Some(decision), next);
     }
 }
 
@@ -73,7 +102,9 @@ fn unguarded(
 ) -> Decision {
     if crate::gated::passes(call.method) {
         steps.add(|| format!("`{}` is part of any conversation and always passes", call.method));
-    } else if let (Some(rule), looked) = rule(policy, call, true, steps) {
+    } else if let (Some(Hit { rule, .. }), looked) =
+        rule(policy, call, false, Range { from: 0, named: true }, steps)
+    {
         let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
         let by_name = decision.by_name && !looked;
         return Decision { rule: Some(Arc::clone(&rule.name)), by_name, ..decision };

@@ -39,7 +39,8 @@ pub(super) fn ask(
     worst
 }
 
-fn rank(decision: &Decision) -> u8 {
+/// How strict a decision is.
+pub(super) fn rank(decision: &Decision) -> u8 {
     match decision.strict {
         Outcome::Forward => 0,
         Outcome::Hold { .. } => 1,

@@ -2,30 +2,55 @@
 
 use super::Call;
 use super::steps::Steps;
+use crate::gated::Gated;
 use crate::glob::Glob;
-use crate::model::{Act, Policy, Rule};
+use crate::model::{Act, OnDrift, Policy, Rule};
+use crate::pins::{HintTest, HintValue, Hints};
+use crate::predicate::Predicate;
 
-/// The first rule that matches, and whether arguments were looked at to find it. `named` if only those
-/// count that name methods.
+/// A rule that is about a call.
+pub(super) struct Hit<'p> {
+    pub(super) rule: &'p Rule,
+    /// Where it stands among the rules.
+    pub(super) index: usize,
+    /// Whether it only could be about the call, by what some server reads in its arguments.
+    pub(super) possible: bool,
+}
+
+/// Which rules are looked through.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    /// The first of them.
+    pub(super) from: usize,
+    /// Whether only those count that name methods.
+    pub(super) named: bool,
+}
+
+/// The first rule that matches, and whether arguments were looked at to find it.
 pub(super) fn rule<'p>(
     policy: &'p Policy,
     call: &Call<'_>,
-    named: bool,
+    drifted: bool,
+    range: Range,
     steps: &mut impl Steps,
-) -> (Option<&'p Rule>, bool) {
+) -> (Option<Hit<'p>>, bool) {
     let mut looked = false;
-    for rule in &policy.rules {
-        let mismatch = mismatch(rule, call, named);
-        looked |=
-            !rule.arguments.is_empty() && matches!(mismatch, None | Some(Mismatch::Argument(_)));
+    let subject = Subject { policy, call, drifted };
+    for (index, rule) in policy.rules.iter().enumerate().skip(range.from) {
+        let mismatch = subject.mismatch(rule, range.named);
+        let has_tests = !(rule.arguments.is_empty() && rule.hints.is_empty());
+        let tested = matches!(mismatch, None | Some(Mismatch::Argument(_) | Mismatch::Hint(..)));
+        looked |= has_tests && tested;
         let Some(why_not) = mismatch else {
+            let possible = matches!(rule.act, Act::Policy { .. }) && !subject.fits_exactly(rule);
             steps.add(|| {
                 let Rule { name, line, .. } = rule;
-                format!("rules: `{name}` (line {line}) matches: {}", verb(&rule.act))
+                let why = subject.lenient_words(rule);
+                format!("rules: `{name}` (line {line}) matches{why}: {}", verb(&rule.act))
             });
-            return (Some(rule), looked);
+            return (Some(Hit { rule, index, possible }), looked);
         };
-        if !(named && rule.methods.is_empty()) {
+        if !(range.named && rule.methods.is_empty()) {
             steps.add(|| {
                 let Rule { name, line, .. } = rule;
                 format!("rules: `{name}` (line {line}) does not match: {}", why_not.words(rule))
@@ -41,26 +66,81 @@ enum Mismatch {
     Source,
     Name,
     Argument(usize),
+    Hint(usize, HintValue),
 }
 
-fn mismatch(rule: &Rule, call: &Call<'_>, named: bool) -> Option<Mismatch> {
-    let by_method = match rule.methods.as_slice() {
-        [] => !named,
-        methods => methods.iter().any(|glob| glob.matches(call.method)),
-    };
-    if !by_method {
-        return Some(Mismatch::Method);
+/// A call that rules are held against.
+struct Subject<'a> {
+    policy: &'a Policy,
+    call: &'a Call<'a>,
+    /// Whether what is called is known not to be what was accepted.
+    drifted: bool,
+}
+
+impl Subject<'_> {
+    fn mismatch(&self, rule: &Rule, named: bool) -> Option<Mismatch> {
+        let call = self.call;
+        let by_method = match rule.methods.as_slice() {
+            [] => !named,
+            methods => methods.iter().any(|glob| glob.matches(call.method)),
+        };
+        let is_tool = || Gated::of(call.method) == Some(Gated::Call);
+        if !by_method || !rule.hints.is_empty() && !is_tool() {
+            return Some(Mismatch::Method);
+        }
+        if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
+            return Some(Mismatch::Source);
+        }
+        if !rule.matches.is_empty() && !rule.matches.iter().any(|glob| glob.matches(call.name)) {
+            return Some(Mismatch::Name);
+        }
+        let hints = self.hints(rule);
+        let fails = |test: &HintTest| match rule.act {
+            Act::Forward => !test.must_hold(&hints),
+            _ => !test.may_hold(&hints),
+        };
+        if let Some(index) = rule.hints.iter().position(fails) {
+            return Some(Mismatch::Hint(index, hints.get(rule.hints[index].hint)));
+        }
+        let fails = |predicate: &Predicate| match rule.act {
+            Act::Forward => !predicate.must_hold(self.arguments()),
+            // What stops a call stops all that some server could read so.
+            _ => !predicate.may_hold(self.arguments()),
+        };
+        rule.arguments.iter().position(fails).map(Mismatch::Argument)
     }
-    if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
-        return Some(Mismatch::Source);
+
+    /// Whether a rule is about the call as it is written, and nothing is guessed.
+    fn fits_exactly(&self, rule: &Rule) -> bool {
+        let hints = self.hints(rule);
+        rule.hints.iter().all(|test| test.must_hold(&hints))
+            && rule.arguments.iter().all(|one| one.must_hold(self.arguments()))
     }
-    if !rule.matches.is_empty() && !rule.matches.iter().any(|glob| glob.matches(call.name)) {
-        return Some(Mismatch::Name);
+
+    /// What only could be as a rule wants it, in words.
+    fn lenient_words(&self, rule: &Rule) -> String {
+        let hints = self.hints(rule);
+        let unknown = rule.hints.iter().filter(|test| !test.must_hold(&hints));
+        let possible = rule.arguments.iter().filter(|one| !one.must_hold(self.arguments()));
+        let mut words: Vec<String> =
+            unknown.map(|test| format!("`{}` is unknown", test.hint.name())).collect();
+        words.extend(possible.map(Predicate::possible_words));
+        if words.is_empty() { String::new() } else { format!(", since {}", words.join(" and ")) }
     }
-    // A call without arguments is one with none in them.
-    let arguments = call.arguments.unwrap_or(b"{}");
-    let fails = rule.arguments.iter().position(|predicate| !predicate.holds(arguments));
-    fails.map(Mismatch::Argument)
+
+    /// A call without arguments is one with none in them.
+    fn arguments(&self) -> &[u8] {
+        self.call.arguments.unwrap_or(b"{}")
+    }
+
+    /// What is known of the tool; looked for only if the rule wants to know.
+    fn hints(&self, rule: &Rule) -> Hints {
+        let pins = &self.policy.pins;
+        if rule.hints.is_empty() || pins.on_drift == OnDrift::Ignore {
+            return Hints::UNKNOWN;
+        }
+        Hints::of(&pins.lock, self.call.source, self.call.name, self.drifted)
+    }
 }
 
 impl Mismatch {
@@ -73,6 +153,7 @@ impl Mismatch {
                 format!("the name is not like `{}`", globs.join("` or `"))
             }
             Self::Argument(index) => format!("not so: {}", rule.arguments[*index]),
+            Self::Hint(index, value) => format!("not so: {}; it is {value}", rule.hints[*index]),
         }
     }
 }

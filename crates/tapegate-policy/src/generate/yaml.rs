@@ -185,9 +185,9 @@ impl Row {
                 format!("{{ not: {{ glob: {} }} }}", yaml(&under(folder))),
                 "{ glob: \"*..*\" }".to_owned(),
             ],
-            Limit::NoText => vec!["{ glob: \"*\" }".to_owned()],
             Limit::Nothing => vec!["{ exists: true }".to_owned()],
-            Limit::Any => Vec::new(),
+            // What is in a list is limited by itself, also where one value stands for the list.
+            Limit::Any | Limit::NoText => Vec::new(),
         }
     }
 }

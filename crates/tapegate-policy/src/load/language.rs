@@ -6,12 +6,17 @@ use tapegate_yaml::shape::Shape::{
 use tapegate_yaml::shape::{Entry, Rest, Shape, Strays, Table, Word};
 
 use super::{expression, time, url};
+use crate::folder::Folder;
 use crate::glob::Glob;
 
 /// The schemas of files that this build reads.
 const SCHEMA: Shape = Whole(1, 1);
 const GLOB_SHAPE: Shape = Shape::Word(&GLOB);
 const GLOBS: Shape = Either(&[GLOB_SHAPE, List(&GLOB_SHAPE)]);
+const FOLDER_SHAPE: Shape = Shape::Word(&FOLDER);
+const FOLDERS: Shape = Either(&[FOLDER_SHAPE, List(&FOLDER_SHAPE)]);
+const HINT_VALUE: Shape = Either(&[Bool, Choice(&["unknown"])]);
+const HINT_VALUES: Shape = Either(&[Bool, Choice(&["unknown"]), List(&HINT_VALUE)]);
 const NAMES: Shape = Either(&[Name, List(&Name)]);
 const TIME_SHAPE: Shape = Shape::Word(&TIME);
 const URL_SHAPE: Shape = Shape::Word(&URL);
@@ -35,6 +40,14 @@ pub static GLOB: Word = Word {
     numbers: false,
     check: |text| Glob::parse(text).map(drop),
     pattern: String::new,
+};
+
+/// A folder.
+pub static FOLDER: Word = Word {
+    name: "an absolute folder, such as `/data`",
+    numbers: false,
+    check: |text| Folder::parse(text).map(drop),
+    pattern: || "^/[^*]*$".to_owned(),
 };
 
 /// A regular expression.
@@ -239,10 +252,40 @@ pub static RULE: Table = Table {
         Entry::new("action", ACTION, "Send on, refuse, ask people, or ask Cedar.").required(),
         Entry::new("source", GLOBS, "The servers it is about; all, unless given."),
         Entry::new("method", GLOBS, "The methods it is about; all that are gated, unless given. Others are only held against rules that name them.").ours(),
-        Entry::new("arguments", MapOf(&TEST_SHAPE), "What the arguments must be like: paths into them, and a test for each. For `forward` a test must hold for every value that the path leads to, else for one of them.").ours(),
+        Entry::new("arguments", MapOf(&TEST_SHAPE), "What the arguments must be like: paths into them, and a test for each. For `forward` a test must hold for every value that the path leads to, exactly as it is written; for `deny` and `approve` it is enough that some server could read one of them so.").ours(),
+        Entry::new("annotations", Shape::Table(&ANNOTATIONS), "What the pinned definition of the tool must say about it. Such a rule is about `tools/call` only.").ours(),
         Entry::new("policy_id", Name, "What `context.policy_id` says to Cedar. Must be there if Cedar is asked."),
         Entry::new("approval", Name, "The workflow by which people are asked; with `action: policy`, after Cedar has permitted. The only one there is, unless given."),
         Entry::new("description", Text, "Why it is there, for people."),
+    ]],
+};
+
+/// What the pinned definition of a tool must say about it.
+pub static ANNOTATIONS: Table = Table {
+    name: "annotations",
+    about: "Hints that a tool gives about itself, from its definition in `tapegate.lock`, never from the wire. `true`, `false`, `unknown` or a list of these. A hint is unknown if the tool is not pinned, has drifted, or pins are ignored; a pinned definition without the hint has MCP's default. An unknown hint matches in `deny` and `approve` rules whatever is wanted, in `forward` rules only `unknown`.",
+    rest: Rest::Refuse,
+    groups: &[&[
+        Entry::new("readOnlyHint", HINT_VALUES, "Whether it changes nothing; false by default.")
+            .ours(),
+        Entry::new(
+            "destructiveHint",
+            HINT_VALUES,
+            "Whether it may destroy something; true by default, unless it only reads.",
+        )
+        .ours(),
+        Entry::new(
+            "idempotentHint",
+            HINT_VALUES,
+            "Whether a repeated call changes nothing more; false by default.",
+        )
+        .ours(),
+        Entry::new(
+            "openWorldHint",
+            HINT_VALUES,
+            "Whether it deals with the world outside, such as the web; true by default.",
+        )
+        .ours(),
     ]],
 };
 
@@ -254,6 +297,7 @@ pub static TEST: Table = Table {
     groups: &[&[
         Entry::new("glob", GLOB_SHAPE, "Text that this glob matches.").ours(),
         Entry::new("regex", Shape::Word(&REGEX), "Text in which this expression is found.").ours(),
+        Entry::new("under", FOLDERS, "A path in this folder, or in one of these: the folder itself and everything below it. `.` and `..` are resolved, `file:` URIs are decoded; symbolic links are not followed.").ours(),
         Entry::new("equals", Any, "This text, number, true, false or null.").ours(),
         Entry::new("in", List(&Any), "One of these texts, numbers, true, false or null.").ours(),
         Entry::new("min", Number, "A number from this on.").ours(),

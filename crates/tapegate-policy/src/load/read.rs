@@ -5,6 +5,7 @@
 
 mod approval;
 mod governance;
+mod path_glob;
 mod rest;
 mod sources;
 mod telemetry;
@@ -19,7 +20,7 @@ use tapegate_yaml::node::{Node, Spot};
 
 use super::{Loader, time};
 use crate::glob::Glob;
-use crate::model::{Policy, Workflow};
+use crate::model::{OnDrift, Pins, Policy, Rule, Workflow};
 
 /// What people are asked by when the policy names no way of asking them.
 const BUILT_IN: &str = "default";
@@ -35,7 +36,10 @@ impl Loader<'_> {
         pins.lock = self.lock(node, &pins);
         // Whoever writes the pins does without what is made from them.
         let cedar = match self.pinned {
-            true => self.cedar((node, text), &known, governance.asks_cedar, &pins.lock),
+            true => {
+                unpinned(&governance.rules, &pins, &mut self.findings);
+                self.cedar((node, text), &known, governance.asks_cedar, &pins.lock)
+            }
             false => None,
         };
         let findings = &mut self.findings;
@@ -57,6 +61,19 @@ impl Loader<'_> {
             workflows,
         })
     }
+}
+
+/// Warns if rules test annotations and there are no pins to take them from.
+fn unpinned(rules: &[Rule], pins: &Pins, findings: &mut Findings) {
+    let Some(rule) = rules.iter().find(|rule| !rule.hints.is_empty()) else { return };
+    let words = if pins.on_drift == OnDrift::Ignore {
+        "`annotations` are all unknown, since `pins.on_drift` is `ignore`"
+    } else if pins.lock.servers.is_empty() {
+        "`annotations` are all unknown, since no tool is pinned; run `tapegate policy pin`"
+    } else {
+        return;
+    };
+    findings.warning(Spot { line: rule.line, column: 1, ..Spot::default() }, words);
 }
 
 /// The workflows that there are.

@@ -54,17 +54,23 @@ fn tightened(old: &Rule, new: &Rule) -> bool {
         methods,
         sources,
         arguments,
+        hints,
         act,
         description: _,
     } = old;
     let same_calls = *matches == new.matches
         && *methods == new.methods
         && *sources == new.sources
+        && *hints == new.hints
         && same(arguments, &new.arguments);
     if same_calls {
-        return act_tightens(act, &new.act);
+        // A rule that stops matches more than one that forwards, and may ask where the rest denies.
+        let tested = !(arguments.is_empty() && hints.is_empty());
+        let widened =
+            tested && *act == Act::Forward && !matches!(new.act, Act::Forward | Act::Deny);
+        return !widened && act_tightens(act, &new.act);
     }
-    let rest = *methods == new.methods;
+    let rest = *methods == new.methods && *hints == new.hints;
     match (act, &new.act) {
         (Act::Forward, Act::Forward) => {
             rest && contains(matches, &new.matches)

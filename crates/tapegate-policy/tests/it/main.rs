@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alike;
+mod annotations;
 mod bypasses;
+mod coercing;
 mod generated;
 mod listing;
 mod lists;

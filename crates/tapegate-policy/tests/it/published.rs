@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tapegate_policy::decide::{Call, Facts, GateName, Outcome, decide};
 use tapegate_policy::load;
 use tapegate_policy::model::{Policy, Profile};
+use tapegate_policy::pins::Lock;
 use tapegate_yaml::files::Held;
 
 fn repository(path: &str) -> PathBuf {
@@ -89,6 +90,10 @@ fn decided(policy: &Policy, call: &str) -> String {
 fn every_sample_of_the_page_loads_and_decides_as_the_page_says() {
     let page = std::fs::read_to_string(repository("docs/policy.md")).unwrap();
     let pieces = pieces(&page);
+    let mut lock = Lock::default();
+    let tools =
+        r#"{"tools":[{"name":"read","annotations":{"readOnlyHint":true}},{"name":"write"}]}"#;
+    lock.learn("pinned", &[tools.as_bytes()]);
     let mut files = Held::default().with("tapegate.lock", r#"{"schema": 1, "servers": {}}"#);
     for piece in &pieces {
         if let Some(path) = piece.info.strip_prefix("cedar ") {
@@ -99,7 +104,11 @@ fn every_sample_of_the_page_loads_and_decides_as_the_page_says() {
     for Piece { line, info, text } in &pieces {
         match *info {
             "yaml policy" => {
-                let loaded = load::load("p.yaml", &files.clone().with("p.yaml", text.as_str()));
+                let mut files = files.clone().with("p.yaml", text.as_str());
+                if text.contains("annotations:") {
+                    files = files.with("tapegate.lock", lock.write());
+                }
+                let loaded = load::load("p.yaml", &files);
                 assert!(loaded.findings.is_empty(), "line {line}: {:?}", loaded.findings);
                 policy = loaded.policy;
                 samples += 1;

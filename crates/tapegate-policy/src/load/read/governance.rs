@@ -2,12 +2,13 @@
 
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
-use tapegate_yaml::node::{Node, Spot};
+use tapegate_yaml::node::{Node, Spot, Value};
 
 use super::{Known, globs, quoted, test, twice};
 use crate::glob::Glob;
 use crate::model::{Act, Rule, Source};
 use crate::own_files::OwnFiles;
+use crate::pins::{Hint, HintTest, HintValue};
 
 /// What `context.policy_id` says if nothing else is given.
 const POLICY_ID: &str = "default";
@@ -136,11 +137,11 @@ fn rule(
             findings.within(key, |findings| findings.error(node.spot, words));
         }
     }
-    let every = matches!(act, Some(Act::Forward));
     let arguments = findings.within("arguments", |findings| {
-        fields
-            .get("arguments")
-            .map_or_else(Vec::new, |node| test::read(node, every, regexes, findings))
+        fields.get("arguments").map_or_else(Vec::new, |node| test::read(node, regexes, findings))
+    });
+    let hints = findings.within("annotations", |findings| {
+        fields.get("annotations").map_or_else(Vec::new, |node| hints(node, findings))
     });
     let (name, act) = (text("id").unwrap_or_else(|| format!("rules[{index}]")), act?);
     Some(Rule {
@@ -151,9 +152,35 @@ fn rule(
         methods,
         sources: from,
         arguments,
+        hints,
         act,
         description: text("description"),
     })
+}
+
+/// What a rule wants of the hints about a tool.
+fn hints(node: &Node, findings: &mut Findings) -> Vec<HintTest> {
+    let fields = Fields::of(node);
+    let mut tests = Vec::new();
+    for hint in Hint::ALL {
+        let Some(node) = fields.get(hint.name()) else { continue };
+        let nodes = node.as_list().unwrap_or(std::slice::from_ref(node));
+        let value = |node: &Node| match &node.value {
+            Value::Bool(value) => Some(HintValue::Known(*value)),
+            Value::Text(text) if text == "unknown" => Some(HintValue::Unknown),
+            _ => None,
+        };
+        let wanted: Vec<HintValue> = nodes.iter().filter_map(value).collect();
+        if nodes.is_empty() {
+            let words = "a list without a value matches nothing; leave it out for all";
+            findings.within(hint.name(), |findings| findings.error(node.spot, words));
+        }
+        tests.push(HintTest { hint, wanted });
+    }
+    if node.as_map() == Some(&[]) {
+        findings.error(node.spot, "there is no annotation here; leave `annotations` out for all");
+    }
+    tests
 }
 
 /// What a rule, or the default, does.
@@ -241,6 +268,7 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
     let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
     let first = before.iter().take(BEFORE_MAX).find(|first| {
         first.arguments.is_empty()
+            && first.hints.is_empty()
             && covers(&first.matches, &rule.matches)
             && covers_or_all(&first.sources, &rule.sources)
             // Rules that name methods are also about methods that are not gated.

@@ -5,6 +5,7 @@ use tapegate_yaml::field::{Fields, expected};
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Value};
 
+use crate::folder::Folder;
 use crate::glob::Glob;
 use crate::load::expression;
 use crate::predicate::{Predicate, Test};
@@ -13,12 +14,7 @@ use crate::predicate::{Predicate, Test};
 pub(super) const REGEXES_MAX: usize = 1_000;
 
 /// Reads paths and what must be there; `regexes` is how many expressions there may still be.
-pub(super) fn read(
-    node: &Node,
-    every: bool,
-    regexes: &mut usize,
-    findings: &mut Findings,
-) -> Vec<Predicate> {
+pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) -> Vec<Predicate> {
     let mut predicates = Vec::new();
     for (key, node) in node.as_map().unwrap_or_default() {
         findings.enter(&key.name);
@@ -26,6 +22,7 @@ pub(super) fn read(
             Ok(path) => {
                 let mut found = Vec::new();
                 tests(node, false, &mut found, findings);
+                super::path_glob::check(&key.name, node, findings);
                 let count = found.iter().filter(|(test, _)| matches!(test, Test::Regex(_))).count();
                 if *regexes < count {
                     let words = format!("a policy may have {REGEXES_MAX} regular expressions");
@@ -33,13 +30,10 @@ pub(super) fn read(
                     found.clear();
                 }
                 *regexes = regexes.saturating_sub(count);
-                predicates.extend(found.into_iter().map(|(test, not)| Predicate {
-                    path: path.clone(),
-                    path_text: key.name.clone(),
-                    test,
-                    not,
-                    every,
-                }));
+                let made = found
+                    .into_iter()
+                    .map(|(test, not)| Predicate::new(path.clone(), key.name.clone(), test, not));
+                predicates.extend(made);
             }
             Err(fault) => {
                 let words =
@@ -78,9 +72,17 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
         findings.leave();
         Test::OneOf(texts)
     });
+    let folders: Vec<Folder> = super::texts(fields.get("under"))
+        .into_iter()
+        .filter_map(|node| Folder::parse(node.as_text()?).ok())
+        .collect();
+    if fields.get("under").is_some_and(|node| node.as_list().is_some_and(<[Node]>::is_empty)) {
+        findings.error(node.spot, "`under` is an empty list, which no path lies in");
+    }
+    let under = (!folders.is_empty()).then_some(Test::Under(folders));
     let count = found.len();
     found.extend(
-        [glob, regex, equals, one_of, range(node, findings)]
+        [glob, regex, equals, one_of, range(node, findings), under]
             .into_iter()
             .flatten()
             .map(|test| (test, not)),

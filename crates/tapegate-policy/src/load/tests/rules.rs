@@ -199,7 +199,7 @@ fn arguments_are_tested_by_path() {
         "  - match: write_file
     action: forward
     arguments:
-      path: /data/*
+      path: {under: /data}
       mode: {in: [text, 5, null]}
       size: {min: 0, max: 1e6}
       $.opts['a.b']: {exists: false}
@@ -209,7 +209,7 @@ fn arguments_are_tested_by_path() {
 ",
     ));
     let holds = |arguments: &str| {
-        policy.rules[0].arguments.iter().all(|one| one.holds(arguments.as_bytes()))
+        policy.rules[0].arguments.iter().all(|one| one.must_hold(arguments.as_bytes()))
     };
     let call = |change: &str| {
         format!(
@@ -230,6 +230,30 @@ fn arguments_are_tested_by_path() {
         assert!(!holds(&call(change)), "{change}");
     }
     assert!(!holds("{}"));
+}
+
+#[test]
+fn a_glob_on_a_path_is_told_with_the_test_that_was_meant() {
+    let with =
+        |path: &str| rules(&format!("  - {{action: forward, arguments: {{path: {path}}}}}\n"));
+    let words = "`/tmp/*` compares text, and a path has other spellings (`/tmp/../etc/passwd`, `../x`); write `{ under: /tmp }`";
+    finds(
+        &with("/tmp/*"),
+        &[&format!("5:41 warning: governance.rules[0].arguments.path: {words}")],
+    );
+    finds(&with("{under: /tmp}"), &[]);
+    finds(
+        &with("{under: [/tmp, data]}"),
+        &[
+            "5:56 error: governance.rules[0].arguments.path.under[1]: `data` is not an absolute folder; it must start with `/`, or with a variable such as `${PWD}`",
+        ],
+    );
+    finds(
+        &with("{under: []}"),
+        &[
+            "5:41 error: governance.rules[0].arguments.path: `under` is an empty list, which no path lies in",
+        ],
+    );
 }
 
 #[test]

@@ -28,6 +28,12 @@ fn the_schema_of_policies_agrees_with_check() {
         rule(
             "{action: deny, arguments: {a: {min: 1, max: 2.5}, b: {exists: false}, c: {regex: '^a'}, d: {equals: null}}}",
         ),
+        rule(
+            "{action: forward, annotations: {readOnlyHint: true, destructiveHint: [false, unknown], openWorldHint: unknown}}",
+        ),
+        rule(
+            "{action: deny, arguments: {a: {under: /data}, b: {under: [/a, '${NO_SUCH_FOLDER:-/b}']}, c: {not: {under: /}}}}",
+        ),
         with(
             "sources: [{id: a, kind: mcp, url: 'http://h', enabled: true, expose: all}, {id: '*'}]",
         ),
@@ -73,6 +79,12 @@ fn the_schema_of_policies_agrees_with_check() {
         rule("{match: a, action: deny, arguments: {a: [b]}}"),
         rule("{match: a, action: deny, arguments: {a: {min: x}}}"),
         rule("{match: a, action: deny, arguments: {a: {globb: x}}}"),
+        rule("{action: deny, annotations: {readOnly: true}}"),
+        rule("{action: deny, annotations: {readOnlyHint: maybe}}"),
+        rule("{action: deny, annotations: [readOnlyHint]}"),
+        rule("{action: deny, arguments: {a: {under: data}}}"),
+        rule("{action: deny, arguments: {a: {under: '/data/*'}}}"),
+        rule("{action: deny, arguments: {a: {under: 5}}}"),
         with("approval: {a: {timeout: 600}}"),
         with("approval: {a: {on_timeout: allow}}"),
         with("approval: {a: {destination: {type: pager}}}"),

@@ -1,0 +1,249 @@
+//! What a tool says about itself in its annotations, as far as a person has accepted it.
+//!
+//! A server may say anything about its tools at any time. So hints are read from the definition in
+//! the lock file, never from the wire, and of a tool that is not pinned nothing is known.
+
+use tapegate_core::frame::careless;
+use tapegate_core::json::{Cursor, Fault, Kind};
+
+use super::lock::Lock;
+use crate::gated::Offer;
+
+/// A hint about a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// Whether it changes nothing.
+    ReadOnly,
+    /// Whether it may destroy something.
+    Destructive,
+    /// Whether calling it again changes nothing more.
+    Idempotent,
+    /// Whether it deals with the world outside.
+    OpenWorld,
+}
+
+/// What is known of a hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HintValue {
+    /// The accepted definition says so, or MCP says so of a definition that does not.
+    Known(bool),
+    /// The tool is not pinned, or is not what was pinned, or its definition is unclear.
+    Unknown,
+}
+
+/// What a rule wants of a hint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HintTest {
+    /// The hint.
+    pub hint: Hint,
+    /// One of these.
+    pub wanted: Vec<HintValue>,
+}
+
+/// What is known of all hints about one tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints([HintValue; 4]);
+
+impl Hint {
+    /// Every hint.
+    pub const ALL: [Self; 4] =
+        [Self::ReadOnly, Self::Destructive, Self::Idempotent, Self::OpenWorld];
+
+    /// Its name in a definition.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "readOnlyHint",
+            Self::Destructive => "destructiveHint",
+            Self::Idempotent => "idempotentHint",
+            Self::OpenWorld => "openWorldHint",
+        }
+    }
+
+    /// What MCP has it mean where a definition does not say.
+    fn default(self) -> bool {
+        matches!(self, Self::Destructive | Self::OpenWorld)
+    }
+}
+
+impl Hints {
+    /// Nothing.
+    pub const UNKNOWN: Self = Self([HintValue::Unknown; 4]);
+
+    /// What the lock says of a tool. `drifted` if the tool is known not to be what was accepted.
+    pub fn of(lock: &Lock, server: &str, name: &str, drifted: bool) -> Self {
+        match lock.pin_of(server, Offer::Tool, name) {
+            Some(pin) if !drifted => Self::read(&pin.definition),
+            _ => Self::UNKNOWN,
+        }
+    }
+
+    /// What a tool's definition says.
+    pub fn read(definition: &[u8]) -> Self {
+        Self::try_read(definition).unwrap_or(Self::UNKNOWN)
+    }
+
+    fn try_read(definition: &[u8]) -> Result<Self, Fault> {
+        let annotations = match values(definition, &["annotations"])?[0] {
+            Said::Nothing => b"{}",
+            Said::Once(annotations) if annotations.first() == Some(&b'{') => annotations,
+            _ => return Ok(Self::UNKNOWN),
+        };
+        let said = values(annotations, &Hint::ALL.map(Hint::name))?;
+        let mut hints = Self::UNKNOWN;
+        for (hint, said) in Hint::ALL.into_iter().zip(&said) {
+            hints.0[hint as usize] = match said {
+                Said::Nothing => HintValue::Known(hint.default()),
+                Said::Once(b"true") => HintValue::Known(true),
+                Said::Once(b"false") => HintValue::Known(false),
+                _ => HintValue::Unknown,
+            };
+        }
+        // What only reads does not destroy, unless its definition says so all the same.
+        let silent = matches!(said[Hint::Destructive as usize], Said::Nothing);
+        if silent && hints.get(Hint::ReadOnly) != HintValue::Known(false) {
+            hints.0[Hint::Destructive as usize] = match hints.get(Hint::ReadOnly) {
+                HintValue::Known(_) => HintValue::Known(false),
+                HintValue::Unknown => HintValue::Unknown,
+            };
+        }
+        Ok(hints)
+    }
+
+    /// What is known of a hint.
+    pub fn get(&self, hint: Hint) -> HintValue {
+        self.0[hint as usize]
+    }
+}
+
+impl HintTest {
+    /// Whether it holds for sure.
+    pub fn must_hold(&self, hints: &Hints) -> bool {
+        self.wanted.contains(&hints.get(self.hint))
+    }
+
+    /// Whether it may hold: of what is not known, anything may be so.
+    pub fn may_hold(&self, hints: &Hints) -> bool {
+        self.must_hold(hints) || hints.get(self.hint) == HintValue::Unknown
+    }
+}
+
+/// What an object says under a name, by readers of any care.
+#[derive(Debug, Clone, Copy)]
+enum Said<'a> {
+    Nothing,
+    Once(&'a [u8]),
+    Unclear,
+}
+
+fn values<'a>(object: &'a [u8], names: &[&str]) -> Result<Vec<Said<'a>>, Fault> {
+    let mut found = vec![Said::Nothing; names.len()];
+    let mut cursor = Cursor::new(object)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(vec![Said::Unclear; names.len()]);
+    }
+    cursor.open()?;
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if let Some(index) = careless(key, names) {
+            let exact = key.is(names[index]);
+            found[index] = match found[index] {
+                Said::Nothing if exact => Said::Once(value),
+                _ => Said::Unclear,
+            };
+        }
+    }
+    Ok(found)
+}
+
+impl std::fmt::Display for HintValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Known(value) => value.fmt(f),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+impl std::fmt::Display for HintTest {
+    /// The test in words for people: "`readOnlyHint` is true".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let wanted: Vec<String> = self.wanted.iter().map(HintValue::to_string).collect();
+        write!(f, "`{}` is {}", self.hint.name(), wanted.join(" or "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints(annotations: &str) -> String {
+        let definition = format!(r#"{{"name":"t"{annotations}}}"#);
+        let hints = Hints::read(definition.as_bytes());
+        Hint::ALL.map(|hint| hints.get(hint).to_string()).join(" ")
+    }
+
+    #[test]
+    fn a_definition_says_what_mcp_says_unless_it_says_otherwise() {
+        // readOnly, destructive, idempotent, openWorld
+        for (annotations, known) in [
+            ("", "false true false true"),
+            (r#","annotations":{}"#, "false true false true"),
+            (r#","annotations":{"title":"x"}"#, "false true false true"),
+            (r#","annotations":{"readOnlyHint":true}"#, "true false false true"),
+            (
+                r#","annotations":{"readOnlyHint":true,"destructiveHint":true}"#,
+                "true true false true",
+            ),
+            (
+                r#","annotations":{"destructiveHint":false,"openWorldHint":false}"#,
+                "false false false false",
+            ),
+            (r#","annotations":{"idempotentHint":true}"#, "false true true true"),
+        ] {
+            assert_eq!(hints(annotations), known, "{annotations}");
+        }
+    }
+
+    #[test]
+    fn what_is_unclear_is_not_known() {
+        for (annotations, known) in [
+            (r#","annotations":null"#, "unknown unknown unknown unknown"),
+            (r#","annotations":[{"readOnlyHint":true}]"#, "unknown unknown unknown unknown"),
+            (
+                r#","annotations":{},"annotations":{"readOnlyHint":true}"#,
+                "unknown unknown unknown unknown",
+            ),
+            (r#","annotations":{"readOnlyHint":"true"}"#, "unknown unknown false true"),
+            (r#","annotations":{"readOnlyHint":1}"#, "unknown unknown false true"),
+            (
+                r#","annotations":{"readOnlyHint":false,"readOnlyHint":true}"#,
+                "unknown unknown false true",
+            ),
+            (r#","annotations":{"ReadOnlyHint":true}"#, "unknown unknown false true"),
+            (r#","annotations":{"read_only_hint":true}"#, "unknown unknown false true"),
+        ] {
+            assert_eq!(hints(annotations), known, "{annotations}");
+        }
+        assert_eq!(Hints::read(b"[]"), Hints::UNKNOWN);
+        assert_eq!(Hints::read(b""), Hints::UNKNOWN);
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_tool_that_is_not_pinned_or_has_drifted() {
+        let mut lock = Lock::default();
+        lock.learn("s", &[br#"{"tools":[{"name":"read","annotations":{"readOnlyHint":true}}]}"#]);
+        let test = HintTest { hint: Hint::ReadOnly, wanted: vec![HintValue::Known(true)] };
+        let known = Hints::of(&lock, "s", "read", false);
+        assert!(test.must_hold(&known) && test.may_hold(&known));
+        for (server, name, drifted) in
+            [("s", "read", true), ("s", "other", false), ("t", "read", false)]
+        {
+            let hints = Hints::of(&lock, server, name, drifted);
+            assert_eq!(hints, Hints::UNKNOWN);
+            assert!(!test.must_hold(&hints) && test.may_hold(&hints));
+        }
+        let unknown = HintTest { hint: Hint::ReadOnly, wanted: vec![HintValue::Unknown] };
+        assert!(unknown.must_hold(&Hints::UNKNOWN) && !unknown.may_hold(&known));
+    }
+}

@@ -1,0 +1,254 @@
+//! Whether some server could read a value as one that a test wants.
+//!
+//! Servers convert: pydantic takes `"yes"` for true and `"5000"` for a number, JavaScript any text for
+//! true, Java any text but `true` for false; many parse JSON that comes as text and unpack a list of
+//! one. Where a number is wanted and nobody can tell which it is, it counts as the one that is.
+
+use tapegate_core::json::{self, Cursor, Fault, Kind, Number};
+
+use super::lenient::{NESTED_MAX, embedded};
+use super::numbers::{self, Readings};
+use super::{Test, in_range, is_number, same};
+use crate::folder::{Folder, file_path};
+use crate::glob::Glob;
+use crate::spelling::{nfkc, spellings, trimmed};
+
+/// How deep lists and objects are followed.
+const DEPTH_MAX: usize = 64;
+
+/// Whether some server could read a value so that the test holds.
+pub(super) fn may_be(test: &Test, value: &[u8]) -> bool {
+    read_as(test, value, 0, 0)
+}
+
+fn read_as(test: &Test, value: &[u8], depth: usize, nested: usize) -> bool {
+    match value.first() {
+        Some(b'"') => {
+            let Some(text) = json::string(value) else { return true };
+            if text_may_be(test, &text) {
+                return true;
+            }
+            match embedded(&text) {
+                Some(_) if nested == NESTED_MAX => true,
+                Some(inner) => read_as(test, inner, depth, nested + 1),
+                None => false,
+            }
+        }
+        Some(b'[' | b'{') => {
+            if depth == DEPTH_MAX || whole_may_be(test, value) {
+                return true;
+            }
+            let inside = |child: &[u8]| read_as(test, child, depth + 1, nested);
+            any_child(value, inside).unwrap_or(true)
+        }
+        _ => scalar_may_be(test, value),
+    }
+}
+
+/// Whether one of the children of a list or object is so.
+fn any_child(value: &[u8], is: impl Fn(&[u8]) -> bool) -> Result<bool, Fault> {
+    let mut cursor = Cursor::new(value)?;
+    let mut first = true;
+    let map = cursor.open()? == Kind::Object;
+    loop {
+        let more =
+            if map { cursor.key(&mut first)?.is_some() } else { cursor.element(&mut first)? };
+        if !more {
+            return Ok(false);
+        }
+        if is(cursor.value()?) {
+            return Ok(true);
+        }
+    }
+}
+
+/// Whether a list or object as a whole could be what is wanted.
+fn whole_may_be(test: &Test, value: &[u8]) -> bool {
+    let empty = value.get(1..value.len() - 1).is_none_or(|inside| inside.trim_ascii().is_empty());
+    match test {
+        Test::Exists => true,
+        // An object is no number, and nobody knows what it is compared as.
+        Test::Range { .. } => value.first() == Some(&b'{') || empty && scalar_may_be(test, b"0"),
+        Test::OneOf(wanted) => wanted.iter().any(|wanted| match wanted.as_bytes() {
+            b"true" => true,
+            b"false" | b"null" | b"\"\"" => empty,
+            wanted => empty && is_number(wanted) && Number::read(wanted) == Number::read(b"0"),
+        }),
+        Test::Glob(_) | Test::Regex(_) | Test::Under(_) => empty && text_may_be(test, ""),
+    }
+}
+
+/// Whether a number, true, false or null could be what is wanted.
+fn scalar_may_be(test: &Test, value: &[u8]) -> bool {
+    match test {
+        Test::Exists => true,
+        Test::Range { min, max } => match value {
+            b"true" => in_range(b"1", min.as_deref(), max.as_deref()) != Some(false),
+            b"false" | b"null" => in_range(b"0", min.as_deref(), max.as_deref()) != Some(false),
+            value => numbers_in_range(&numbers::of_number(value), min.as_deref(), max.as_deref()),
+        },
+        Test::OneOf(wanted) => {
+            wanted.iter().any(|wanted| scalar_may_equal(wanted.as_bytes(), value))
+        }
+        Test::Glob(glob) if glob.is_plain() && scalar_may_equal_text(glob.text(), value) => true,
+        _ => texts_of(value).iter().any(|text| text_may_be(test, text)),
+    }
+}
+
+fn scalar_may_equal(wanted: &[u8], value: &[u8]) -> bool {
+    if same(wanted, value) {
+        return true;
+    }
+    match (wanted, value) {
+        (b"true", b"false" | b"null") | (b"false" | b"null", b"true") => false,
+        (b"true", number) => !numbers::of_number(number).all_zero(),
+        (b"false", b"null") => true,
+        (b"false", number) => numbers::of_number(number).any_zero(),
+        (b"null", _) => false,
+        ([b'"', ..], _) => {
+            json::string(wanted).is_some_and(|text| scalar_may_equal_text(&text, value))
+        }
+        (number, b"true") => Number::read(number) == Number::read(b"1"),
+        (number, b"false" | b"null") => Number::read(number) == Number::read(b"0"),
+        (number, value) => numbers::of_number(value).any_is(number),
+    }
+}
+
+/// Whether a number, true, false or null could be read as a text, or both as the same.
+fn scalar_may_equal_text(wanted: &str, value: &[u8]) -> bool {
+    let as_word = match value {
+        b"true" => bool_word(wanted) == Some(true),
+        b"false" => bool_word(wanted) == Some(false),
+        b"null" => is_null_word(wanted),
+        value => {
+            let (value, wanted_numbers) = (numbers::of_number(value), numbers::of_text(wanted));
+            let same = |one: &String| value.any_is(one.as_bytes());
+            let as_number = !wanted_numbers.unclear && wanted_numbers.numbers.iter().any(same);
+            as_number
+                || bool_word(wanted).is_some_and(|is| value.any_is(if is { b"1" } else { b"0" }))
+        }
+    };
+    as_word || texts_of(value).iter().any(|text| text == wanted)
+}
+
+/// Whether a text could be what is wanted.
+fn text_may_be(test: &Test, text: &str) -> bool {
+    match test {
+        Test::Exists => true,
+        Test::Range { min, max } => {
+            numbers_in_range(&numbers::of_text(text), min.as_deref(), max.as_deref())
+        }
+        Test::OneOf(wanted) => wanted.iter().any(|wanted| text_may_equal(wanted.as_bytes(), text)),
+        Test::Glob(glob) => glob_may_match(glob, text),
+        Test::Regex(regex) => {
+            let mut all = spellings(text);
+            all.push(text.to_owned());
+            if !text.is_ascii() {
+                all.push(crate::spelling::nfc(text));
+                all.push(crate::spelling::nfd(text));
+            }
+            all.iter().any(|text| regex.is_match(text))
+        }
+        Test::Under(folders) => folders.iter().any(|folder: &Folder| folder.may_hold(text)),
+    }
+}
+
+fn glob_may_match(glob: &Glob, text: &str) -> bool {
+    if glob.matches(text) || glob.is_plain() && texts_may_equal(glob.text(), text) {
+        return true;
+    }
+    let normal = (!glob.text().is_ascii()).then(|| Glob::parse(&nfkc(glob.text())).ok()).flatten();
+    let matches = |text: &str| {
+        glob.matches(text) || normal.as_ref().is_some_and(|glob| glob.matches(&nfkc(text)))
+    };
+    let path = file_path(text);
+    let mut all = spellings(text);
+    all.extend(path.iter().flat_map(|path| spellings(path)));
+    all.extend(path);
+    matches(text) || all.iter().any(|text| matches(text))
+}
+
+/// Whether a text could be read as a JSON text that is no list and no map.
+fn text_may_equal(wanted: &[u8], text: &str) -> bool {
+    match wanted {
+        // JavaScript takes every text for true that is not empty.
+        b"true" => !text.is_empty(),
+        // Java takes every text for false that is not `true`.
+        b"false" => !trimmed(text).eq_ignore_ascii_case("true"),
+        b"null" => is_null_word(text),
+        [b'"', ..] => json::string(wanted).is_some_and(|wanted| texts_may_equal(&wanted, text)),
+        number => {
+            let readings = numbers::of_text(text);
+            readings.odd_digits
+                || readings.any_is(number)
+                || match bool_word(text) {
+                    Some(true) => Number::read(number) == Number::read(b"1"),
+                    Some(false) => Number::read(number) == Number::read(b"0"),
+                    None => false,
+                }
+        }
+    }
+}
+
+/// Whether two texts could be read as the same.
+fn texts_may_equal(wanted: &str, text: &str) -> bool {
+    if wanted == text {
+        return true;
+    }
+    // Words for true and false are one word each to those who read them.
+    if let (Some(one), Some(two)) = (bool_word(wanted), bool_word(text))
+        && one == two
+    {
+        return true;
+    }
+    let (one, two) = (numbers::of_text(wanted), numbers::of_text(text));
+    let plain = |readings: &Readings| !readings.unclear && !readings.numbers.is_empty();
+    if plain(&one) && plain(&two) && one.numbers.iter().any(|one| two.any_is(one.as_bytes())) {
+        return true;
+    }
+    let mut forms = spellings(text);
+    forms.push(text.to_owned());
+    let mut wanted_forms = spellings(wanted);
+    wanted_forms.push(wanted.to_owned());
+    forms.iter().any(|form| wanted_forms.contains(form))
+}
+
+fn numbers_in_range(readings: &Readings, min: Option<&str>, max: Option<&str>) -> bool {
+    let inside = |number: &String| in_range(number.as_bytes(), min, max) != Some(false);
+    readings.unclear || readings.numbers.iter().any(inside)
+}
+
+/// The texts that a number, true, false or null is turned into.
+fn texts_of(value: &[u8]) -> Vec<String> {
+    let words: &[&str] = match value {
+        b"true" => &["true", "True", "TRUE", "1"],
+        b"false" => &["false", "False", "FALSE", "0", ""],
+        b"null" => &["null", "None", "nil", "undefined", ""],
+        value => {
+            let mut texts = vec![String::from_utf8_lossy(value).into_owned()];
+            for number in numbers::of_number(value).numbers {
+                texts.push(format!("{number}.0"));
+                texts.push(number);
+            }
+            return texts;
+        }
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// What a word says to those who read words as true and false.
+fn bool_word(text: &str) -> Option<bool> {
+    let word = nfkc(trimmed(text)).to_lowercase();
+    match word.as_str() {
+        "true" | "t" | "yes" | "y" | "on" | "1" | "1.0" | "enable" | "enabled" => Some(true),
+        "false" | "f" | "no" | "n" | "off" | "0" | "0.0" | "" | "disable" | "disabled" => {
+            Some(false)
+        }
+        _ => None,
+    }
+}
+
+fn is_null_word(text: &str) -> bool {
+    let word = nfkc(trimmed(text)).to_lowercase();
+    matches!(word.as_str(), "" | "null" | "none" | "nil" | "undefined" | "~")
+}

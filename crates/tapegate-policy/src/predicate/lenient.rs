@@ -1,0 +1,292 @@
+//! The values that some server could take for what a path leads to.
+//!
+//! Servers fold the case of keys, parse JSON that comes as text, take one value for a list of one
+//! and a list of one for its value. This walk follows a path in all of these ways at once. What is
+//! nested too deep or branches too often to be followed is reported as unclear.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use tapegate_core::frame;
+use tapegate_core::json::path::{Path, Select, Step};
+use tapegate_core::json::{self, Cursor, Fault, Str, write_str};
+
+use crate::spelling::{nfkc, trimmed};
+
+/// How deep values are followed.
+const DEPTH_MAX: usize = 128;
+/// How often JSON in a text is followed into JSON in a text.
+pub(super) const NESTED_MAX: usize = 4;
+/// How many bytes may be looked at for each byte of the arguments, and besides.
+const WORK_FACTOR: usize = 16;
+const WORK_MIN: usize = 1 << 20;
+
+/// A path by which careless readers find values.
+#[derive(Debug)]
+pub(super) struct LenientPath {
+    steps: Vec<Step>,
+    /// The key of each step that has one, folded.
+    folded: Vec<String>,
+}
+
+/// Why a walk ended before its end.
+pub(super) enum End {
+    /// The caller has seen enough.
+    Found,
+    /// What is there cannot be followed.
+    Unclear,
+}
+
+/// A walk that is under way.
+struct Walk<'p, 's> {
+    path: &'p LenientPath,
+    /// Whether only keys are read carelessly.
+    keys_only: bool,
+    /// How many more bytes may be looked at.
+    budget: usize,
+    show: &'s mut dyn FnMut(&[u8]) -> bool,
+}
+
+/// Where a walk is.
+#[derive(Clone, Copy)]
+struct At {
+    /// The step that is to be taken.
+    step: usize,
+    depth: usize,
+    /// How many texts were parsed on the way.
+    nested: usize,
+    /// Whether every key on the way was the one that is wanted.
+    exact: bool,
+}
+
+type Flow = ControlFlow<End>;
+
+impl LenientPath {
+    pub(super) fn new(path: &Path) -> Self {
+        let folded = path.steps.iter().map(|step| match &step.select {
+            Select::Key(key) => {
+                let mut raw = Vec::new();
+                write_str(&mut raw, key);
+                let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
+                fold(Str { raw: inner, escaped: inner.contains(&b'\\') }).into_owned()
+            }
+            _ => String::new(),
+        });
+        Self { folded: folded.collect(), steps: path.steps.clone() }
+    }
+
+    /// Shows every value that some server could find by the path, until `show` says that it has seen
+    /// enough.
+    pub(super) fn walk(&self, arguments: &[u8], show: &mut dyn FnMut(&[u8]) -> bool) -> Flow {
+        self.start(arguments, false, show)
+    }
+
+    /// Whether a reader that is careless about keys finds a value by another key than a strict one.
+    pub(super) fn has_lookalike(&self, arguments: &[u8]) -> bool {
+        if !self.steps.iter().any(|step| matches!(step.select, Select::Key(_))) {
+            return false;
+        }
+        self.start(arguments, true, &mut |_| true).is_break()
+    }
+
+    fn start(&self, text: &[u8], keys_only: bool, show: &mut dyn FnMut(&[u8]) -> bool) -> Flow {
+        let budget = WORK_MIN.saturating_add(text.len().saturating_mul(WORK_FACTOR));
+        let mut walk = Walk { path: self, keys_only, budget, show };
+        let Ok(value) = json::check(text) else { return ControlFlow::Break(End::Unclear) };
+        walk.enter(value, At { step: 0, depth: 0, nested: 0, exact: true })
+    }
+}
+
+impl Walk<'_, '_> {
+    /// A value that the path leads to, or leads into.
+    fn reach(&mut self, value: &[u8], at: At) -> Flow {
+        if at.step < self.path.steps.len() {
+            return self.enter(value, at);
+        }
+        let shown = !(self.keys_only && at.exact);
+        match shown && (self.show)(value) {
+            true => ControlFlow::Break(End::Found),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Takes the next step from a value to its children.
+    fn enter(&mut self, value: &[u8], mut at: At) -> Flow {
+        at.depth += 1;
+        self.budget = self.budget.saturating_sub(value.len());
+        if at.depth > DEPTH_MAX || self.budget == 0 {
+            return ControlFlow::Break(End::Unclear);
+        }
+        let step = &self.path.steps[at.step];
+        let next = At { step: at.step + 1, ..at };
+        match value.first() {
+            Some(b'{') => self.object(value, at).unwrap_or(ControlFlow::Break(End::Unclear)),
+            Some(b'[') => self.array(value, at).unwrap_or(ControlFlow::Break(End::Unclear)),
+            _ if self.keys_only => ControlFlow::Continue(()),
+            Some(b'"') => self.text(value, at),
+            // One value where a list is expected.
+            _ if takes_single(&step.select) => self.reach(value, next),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn object(&mut self, value: &[u8], at: At) -> Result<Flow, Fault> {
+        let step = &self.path.steps[at.step];
+        let next = At { step: at.step + 1, ..at };
+        let mut cursor = Cursor::new(value)?;
+        let mut first = true;
+        cursor.open()?;
+        while let Some(key) = cursor.key(&mut first)? {
+            let child = cursor.value()?;
+            let taken = match &step.select {
+                Select::All => Some(true),
+                Select::Index(index) => {
+                    (!self.keys_only && key.is(&index.to_string())).then_some(true)
+                }
+                Select::Key(name) if key.is(name) => Some(true),
+                Select::Key(_) => self.path.is_like(at.step, key).then_some(false),
+            };
+            if let Some(exact) = taken {
+                let flow = self.reach(child, At { exact: at.exact && exact, ..next });
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+            }
+            if step.anywhere {
+                let flow = self.enter_any(child, at);
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+            }
+        }
+        // One object where a list of them is expected.
+        let last = next.step == self.path.steps.len();
+        if !self.keys_only && takes_single(&step.select) && !(last && step.select == Select::All) {
+            return Ok(self.reach(value, next));
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn array(&mut self, value: &[u8], at: At) -> Result<Flow, Fault> {
+        let step = &self.path.steps[at.step];
+        let next = At { step: at.step + 1, ..at };
+        let mut cursor = Cursor::new(value)?;
+        let (mut first, mut count) = (true, 0);
+        cursor.open()?;
+        while cursor.element(&mut first)? {
+            let child = cursor.value()?;
+            let taken = match &step.select {
+                Select::All => true,
+                Select::Index(index) => *index == count,
+                // Arguments may be given by their place.
+                Select::Key(_) => !self.keys_only && at.depth == 1,
+            };
+            count += 1;
+            // A list where one value is expected.
+            let through = matches!(step.select, Select::Key(_)) && !self.keys_only;
+            let mut flow = ControlFlow::Continue(());
+            if taken {
+                flow = self.reach(child, next);
+            }
+            if flow.is_continue() && (through || step.anywhere) {
+                flow = self.enter_any(child, at);
+            }
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Takes the same step from a child.
+    fn enter_any(&mut self, child: &[u8], at: At) -> Flow {
+        match child.first() {
+            Some(b'{' | b'[' | b'"') => self.enter(child, at),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// A text where a list or an object is expected: JSON, one value, or several with commas.
+    fn text(&mut self, value: &[u8], at: At) -> Flow {
+        let step = &self.path.steps[at.step];
+        let next = At { step: at.step + 1, ..at };
+        let Some(text) = json::string(value) else { return ControlFlow::Break(End::Unclear) };
+        if let Some(inner) = embedded(&text) {
+            if at.nested == NESTED_MAX {
+                return ControlFlow::Break(End::Unclear);
+            }
+            // The outermost value stays the outermost.
+            let depth = if at.depth == 1 { 0 } else { at.depth };
+            self.enter(inner, At { nested: at.nested + 1, depth, ..at })?;
+        } else if !step.anywhere && matches!(step.select, Select::Key(_)) {
+            // YAML, a query or the like: nobody knows, if it has the key in it.
+            let key = &self.path.folded[at.step];
+            if !key.is_empty() && fold_text(&text).contains(key.as_str()) {
+                return ControlFlow::Break(End::Unclear);
+            }
+        }
+        if takes_single(&step.select) {
+            self.reach(value, next)?;
+            for piece in pieces(&text) {
+                let mut raw = Vec::new();
+                write_str(&mut raw, piece);
+                self.reach(&raw, next)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl LenientPath {
+    /// Whether a careless reader takes a key for the one of a step.
+    fn is_like(&self, step: usize, key: Str<'_>) -> bool {
+        let wanted = self.folded[step].as_bytes();
+        if wanted.is_empty() {
+            return false;
+        }
+        if !key.escaped && key.raw.is_ascii() {
+            let letters = key.raw.trim_ascii().iter().filter(|byte| counts(**byte));
+            return letters.map(u8::to_ascii_lowercase).eq(wanted.iter().copied());
+        }
+        fold(key).as_bytes() == wanted
+    }
+}
+
+/// Whether a step to the elements of a list may be read as no step, for there is one value only.
+fn takes_single(select: &Select) -> bool {
+    matches!(select, Select::All | Select::Index(0))
+}
+
+/// The JSON list, object or text that a text is, if it is one.
+pub(super) fn embedded(text: &str) -> Option<&[u8]> {
+    let bare = trimmed(text);
+    if !bare.starts_with(['{', '[', '"']) {
+        return None;
+    }
+    json::check(bare.as_bytes()).ok()
+}
+
+/// The parts of a text that may be a list: what stands between commas, blanks, brackets and quotes.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let several = text.contains([',', ';', '|', '\n', ' ', '[', '(', '\t']);
+    let cuts = |letter: char| {
+        letter.is_whitespace()
+            || matches!(letter, ',' | ';' | '|' | '[' | ']' | '(' | ')' | '\'' | '"')
+    };
+    text.split(cuts).filter(move |piece| several && !piece.is_empty())
+}
+
+fn counts(byte: u8) -> bool {
+    !matches!(byte, b'_' | b'-')
+}
+
+/// What all keys have in common that careless readers take for one.
+fn fold(key: Str<'_>) -> Cow<'static, str> {
+    let folded = frame::fold(key);
+    Cow::Owned(fold_text(&String::from_utf8_lossy(&folded)))
+}
+
+fn fold_text(text: &str) -> String {
+    let letters = nfkc(text).to_lowercase();
+    letters.chars().filter(|letter| !matches!(letter, '_' | '-')).collect()
+}

@@ -1,0 +1,198 @@
+//! Other ways in which a text is spelled that some reader takes for the same.
+//!
+//! Servers trim blanks, stop at a NUL, decode escapes, bring Unicode into a normal form and resolve
+//! `..` before they use a text. What stops a call is held against each of these readings.
+
+use std::borrow::Cow;
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+
+use crate::folder::normal_path;
+
+/// How many times escapes are decoded; no server does so more often.
+const DECODED_MAX: usize = 4;
+/// From which length on readings follow on each other, rather than in every combination.
+const LONG_BYTES: usize = 1 << 14;
+
+/// What a text may be read as, besides as it is written.
+pub(crate) fn spellings(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    if is_plain(text) {
+        return found;
+    }
+    add(text, &mut found, |text| {
+        let end = text.find('\0').unwrap_or(text.len());
+        vec![text[..end].to_owned(), trimmed(&text[..end]).to_owned(), trimmed(text).to_owned()]
+    });
+    add(text, &mut found, |text| percent_decoded(text).0);
+    add(text, &mut found, |text| vec![trimmed(text).to_owned()]);
+    add(text, &mut found, |text| match is_normal(text) {
+        true => Vec::new(),
+        false => vec![nfkc(text).into_owned()],
+    });
+    add(text, &mut found, |text| match text.contains(['\t', '\n', '\r']) {
+        true => vec![text.replace(['\t', '\n', '\r'], "")],
+        false => Vec::new(),
+    });
+    add(text, &mut found, |text| normal_path(text).into_iter().collect());
+    found
+}
+
+/// Applies one way of reading to a text and to all that was made of it so far.
+fn add(text: &str, found: &mut Vec<String>, read: impl Fn(&str) -> Vec<String>) {
+    let new: Vec<String> = match found.last() {
+        Some(last) if text.len() > LONG_BYTES => read(last),
+        _ => read(text).into_iter().chain(found.iter().flat_map(|text| read(text))).collect(),
+    };
+    for reading in new {
+        if reading != text && !found.contains(&reading) {
+            found.push(reading);
+        }
+    }
+}
+
+/// Whether a text is nearly surely read as it is written. Quick, since most are.
+fn is_plain(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let blank = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);
+    // A path may be written in other ways too.
+    let odd = |byte: &u8| {
+        !byte.is_ascii() || byte.is_ascii_control() || matches!(byte, b'%' | b'/' | b'\\')
+    };
+    !(blank(bytes.first()) || blank(bytes.last()) || bytes.iter().any(odd))
+}
+
+/// A text without blanks, control and invisible characters around it.
+pub(crate) fn trimmed(text: &str) -> &str {
+    text.trim_matches(|letter: char| {
+        letter.is_whitespace()
+            || letter.is_control()
+            || matches!(letter, '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2060}')
+    })
+}
+
+/// A text in the normal form in which compatible characters are one.
+pub(crate) fn nfkc(text: &str) -> Cow<'_, str> {
+    if is_normal(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
+}
+
+/// A text with characters and their accents put together.
+pub(crate) fn nfc(text: &str) -> String {
+    text.nfc().collect()
+}
+
+/// A text with characters and their accents taken apart.
+pub(crate) fn nfd(text: &str) -> String {
+    text.nfd().collect()
+}
+
+fn is_normal(text: &str) -> bool {
+    text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes
+}
+
+/// A text with its percent escapes decoded, once, twice and so on, and whether none is left; nothing
+/// if it has none.
+pub(crate) fn percent_decoded(text: &str) -> (Vec<String>, bool) {
+    let mut found: Vec<String> = Vec::new();
+    let mut next = percent_decode(text);
+    while let Some(decoded) = next {
+        if found.len() == DECODED_MAX {
+            return (found, false);
+        }
+        next = percent_decode(&decoded);
+        found.push(decoded);
+    }
+    (found, true)
+}
+
+/// A text with every percent escape decoded once; `None` if it has none. Bytes that are not UTF-8
+/// are replaced.
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut at = memchr::memchr(b'%', bytes)?;
+    let mut out: Vec<u8> = Vec::new();
+    let mut copied = 0;
+    loop {
+        if let Some(byte) = escape(&bytes[at..]) {
+            out.extend_from_slice(&bytes[copied..at]);
+            out.push(byte);
+            at += 3;
+            copied = at;
+        } else {
+            at += 1;
+        }
+        match memchr::memchr(b'%', &bytes[at..]) {
+            Some(next) => at += next,
+            None => break,
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    Some(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// The byte that an escape at the start of a text stands for.
+fn escape(text: &[u8]) -> Option<u8> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let (high, low) = (digit(text.get(1)?)?, digit(text.get(2)?)?);
+    u8::try_from(high * 16 + low).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_text_has_one_spelling() {
+        for text in ["", "main", "a b", "5,000", "x@y.example", "a-b_c", "/data/a.txt", "é", "100%"]
+        {
+            assert_eq!(spellings(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_spelled_as_readers_take_it() {
+        for (text, reading) in [
+            (" a ", "a"),
+            ("a\0b", "a"),
+            ("\u{feff}a", "a"),
+            ("%61", "a"),
+            ("%2561", "a"),
+            ("%20%2561", "a"),
+            ("%C3%BC", "ü"),
+            ("u\u{308}", "ü"),
+            ("u%CC%88", "ü"),
+            ("ｆｏｒｃｅ", "force"),
+            ("/a/../b", "/b"),
+            ("/a/%2e%2e/b", "/b"),
+            ("/a//b", "/a/b"),
+            ("\\a\\b", "/a/b"),
+            ("htt\nps://x", "https:/x"),
+        ] {
+            assert!(
+                spellings(text).iter().any(|one| one == reading),
+                "{text}: {:?}",
+                spellings(text)
+            );
+        }
+    }
+
+    #[test]
+    fn escapes_are_decoded_to_the_end_or_not_at_all() {
+        assert_eq!(percent_decode("100%"), None);
+        assert_eq!(percent_decode("%zz%4"), None);
+        assert_eq!(percent_decode("a%41%").as_deref(), Some("aA%"));
+        assert_eq!(percent_decoded("a"), (Vec::new(), true));
+        assert_eq!(percent_decoded("%2541"), (vec!["%41".to_owned(), "A".to_owned()], true));
+        let deep = format!("%{}41", "25".repeat(DECODED_MAX));
+        assert!(!percent_decoded(&deep).1);
+    }
+
+    #[test]
+    fn a_long_text_has_few_spellings() {
+        let text = format!(" {}%2541%00u\u{308}/../x\n ", "%41".repeat(LONG_BYTES));
+        assert!(spellings(&text).len() < 16);
+    }
+}

@@ -1,0 +1,98 @@
+//! Rules about what the accepted definition of a tool says of it.
+
+use tapegate_policy::decide::{Call, Facts, Outcome, decide, explain};
+use tapegate_policy::model::{Policy, Profile};
+use tapegate_policy::pins::Lock;
+
+use crate::rig::policy_with;
+
+const PAGE: &str = r#"{"tools":[
+    {"name":"read","annotations":{"readOnlyHint":true,"openWorldHint":false}},
+    {"name":"append","annotations":{"destructiveHint":false}},
+    {"name":"remove"}]}"#;
+
+const RULES: &str = "
+    - {id: reading, action: forward, annotations: {readOnlyHint: true}}
+    - {id: harmful, action: approve, annotations: {destructiveHint: true}}
+    - {id: rest, action: forward}
+";
+
+fn policy(rules: &str, on_drift: &str) -> Policy {
+    let mut lock = Lock::default();
+    lock.learn("fs", &[PAGE.as_bytes()]);
+    let text = format!(
+        "schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules:{rules}\npins: {{on_drift: {on_drift}}}\n"
+    );
+    policy_with(&text, &[("tapegate.lock", &lock.write())])
+}
+
+fn rule(policy: &Policy, source: &str, name: &str, drift: Option<&str>) -> String {
+    let call = Call { source, method: "tools/call", name, arguments: None };
+    let facts = Facts { drift, ..Facts::default() };
+    let decision = decide(policy, Profile::Production, &call, &facts);
+    assert!(!decision.by_name, "{name}");
+    decision.rule.map_or_else(String::new, |rule| rule.to_string())
+}
+
+#[test]
+fn a_rule_goes_by_what_the_pinned_definition_says() {
+    let policy = policy(RULES, "warn");
+    assert_eq!(rule(&policy, "fs", "read", None), "reading");
+    assert_eq!(rule(&policy, "fs", "append", None), "rest");
+    assert_eq!(rule(&policy, "fs", "remove", None), "harmful");
+}
+
+#[test]
+fn what_is_not_pinned_or_has_drifted_is_not_known_to_be_harmless() {
+    let policy = policy(RULES, "warn");
+    assert_eq!(rule(&policy, "fs", "read", Some("it has changed")), "harmful");
+    assert_eq!(rule(&policy, "fs", "new", Some("it is new")), "harmful");
+    assert_eq!(rule(&policy, "other", "read", None), "harmful");
+}
+
+#[test]
+fn nothing_is_known_where_pins_are_ignored() {
+    let policy = policy(RULES, "ignore");
+    assert_eq!(rule(&policy, "fs", "read", None), "harmful");
+}
+
+#[test]
+fn unknown_is_a_value_of_its_own() {
+    let rules = "
+    - {id: strange, action: deny, annotations: {openWorldHint: unknown}}
+    - {id: several, action: forward, annotations: {readOnlyHint: [true, unknown], openWorldHint: false}}
+    - {id: open, action: forward, annotations: {openWorldHint: [true]}}
+";
+    let policy = policy(rules, "warn");
+    assert_eq!(rule(&policy, "fs", "read", None), "several");
+    assert_eq!(rule(&policy, "fs", "remove", None), "open");
+    assert_eq!(rule(&policy, "other", "read", None), "strange");
+}
+
+#[test]
+fn a_rule_with_annotations_is_about_tools_only() {
+    let policy = policy(
+        "\n    - {action: forward, annotations: {readOnlyHint: [true, false, unknown]}}\n",
+        "warn",
+    );
+    for (method, outcome) in [("tools/call", Outcome::Forward), ("prompts/get", Outcome::Deny)] {
+        let call = Call { source: "fs", method, name: "read", arguments: None };
+        let decision = decide(&policy, Profile::Production, &call, &Facts::default());
+        assert_eq!(decision.strict, outcome, "{method}");
+    }
+}
+
+#[test]
+fn an_explanation_says_what_is_known() {
+    let policy = policy(RULES, "warn");
+    let steps = |source: &str, name: &str| {
+        let call = Call { source, method: "tools/call", name, arguments: None };
+        explain(&policy, Profile::Production, &call, &Facts::default()).steps.join("\n")
+    };
+    assert!(
+        steps("fs", "remove")
+            .contains("does not match: not so: `readOnlyHint` is true; it is false")
+    );
+    assert!(steps("other", "x").contains("matches, since `destructiveHint` is unknown: approve"));
+    assert!(steps("fs", "remove").contains("`harmful` (line 6) matches: approve"));
+}
