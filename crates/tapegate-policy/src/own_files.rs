@@ -138,7 +138,7 @@ impl OwnFiles {
                 let is_ours = |name: &&str| **step == *name || is_pattern_of(step, name);
                 **step == STATE_FOLDER
                     || is_pattern_of(step, STATE_FOLDER)
-                    || NAMES.iter().any(|name| is_ours(&name))
+                    || NAMES.iter().any(is_ours)
             });
             if let Some(step) = found {
                 return Some((*step).to_owned());

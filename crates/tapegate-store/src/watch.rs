@@ -93,7 +93,8 @@ fn watch(folders: &[&Path], news: News) -> Option<OwnedFd> {
         News::Names => wanted | Flags::DONT_FOLLOW,
         News::Contents => wanted | Flags::DONT_FOLLOW | Flags::MODIFY,
         News::Everything => {
-            wanted | Flags::MODIFY | Flags::ATTRIB | Flags::DELETE | Flags::MOVED_FROM
+            let gone = Flags::DELETE | Flags::MOVED_FROM;
+            wanted | Flags::MODIFY | Flags::CLOSE_WRITE | Flags::ATTRIB | gone
         }
     };
     for folder in folders {

@@ -75,7 +75,7 @@ impl PolicyFiles {
         below.unwrap_or(path).trim_start_matches("./")
     }
 
-    fn from_copy(&self, path: &str, bytes_max: usize) -> Option<Result<Opened, FileError>> {
+    fn open_copy(&self, path: &str, bytes_max: usize) -> Option<Result<Opened, FileError>> {
         let text = match self.copy.as_ref()?.get(self.name_of(path)) {
             Some(text) if text.len() <= bytes_max => text,
             Some(_) => return Some(Err(FileError::TooLarge { bytes_max })),
@@ -87,7 +87,7 @@ impl PolicyFiles {
 
 impl Files for PolicyFiles {
     fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
-        let from_copy = self.from_copy(path, bytes_max);
+        let from_copy = self.open_copy(path, bytes_max);
         let opened = from_copy.unwrap_or_else(|| self.disk.open(path, bytes_max));
         if path == self.main {
             self.main_missing.set(matches!(opened, Err(FileError::Missing)));
@@ -103,7 +103,7 @@ impl Files for PolicyFiles {
 
     fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
         let whole = format!("{folder}/{path}");
-        let from_copy = self.from_copy(&whole, bytes_max);
+        let from_copy = self.open_copy(&whole, bytes_max);
         let opened = from_copy.unwrap_or_else(|| self.disk.open_within(folder, path, bytes_max))?;
         if let Ok(text) = std::str::from_utf8(&opened.bytes) {
             self.by_name.borrow_mut().insert(self.name_of(&whole).to_owned(), text.to_owned());

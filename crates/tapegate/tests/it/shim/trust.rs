@@ -9,7 +9,10 @@ use serde_json::Value;
 use tapegate_policy::gated::Offer;
 use tapegate_policy::pins::{Lock, Pin, Server};
 
-use super::stand::{FORWARD, answer, call, event, events, rules, state, tapegate_on};
+use super::stand::{
+    FORWARD, answer, call, call_with, event, events, is_refused, rules, server_got, state,
+    tapegate_on,
+};
 use crate::support::{Run, accept_policy, shim};
 
 const CEDAR: &str = "permit (principal, action, resource);\nforbid (principal, action, resource) when { resource.name == \"rm\" };\n";
@@ -213,4 +216,27 @@ fn a_damaged_copy_starts_nothing() {
     let refused = answer(&run, 1);
     assert!(refused["error"]["message"].as_str().unwrap().contains("damaged"), "{refused}");
     run.end_of_input().exits(2);
+}
+
+#[test]
+fn a_call_that_names_our_own_files_is_refused_also_after_calls_that_do_not() {
+    let mut run = shim(FORWARD, &["log=log", "serve"]).start();
+    let write = |id: u32, path: &str| call_with(id, "write", &format!("{{\"path\":\"{path}\"}}"));
+    run.send(
+        [write(1, "a.txt"), write(2, "./tape%67ate.yaml"), write(3, "b.txt")].concat().as_bytes(),
+    );
+    assert!(answer(&run, 1)["result"].is_object() && answer(&run, 3)["result"].is_object());
+    let refused = answer(&run, 2);
+    is_refused(&refused, -32014, "governance", "write", "governance_rule_denied");
+    let words = refused["error"]["message"].as_str().unwrap();
+    assert!(words.contains("only a person may change"), "{words}");
+    // The folder of our state is no exception.
+    let state = state(&run).join("private/key").display().to_string();
+    run.send(write(4, &state).as_bytes());
+    is_refused(&answer(&run, 4), -32014, "governance", "write", "governance_rule_denied");
+    let end = run.end_of_input().exits(0);
+    assert!(!server_got(end.run.folder()).contains("tape%67ate"));
+    let denied = events(end.run.folder());
+    let denied = denied.iter().filter(|event| event["rule"] == "tapegate:own-files").count();
+    assert_eq!(denied, 2);
 }
