@@ -153,6 +153,13 @@ impl Client {
         self.post(&format!("/governance/task/{}/cancel", word(id)?), &(), OTHER).await
     }
 
+    /// Says that a caller has given up. The task can still be decided about; then the same call is
+    /// sent once.
+    pub async fn abandon(&self, id: &str) -> Result<TaskAnswer, ClientError> {
+        let path = format!("/governance/task/{}/cancel?abandoned=true", word(id)?);
+        self.post(&path, &(), OTHER).await
+    }
+
     /// Has events written to the activity log.
     pub async fn events(&self, events: &EventsRequest) -> Result<EventsAnswer, ClientError> {
         self.post("/governance/events", events, OTHER).await

@@ -52,8 +52,10 @@ pub const OPENAPI: &str = include_str!("openapi.json");
 
 /// How a hub is to be.
 pub struct Options {
-    /// Where the activity log and approvals lie.
+    /// Where the activity log lies.
     pub state_folder: PathBuf,
+    /// The user's own state folder, where approvals lie.
+    pub user_state: PathBuf,
     /// The profile that holds where there is no policy.
     pub profile: Option<Profile>,
     /// The secret of this run.
@@ -142,7 +144,7 @@ impl Hub {
         let hub = Self {
             journal,
             follow: RefCell::new(Follow::new(&options.state_folder)),
-            tasks: Tasks::open(&options.state_folder)?,
+            tasks: Tasks::open(&options.user_state, &options.state_folder)?,
             metrics: RefCell::default(),
             exporter: RefCell::default(),
             governed: RefCell::new(Rc::new(governed)),

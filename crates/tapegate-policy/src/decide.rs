@@ -100,6 +100,10 @@ pub struct Decision {
     pub policies: Vec<String>,
     /// Why, in words for logs and for people. Callers never see them.
     pub reason: Arc<str>,
+    /// Of a denial: what the rule's author wants callers to be told.
+    pub description: Option<Arc<str>>,
+    /// Of a denial by the rules: whether the same thing passes with other arguments.
+    pub other_arguments: bool,
     /// Whether every call of this method and name is decided about alike, whatever its arguments, its
     /// caller and the time.
     pub by_name: bool,

@@ -1,6 +1,7 @@
 //! How people are asked about calls that wait for them.
 
 use tapegate_core::gate::{HoldEnd, Ticket};
+use tapegate_core::json::{Cursor, Fault, Kind, write_str};
 use tapegate_core::side::Lane;
 use tapegate_core::signature::canonical;
 use tapegate_core::time::At;
@@ -31,8 +32,8 @@ pub struct Asking<'a> {
     pub method: &'a str,
     /// What is called, and how to refuse it.
     pub subject: &'a Subject,
-    /// The raw JSON of the arguments.
-    pub arguments: Option<&'a [u8]>,
+    /// The raw JSON of the whole `params`.
+    pub params: Option<&'a [u8]>,
     /// The raw id of the request.
     pub id: Option<&'a [u8]>,
     /// The whole message.
@@ -54,31 +55,79 @@ pub struct Asking<'a> {
 impl Asking<'_> {
     /// What this call has in common with every other that asks for the same.
     pub fn call_hash(&self) -> String {
-        call_hash(self.method, &self.subject.name, self.arguments)
+        call_hash(self.method, self.params)
     }
 }
 
-/// The blake3 hash of a method, a name and arguments, whatever the arguments' spelling.
-pub fn call_hash(method: &str, name: &str, arguments: Option<&[u8]>) -> String {
+/// The blake3 hash of a method and its whole `params`, whatever their spelling. Only `_meta` is left
+/// out: clients put ids of the single call there (progress tokens, tool use ids, times), so a call
+/// that is repeated never has the same. Everything else that differs is another call.
+pub fn call_hash(method: &str, params: Option<&[u8]>) -> String {
+    let params = params.unwrap_or(b"{}");
     let mut hasher = blake3::Hasher::new();
-    for part in [method, name] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.update(&canonical(arguments.unwrap_or(b"{}")));
+    hasher.update(&(method.len() as u64).to_le_bytes());
+    hasher.update(method.as_bytes());
+    hasher.update(&canonical(&without_meta(params).unwrap_or_else(|_| params.to_vec())));
     hasher.finalize().to_hex().to_string()
+}
+
+/// The object without its member `_meta`, or the text as it is if it is not an object.
+fn without_meta(params: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut cursor = Cursor::new(params)?;
+    if cursor.open()? != Kind::Object {
+        return Ok(params.to_vec());
+    }
+    let (mut out, mut first) = (b"{".to_vec(), true);
+    while let Some(key) = cursor.key(&mut first)? {
+        let (key, value) = (key.decode(), cursor.value()?);
+        if key != "_meta" {
+            out.extend((out.len() > 1).then_some(b','));
+            write_str(&mut out, &key);
+            out.push(b':');
+            out.extend_from_slice(value);
+        }
+    }
+    cursor.end()?;
+    out.push(b'}');
+    Ok(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn hash(text: &str) -> String {
+        call_hash("tools/call", Some(text.as_bytes()))
+    }
+
     #[test]
-    fn a_call_is_the_same_however_its_arguments_are_spelled() {
-        let hash = |text: &str| call_hash("tools/call", "rm", Some(text.as_bytes()));
-        assert_eq!(hash(r#"{"a":1,"b":"é"}"#), hash(r#"{ "b":"\u00e9", "a":1.0 }"#));
-        assert_ne!(hash(r#"{"a":1}"#), hash(r#"{"a":2}"#));
-        assert_eq!(call_hash("m", "n", None), call_hash("m", "n", Some(b"{}")));
-        assert_ne!(call_hash("m", "nx", None), call_hash("mn", "x", None));
+    fn a_call_is_the_same_however_its_params_are_spelled() {
+        let one = hash(r#"{"name":"rm","arguments":{"a":1,"b":"é"}}"#);
+        assert_eq!(one, hash(r#"{ "arguments":{ "b":"\u00e9", "a":1.0 },"n\u0061me":"rm"}"#));
+        assert_eq!(call_hash("m", None), call_hash("m", Some(b"{}")));
+        assert_ne!(call_hash("m", None), call_hash("n", None));
+    }
+
+    #[test]
+    fn whatever_differs_in_the_params_is_another_call_but_for_meta() {
+        let one = hash(r#"{"name":"rm","arguments":{"a":1}}"#);
+        for other in [
+            r#"{"name":"rm","arguments":{"a":2}}"#,
+            r#"{"name":"rmx","arguments":{"a":1}}"#,
+            r#"{"name":"rm","arguments":{"a":1},"task":{"ttl":1}}"#,
+            r#"{"name":"rm","arguments":{"a":1,"_meta":{}}}"#,
+            r#"{"name":"rm","arguments":{"a":1},"inputResponses":{}}"#,
+            r#"["rm"]"#,
+            "not JSON",
+        ] {
+            assert_ne!(one, hash(other), "{other}");
+        }
+        let meta = r#"{"_meta":{"progressToken":7},"name":"rm","arguments":{"a":1}}"#;
+        assert_eq!(one, hash(meta));
+        let sampling = |text: &str| call_hash("sampling/createMessage", Some(text.as_bytes()));
+        assert_ne!(
+            sampling(r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}}]}"#),
+            sampling(r#"{"messages":[{"role":"user","content":{"type":"text","text":"b"}}]}"#)
+        );
     }
 }

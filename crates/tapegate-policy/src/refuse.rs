@@ -1,7 +1,8 @@
 //! What callers are told when a message goes nowhere.
 //!
-//! The words name what was called and the gate, never a pattern, a rule or a policy: whoever is
-//! refused learns that, not how to get round it.
+//! The reader is mostly a model, so a refusal says who refused (Tapegate), what was called, by which
+//! rule, why in the words of the policy's author, and what may be done instead. It never quotes a
+//! pattern: a caller learns what to do, not how to get round the rule.
 
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use crate::own_files::OWN_FILES;
 
 /// The longest name that is repeated to a caller.
 const NAME_CHARS_MAX: usize = 200;
+/// The longest reason that is handed on to a caller.
+const REASON_CHARS_MAX: usize = 1000;
 
 /// What a refusal is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,37 +32,83 @@ pub struct Subject {
 impl Subject {
     /// The policy says no.
     pub fn denied(&self, decision: &Decision) -> Refusal {
+        let rule = decision.rule.as_deref();
+        let by_rule = match rule {
+            Some(rule) => format!("is denied by rule `{}`", shortened(rule, NAME_CHARS_MAX)),
+            None => "is denied by the policy's default".to_owned(),
+        };
         let (code, error_type, words) = match decision.gate {
-            GateName::Framing => (-32600, "invalid_request", "is not called as it must be"),
-            GateName::Visibility => (-32015, "tool_not_exposed", "is not available"),
+            GateName::Framing => (-32600, "invalid_request", "is not called as it must be".into()),
+            GateName::Visibility => (-32015, "tool_not_exposed", "is not available here".into()),
             GateName::Governance if decision.drift => {
-                (-32014, "definition_drift", crate::pins::refusal_words(&decision.reason))
+                (-32014, "definition_drift", crate::pins::refusal_words(&decision.reason).into())
             }
-            GateName::Governance if decision.rule.as_deref() == Some(OWN_FILES) => (
-                -32014,
-                "governance_rule_denied",
-                "names a policy, lock or state file of Tapegate, which only a person may change: ask \
-                 the user to do it",
-            ),
-            GateName::Governance => (-32014, "governance_rule_denied", "is denied by the rules"),
-            GateName::Policy => (-32003, "policy_denied", "is denied by policy"),
+            GateName::Governance if rule == Some(OWN_FILES) => {
+                let words = "names a policy, lock or state file of Tapegate, which only a person may change";
+                (-32014, "governance_rule_denied", words.into())
+            }
+            GateName::Governance if decision.other_arguments => {
+                let by = rule.map_or(String::new(), |rule| {
+                    format!(" (rule `{}`)", shortened(rule, NAME_CHARS_MAX))
+                });
+                let words = format!("is allowed, but not with these arguments{by}");
+                (-32014, "governance_rule_denied", words)
+            }
+            GateName::Governance => (-32014, "governance_rule_denied", by_rule),
+            GateName::Policy => (-32003, "policy_denied", "is denied by policy".into()),
             GateName::Approval => {
-                (-32013, "service_unavailable", "needs an approval that nobody can give")
+                let words = "needs an approval, and no approver is reachable";
+                (-32013, "service_unavailable", words.into())
             }
         };
-        self.refusal(code, error_type, Some(decision.gate), words)
+        let advice = match decision.gate {
+            GateName::Framing => "",
+            GateName::Visibility => "Use what the server lists.",
+            _ if decision.drift => {
+                "Do not call it again; ask the user to review the definition and pin it."
+            }
+            GateName::Governance if decision.other_arguments => {
+                "Call it with other arguments, or ask the user."
+            }
+            _ => "Do not repeat the call; find another way, or ask the user.",
+        };
+        let mut refusal = self.refusal(code, error_type, Some(decision.gate), &words);
+        let told = decision.description.as_deref().map(|text| shortened(text, REASON_CHARS_MAX));
+        refusal.message = sentences(&refusal.message, told.as_deref(), advice);
+        if let Some(rule) = rule {
+            refusal.data = with_rule(&refusal.data, &shortened(rule, NAME_CHARS_MAX));
+        }
+        refusal
     }
 
-    /// A person has said no.
-    pub fn rejected(&self) -> Refusal {
+    /// A person has said no, perhaps with a reason.
+    pub fn rejected(&self, reason: Option<&str>) -> Refusal {
         let approval = Some(GateName::Approval);
-        self.refusal(-32007, "approval_rejected", approval, "was not approved")
+        let words = "was not approved by a person";
+        let mut refusal = self.refusal(-32007, "approval_rejected", approval, words);
+        let reason = reason.map(|reason| shortened(reason, REASON_CHARS_MAX));
+        let advice = "Do not repeat the call unless the user asks for it.";
+        refusal.message = sentences(&refusal.message, reason.as_deref(), advice);
+        refusal
+    }
+
+    /// An identical call was approved and sent in its place.
+    pub fn superseded(&self) -> Refusal {
+        let words = "was not sent: the approval was used by an identical call";
+        let mut refusal = self.refusal(-32007, "approval_used", Some(GateName::Approval), words);
+        let advice = "Make the call again only if it is needed a second time.";
+        refusal.message = sentences(&refusal.message, None, advice);
+        refusal
     }
 
     /// Nobody has answered in time.
     pub fn timed_out(&self, after: Duration) -> Refusal {
         let words = format!("was not approved within {} s", after.as_secs_f64());
-        self.refusal(-32008, "approval_timeout", Some(GateName::Approval), &words)
+        let mut refusal =
+            self.refusal(-32008, "approval_timeout", Some(GateName::Approval), &words);
+        let advice = "It was not run. Tell the user, or make the same call again to ask again.";
+        refusal.message = sentences(&refusal.message, None, advice);
+        refusal
     }
 
     /// What a decision needs cannot be had: people, the hub, the log.
@@ -84,7 +133,7 @@ impl Subject {
     pub fn faulty(&self, fault: Fault) -> Refusal {
         Refusal {
             code: fault.code(),
-            message: format!("refused: {}", fault.words()),
+            message: format!("Tapegate refused the message: {}", fault.words()),
             data: self.data(fault.error_type(), Some(GateName::Framing)),
             why: format!("framing: {}", fault.words()),
         }
@@ -95,7 +144,7 @@ impl Subject {
         let shown = self.shown_name();
         Refusal {
             code,
-            message: format!("{} `{shown}` {words}{gate_name}", self.word),
+            message: format!("Tapegate: {} `{shown}` {words}{gate_name}", self.word),
             data: self.data(error_type, gate),
             why: format!("{error_type}{gate_name}"),
         }
@@ -121,13 +170,44 @@ impl Subject {
 
     /// Its name, as far as it is repeated to callers.
     pub fn shown_name(&self) -> String {
-        let mut letters = self.name.chars();
-        let mut shown: String = letters.by_ref().take(NAME_CHARS_MAX).collect();
-        if letters.next().is_some() {
-            shown.push('…');
-        }
-        shown
+        shortened(&self.name, NAME_CHARS_MAX)
     }
+}
+
+/// A message, the reason in a person's words, and what may be done instead.
+fn sentences(message: &str, reason: Option<&str>, advice: &str) -> String {
+    let mut out = message.to_owned();
+    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        Some(reason) => {
+            out.push_str(": ");
+            out.push_str(reason);
+            out.push_str(if reason.ends_with(['.', '!', '?']) { "" } else { "." });
+        }
+        None => out.push('.'),
+    }
+    if !advice.is_empty() {
+        out.push(' ');
+        out.push_str(advice);
+    }
+    out
+}
+
+/// The data of an error, with the rule that denied.
+fn with_rule(data: &str, rule: &str) -> String {
+    let mut out = data.strip_suffix('}').unwrap_or(data).as_bytes().to_vec();
+    out.extend_from_slice(b",\"rule\":");
+    write_str(&mut out, rule);
+    out.push(b'}');
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn shortened(text: &str, chars_max: usize) -> String {
+    let mut letters = text.chars();
+    let mut shown: String = letters.by_ref().take(chars_max).collect();
+    if letters.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -142,13 +222,20 @@ mod tests {
         assert_eq!(refusal.code, -32008);
         assert_eq!(
             refusal.message,
-            "tool `rm \"x\"` was not approved within 600 s (gate: approval)"
+            "Tapegate: tool `rm \"x\"` was not approved within 600 s (gate: approval). It was not run. \
+             Tell the user, or make the same call again to ask again."
         );
         assert_eq!(
             refusal.data,
             r#"{"gate":"approval","tool":"rm \"x\"","correlation_id":"c-1","error_type":"approval_timeout"}"#
         );
+        let said = subject.rejected(Some(" use staging "));
+        assert_eq!(
+            said.message,
+            "Tapegate: tool `rm \"x\"` was not approved by a person (gate: approval): use staging. \
+             Do not repeat the call unless the user asks for it."
+        );
         let long = Subject { name: "é".repeat(1 << 20), ..subject };
-        assert!(long.rejected().message.len() < 1000 && long.rejected().data.len() < 1000);
+        assert!(long.rejected(None).message.len() < 1000 && long.rejected(None).data.len() < 1000);
     }
 }

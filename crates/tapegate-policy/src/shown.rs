@@ -1,4 +1,4 @@
-//! What people who decide about a call are shown of its arguments: everything but the secrets.
+//! What people who decide about a call are shown of it: the whole `params` but the secrets.
 
 use tapegate_core::json::member;
 use tapegate_core::tape::Mask;
@@ -6,27 +6,30 @@ use tapegate_core::tape::Mask;
 use crate::model::{Redaction, Workflow};
 use crate::redact::{Key, Redactor, Rules};
 
-/// The arguments in the raw `params` of a call, as JSON, with what the policy redacts and the fields
-/// that the workflow names masked. A call without arguments has none.
-pub fn arguments(
-    redaction: &Redaction,
-    workflow: &Workflow,
-    key: &Key,
-    params: &[u8],
-) -> Option<String> {
+/// The raw `params` of a call as JSON, with what the policy redacts and the fields that the workflow
+/// names masked.
+pub fn params(redaction: &Redaction, workflow: &Workflow, key: &Key, params: &[u8]) -> String {
     let known = redaction.rules.iter().flat_map(Rules::texts).cloned();
     let fields = workflow.redact_fields.iter().flat_map(|field| of_field(field));
     let rules: Vec<String> = known.chain(fields).collect();
     let message = [b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":", params, b"}"];
     let message = message.concat();
-    let masked = match Rules::parse(&rules) {
-        Ok(rules) if rules.is_empty() => message,
-        Ok(rules) => Redactor::new(rules, key.clone()).message(&message).text.into_owned(),
-        // A field that is no path was named to be hidden; what it is about is not known, so all is.
-        Err(_) => return Some("\"[REDACTED]\"".to_owned()),
+    let hidden = || "\"[REDACTED]\"".to_owned();
+    let shown = |masked: &[u8]| {
+        let params = member(masked, "params");
+        params.map_or_else(hidden, |params| String::from_utf8_lossy(params).into_owned())
     };
-    let arguments = member(member(&masked, "params")?, "arguments")?;
-    Some(String::from_utf8_lossy(arguments).into_owned())
+    match Rules::parse(&rules) {
+        Ok(rules) if rules.is_empty() => shown(&message),
+        Ok(rules) => {
+            let redactor = Redactor::new(rules, key.clone());
+            let params = shown(&redactor.message(&message).text);
+            // Names and keys are left alone where messages are masked; people need not see secrets there.
+            redactor.text(&params).into_owned()
+        }
+        // A field that is not a path was named to be hidden. Which one is unknown, so all are.
+        Err(_) => hidden(),
+    }
 }
 
 /// The rules that mask a field: it is named from the arguments, or from the parameters.
@@ -44,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(rules: &[&str], fields: &[&str], params: &str) -> Option<String> {
+    fn shown(rules: &[&str], fields: &[&str], text: &str) -> String {
         let rules = Rules::parse(rules).expect("rules");
         let rules = (!rules.is_empty()).then_some(rules);
         let workflow = Workflow {
@@ -55,16 +58,18 @@ mod tests {
             approvers: Vec::new(),
         };
         let redaction = Redaction { rules, on_wire: false };
-        arguments(&redaction, &workflow, &Key::on_tape([7; 32]), params.as_bytes())
+        params(&redaction, &workflow, &Key::on_tape([7; 32]), text.as_bytes())
     }
 
     #[test]
-    fn arguments_are_shown_as_they_are_if_nothing_is_to_be_hidden() {
-        assert_eq!(
-            shown(&[], &[], r#"{"name":"x","arguments":{"a": 1.0}}"#).as_deref(),
-            Some(r#"{"a": 1.0}"#)
-        );
-        assert_eq!(shown(&[], &[], r#"{"uri":"x"}"#), None);
+    fn the_whole_params_are_shown_as_they_are_if_nothing_is_to_be_hidden() {
+        for text in [
+            r#"{"name":"x","arguments":{"a": 1.0},"task":{"ttl":60}}"#,
+            r#"{"uri":"x"}"#,
+            r#"{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}"#,
+        ] {
+            assert_eq!(shown(&[], &[], text), text);
+        }
     }
 
     #[test]
@@ -73,20 +78,20 @@ mod tests {
         let params = format!(
             r#"{{"name":"x","arguments":{{"t":"{token}","deep":{{"pin":98765,"list":[{{"pin":5}}]}},"y":"seen"}}}}"#
         );
-        let text = shown(&["secrets"], &["deep.pin"], &params).expect("arguments");
+        let text = shown(&["secrets"], &["deep.pin"], &params);
         assert!(
             !text.contains(token) && !text.contains("98765") && text.contains("seen"),
             "{text}"
         );
-        let text = shown(&[], &["arguments.deep"], &params).expect("arguments");
+        let text = shown(&[], &["arguments.deep"], &params);
         assert!(!text.contains("98765") && text.contains("seen"), "{text}");
-        let text = shown(&[], &["deep.list[*].pin"], &params).expect("arguments");
+        let text = shown(&[], &["deep.list[*].pin"], &params);
         assert!(text.contains("98765") && !text.contains(":5"), "{text}");
     }
 
     #[test]
     fn a_field_that_makes_no_sense_hides_everything() {
-        let text = shown(&[], &["a[[b"], r#"{"arguments":{"secret":1}}"#).expect("arguments");
+        let text = shown(&[], &["a[[b"], r#"{"arguments":{"secret":1}}"#);
         assert!(!text.contains("secret"), "{text}");
     }
 }

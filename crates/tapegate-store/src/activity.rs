@@ -26,7 +26,7 @@ pub use verify::{Fault, Found, Report, Verifier, verify};
 
 use std::borrow::Cow;
 
-use crate::approvals::{Decided, Request, Ruling};
+use crate::approvals::{Decided, RefusedFile, Request, Ruling};
 
 /// Something that happened.
 ///
@@ -112,6 +112,26 @@ impl<'a> Event<'a> {
             decided_by: Some(text(&decided.by)),
             connection_id: text(&request.connection_id),
             request_id: Some(text(&request.request_id)).filter(|id| !id.is_empty()),
+            ..Self::default()
+        }
+    }
+
+    /// An approval file that was set aside: somebody has tried to decide who may not.
+    pub fn refused(file: &'a RefusedFile, wall_us: i64) -> Self {
+        let reason = format!("refused the approval file `{}`: {}", file.name, file.reason);
+        let mut kept = Vec::new();
+        tapegate_core::json::write_str(&mut kept, &file.kept.to_string_lossy());
+        let extra = format!("\"outcome\":\"forged\",\"kept\":{}", String::from_utf8_lossy(&kept));
+        Self {
+            wall_us,
+            level: "error",
+            kind: "approval",
+            governance_decision: Some("forged".into()),
+            gate: Some("approval"),
+            policy_reason: Some(reason.into()),
+            forwarded: Some(false),
+            approval_id: Some(Cow::Borrowed(file.id.as_str())).filter(|id| !id.is_empty()),
+            extra: extra.into(),
             ..Self::default()
         }
     }

@@ -1,22 +1,31 @@
-//! Requests for approval: files in the state folder that whoever waits and whoever decides share.
+//! Requests for approval, shared by the process that waits and the person who decides.
 //!
-//! A request is one file and its decision another, made in one step by the first who decides, so
-//! that there is never more than one decision. Both survive whoever wrote them.
+//! A request is one file and its decision another, published in one step by the first who decides,
+//! so there is never more than one decision. Both survive the process that wrote them. Every file
+//! carries a message authentication code made with a key that only the user's own processes can
+//! read: a file that was forged, edited or copied is set aside and reported, never acted on.
 //!
 //! ```text
-//! approvals/ap_….request.json    what is asked, by whoever waits
+//! approvals/ap_….request.json    what is asked, by the process that waits
 //! approvals/ap_….decision.json   what was decided, by the first who did
-//! approvals/ap_….used            the call that was approved has been let through
+//! approvals/ap_….used            the approved call has been sent
+//! approvals/calls/<hash>/ap_…    which requests are about the same call
+//! approvals/refused-…            a file that was set aside
 //! ```
 
+mod check;
+mod clean;
 mod error;
 mod folder;
 mod id;
+mod repeats;
+mod seal;
 mod text;
 
 pub use error::ApprovalError;
-pub use folder::{Approvals, Entry, Listing};
+pub use folder::{Approvals, Entry, RefusedFile};
 pub use id::{is_id, new_id};
+pub use repeats::Asked;
 
 /// Something that a person must decide.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,9 +42,9 @@ pub struct Request {
     pub method: String,
     /// The tool, prompt or URI.
     pub tool: String,
-    /// The arguments as JSON, with secrets masked.
-    pub arguments: Option<String>,
-    /// Blake3 of method, name and canonical arguments, before masking.
+    /// The whole `params` as JSON, with secrets masked.
+    pub params: Option<String>,
+    /// Blake3 of the method and the canonical `params` before masking, `_meta` left out.
     pub call_hash: String,
     /// Who calls.
     pub principal: String,
@@ -49,8 +58,23 @@ pub struct Request {
     pub connection_id: String,
     /// What the caller is told as `correlation_id`.
     pub request_id: String,
-    /// The process that waits, so that what nobody waits for can be told apart.
+    /// The process that waits.
     pub pid: u32,
+    /// How often the same call was made while this request was open.
+    pub asked: u32,
+    /// How many of these calls still wait.
+    pub waiting: u32,
+    /// When the last caller that gave up did so.
+    pub left_us: Option<i64>,
+}
+
+impl Request {
+    /// The raw JSON of the call's arguments, with secrets masked.
+    pub fn arguments(&self) -> Option<&str> {
+        let params = self.params.as_deref()?;
+        let arguments = tapegate_core::json::member(params.as_bytes(), "arguments")?;
+        std::str::from_utf8(arguments).ok()
+    }
 }
 
 /// What became of a request.

@@ -14,6 +14,7 @@ use tapegate_store::activity::{
     ActivityLog, Event, Events, Fault, Options, Report, Verifier, open_file, parts,
 };
 use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Request, Ruling, new_id};
+use tapegate_store::user_state::ProjectKey;
 
 const FOLDER: &str = "TAPEGATE_TEST_FOLDER";
 const NAME: &str = "TAPEGATE_TEST_NAME";
@@ -45,6 +46,10 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 fn dice() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     (now ^ now >> 17).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
+}
+
+fn key() -> ProjectKey {
+    ProjectKey::new([3; 32])
 }
 
 fn options() -> Options {
@@ -168,7 +173,7 @@ fn request(name: &str) -> Request {
 #[test]
 fn as_somebody_who_asks() {
     let (Ok(folder), Ok(name)) = (std::env::var(FOLDER), std::env::var(NAME)) else { return };
-    let approvals = Approvals::open(Path::new(&folder)).unwrap();
+    let approvals = Approvals::open(Path::new(&folder), &key()).unwrap();
     for number in 0..500 {
         approvals.ask(&request(&format!("{name}-{number}"))).unwrap();
     }
@@ -179,7 +184,7 @@ fn as_somebody_who_asks() {
 #[test]
 fn as_somebody_who_decides() {
     let (Ok(folder), Ok(name)) = (std::env::var(FOLDER), std::env::var(NAME)) else { return };
-    let approvals = Approvals::open(&Path::new(&folder).join("approvals")).unwrap();
+    let approvals = Approvals::open(&Path::new(&folder).join("approvals"), &key()).unwrap();
     let mut won = String::new();
     for _ in 0..3 {
         for request in approvals.pending(5).unwrap() {
@@ -198,7 +203,7 @@ fn as_somebody_who_decides() {
 #[test]
 fn of_processes_that_decide_at_once_the_first_one_has_decided() {
     let folder = tempfile::tempdir().unwrap();
-    let approvals = Approvals::open(&folder.path().join("approvals")).unwrap();
+    let approvals = Approvals::open(&folder.path().join("approvals"), &key()).unwrap();
     (0..300).for_each(|number| approvals.ask(&request(&number.to_string())).unwrap());
     let names = ["a", "b", "c"];
     let deciders = names.map(|name| start("as_somebody_who_decides", folder.path(), name));
@@ -220,24 +225,24 @@ fn of_processes_that_decide_at_once_the_first_one_has_decided() {
 fn killing_whoever_asks_or_decides_leaves_whole_requests_and_whole_decisions() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("approvals");
-    let approvals = Approvals::open(&path).unwrap();
+    let approvals = Approvals::open(&path, &key()).unwrap();
     for round in 0..20 {
         let mut asker = start("as_somebody_who_asks", &path, &format!("r{round}"));
-        until("a request", || !approvals.all().unwrap().entries.is_empty());
+        until("a request", || !approvals.all().unwrap().is_empty());
         let mut decider = start("as_somebody_who_decides", folder.path(), "x");
         std::thread::sleep(Duration::from_micros(dice() % 20_000));
         for process in [&mut asker, &mut decider] {
             process.kill().unwrap();
             process.wait().unwrap();
         }
-        let listing = approvals.all().unwrap();
-        assert!(listing.broken.is_empty(), "{:?}", listing.broken);
+        approvals.all().unwrap();
+        assert_eq!(approvals.take_refused(), []);
         // They can go on where they were stopped.
         if let Some(request) = approvals.pending(5).unwrap().first() {
             approvals.withdraw(&request.id, "test", 6).unwrap();
         }
         approvals.clean(i64::MAX, Duration::ZERO).unwrap();
-        assert!(approvals.all().unwrap().entries.is_empty());
+        assert!(approvals.all().unwrap().is_empty());
     }
     let left = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_str().unwrap().starts_with(".tmp-")).collect();

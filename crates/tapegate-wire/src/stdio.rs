@@ -153,7 +153,12 @@ impl Session<'_> {
         match (turn, side) {
             (Turn::Wrote, _) => {}
             (Turn::Read, _) => self.pass(side, Pump::pass),
-            (Turn::Ended, _) => self.pass(side, Pump::finish),
+            (Turn::Ended, Side::Server) => self.pass(side, Pump::finish),
+            (Turn::Ended, Side::Client) => {
+                self.pass(side, Pump::finish);
+                // A client that has left must not have calls approved and run for nobody.
+                self.unhold("the client left before a person had decided");
+            }
             (Turn::Broken, Side::Server) => {
                 // Nobody reads what the server says: the client is gone.
                 self.down.close();

@@ -155,10 +155,10 @@ impl Relay {
         }
     }
 
-    /// The caller of a held call has gone.
+    /// The caller of a held call has gone, which is not to say that it has taken the call back.
     pub(super) fn withdraw<G: Gate + ?Sized>(&mut self, at: At, ticket: Ticket, gate: &mut G) {
         if self.holds.take(ticket).is_some() {
-            gate.ended(at, ticket, HoldEnd::Cancelled);
+            gate.ended(at, ticket, HoldEnd::Abandoned);
         }
     }
 

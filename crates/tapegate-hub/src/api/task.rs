@@ -66,6 +66,15 @@ pub struct ApprovalItem {
     /// The arguments as JSON text, with secrets masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// The whole params as JSON text, with secrets masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<String>,
+    /// How often the same call was made while this request was open.
+    #[serde(default)]
+    pub asked: u32,
+    /// How many of these calls still wait.
+    #[serde(default)]
+    pub waiting: u32,
     /// Who calls.
     pub principal: String,
     /// The workflow.

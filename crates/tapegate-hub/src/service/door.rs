@@ -69,7 +69,10 @@ impl Hub {
                 Ok(json(&self.task(id, wait_ms).await?))
             }
             Route::Revalidate => Ok(json(&self.revalidate(id, &parse(body)?)?)),
-            Route::Cancel => Ok(json(&self.cancel(id)?)),
+            Route::Cancel => {
+                let abandoned = parameter(query, "abandoned") == Some("true");
+                Ok(json(&self.cancel(id, abandoned)?))
+            }
             Route::Events => Ok(json(&self.events(parse(body)?)?)),
             Route::Approvals => Ok(json(&self.pending_approvals()?)),
             Route::Approve => Ok(json(&self.settle(id, true, parse(body)?)?)),

@@ -10,7 +10,7 @@ use super::Hub;
 use super::answer::Refusal;
 use super::case::{Case, told};
 use super::question::{Answer, Decided};
-use super::tasks::{Asking, Opened};
+use super::tasks::{Asking, Opened, hash_of};
 use crate::api::{GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse};
 use crate::governed::Governed;
 use crate::token::fresh_name;
@@ -54,7 +54,7 @@ impl Hub {
         let mut answer = case.blank(self.is_stopping());
         case.tell(&answered, &mut answer, &mut case.event());
         let call_hash = match &answered {
-            Answer::Decided(decided) => Some(decided.call_hash()),
+            Answer::Decided(decided) => Some(hash_of(&decided.method, request)),
             Answer::Passes | Answer::Faulty(_) | Answer::Observed(_) => None,
         };
         if answer.decision == GovernanceDecision::PendingApproval {
@@ -161,7 +161,7 @@ impl Hub {
         if case.profile == Profile::Production {
             if let Some(id) = answer.task_id.take() {
                 // Nobody is asked about a call that is refused.
-                self.cancel(&id).ok();
+                self.cancel(&id, false).ok();
             }
             let subject = case.subject(&Answer::Passes);
             answer.decision = GovernanceDecision::Deny;

@@ -33,8 +33,6 @@ pub(super) struct Decided {
     pub(super) name: String,
     /// What kind of thing that is.
     pub(super) word: &'static str,
-    /// The raw JSON of the arguments.
-    pub(super) arguments: Option<Vec<u8>>,
     /// The decision.
     pub(super) decision: Decision,
 }
@@ -79,12 +77,10 @@ impl Question<'_> {
             let names: Vec<&str> = judgement.calls.iter().map(|call| &*call.name).collect();
             return Answer::Observed(names.join(" "));
         };
-        let arguments = frame.envelope().and_then(|envelope| envelope.arguments);
         Answer::Decided(Box::new(Decided {
             method: leading.method.clone().into_owned(),
             name: leading.name.clone().into_owned(),
             word: leading.offer.map_or("method", Offer::word),
-            arguments: arguments.map(<[u8]>::to_vec),
             decision: decision.clone(),
         }))
     }

@@ -6,7 +6,7 @@
 mod ask;
 mod sweep;
 
-pub(super) use ask::{Asking, Opened};
+pub(super) use ask::{Asking, Opened, hash_of};
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +47,8 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    pub(super) fn open(state: &Path) -> Result<Self, ApprovalError> {
-        let approvals = Approvals::open(&state.join("approvals"))?;
+    pub(super) fn open(user_state: &Path, state: &Path) -> Result<Self, ApprovalError> {
+        let approvals = Approvals::of_project(user_state, state)?;
         let secret = Token::fresh().map_err(|source| ApprovalError::Io {
             path: approvals.path().to_owned(),
             source: io::Error::other(source),
@@ -107,10 +107,15 @@ impl Hub {
         Ok(response)
     }
 
-    /// Takes a task back. One that has come to its end stays as it is.
-    pub(super) fn cancel(&self, id: &str) -> Result<TaskAnswer, Refusal> {
+    /// Takes a task back. One that has come to its end stays as it is. One whose caller has only
+    /// given up, or that others wait for, can still be decided about.
+    pub(super) fn cancel(&self, id: &str, abandoned: bool) -> Result<TaskAnswer, Refusal> {
         let (request, answer) = self.look(id)?;
         if answer.status == TaskStatus::Pending {
+            let waiting = self.tasks.approvals.leave(id, self.clock.now().wall_us)?;
+            if abandoned || waiting > 0 {
+                return Ok(answer);
+            }
             let decided = self.decided(Ruling::Cancelled, "caller", None);
             match self.tasks.approvals.decide(id, &decided) {
                 Ok(()) => self.log_settled(&request, &decided),
@@ -202,7 +207,7 @@ impl From<ApprovalError> for Refusal {
             ApprovalError::NotAnApprover { .. } | ApprovalError::OwnRequest { .. } => {
                 Self::new(StatusCode::FORBIDDEN, "forbidden", &words)
             }
-            ApprovalError::Broken { .. } | ApprovalError::Io { .. } => {
+            ApprovalError::Private(_) | ApprovalError::Io { .. } => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &words)
             }
         }
@@ -230,6 +235,7 @@ fn moment(wall_us: i64) -> String {
 }
 
 fn item(request: Request) -> ApprovalItem {
+    let arguments = request.arguments().map(str::to_owned);
     ApprovalItem {
         created_at: moment(request.created_us),
         expires_at: moment(request.expires_us),
@@ -237,7 +243,10 @@ fn item(request: Request) -> ApprovalItem {
         server_id: request.server_id,
         method: request.method,
         tool: request.tool,
-        arguments: request.arguments,
+        arguments,
+        params: request.params,
+        asked: request.asked,
+        waiting: request.waiting,
         principal: request.principal,
         workflow: request.workflow,
         reason: request.reason,

@@ -85,6 +85,7 @@ async fn start(limits: Limits, load: impl Fn() -> Loading + 'static) -> (Running
     let heard = Rc::clone(&told);
     let hub = Hub::new(Options {
         state_folder: folder.path().to_owned(),
+        user_state: folder.path().to_owned(),
         profile: None,
         token: token.clone(),
         load: Box::new(load),

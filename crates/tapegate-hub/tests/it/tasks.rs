@@ -90,7 +90,7 @@ fn only_those_who_are_named_may_decide() {
 fn a_decision_of_somebody_else_in_the_folder_wakes_who_waits() {
     with_hub(loaded, |running| async move {
         let id = running.client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
-        let approvals = Approvals::open(&running.state().join("approvals")).unwrap();
+        let approvals = Approvals::of_project(&running.state(), &running.state()).unwrap();
         let at_us = approvals.request(&id).unwrap().created_us + 1;
         let decided = Decided { ruling: Ruling::Denied, by: "cli".to_owned(), at_us, reason: None };
         let (settled, ()) = tokio::join!(running.client.settled(&id), async {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapegate_cedar::{Caller, Question};
 
 use super::readings::rank;
-use super::rules::{Hit, Range, rule, verb};
+use super::rules::{Hit, Range, passes_otherwise, rule, verb};
 use super::steps::Steps;
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
@@ -80,6 +80,12 @@ fn by_rules(
             }
         };
         decision.by_name &= !looked;
+        if decision.strict == Outcome::Deny {
+            let rule = hit.as_ref().map(|hit| hit.rule);
+            decision.description = rule.and_then(|rule| rule.description.as_deref()).map(Arc::from);
+            decision.other_arguments =
+                looked && passes_otherwise(policy, call, facts.drift.is_some());
+        }
         let next = next.filter(|_| decision.strict != Outcome::Deny);
         // The first of those that are equally strict counts.
         let decision = match worst.take() {
@@ -107,7 +113,9 @@ fn unguarded(
     {
         let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
         let by_name = decision.by_name && !looked;
-        return Decision { rule: Some(Arc::clone(&rule.name)), by_name, ..decision };
+        let description = rule.description.as_deref().map(Arc::from);
+        let rule = Some(Arc::clone(&rule.name));
+        return Decision { rule, by_name, description, ..decision };
     } else {
         steps.add(|| format!("`{}` is not gated, and no rule names it as `method`", call.method));
     }
@@ -264,6 +272,8 @@ fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
         rule: None,
         policies: Vec::new(),
         reason,
+        description: None,
+        other_arguments: false,
         by_name: true,
         steps: Vec::new(),
     }

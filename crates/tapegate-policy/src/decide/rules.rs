@@ -60,6 +60,22 @@ pub(super) fn rule<'p>(
     (None, looked)
 }
 
+/// Whether a call of the same name can pass with other arguments, or at least be put to a person or
+/// to Cedar.
+pub(super) fn passes_otherwise(policy: &Policy, call: &Call<'_>, drifted: bool) -> bool {
+    let subject = Subject { policy, call, drifted };
+    let by_name =
+        |rule: &&Rule| matches!(subject.mismatch(rule, false), None | Some(Mismatch::Argument(_)));
+    for rule in policy.rules.iter().filter(by_name) {
+        match (&rule.act, rule.arguments.is_empty()) {
+            // Other arguments need not meet this rule.
+            (Act::Deny, false) => {}
+            (act, _) => return *act != Act::Deny,
+        }
+    }
+    policy.default != Act::Deny
+}
+
 /// Why a rule is not about a call.
 enum Mismatch {
     Method,

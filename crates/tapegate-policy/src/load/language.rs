@@ -256,7 +256,7 @@ pub static RULE: Table = Table {
         Entry::new("annotations", Shape::Table(&ANNOTATIONS), "What the pinned definition of the tool must say about it. Such a rule is about `tools/call` only.").ours(),
         Entry::new("policy_id", Name, "What `context.policy_id` says to Cedar. Must be there if Cedar is asked."),
         Entry::new("approval", Name, "The workflow by which people are asked; with `action: policy`, after Cedar has permitted. The only one there is, unless given."),
-        Entry::new("description", Text, "Why it is there, for people."),
+        Entry::new("description", Text, "Why it is there. A caller that the rule denies is told this."),
     ]],
 };
 

@@ -24,13 +24,12 @@ pub(super) struct Asked<'a> {
     pub(super) offer: Option<Offer>,
     /// Its name or URI, or nothing.
     pub(super) name: &'a str,
-    pub(super) arguments: Option<&'a [u8]>,
 }
 
 impl<'a> Asked<'a> {
-    fn of(call: &'a JudgedCall<'_>, now: &'a Now<'_, '_>) -> Self {
+    fn of(call: &'a JudgedCall<'_>) -> Self {
         let JudgedCall { method, offer, name, .. } = call;
-        Self { method, offer: *offer, name, arguments: now.said.arguments }
+        Self { method, offer: *offer, name }
     }
 }
 
@@ -39,13 +38,13 @@ impl Warden {
     pub(super) fn requested(&mut self, now: &Now<'_, '_>, judgement: &Judgement<'_>) -> Verdict {
         let Some(leading) = judgement.leading() else { return Verdict::Forward };
         let Some(policy) = self.regime.policy.clone() else {
-            judgement.calls.iter().for_each(|call| self.observed(now, Asked::of(call, now)));
+            judgement.calls.iter().for_each(|call| self.observed(now, Asked::of(call)));
             return Verdict::Forward;
         };
         let sent = judgement.outcome(self.regime.profile) == Outcome::Forward;
         for call in judgement.calls.iter().filter(|call| !std::ptr::eq(*call, leading)) {
             if let Some(decision) = &call.decision {
-                self.decided(now, Asked::of(call, now), decision, sent, None, NoteKind::Decision);
+                self.decided(now, Asked::of(call), decision, sent, None, NoteKind::Decision);
             }
         }
         match &leading.decision {
@@ -62,7 +61,7 @@ impl Warden {
         call: &JudgedCall<'_>,
         decision: &Decision,
     ) -> Verdict {
-        let asked = Asked::of(call, now);
+        let asked = Asked::of(call);
         let trouble = self.hands.notes.trouble().filter(|_| self.strict());
         if let Some(why) = trouble.map(str::to_owned) {
             return refuse(self.subject_of(asked).unavailable(&why));

@@ -63,7 +63,7 @@ impl Warden {
                 source: &self.settings.source,
                 method: asked.method,
                 subject: &subject,
-                arguments: asked.arguments,
+                params: now.said.params,
                 id: now.said.id,
                 message: now.frame.bytes(),
                 principal,

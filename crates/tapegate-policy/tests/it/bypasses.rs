@@ -38,11 +38,13 @@ fn stopped(text: &[u8], code: i32) {
 #[test]
 fn what_is_denied_says_so_with_the_tool_the_gate_and_an_id() {
     let refusal = refused(rig().client(&call("rm")));
-    assert_eq!(refusal.message, "tool `rm` is denied by the rules (gate: governance)");
-    assert_eq!(
-        refusal.data,
-        r#"{"gate":"governance","tool":"rm","correlation_id":"c-1","error_type":"governance_rule_denied"}"#
+    assert!(
+        refusal.message.starts_with("Tapegate: tool `rm` is denied by "),
+        "{}",
+        refusal.message
     );
+    let data = r#"{"gate":"governance","tool":"rm","correlation_id":"c-1","error_type":"governance_rule_denied""#;
+    assert!(refusal.data.starts_with(data), "{}", refusal.data);
     assert_eq!(shown(&rig().client(&call("ls"))), "forward");
 }
 
@@ -352,4 +354,40 @@ fn without_a_policy_messages_must_still_be_written_as_they_must_be() {
     let mut lax = Rig::new(None, Profile::Development);
     assert_eq!(shown(&lax.client("{}{}")), "forward");
     assert_eq!(lax.noted(), ["framing WOULD_REJECT "]);
+}
+
+#[test]
+fn a_refusal_names_the_rule_its_description_and_whether_only_an_argument_was_wrong() {
+    let text = r#"
+schema: 1
+governance:
+  defaults: { action: deny }
+  rules:
+    - { id: no-rm, match: rm, action: deny, description: "Files are kept here." }
+    - { id: no-force, match: push, action: deny, arguments: { force: true }, description: "History is shared" }
+    - { id: staging, match: "push", action: forward }
+    - { id: small, match: pay, action: forward, arguments: { amount: { max: 10 } } }
+"#;
+    let said = |tool: &str, arguments: &str| {
+        let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+        );
+        refused(rig.judge(Side::Client, None, line.as_bytes())).message
+    };
+    assert_eq!(
+        said("rm", "{}"),
+        "Tapegate: tool `rm` is denied by rule `no-rm` (gate: governance): Files are kept here. \
+         Do not repeat the call; find another way, or ask the user."
+    );
+    assert_eq!(
+        said("push", r#"{"force":true}"#),
+        "Tapegate: tool `push` is allowed, but not with these arguments (rule `no-force`) \
+         (gate: governance): History is shared. Call it with other arguments, or ask the user."
+    );
+    let words = said("pay", r#"{"amount":11}"#);
+    assert!(words.contains("is allowed, but not with these arguments"), "{words}");
+    assert!(!words.contains("10") && !words.contains("max"), "never the test itself: {words}");
+    let words = said("other", "{}");
+    assert!(words.contains("is denied by the policy's default"), "{words}");
 }

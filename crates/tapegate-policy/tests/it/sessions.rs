@@ -138,7 +138,11 @@ fn other_methods_pass_unless_a_rule_names_them() {
     assert_eq!(rig.noted(), [""; 0]);
     let refusal = refused(rig.client(&request("logging/setLevel", r#"{"level":"debug"}"#)));
     assert_eq!(refusal.code, -32014);
-    assert!(refusal.message.starts_with("method `logging/setLevel`"), "{}", refusal.message);
+    assert!(
+        refusal.message.starts_with("Tapegate: method `logging/setLevel`"),
+        "{}",
+        refusal.message
+    );
 }
 
 #[test]

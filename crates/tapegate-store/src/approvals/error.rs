@@ -52,12 +52,9 @@ pub enum ApprovalError {
         /// Who asked and tried to approve.
         by: String,
     },
-    /// A file is not what we write.
-    #[error("`{}` cannot be understood", path.display())]
-    Broken {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The private folder or its key cannot be used.
+    #[error(transparent)]
+    Private(#[from] crate::user_state::UserStateError),
     /// The system refused.
     #[error("cannot use `{}`: {source}", path.display())]
     Io {

@@ -1,34 +1,56 @@
 //! The folder that requests and decisions lie in.
 //!
-//! A file appears whole or not at all, whenever its writer is killed: it is written under another
-//! name and then linked to its own, which only works for the first who tries.
+//! A file appears whole or not at all, even if its writer is killed: it is written under another
+//! name and then linked to its own, which works only for the first who tries.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, OFlags, RenameFlags, linkat, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, OFlags, RenameFlags, linkat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
+use super::check::{self, DECISION_KIND, REQUEST_KIND, Reason};
 use super::error::ApprovalError;
 use super::id::{is_id, new_id};
+use super::seal::Sealer;
 use super::{Decided, Request, Ruling, text};
 use crate::private::Folder;
+use crate::user_state::{PrivateDir, ProjectKey};
 use crate::watch::Watcher;
 
-const REQUEST: &str = ".request.json";
-const DECISION: &str = ".decision.json";
-const USED: &str = ".used";
-const TEMPORARY: &str = ".tmp-";
-/// What is larger was not written by us.
+pub(super) const REQUEST: &str = ".request.json";
+pub(super) const DECISION: &str = ".decision.json";
+pub(super) const USED: &str = ".used";
+pub(super) const TEMPORARY: &str = ".tmp-";
+/// What the name of a file begins with that was set aside.
+pub(super) const REFUSED: &str = "refused-";
+/// The folder, in the project's private folder.
+const APPROVALS: &str = "approvals";
+/// A larger file was not written by us.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// What a writer that was killed has left is cleaned away after this long.
-const TEMPORARY_SECS_MAX: i64 = 3600;
+/// How many reports of refused files are kept for whoever asks for them.
+const REFUSED_MAX: usize = 1000;
 
 /// Requests for approval and their decisions.
 #[derive(Debug)]
 pub struct Approvals {
     folder: Folder,
+    sealer: Sealer,
+    refused: Mutex<Vec<RefusedFile>>,
+}
+
+/// A file that was forged, edited or copied, and was set aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedFile {
+    /// The request it claimed to be about.
+    pub id: String,
+    /// The name it had.
+    pub name: String,
+    /// Where it is now.
+    pub kept: PathBuf,
+    /// Why it was refused.
+    pub reason: String,
 }
 
 /// A request, and what became of it.
@@ -42,30 +64,31 @@ pub struct Entry {
     pub used: bool,
 }
 
-/// Everything in the folder.
-#[derive(Debug, Default)]
-pub struct Listing {
-    /// The requests, oldest first.
-    pub entries: Vec<Entry>,
-    /// Files that are none of ours or were spoiled.
-    pub broken: Vec<PathBuf>,
-}
-
 impl Approvals {
-    /// Opens the folder, which is made if it is not there.
-    pub fn open(folder: &Path) -> Result<Self, ApprovalError> {
+    /// The approvals of the project with this state folder, created if there are none.
+    pub fn of_project(user_state: &Path, state_folder: &Path) -> Result<Self, ApprovalError> {
+        let private = PrivateDir::open(user_state, state_folder)?;
+        Self::open(&private.path().join(APPROVALS), &private.key()?)
+    }
+
+    /// The approvals of the project with this state folder, if it has any.
+    pub fn of_project_if_any(
+        user_state: &Path,
+        state_folder: &Path,
+    ) -> Result<Option<Self>, ApprovalError> {
+        let path = PrivateDir::path_of(user_state, state_folder).join(APPROVALS);
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            _ => Self::of_project(user_state, state_folder).map(Some),
+        }
+    }
+
+    /// Opens a folder of approvals, which is created if it does not exist.
+    pub fn open(folder: &Path, key: &ProjectKey) -> Result<Self, ApprovalError> {
         let io = |source| ApprovalError::Io { path: folder.to_owned(), source };
         let folder = Folder::make(folder).map_err(io)?;
         folder.own().map_err(io)?;
-        Ok(Self { folder })
-    }
-
-    /// Opens the folder if it is there; nobody asks where it is not.
-    pub fn existing(folder: &Path) -> Result<Option<Self>, ApprovalError> {
-        match folder.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => Self::open(folder).map(Some),
-        }
+        Ok(Self { folder, sealer: Sealer::new(key), refused: Mutex::default() })
     }
 
     /// Where the folder lies.
@@ -73,154 +96,174 @@ impl Approvals {
         self.folder.path()
     }
 
+    pub(super) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     /// Asks: the request can be seen by whoever decides.
     pub fn ask(&self, request: &Request) -> Result<(), ApprovalError> {
         let name = name(&request.id, REQUEST)?;
-        match self.publish(&name, &text::request(request))? {
+        // Indexed first: an entry without a request is harmless, the reverse is never found.
+        self.index(request)?;
+        match self.publish(&name, &self.request_file(request))? {
             true => Ok(()),
             false => Err(ApprovalError::Exists { id: request.id.clone() }),
         }
     }
 
-    /// Decides, if nobody has before and `decided.by` may. The caller's own endings
+    /// Replaces an open request by a changed one. The caller holds the lock.
+    pub(super) fn replace(&self, request: &Request) -> Result<(), ApprovalError> {
+        let name = name(&request.id, REQUEST)?;
+        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
+        let temporary = self.write_temporary(&self.request_file(request)).map_err(io)?;
+        let handle = self.folder.handle();
+        renameat(&handle, &temporary, &handle, &name).map_err(|errno| io(errno.into()))
+    }
+
+    fn request_file(&self, request: &Request) -> Vec<u8> {
+        self.sealer.seal(REQUEST_KIND, &request.id, text::request(request))
+    }
+
+    /// Decides, if that was not done before and `decided.by` may. The caller's own endings
     /// ([`Ruling::Cancelled`], [`Ruling::Expired`]) are never too late.
     pub fn decide(&self, id: &str, decided: &Decided) -> Result<(), ApprovalError> {
         let request = self.request(id)?;
-        if let Some(before) = self.decision(id)? {
-            return Err(ApprovalError::AlreadyDecided {
-                id: id.to_owned(),
-                decided: Box::new(before),
-            });
+        let already =
+            |before| ApprovalError::AlreadyDecided { id: id.to_owned(), decided: Box::new(before) };
+        if let Some(before) = self.decision_for(&request)? {
+            return Err(already(before));
         }
-        may_decide(&request, decided)?;
-        match self.publish(&name(id, DECISION)?, &text::decided(decided))? {
+        check::may_decide(&request, decided)?;
+        let name = name(id, DECISION)?;
+        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
+        let nonce = new_id().map_err(io)?;
+        let unfinished = text::decided(id, &request.digest(), &nonce, decided);
+        match self.publish(&name, &self.sealer.seal(DECISION_KIND, id, unfinished))? {
             true => Ok(()),
-            false => Err(match self.decision(id)? {
-                Some(before) => {
-                    ApprovalError::AlreadyDecided { id: id.to_owned(), decided: Box::new(before) }
-                }
-                // It was cleaned away meanwhile.
+            false => Err(match self.decision_for(&request)? {
+                Some(before) => already(before),
+                // It was removed meanwhile.
                 None => ApprovalError::Unknown { id: id.to_owned() },
             }),
         }
     }
 
-    /// Takes a request back: nobody is to decide about it any more.
+    /// Takes a request back: a decision about it is no longer needed.
     pub fn withdraw(&self, id: &str, by: &str, at_us: i64) -> Result<(), ApprovalError> {
         let ruling = Ruling::Cancelled;
         self.decide(id, &Decided { ruling, by: by.to_owned(), at_us, reason: None })
     }
 
-    /// The request of this name.
+    /// The request with this id. One that is not authentic is set aside and unknown.
     pub fn request(&self, id: &str) -> Result<Request, ApprovalError> {
         let name = name(id, REQUEST)?;
-        let Some(bytes) = self.read(&name)? else {
-            return Err(ApprovalError::Unknown { id: id.to_owned() });
-        };
-        let request = text::read_request(&bytes).filter(|request| request.id == id);
-        request.ok_or_else(|| ApprovalError::Broken { path: self.folder.at(&name) })
-    }
-
-    /// What was decided, if anything was.
-    pub fn decision(&self, id: &str) -> Result<Option<Decided>, ApprovalError> {
-        let name = name(id, DECISION)?;
-        let Some(bytes) = self.read(&name)? else { return Ok(None) };
-        let broken = || ApprovalError::Broken { path: self.folder.at(&name) };
-        text::read_decided(&bytes).map(Some).ok_or_else(broken)
-    }
-
-    /// Uses up the approval of a call that is let through; false if it was used up before.
-    pub fn consume(&self, id: &str) -> Result<bool, ApprovalError> {
-        let name = name(id, USED)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        match self.folder.file(&name, flags) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(source) => Err(ApprovalError::Io { path: self.folder.at(&name), source }),
-        }
-    }
-
-    /// An approval that was given for the same call of the same caller to the same server, and that
-    /// is used up by this: whoever asked has not waited for it, and asks again.
-    pub fn approved_before(
-        &self,
-        call: &Request,
-        now_us: i64,
-    ) -> Result<Option<(String, Decided)>, ApprovalError> {
-        for Entry { request, decided, used } in self.all()?.entries {
-            let approved = decided.filter(|decided| decided.ruling == Ruling::Approved);
-            let Some(decided) = approved.filter(|_| !used && now_us < request.expires_us) else {
-                continue;
-            };
-            if is_same_call(&request, call) && self.consume(&request.id)? {
-                return Ok(Some((request.id, decided)));
+        let unknown = || ApprovalError::Unknown { id: id.to_owned() };
+        let Some(file) = self.read(&name)? else { return Err(unknown()) };
+        match file.and_then(|file| check::request(&self.sealer, id, &file)) {
+            Ok(request) => Ok(request),
+            Err(reason) => {
+                self.set_aside(id, &name, reason)?;
+                Err(unknown())
             }
         }
-        Ok(None)
     }
 
-    /// A request for the same call that nobody has decided about yet.
-    pub fn pending_for(
-        &self,
-        call: &Request,
-        now_us: i64,
-    ) -> Result<Option<Request>, ApprovalError> {
-        let pending = self.pending(now_us)?;
-        Ok(pending.into_iter().find(|request| is_same_call(request, call)))
+    /// What was decided about the request with this id, if anything was.
+    pub fn decision(&self, id: &str) -> Result<Option<Decided>, ApprovalError> {
+        self.decision_for(&self.request(id)?)
+    }
+
+    /// What was decided about a request, if anything was. A decision that is not authentic, or was
+    /// not made for this request by somebody who may, is set aside and does not count.
+    pub fn decision_for(&self, request: &Request) -> Result<Option<Decided>, ApprovalError> {
+        let name = name(&request.id, DECISION)?;
+        let Some(file) = self.read(&name)? else { return Ok(None) };
+        match file.and_then(|file| check::decision(&self.sealer, request, &file)) {
+            Ok(decided) => Ok(Some(decided)),
+            Err(reason) => {
+                self.set_aside(&request.id, &name, reason)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Uses up the approval of a call that is sent; false if it was used up before. This is on the
+    /// disk before the call is sent, so that it is not sent twice after a crash.
+    pub fn consume(&self, id: &str) -> Result<bool, ApprovalError> {
+        let name = name(id, USED)?;
+        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
+        match self.folder.file(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
+            Ok(file) => {
+                file.sync_all().map_err(io)?;
+                rustix::fs::fsync(self.folder.handle()).map_err(|errno| io(errno.into()))?;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            // Whatever else has the name, the approval cannot be used up.
+            Err(source) => Err(io(source)),
+        }
+    }
+
+    pub(super) fn is_used(&self, id: &str) -> Result<bool, ApprovalError> {
+        let name = name(id, USED)?;
+        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
+        Ok(self.folder.stat(&name).map_err(io)?.is_some())
     }
 
     /// The requests that can still be decided about, oldest first.
     pub fn pending(&self, now_us: i64) -> Result<Vec<Request>, ApprovalError> {
-        let entries = self.all()?.entries.into_iter();
+        let entries = self.all()?.into_iter();
         let open =
             entries.filter(|entry| entry.decided.is_none() && now_us < entry.request.expires_us);
         Ok(open.map(|entry| entry.request).collect())
     }
 
     /// All requests, oldest first.
-    pub fn all(&self) -> Result<Listing, ApprovalError> {
-        let mut names = self.folder.names().map_err(|source| self.cannot_list(source))?;
-        names.sort_unstable();
-        let mut listing = Listing::default();
-        for id in names.iter().filter_map(|name| name.strip_suffix(REQUEST)) {
-            match self.entry(id, &names) {
-                Ok(entry) => listing.entries.push(entry),
-                // It was cleaned away while we looked.
-                Err(ApprovalError::Unknown { .. }) if is_id(id) => {}
-                Err(_) => listing.broken.push(self.folder.at(&format!("{id}{REQUEST}"))),
+    pub fn all(&self) -> Result<Vec<Entry>, ApprovalError> {
+        let mut entries = Vec::new();
+        for id in self.ids()? {
+            match self.entry(&id) {
+                Ok(entry) => entries.push(entry),
+                // It was removed, or set aside.
+                Err(ApprovalError::Unknown { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
-        listing.entries.sort_by(|one, two| {
+        entries.sort_by(|one, two| {
             let key = |entry: &Entry| (entry.request.created_us, entry.request.id.clone());
             key(one).cmp(&key(two))
         });
-        Ok(listing)
+        Ok(entries)
     }
 
-    /// Removes requests that expired more than `kept` ago, with their decisions.
-    pub fn clean(&self, now_us: i64, kept: Duration) -> Result<usize, ApprovalError> {
-        let kept_us = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
-        let names = self.folder.names().map_err(|source| self.cannot_list(source))?;
-        let old = |request: &Request| request.expires_us.saturating_add(kept_us) < now_us;
-        let mut removed = 0;
-        for name in &names {
-            let id = [REQUEST, DECISION, USED].iter().find_map(|end| name.strip_suffix(end));
-            match id.filter(|id| is_id(id)).map(|id| self.request(id)) {
-                Some(Ok(request)) if old(&request) => {
-                    // Without its request the rest means nothing.
-                    for end in [REQUEST, DECISION, USED] {
-                        self.remove(&format!("{}{end}", request.id));
-                    }
-                    removed += 1;
-                }
-                Some(Err(ApprovalError::Unknown { .. })) => self.remove(name),
-                None if name.starts_with(TEMPORARY) && self.is_left_behind(name, now_us) => {
-                    self.remove(name);
-                }
-                _ => {}
+    /// The ids of all requests, unread.
+    pub fn ids(&self) -> Result<Vec<String>, ApprovalError> {
+        let names = self.names()?;
+        let ids = names.iter().filter_map(|name| name.strip_suffix(REQUEST));
+        let mut ids: Vec<String> = ids.map(str::to_owned).collect();
+        ids.retain(|id| {
+            // A name that no request can have is kept from looking like one.
+            let plausible = is_id(id);
+            if !plausible {
+                let name = format!("{id}{REQUEST}");
+                self.set_aside("", &name, "its name is not that of a request").ok();
             }
-        }
-        Ok(removed)
+            plausible
+        });
+        Ok(ids)
+    }
+
+    /// A request and what became of it.
+    pub fn entry(&self, id: &str) -> Result<Entry, ApprovalError> {
+        let request = self.request(id)?;
+        let decided = self.decision_for(&request)?;
+        let used = decided.is_some() && self.is_used(id)?;
+        Ok(Entry { request, decided, used })
+    }
+
+    /// The files that were set aside by this process since the last call.
+    pub fn take_refused(&self) -> Vec<RefusedFile> {
+        std::mem::take(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Watches for requests and decisions.
@@ -228,30 +271,53 @@ impl Approvals {
         Watcher::of_names(self.folder.path())
     }
 
-    /// A request and what became of it; `names` are those in the folder, sorted.
-    fn entry(&self, id: &str, names: &[String]) -> Result<Entry, ApprovalError> {
-        let request = self.request(id)?;
-        let has = |end: &str| names.binary_search(&format!("{id}{end}")).is_ok();
-        let decided = if has(DECISION) { self.decision(id)? } else { None };
-        Ok(Entry { request, decided, used: has(USED) })
+    /// Renames a file, so that it is out of the way and still there to be looked at. Of several
+    /// processes one succeeds, and that one reports it.
+    fn set_aside(&self, id: &str, name: &str, reason: Reason) -> Result<(), ApprovalError> {
+        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
+        let kept = format!("{REFUSED}{}", new_id().map_err(io)?);
+        let handle = self.folder.handle();
+        match renameat(&handle, name, &handle, &kept) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(io(errno.into())),
+        }
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < REFUSED_MAX {
+            refused.push(RefusedFile {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                kept: self.folder.at(&kept),
+                reason: reason.to_owned(),
+            });
+        }
+        Ok(())
     }
 
-    /// Makes a file with these contents; false if there is one of this name already.
+    /// Creates a file with these contents; false if one of this name exists.
     fn publish(&self, name: &str, contents: &[u8]) -> Result<bool, ApprovalError> {
         let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
-        let temporary = format!("{TEMPORARY}{}", new_id().map_err(io)?);
+        let temporary = self.write_temporary(contents).map_err(io)?;
+        let published = self.link(&temporary, name);
+        self.remove(&temporary);
+        published.map_err(io)
+    }
+
+    fn write_temporary(&self, contents: &[u8]) -> io::Result<String> {
+        let temporary = format!("{TEMPORARY}{}", new_id()?);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let written =
             self.folder.file(&temporary, flags).and_then(|mut file| file.write_all(contents));
-        let published = written.and_then(|()| self.link(&temporary, name));
-        self.remove(&temporary);
-        published.map_err(io)
+        if written.is_err() {
+            self.remove(&temporary);
+        }
+        written.map(|()| temporary)
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<bool> {
         let folder = self.folder.handle();
         let done = match linkat(&folder, from, &folder, to, AtFlags::empty()) {
-            // File systems without links are rare, and can mostly do this.
+            // File systems without links are rare, and most of them can do this.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
                 renameat_with(&folder, from, &folder, to, RenameFlags::NOREPLACE)
             }
@@ -264,28 +330,28 @@ impl Approvals {
         }
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, ApprovalError> {
+    /// The contents of a file, if there is one; the inner error says why it cannot be ours.
+    fn read(&self, name: &str) -> Result<Option<Result<Vec<u8>, Reason>>, ApprovalError> {
         let mut bytes = Vec::new();
         let read = self.folder.file(name, OFlags::RDONLY);
         match read.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)) {
-            Ok(_) => Ok(Some(bytes)),
+            Ok(_) => Ok(Some(Ok(bytes))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Other => {
+                Ok(Some(Err("it is not a regular file")))
+            }
             Err(source) => Err(ApprovalError::Io { path: self.folder.at(name), source }),
         }
     }
 
-    fn remove(&self, name: &str) {
-        // What cannot be removed stays, and is found again.
+    pub(super) fn remove(&self, name: &str) {
+        // A file that cannot be removed is found again later.
         unlinkat(self.folder.handle(), name, AtFlags::empty()).ok();
     }
 
-    fn is_left_behind(&self, name: &str, now_us: i64) -> bool {
-        let stat = self.folder.stat(name).ok().flatten();
-        stat.is_some_and(|stat| stat.st_mtime + TEMPORARY_SECS_MAX < now_us / 1_000_000)
-    }
-
-    fn cannot_list(&self, source: io::Error) -> ApprovalError {
-        ApprovalError::Io { path: self.folder.path().to_owned(), source }
+    pub(super) fn names(&self) -> Result<Vec<String>, ApprovalError> {
+        let names = self.folder.names();
+        names.map_err(|source| ApprovalError::Io { path: self.folder.path().to_owned(), source })
     }
 }
 
@@ -295,35 +361,6 @@ fn name(id: &str, end: &str) -> Result<String, ApprovalError> {
         true => Ok(format!("{id}{end}")),
         false => Err(ApprovalError::Unknown { id: id.to_owned() }),
     }
-}
-
-fn may_decide(request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
-    if matches!(decided.ruling, Ruling::Cancelled | Ruling::Expired) {
-        return Ok(());
-    }
-    let (id, by) = (request.id.clone(), decided.by.clone());
-    if decided.at_us >= request.expires_us {
-        return Err(ApprovalError::Expired { id });
-    }
-    // Where nobody is named, whoever can write the folder decides, and that may well be the caller.
-    if request.approvers.is_empty() {
-        return Ok(());
-    }
-    if !request.approvers.contains(&decided.by) {
-        let approvers = request.approvers.clone();
-        return Err(ApprovalError::NotAnApprover { id, by, approvers });
-    }
-    if decided.ruling == Ruling::Approved && request.principal == decided.by {
-        return Err(ApprovalError::OwnRequest { id, by });
-    }
-    Ok(())
-}
-
-fn is_same_call(one: &Request, two: &Request) -> bool {
-    let key = |request: &Request| {
-        (request.call_hash.clone(), request.server_id.clone(), request.principal.clone())
-    };
-    !one.call_hash.is_empty() && key(one) == key(two)
 }
 
 #[cfg(test)]

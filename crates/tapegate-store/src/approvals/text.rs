@@ -4,20 +4,30 @@ use tapegate_core::json::{Cursor, Fault, Kind, check, compact, string, write_str
 
 use super::{Decided, Request, Ruling};
 
-/// The text of a request.
+/// An approval counts for one call. Other terms would be other words here.
+const GRANT: &str = "once";
+
+/// A decision as its file has it.
+pub(super) struct DecisionFile {
+    pub(super) decided: Decided,
+    /// The digest of the request that was decided about.
+    pub(super) request: String,
+}
+
+/// The text of a request, without its end.
 pub(super) fn request(request: &Request) -> Vec<u8> {
     let mut json = Object::default();
     json.text("id", &request.id);
-    json.raw("created_us", request.created_us.to_string().as_bytes());
-    json.raw("expires_us", request.expires_us.to_string().as_bytes());
+    json.number("created_us", request.created_us);
+    json.number("expires_us", request.expires_us);
     json.text("server_id", &request.server_id);
     json.text("method", &request.method);
     json.text("tool", &request.tool);
-    if let Some(arguments) = &request.arguments {
-        match check(arguments.as_bytes()) {
-            Ok(arguments) => json.raw("arguments", &compact(arguments)),
-            // What is no JSON is shown all the same: somebody is to decide about it.
-            Err(_) => json.text("arguments", arguments),
+    if let Some(params) = &request.params {
+        match check(params.as_bytes()) {
+            Ok(params) => json.raw("params", &compact(params)),
+            // Text that is not JSON is shown all the same: a person decides about it.
+            Err(_) => json.text("params", params),
         }
     }
     json.text("call_hash", &request.call_hash);
@@ -33,28 +43,38 @@ pub(super) fn request(request: &Request) -> Vec<u8> {
     json.raw("approvers", &approvers);
     json.text("connection_id", &request.connection_id);
     json.text("request_id", &request.request_id);
-    json.raw("pid", request.pid.to_string().as_bytes());
-    json.end()
+    json.number("pid", request.pid.into());
+    json.number("asked", request.asked.into());
+    json.number("waiting", request.waiting.into());
+    if let Some(left_us) = request.left_us {
+        json.number("left_us", left_us);
+    }
+    json.out
 }
 
-/// The text of a decision.
-pub(super) fn decided(decided: &Decided) -> Vec<u8> {
+/// The text of a decision about the request with this id and digest, without its end.
+pub(super) fn decided(id: &str, digest: &str, nonce: &str, decided: &Decided) -> Vec<u8> {
     let mut json = Object::default();
+    json.text("id", id);
+    json.text("request", digest);
     json.text("ruling", decided.ruling.word());
     json.text("by", &decided.by);
-    json.raw("at_us", decided.at_us.to_string().as_bytes());
+    json.number("at_us", decided.at_us);
     if let Some(reason) = &decided.reason {
         json.text("reason", reason);
     }
-    json.end()
+    json.text("grant", GRANT);
+    json.text("nonce", nonce);
+    json.out
 }
 
-/// Reads a request. What is not there is empty, except for what a decision depends on.
+/// Reads a request. A missing member is empty, unless a decision depends on it.
 pub(super) fn read_request(text: &[u8]) -> Option<Request> {
     let members = members(text).ok()?;
     let raw = |key: &str| members.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw);
     let text = |key: &str| raw(key).and_then(string).unwrap_or_default().into_owned();
     let number = |key: &str| std::str::from_utf8(raw(key)?).ok()?.parse::<i64>().ok();
+    let count = |key: &str| number(key).and_then(|count| u32::try_from(count).ok());
     Some(Request {
         id: string(raw("id")?)?.into_owned(),
         created_us: number("created_us")?,
@@ -62,7 +82,7 @@ pub(super) fn read_request(text: &[u8]) -> Option<Request> {
         server_id: string(raw("server_id")?)?.into_owned(),
         method: text("method"),
         tool: string(raw("tool")?)?.into_owned(),
-        arguments: raw("arguments").map(|raw| String::from_utf8_lossy(raw).into_owned()),
+        params: raw("params").map(|raw| String::from_utf8_lossy(raw).into_owned()),
         call_hash: string(raw("call_hash")?)?.into_owned(),
         principal: text("principal"),
         workflow: text("workflow"),
@@ -70,21 +90,26 @@ pub(super) fn read_request(text: &[u8]) -> Option<Request> {
         approvers: texts(raw("approvers")?)?,
         connection_id: text("connection_id"),
         request_id: text("request_id"),
-        pid: number("pid").and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
+        pid: count("pid").unwrap_or(0),
+        asked: count("asked").unwrap_or(0),
+        waiting: count("waiting").unwrap_or(0),
+        left_us: number("left_us"),
     })
 }
 
 /// Reads a decision.
-pub(super) fn read_decided(text: &[u8]) -> Option<Decided> {
+pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
     let members = members(text).ok()?;
     let raw = |key: &str| members.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw);
     let text = |key: &str| raw(key).and_then(string).map(|text| text.into_owned());
-    Some(Decided {
+    (text("grant")? == GRANT).then_some(())?;
+    let decided = Decided {
         ruling: Ruling::of(&text("ruling")?)?,
         by: text("by")?,
         at_us: std::str::from_utf8(raw("at_us")?).ok()?.parse().ok()?,
         reason: text("reason"),
-    })
+    };
+    Some(DecisionFile { decided, request: text("request")? })
 }
 
 /// The members of an object, which must be all there is.
@@ -133,9 +158,8 @@ impl Object {
         self.out.extend_from_slice(json);
     }
 
-    fn end(mut self) -> Vec<u8> {
-        self.out.extend_from_slice(b"}\n");
-        self.out
+    fn number(&mut self, key: &str, number: i64) {
+        self.raw(key, number.to_string().as_bytes());
     }
 }
 
@@ -151,7 +175,7 @@ mod tests {
             server_id: "files".to_owned(),
             method: "tools/call".to_owned(),
             tool: "rm \"\u{1b}\n".to_owned(),
-            arguments: Some("{\"path\":\"/\"}".to_owned()),
+            params: Some("{\"arguments\":{\"path\":\"/\"}}".to_owned()),
             call_hash: "ff".to_owned(),
             principal: "me".to_owned(),
             workflow: "default".to_owned(),
@@ -160,20 +184,30 @@ mod tests {
             connection_id: "c".to_owned(),
             request_id: "r".to_owned(),
             pid: 42,
+            asked: 2,
+            waiting: 1,
+            left_us: Some(9),
         }
+    }
+
+    fn finished(mut text: Vec<u8>) -> Vec<u8> {
+        text.push(b'}');
+        text
     }
 
     #[test]
     fn a_request_reads_back_as_it_was() {
-        let bare = Request { arguments: None, approvers: Vec::new(), ..full() };
+        let bare = Request { params: None, approvers: Vec::new(), left_us: None, ..full() };
         for one in [full(), bare] {
-            assert_eq!(read_request(&request(&one)).unwrap(), one);
+            assert_eq!(read_request(&finished(request(&one))).unwrap(), one);
         }
-        let odd = Request { arguments: Some("{\n \"a\": 1}".to_owned()), ..full() };
-        assert_eq!(read_request(&request(&odd)).unwrap().arguments.unwrap(), "{\"a\":1}");
-        let no_json = Request { arguments: Some("} evil\n".to_owned()), ..full() };
-        let shown = read_request(&request(&no_json)).unwrap();
-        assert_eq!(shown.arguments.unwrap(), "\"} evil\\n\"");
+        assert_eq!(full().arguments(), Some("{\"path\":\"/\"}"));
+        let odd = Request { params: Some("{\n \"a\": 1}".to_owned()), ..full() };
+        let read = read_request(&finished(request(&odd))).unwrap();
+        assert_eq!(read.params.unwrap(), "{\"a\":1}");
+        let no_json = Request { params: Some("} evil\n".to_owned()), ..full() };
+        let shown = read_request(&finished(request(&no_json))).unwrap();
+        assert_eq!(shown.params.unwrap(), "\"} evil\\n\"");
         assert_eq!(shown.call_hash, "ff");
     }
 
@@ -182,15 +216,16 @@ mod tests {
         for ruling in [Ruling::Approved, Ruling::Denied, Ruling::Cancelled, Ruling::Expired] {
             for reason in [None, Some("because\n".to_owned())] {
                 let one = Decided { ruling, by: "a".to_owned(), at_us: 5, reason };
-                assert_eq!(read_decided(&decided(&one)).unwrap(), one);
+                let read = read_decided(&finished(decided("ap_x", "d1", "n", &one))).unwrap();
+                assert_eq!((read.decided, read.request.as_str()), (one, "d1"));
             }
         }
     }
 
     #[test]
     fn what_was_cut_off_or_lacks_what_matters_is_neither() {
-        let text = request(&full());
-        for cut in 0..text.len() - 1 {
+        let text = finished(request(&full()));
+        for cut in 0..text.len() {
             assert!(read_request(&text[..cut]).is_none(), "{cut}");
         }
         for key in ["id", "expires_us", "server_id", "call_hash", "approvers", "tool"] {
@@ -198,7 +233,18 @@ mod tests {
                 String::from_utf8(text.clone()).unwrap().replace(&format!("\"{key}\""), "\"x\"");
             assert!(read_request(other.as_bytes()).is_none(), "{key}");
         }
-        assert!(read_decided(b"{\"ruling\":\"maybe\",\"by\":\"a\",\"at_us\":1}").is_none());
-        assert!(read_decided(b"{\"ruling\":\"approved\",\"by\":\"a\"}").is_none());
+        let one = Decided { ruling: Ruling::Approved, by: "a".to_owned(), at_us: 5, reason: None };
+        let text = String::from_utf8(finished(decided("ap_x", "d1", "n", &one))).unwrap();
+        for (now, then) in [
+            ("\"approved\"", "\"maybe\""),
+            ("\"approved\"", "true"),
+            ("\"at_us\":5", "\"at_us\":\"5\""),
+            ("\"by\":\"a\"", "\"by\":[\"a\"]"),
+            ("\"once\"", "\"always\""),
+        ] {
+            let edited = text.replace(now, then);
+            assert_ne!(edited, text);
+            assert!(read_decided(edited.as_bytes()).is_none(), "{edited}");
+        }
     }
 }

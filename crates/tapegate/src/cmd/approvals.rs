@@ -1,24 +1,30 @@
 //! `tapegate approvals`: what waits for a person, and the person's word.
 
+mod authority;
 mod decide;
 mod find;
+mod folder;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tapegate_store::approvals::{ApprovalError, Approvals, Entry};
+use tapegate_store::approvals::{ApprovalError, Entry};
 
 use crate::exit::{Exit, Failure};
 use crate::state::{StateArgs, now_us};
-use crate::talk;
 use crate::views::approvals as view;
+use folder::Project;
 
 /// List calls that wait for approval, and approve or deny them
 ///
-/// A held call waits in the state folder until somebody decides or its time is over. The first
-/// decision counts. An approval that comes after the caller has given up is kept: the same call is
-/// then let through once, as long as the request would have lasted.
+/// A held call waits until a person decides or its time is over. The first decision counts. An
+/// approval that comes after the caller has given up is kept: the same call is then sent once, as
+/// long as the request would have lasted.
+///
+/// `approve` and `deny` take a person at a terminal: they show the whole request and ask. From a
+/// coding agent's shell and without a terminal they refuse, unless `--non-interactive --key-file`
+/// names a copy of the project's key, made by `tapegate approvals export-key`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,15 +32,17 @@ Examples:
   tapegate approvals show ap_k3x9               all about one, by the beginning of its name
   tapegate approvals approve ap_k3x9
   tapegate approvals deny ap_k3x9 --reason 'not on a Friday'
+  tapegate approvals export-key ~/approver.key  a key for scripts
   tapegate approvals list --wait --format json | jq -r .id
 
-Exit codes: 0 done, 1 a request was decided before, has expired or is not yours to decide, 2 there
-is no such request, 3 a file could not be read or written, 64 wrong usage.")]
+Exit codes: 0 done, 1 a request was decided before, has expired or is not yours to decide, or no
+person is here to decide, 2 there is no such request, 3 a file could not be read or written, 64
+wrong usage.")]
 pub(crate) struct Args {
     /// What to do
     #[arg(value_enum, default_value = "list")]
     verb: Verb,
-    /// Requests, by their names or enough of them to tell which
+    /// Requests, by their names or enough of them to tell which; the file for `export-key`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Why, for whoever asked and for the activity log
@@ -46,6 +54,15 @@ pub(crate) struct Args {
     /// List what was decided or has expired, too; approve or deny everything that waits
     #[arg(long)]
     all: bool,
+    /// Do not ask whether the request shown is meant; a terminal is still needed
+    #[arg(long)]
+    yes: bool,
+    /// Decide without a terminal; needs --key-file
+    #[arg(long, requires = "key_file")]
+    non_interactive: bool,
+    /// A copy of the project's key that only you can read, as `export-key` makes one
+    #[arg(long, value_name = "FILE", requires = "non_interactive")]
+    key_file: Option<PathBuf>,
     /// Wait until there is something to list, or until what is shown is decided
     #[arg(long)]
     wait: bool,
@@ -66,6 +83,8 @@ enum Verb {
     Approve,
     /// Refuse calls
     Deny,
+    /// Write a copy of the project's key to a new file, for --key-file
+    ExportKey,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -79,12 +98,12 @@ const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     misuse(args)?;
-    let state = args.state.folder()?;
-    let folder = state.join("approvals");
+    let project = Project::new(args.state.folder()?)?;
     match args.verb {
-        Verb::List => list(args, &folder, out),
-        Verb::Show => show(args, &folder, out),
-        Verb::Approve | Verb::Deny => decide::run(args, &state, &folder, out),
+        Verb::List => list(args, &project, out),
+        Verb::Show => show(args, &project, out),
+        Verb::Approve | Verb::Deny => decide::run(args, &project, out),
+        Verb::ExportKey => authority::export_key(&project, &args.ids[0]),
     }
 }
 
@@ -97,25 +116,33 @@ fn misuse(args: &Args) -> Result<(), Failure> {
         Verb::Approve | Verb::Deny if args.ids.is_empty() != args.all => {
             "name the requests that are meant, or pass --all for everything that waits"
         }
-        _ if args.wait && decides => "--wait is for `list` and `show`",
+        Verb::ExportKey if args.ids.len() != 1 || args.all => {
+            "`export-key` takes the name of one new file"
+        }
+        _ if args.wait && (decides || args.verb == Verb::ExportKey) => {
+            "--wait is for `list` and `show`"
+        }
         _ if !decides && (args.reason.is_some() || args.by.is_some()) => {
             "--reason and --by are for `approve` and `deny`"
+        }
+        _ if !decides && (args.yes || args.non_interactive) => {
+            "--yes, --non-interactive and --key-file are for `approve` and `deny`"
         }
         _ => return Ok(()),
     };
     Err(Failure::new(Exit::Usage, words))
 }
 
-fn list(args: &Args, folder: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let wanted = |entry: &Entry| args.all || view::is_pending(entry, now_us());
-    let mut entries = everything(folder)?;
+    project.warn_of_old_folder();
+    let mut entries = project.entries()?;
     entries.retain(wanted);
     if args.wait && entries.is_empty() {
-        let approvals = Approvals::open(folder).map_err(failure)?;
         // Watching begins before looking, so that nothing slips by.
-        let watcher = approvals.watch();
+        let watcher = project.approvals()?.watch();
         loop {
-            entries = everything(folder)?;
+            entries = project.entries()?;
             entries.retain(wanted);
             if !entries.is_empty() {
                 break;
@@ -134,14 +161,14 @@ fn list(args: &Args, folder: &Path, out: &mut dyn Write) -> anyhow::Result<Exit>
     Ok(Exit::Ok)
 }
 
-fn show(args: &Args, folder: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let approvals = Approvals::open(folder).map_err(failure)?;
+fn show(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let approvals = project.approvals()?;
     for id in &args.ids {
         let watcher = approvals.watch();
-        let mut entry = find::one(&everything(folder)?, id)?;
+        let mut entry = find::one(&project.entries()?, id)?;
         while args.wait && view::is_pending(&entry, now_us()) {
             watcher.wait(LOOK)?;
-            entry = find::one(&everything(folder)?, &entry.request.id)?;
+            entry = find::one(&project.entries()?, &entry.request.id)?;
         }
         match args.format {
             Format::Text => out.write_all(view::details(&entry, now_us()).as_bytes())?,
@@ -151,22 +178,10 @@ fn show(args: &Args, folder: &Path, out: &mut dyn Write) -> anyhow::Result<Exit>
     Ok(Exit::Ok)
 }
 
-/// All requests; files that cannot be understood are told of.
-fn everything(folder: &Path) -> anyhow::Result<Vec<Entry>> {
-    let Some(approvals) = Approvals::existing(folder).map_err(failure)? else {
-        return Ok(Vec::new());
-    };
-    let listing = approvals.all().map_err(failure)?;
-    for path in &listing.broken {
-        talk::warn(&format!("`{}` cannot be understood and is left out", path.display()));
-    }
-    Ok(listing.entries)
-}
-
 fn failure(error: ApprovalError) -> Failure {
     let exit = match &error {
         ApprovalError::Unknown { .. } => Exit::Invalid,
-        ApprovalError::Io { .. } | ApprovalError::Broken { .. } => Exit::Io,
+        ApprovalError::Io { .. } | ApprovalError::Private(_) => Exit::Io,
         _ => Exit::Findings,
     };
     Failure::new(exit, error)

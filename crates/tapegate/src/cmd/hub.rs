@@ -5,7 +5,7 @@ mod policy;
 
 pub(crate) use args::Args;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use tapegate_hub::corner::{ClaimError, Corner};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         let hint = "`tapegate init` writes one, and --config FILE names one";
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
     }
-    let hub = start(&state, &token, &shelf, &log)?;
+    let hub = start(&state, around.user_state_dir()?, &token, &shelf, &log)?;
     // Whoever hears that it listens may change the policy at once.
     let watch = Watch::new(shelf.files());
     let endpoint = format!("http://{}", listener.address()?);
@@ -69,6 +69,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 
 fn start(
     state: &Path,
+    user_state: PathBuf,
     token: &Token,
     shelf: &Rc<Shelf>,
     log: &Rc<Log>,
@@ -77,6 +78,7 @@ fn start(
     let profile = shelf.wanted();
     let options = Options {
         state_folder: state.to_owned(),
+        user_state,
         token: token.clone(),
         load: Box::new(move || loading.load()),
         notice: Box::new(move |care, words| match care {

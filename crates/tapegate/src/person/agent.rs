@@ -53,7 +53,7 @@ const SETTINGS: [&str; 12] = [
 ];
 
 /// Programs that are agents, or start one, by the names of their processes.
-const PROGRAMS: [&str; 18] = [
+const PROGRAMS: [&str; 17] = [
     "aider",
     "amp",
     "auggie",
@@ -70,7 +70,6 @@ const PROGRAMS: [&str; 18] = [
     "kimi",
     "kiro-cli",
     "opencode",
-    "q",
     "qwen",
 ];
 
@@ -134,8 +133,8 @@ fn agent_of(argv: &[&str]) -> Option<String> {
         let guards = argv.get(1).is_some_and(|verb| ["shim", "wrap"].contains(verb));
         return guards.then(|| format!("tapegate {}", argv[1]));
     }
-    // Agents in a script language: the script is the first word that is no option.
-    let interpreters = ["node", "bun", "deno", "python", "python3"];
+    // Agents in a script language: the script is the first word that is not an option.
+    let interpreters = ["node", "bun", "deno", "python", "sh", "bash", "dash", "zsh"];
     if interpreters.iter().any(|name| program.starts_with(name)) {
         let script = argv[1..].iter().find(|word| !word.starts_with('-') && !word.is_empty())?;
         let stem = stem(script);
@@ -191,7 +190,8 @@ mod tests {
             ("tapegate approvals approve --all", None),
             ("vim claude.md", None),
             ("node server.js claude", None),
-            ("bash -c claude", None),
+            ("/bin/sh /usr/local/bin/claude -p x", Some("claude")),
+            ("bash -c true", None),
             ("", None),
         ] {
             let argv: Vec<&str> = line.split(' ').collect();

@@ -59,12 +59,6 @@ pub(crate) fn open_private_dir(state_folder: &Path) -> Result<PrivateDir, Failur
     PrivateDir::open(&user_state_dir()?, state_folder).map_err(failure)
 }
 
-/// The path of the project's private folder, which is created if needed.
-#[expect(dead_code, reason = "remove this line with the first use")]
-pub(crate) fn private_dir(state_folder: &Path) -> Result<PathBuf, Failure> {
-    Ok(open_private_dir(state_folder)?.path().to_owned())
-}
-
 /// The key of the project with this state folder, created on first use.
 pub(crate) fn project_key(state_folder: &Path) -> Result<ProjectKey, Failure> {
     open_private_dir(state_folder)?.key().map_err(failure)

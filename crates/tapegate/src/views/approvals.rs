@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use tapegate_core::json::compact;
+use tapegate_core::json::{Cursor, Fault, Kind, compact};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 use tapegate_store::approvals::{Entry, Request};
 
@@ -14,8 +14,8 @@ use super::visible;
 
 /// Longer arguments are cut in the table.
 const ARGUMENTS_CHARS_MAX: usize = 80;
-/// Longer arguments are cut everywhere.
-const DETAILS_CHARS_MAX: usize = 20_000;
+/// Nothing is cut where somebody decides: what cannot be seen could be what matters.
+const DETAILS_CHARS_MAX: usize = usize::MAX / 8;
 /// Longer names are cut.
 const NAME_CHARS_MAX: usize = 40;
 
@@ -29,7 +29,7 @@ pub(crate) fn table(entries: &[Entry], with_state: bool, now_us: i64) -> String 
     if entries.is_empty() {
         return "nothing waits for approval\n".to_owned();
     }
-    let mut heads = vec!["ID", "AGE", "LEFT", "SERVER", "TOOL", "PRINCIPAL", "WORKFLOW"];
+    let mut heads = vec!["ID", "AGE", "LEFT", "SERVER", "TOOL", "PRINCIPAL", "WORKFLOW", "CALLER"];
     if with_state {
         heads.push("STATE");
     }
@@ -44,6 +44,7 @@ pub(crate) fn table(entries: &[Entry], with_state: bool, now_us: i64) -> String 
         let mut row = vec![request.id.clone(), span(now_us - request.created_us), left];
         let names = [&request.server_id, &request.tool, &request.principal, &request.workflow];
         row.extend(names.map(|name| dashed(&visible::inline(name, NAME_CHARS_MAX))));
+        row.push(caller(request, now_us));
         if with_state {
             row.push(state(entry, now_us));
         }
@@ -80,6 +81,10 @@ pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
     line("method", plain(&request.method));
     line("tool", plain(&request.tool));
     line("arguments", arguments(request, DETAILS_CHARS_MAX));
+    if has_more(request) {
+        line("params", visible::value(params(request).as_bytes(), DETAILS_CHARS_MAX));
+    }
+    line("caller", caller(request, now_us));
     line("principal", plain(&request.principal));
     line("workflow", plain(&request.workflow));
     line("because", plain(&request.reason));
@@ -109,7 +114,8 @@ pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
         json.text("server_id", &request.server_id);
         json.text("method", &request.method);
         json.text("tool", &request.tool);
-        request.arguments.iter().for_each(|raw| json.raw("arguments", raw.as_bytes()));
+        request.arguments().iter().for_each(|raw| json.raw("arguments", raw.as_bytes()));
+        request.params.iter().for_each(|raw| json.raw("params", raw.as_bytes()));
         json.text("call_hash", &request.call_hash);
         json.text("principal", &request.principal);
         json.text("workflow", &request.workflow);
@@ -117,6 +123,11 @@ pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
         json.texts("approvers", &request.approvers);
         json.text("connection_id", &request.connection_id);
         json.text("request_id", &request.request_id);
+        json.raw("asked", request.asked.to_string().as_bytes());
+        json.raw("waiting", request.waiting.to_string().as_bytes());
+        if let Some(left_us) = request.left_us {
+            json.text("caller_left_at", &moment(left_us));
+        }
         if let Some(decided) = decided {
             json.text("decided_by", &decided.by);
             json.text("decided_at", &moment(decided.at_us));
@@ -136,9 +147,48 @@ pub(crate) fn call(request: &Request, chars_max: usize) -> String {
     format!("{server} {tool} {}", arguments(request, chars_max)).trim_end().to_owned()
 }
 
+/// The arguments, or the whole params where the arguments are not all that matters.
 fn arguments(request: &Request, chars_max: usize) -> String {
-    let raw = request.arguments.as_deref().unwrap_or_default();
+    let raw = match request.arguments() {
+        Some(arguments) if chars_max > ARGUMENTS_CHARS_MAX * 2 || !has_more(request) => arguments,
+        _ => params(request),
+    };
     visible::value(raw.as_bytes(), chars_max)
+}
+
+fn params(request: &Request) -> &str {
+    request.params.as_deref().unwrap_or_default()
+}
+
+/// Whether the params say more than what is called and with which arguments.
+fn has_more(request: &Request) -> bool {
+    let known = ["name", "arguments", "_meta"];
+    let only_known = || -> Result<bool, Fault> {
+        let mut cursor = Cursor::new(params(request).as_bytes())?;
+        let (mut first, mut only) = (true, cursor.open()? == Kind::Object);
+        while let Some(key) = cursor.key(&mut first)? {
+            only &= known.contains(&&*key.decode());
+            cursor.value()?;
+        }
+        Ok(only)
+    };
+    request.arguments().is_none() || !only_known().unwrap_or(false)
+}
+
+/// How often the call was made, and whether somebody still waits for it.
+fn caller(request: &Request, now_us: i64) -> String {
+    let mut parts = Vec::new();
+    if request.asked > 1 {
+        parts.push(format!("asked {}×", request.asked));
+    }
+    match request.left_us {
+        Some(left_us) if request.waiting == 0 => {
+            parts.push(format!("caller gave up {} ago", span(now_us - left_us)));
+        }
+        _ if parts.is_empty() => parts.push("waiting".to_owned()),
+        _ => {}
+    }
+    parts.join(", ")
 }
 
 fn state(entry: &Entry, now_us: i64) -> String {
@@ -208,7 +258,11 @@ mod tests {
             server_id: "files".to_owned(),
             method: "tools/call".to_owned(),
             tool: "rm\u{1b}[2J\u{202e}".to_owned(),
-            arguments: Some("{\"path\": \"/\\u001b[31m\u{202e}x\"}".to_owned()),
+            params: Some(
+                "{\"name\":\"x\",\"arguments\":{\"path\": \"/\\u001b[31m\u{202e}x\"}}".to_owned(),
+            ),
+            asked: 1,
+            waiting: 1,
             workflow: "default".to_owned(),
             ..Request::default()
         };
@@ -219,14 +273,39 @@ mod tests {
     fn a_table_shows_what_can_be_seen_and_nothing_else() {
         let text = table(&[entry()], false, NOW);
         let expected = "\
-ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLOW  ARGUMENTS
-ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   {\"path\":\"/\\u001b[31m\\u202ex\"}
+ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLOW  CALLER   ARGUMENTS
+ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   waiting  {\"path\":\"/\\u001b[31m\\u202ex\"}
 ";
         assert_eq!(text, expected);
         let shown = details(&entry(), NOW);
         assert!(!text.chars().chain(shown.chars()).any(|c| c != '\n' && c.is_control()));
         assert!(!text.contains('\u{202e}') && !shown.contains('\u{202e}'));
         assert_eq!(table(&[], false, NOW), "nothing waits for approval\n");
+    }
+
+    #[test]
+    fn a_repeated_call_says_how_often_and_since_when_nobody_waits() {
+        let request = Request { asked: 2, waiting: 1, ..entry().request };
+        assert_eq!(caller(&request, NOW), "asked 2×");
+        let left_us = Some(NOW - 40_000_000);
+        let request = Request { waiting: 0, left_us, ..request };
+        assert_eq!(caller(&request, NOW), "asked 2×, caller gave up 40s ago");
+        let request = Request { asked: 1, ..request };
+        assert_eq!(caller(&request, NOW), "caller gave up 40s ago");
+    }
+
+    #[test]
+    fn params_beside_the_arguments_are_shown_and_nothing_is_cut_in_the_details() {
+        let long = "x".repeat(100_000);
+        let params = format!(r#"{{"messages":["{long}"],"maxTokens":7}}"#);
+        let request = Request { params: Some(params), ..entry().request };
+        let whole = details(&Entry { request, ..entry() }, NOW);
+        assert!(whole.contains(&long) && whole.contains("maxTokens"), "{}", whole.len());
+        let params = r#"{"name":"x","arguments":{"a":1},"task":{"ttl":9}}"#;
+        let request = Request { params: Some(params.to_owned()), ..entry().request };
+        let entry = Entry { request, ..entry() };
+        assert!(details(&entry, NOW).contains("\"ttl\":9"));
+        assert!(table(&[entry], false, NOW).contains("\"ttl\":9"));
     }
 
     #[test]

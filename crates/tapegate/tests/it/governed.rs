@@ -48,9 +48,9 @@ fn calls() -> Value {
 /// What comes of each: a text that the client must have been told.
 const OUTCOMES: [&str; 5] = [
     "first",
-    "tool `test_image_content` is denied by the rules (gate: governance)",
+    "Tapegate: tool `test_image_content` is denied by ",
     "This is a simple text response for testing.",
-    "tool `test_simple_text` was not approved (gate: approval)",
+    "Tapegate: tool `test_simple_text` was not approved by a person (gate: approval)",
     "then [REDACTED:github:",
 ];
 
@@ -141,6 +141,10 @@ fn holds_the_secret(path: &Path) -> bool {
 fn approvals(words: &[&str], state: &str) {
     let mut command = peers::bounded(ASK_S_MAX);
     command.args([peers::tapegate(), "approvals"]).args(words).args(["--state", state]);
+    command.env("TAPEGATE_HOME", state);
+    if words[0] != "list" {
+        command.args(crate::support::key_flags(Path::new(state)));
+    }
     let done = command.output().expect("tapegate starts");
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
 }

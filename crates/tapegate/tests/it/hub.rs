@@ -74,7 +74,7 @@ impl Place {
         let mut command = tapegate();
         command.arg("hub").args(["--log-format", "human", "--state"]).arg(self.state());
         command.args(flags).current_dir(self.folder.path());
-        for name in ["TAPEGATE_CONFIG", "TAPEGATE_HOME", "TAPEGATE_PROFILE", "TAPEGATE_LOG"] {
+        for name in ["TAPEGATE_CONFIG", "TAPEGATE_PROFILE", "TAPEGATE_LOG"] {
             command.env_remove(name);
         }
         // Accepted policies are kept with the user's state, which is the test's.

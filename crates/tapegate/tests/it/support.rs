@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapegate_core::side::Side;
+use tapegate_store::approvals::Approvals;
+use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
 pub(crate) use accepting::accept_policy;
@@ -32,7 +34,7 @@ use heard::{Heard, lock};
 pub(crate) use kept::{Kept, beside, check, kept};
 pub(crate) use processes::fake_server;
 use processes::marked;
-pub(crate) use terminal::terminal;
+pub(crate) use terminal::{at_terminal, terminal};
 pub(crate) use words::{reply, request};
 
 /// How long anything may take before the test is given up.
@@ -41,6 +43,17 @@ pub(crate) const GUARD: Duration = Duration::from_secs(60);
 /// The binary under test.
 pub(crate) fn tapegate() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tapegate"))
+}
+
+/// The approvals of a project whose state folder is the user's, too.
+pub(crate) fn approvals_of(state: &Path) -> Approvals {
+    Approvals::of_project(state, state).expect("a folder of approvals")
+}
+
+/// What shows that a script may decide about calls of such a project.
+pub(crate) fn key_flags(state: &Path) -> [String; 3] {
+    let key = PrivateDir::path_of(state, state).join("key").display().to_string();
+    ["--non-interactive".to_owned(), "--key-file".to_owned(), key]
 }
 
 /// A session to be started.

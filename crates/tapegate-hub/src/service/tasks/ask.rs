@@ -47,11 +47,13 @@ pub(in crate::service) enum Opened {
     },
 }
 
-impl Decided {
-    /// What this call has in common with every other that asks for the same.
-    pub(in crate::service) fn call_hash(&self) -> String {
-        call_hash(&self.method, &self.name, self.arguments.as_deref())
-    }
+/// What this call has in common with every other that asks for the same.
+pub(in crate::service) fn hash_of(method: &str, request: &GovernanceEvaluateRequest) -> String {
+    call_hash(method, params(request))
+}
+
+fn params(request: &GovernanceEvaluateRequest) -> Option<&[u8]> {
+    request.params.as_ref().map(|params| params.get().as_bytes())
 }
 
 impl Tasks {
@@ -66,10 +68,10 @@ impl Tasks {
         if let Some((id, decided)) = before.map_err(|error| error.to_string())? {
             return Ok(Opened::Before { id, by: decided.by });
         }
-        let params = asking.request.params.as_ref().map(|params| params.get().as_bytes());
-        request.arguments = params
-            .and_then(|params| shown::arguments(&policy.redaction, workflow, &self.key, params));
-        self.approvals.ask(&request).map_err(|error| error.to_string())?;
+        request.params = params(asking.request)
+            .map(|params| shown::params(&policy.redaction, workflow, &self.key, params));
+        let asked = self.approvals.ask_once(&request).map_err(|error| error.to_string())?;
+        let request = asked.into_request();
         let opened = Opened::Task {
             id: request.id.clone(),
             timeout_ms: workflow.timeout.as_millis() as u64,
@@ -95,8 +97,8 @@ impl Tasks {
             server_id: request.server_id.clone(),
             method: decided.method.clone(),
             tool: asking.shown.to_owned(),
-            arguments: None,
-            call_hash: decided.call_hash(),
+            params: None,
+            call_hash: hash_of(&decided.method, request),
             principal: asking.principal.to_owned(),
             workflow: asking.workflow.to_owned(),
             reason: decided.decision.reason.to_string(),
@@ -104,6 +106,7 @@ impl Tasks {
             connection_id: request.connection_id.clone().unwrap_or_default(),
             request_id: asking.request_id.to_owned(),
             pid: std::process::id(),
+            ..Request::default()
         })
     }
 }

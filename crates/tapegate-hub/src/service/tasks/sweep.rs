@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tapegate_store::activity::Event;
 use tapegate_store::approvals::{ApprovalError, Decided, Entry, Request, Ruling};
 use tapegate_wire::port::Port;
 use tokio::io::Interest;
@@ -53,32 +54,56 @@ impl Hub {
     /// Counts what is new, ends what is too late, and tells whoever waits.
     pub(in crate::service) fn sweep(&self) {
         let now_us = self.clock.now().wall_us;
-        let listing = match self.tasks.approvals.all() {
-            Ok(listing) => listing,
+        let ids = match self.tasks.approvals.ids() {
+            Ok(ids) => BTreeSet::from_iter(ids),
             Err(error) => {
                 return (self.options.notice)(Level::Error, &error.to_string());
             }
         };
-        let mut ids = BTreeSet::new();
-        for Entry { request, decided, .. } in listing.entries {
-            ids.insert(request.id.clone());
-            match decided {
-                Some(decided) => self.settled(&request, &decided),
-                None if now_us >= request.expires_us => self.expire(&request),
-                None => {
-                    let known = self.tasks.open.borrow().contains_key(&request.id);
-                    if !known {
-                        self.metrics
-                            .borrow_mut()
-                            .count("thoughtgate_tasks_created_total", &["approval"]);
-                        self.tasks.open.borrow_mut().insert(request.id.clone(), request);
-                    }
-                }
+        // What has come to its end is not read again: there may be thousands.
+        let unread: Vec<&String> =
+            ids.iter().filter(|id| !self.tasks.done.borrow().contains(*id)).collect();
+        for id in unread {
+            match self.tasks.approvals.entry(id) {
+                Ok(entry) => self.saw(entry, now_us),
+                Err(ApprovalError::Unknown { .. }) => {}
+                Err(error) => (self.options.notice)(Level::Error, &error.to_string()),
             }
         }
+        self.report_refused();
         self.tasks.open.borrow_mut().retain(|id, _| ids.contains(id));
         self.tasks.done.borrow_mut().retain(|id| ids.contains(id));
         self.tasks.news.send_replace(());
+    }
+
+    /// Takes note of how a request stands.
+    fn saw(&self, entry: Entry, now_us: i64) {
+        let Entry { request, decided, .. } = entry;
+        match decided {
+            Some(decided) => self.settled(&request, &decided),
+            None if now_us >= request.expires_us => self.expire(&request),
+            None => {
+                let id = request.id.clone();
+                if self.tasks.open.borrow_mut().insert(id, request).is_none() {
+                    let name = "thoughtgate_tasks_created_total";
+                    self.metrics.borrow_mut().count(name, &["approval"]);
+                }
+            }
+        }
+    }
+
+    /// Writes down every approval file that was set aside.
+    pub(super) fn report_refused(&self) {
+        for file in self.tasks.approvals.take_refused() {
+            let (component, profile) = ("hub", self.governed().profile.name());
+            let event = Event::refused(&file, self.clock.now().wall_us);
+            let event = Event { component, profile, ..event };
+            let words = event.policy_reason.as_deref().unwrap_or_default();
+            (self.options.notice)(Level::Error, words);
+            if let Err(why) = self.journal.write(&[event]) {
+                (self.options.notice)(Level::Error, &why);
+            }
+        }
     }
 
     /// What was decided before we came is old news. What has expired long ago is cleaned away.
@@ -87,7 +112,7 @@ impl Hub {
         if let Err(error) = self.tasks.approvals.clean(now_us, KEPT) {
             (self.options.notice)(Level::Warn, &error.to_string());
         }
-        let entries = self.tasks.approvals.all().map(|all| all.entries).unwrap_or_default();
+        let entries = self.tasks.approvals.all().unwrap_or_default();
         let decided = entries.into_iter().filter(|entry| entry.decided.is_some());
         self.tasks.done.borrow_mut().extend(decided.map(|entry| entry.request.id));
         self.sweep();

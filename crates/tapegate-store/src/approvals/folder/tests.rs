@@ -6,15 +6,22 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
-use super::*;
-use crate::approvals::new_id;
+use std::time::Duration;
 
+use super::*;
+use crate::approvals::{Asked, new_id};
+
+const KEY: [u8; 32] = [7; 32];
 const NOW: i64 = 1_774_016_531_804_012;
 
 fn desk() -> (TempDir, Approvals) {
     let folder = tempfile::tempdir().unwrap();
-    let approvals = Approvals::open(&folder.path().join("approvals")).unwrap();
+    let approvals = again(&folder);
     (folder, approvals)
+}
+
+fn again(folder: &TempDir) -> Approvals {
+    Approvals::open(&folder.path().join("approvals"), &ProjectKey::new(KEY)).unwrap()
 }
 
 fn asked(approvals: &Approvals) -> Request {
@@ -60,14 +67,15 @@ fn of_many_who_decide_at_once_exactly_one_has_decided() {
         let one = |name: &'static str| {
             let (id, path) = (id.clone(), path.clone());
             std::thread::spawn(move || {
-                Approvals::open(&path).unwrap().decide(&id, &by(Ruling::Approved, name)).is_ok()
+                let approvals = Approvals::open(&path, &ProjectKey::new(KEY)).unwrap();
+                approvals.decide(&id, &by(Ruling::Approved, name)).is_ok()
             })
         };
         let threads = ["a", "b", "c", "d"].map(one);
         let won: usize = threads.map(|thread| usize::from(thread.join().unwrap())).iter().sum();
         assert_eq!(won, 1);
     }
-    assert_eq!(fs::read_dir(approvals.path()).unwrap().count(), 100, "no other file stays");
+    assert_eq!(fs::read_dir(approvals.path()).unwrap().count(), 101, "no other file stays");
 }
 
 #[test]
@@ -135,7 +143,7 @@ fn a_call_that_was_denied_or_let_through_is_not_let_through_again() {
     approvals.decide(&used.id, &by(Ruling::Approved, "alice")).unwrap();
     assert!(approvals.consume(&used.id).unwrap());
     assert!(approvals.approved_before(&used, NOW + 5).unwrap().is_none());
-    assert!(approvals.all().unwrap().entries.iter().any(|entry| entry.used));
+    assert!(approvals.all().unwrap().iter().any(|entry| entry.used));
 }
 
 #[test]
@@ -152,8 +160,13 @@ fn requests_are_listed_oldest_first_and_spoiled_files_are_named() {
     fs::write(approvals.path().join("notes.txt"), "").unwrap();
     approvals.decide(&two.id, &by(Ruling::Denied, "alice")).unwrap();
     let listing = approvals.all().unwrap();
-    assert_eq!((listing.entries.len(), listing.broken.len()), (3, 3));
-    assert_eq!(listing.entries[0].request, old);
+    let mut refused: Vec<String> =
+        approvals.take_refused().into_iter().map(|file| file.name).collect();
+    refused.sort();
+    let names = ["ap_copied", "ap_link", "ap_spoiled"].map(|id| format!("{id}.request.json"));
+    assert_eq!((listing.len(), &refused[..]), (3, &names[..]));
+    assert!(approvals.all().is_ok() && approvals.take_refused().is_empty(), "told once");
+    assert_eq!(listing[0].request, old);
     let pending: Vec<String> =
         approvals.pending(NOW).unwrap().into_iter().map(|request| request.id).collect();
     assert_eq!(pending, [old.id, one.id]);
@@ -166,20 +179,34 @@ fn what_expired_long_ago_is_cleaned_away_with_what_belongs_to_it() {
     let (old, decided) = (asked(&approvals), asked(&approvals));
     approvals.decide(&decided.id, &by(Ruling::Approved, "alice")).unwrap();
     approvals.consume(&decided.id).unwrap();
-    let fresh = Request { id: new_id().unwrap(), expires_us: NOW + 900_000_000, ..old };
+    // The age of a file is taken from the file system, so the clock of the test runs after it.
+    let later = 10_000_000_000_000_000;
+    let fresh = Request { id: new_id().unwrap(), expires_us: later, ..old.clone() };
     approvals.ask(&fresh).unwrap();
     fs::write(approvals.path().join("ap_orphan.decision.json"), "{}").unwrap();
     fs::write(approvals.path().join(".tmp-1-1-x"), "{}").unwrap();
     let day = Duration::from_secs(86_400);
     assert_eq!(approvals.clean(NOW + 60_000_000, day).unwrap(), 0);
-    let removed = approvals.clean(NOW + 120_000_000, Duration::from_secs(30)).unwrap();
-    assert_eq!(removed, 2);
+    assert_eq!(approvals.clean(later, Duration::from_secs(30)).unwrap(), 2);
     let left: Vec<String> = fs::read_dir(approvals.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != ".tmp-1-1-x")
+        .filter(|name| name != "calls")
         .collect();
     assert_eq!(left, [format!("{}.request.json", fresh.id)]);
+    assert_eq!(approvals.pending_for(&old, NOW).unwrap().unwrap().id, fresh.id);
+    let calls = fs::read_dir(approvals.path().join("calls")).unwrap();
+    let indexed: usize =
+        calls.map(|call| fs::read_dir(call.unwrap().path()).unwrap().count()).sum();
+    assert_eq!(indexed, 1);
+    let now_us = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now_us = now_us.as_micros() as i64;
+    assert_eq!(approvals.clean_hourly(now_us, Duration::ZERO).unwrap(), 0);
+    fs::write(approvals.path().join("refused-x"), "{}").unwrap();
+    approvals.clean_hourly(now_us + 5_000_000, Duration::ZERO).unwrap();
+    assert!(approvals.path().join("refused-x").exists(), "not again within the hour");
+    approvals.clean_hourly(now_us + 3_700_000_000, Duration::ZERO).unwrap();
+    assert!(!approvals.path().join("refused-x").exists());
 }
 
 #[test]
@@ -190,10 +217,11 @@ fn the_folder_and_what_lies_in_it_is_private() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(approvals.path()), 0o700);
     for entry in fs::read_dir(approvals.path()).unwrap() {
-        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), if path.is_dir() { 0o700 } else { 0o600 });
     }
     fs::set_permissions(approvals.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    Approvals::open(&folder.path().join("approvals")).unwrap();
+    again(&folder);
     assert_eq!(mode(approvals.path()), 0o700);
 }
 
@@ -218,4 +246,152 @@ fn a_watcher_tells_of_what_is_asked_and_decided() {
     let blind = Watcher::of_names(Path::new("/nowhere"));
     assert!(blind.handle().is_none() && blind.pause().is_some());
     blind.wait(Duration::ZERO).unwrap();
+}
+
+/// What is set aside because of `spoil`, which is done to the folder after `request` was asked.
+#[track_caller]
+fn refuses(approvals: &Approvals, request: &Request, reason: &str) {
+    let result = approvals.decision(&request.id);
+    assert!(
+        matches!(result, Ok(None) | Err(ApprovalError::Unknown { .. })),
+        "it counts: {result:?}"
+    );
+    let refused = approvals.take_refused();
+    assert_eq!(refused.len(), 1, "{reason}");
+    assert!(refused[0].reason.contains(reason), "{} is not {reason}", refused[0].reason);
+    assert!(refused[0].kept.exists());
+    assert_eq!(refused[0].id, request.id);
+    assert!(approvals.take_refused().is_empty(), "told once");
+}
+
+#[test]
+fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_reported_once() {
+    let (folder, approvals) = desk();
+    let decision = |request: &Request| approvals.path().join(format!("{}{DECISION}", request.id));
+    // Written by hand, as the earlier form was.
+    let request = asked(&approvals);
+    fs::write(decision(&request), r#"{"ruling":"approved","by":"alice","at_us":1}"#).unwrap();
+    refuses(&approvals, &request, "it is not a decision");
+    let whole = format!(
+        r#"{{"id":"{}","request":"{}","ruling":"approved","by":"alice","at_us":{NOW},"grant":"once","nonce":"x","mac":"{}"}}"#,
+        request.id,
+        request.digest(),
+        "0".repeat(64)
+    );
+    fs::write(decision(&request), format!("{whole}\n")).unwrap();
+    refuses(&approvals, &request, "authentication code is wrong");
+    // With the key of another project.
+    let stranger =
+        Approvals::open(&folder.path().join("other"), &ProjectKey::new([8; 32])).unwrap();
+    stranger.ask(&request).unwrap();
+    stranger.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    fs::copy(stranger.path().join(format!("{}{DECISION}", request.id)), decision(&request))
+        .unwrap();
+    refuses(&approvals, &request, "authentication code is wrong");
+    // Of another request, under its own name and with the text changed.
+    let other = asked(&approvals);
+    approvals.decide(&other.id, &by(Ruling::Approved, "alice")).unwrap();
+    fs::copy(decision(&other), decision(&request)).unwrap();
+    refuses(&approvals, &request, "authentication code is wrong");
+    let denied = asked(&approvals);
+    approvals.decide(&denied.id, &by(Ruling::Denied, "alice")).unwrap();
+    let text = fs::read_to_string(decision(&denied)).unwrap();
+    fs::write(decision(&denied), text.replace("denied", "approved")).unwrap();
+    refuses(&approvals, &denied, "authentication code is wrong");
+    for (wrong, reason) in [("", "not a decision"), ("[]", "not a decision"), ("null", "not a")] {
+        fs::write(decision(&request), wrong).unwrap();
+        refuses(&approvals, &request, reason);
+    }
+    std::os::unix::fs::symlink(decision(&other), decision(&request)).unwrap();
+    refuses(&approvals, &request, "not a regular file");
+    fs::create_dir(decision(&request)).unwrap();
+    refuses(&approvals, &request, "not a regular file");
+    // The real one still counts.
+    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    assert!(approvals.decision(&request.id).unwrap().is_some());
+}
+
+#[test]
+fn an_authentic_decision_of_somebody_who_may_not_or_at_the_wrong_time_does_not_count() {
+    let (_folder, approvals) = desk();
+    let named = Request {
+        id: new_id().unwrap(),
+        approvers: vec!["alice".to_owned(), "agent".to_owned()],
+        ..asked(&approvals)
+    };
+    approvals.ask(&named).unwrap();
+    let write = |request: &Request, decided: &Decided| {
+        let unfinished = text::decided(&request.id, &request.digest(), "n", decided);
+        let file = approvals.sealer.seal(DECISION_KIND, &request.id, unfinished);
+        fs::write(approvals.path().join(format!("{}{DECISION}", request.id)), file).unwrap();
+    };
+    write(&named, &by(Ruling::Approved, "bob"));
+    refuses(&approvals, &named, "not on the list");
+    write(&named, &by(Ruling::Approved, "agent"));
+    refuses(&approvals, &named, "is the caller");
+    let late = Decided { at_us: named.expires_us, ..by(Ruling::Approved, "alice") };
+    write(&named, &late);
+    refuses(&approvals, &named, "had expired");
+    let early = Decided { at_us: NOW - 3_600_000_000, ..by(Ruling::Approved, "alice") };
+    write(&named, &early);
+    refuses(&approvals, &named, "older than the request");
+    let other = Request { call_hash: "other".to_owned(), ..named.clone() };
+    write(&other, &by(Ruling::Approved, "alice"));
+    refuses(&approvals, &named, "for another call");
+}
+
+#[test]
+fn an_edited_request_is_not_shown_and_cannot_be_decided() {
+    let (_folder, approvals) = desk();
+    let request = asked(&approvals);
+    let path = approvals.path().join(format!("{}{REQUEST}", request.id));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"rm\"", "\"ls\"")).unwrap();
+    assert!(approvals.pending(NOW).unwrap().is_empty());
+    assert!(approvals.take_refused()[0].reason.contains("authentication code is wrong"));
+    let decided = approvals.decide(&request.id, &by(Ruling::Approved, "alice"));
+    assert!(matches!(decided, Err(ApprovalError::Unknown { .. })));
+    // The process that waits still has the request as it asked for it.
+    assert_eq!(approvals.decision_for(&request).unwrap(), None);
+}
+
+#[test]
+fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_its_callers() {
+    let (_folder, approvals) = desk();
+    let first = Request { id: new_id().unwrap(), ..asked(&desk().1) };
+    assert!(matches!(approvals.ask_once(&first).unwrap(), Asked::New(_)));
+    assert_eq!(approvals.leave(&first.id, NOW + 7).unwrap(), 0);
+    let later = NOW + 30_000_000;
+    let again = Request {
+        id: new_id().unwrap(),
+        created_us: later,
+        expires_us: later + 60_000_000,
+        ..first.clone()
+    };
+    let Asked::Joined(joined) = approvals.ask_once(&again).unwrap() else { panic!("not joined") };
+    assert_eq!((&joined.id, joined.asked, joined.waiting), (&first.id, 2, 1));
+    assert_eq!((joined.expires_us, joined.left_us), (again.expires_us, Some(NOW + 7)));
+    assert_eq!(approvals.pending(NOW).unwrap(), [joined]);
+    // What was decided about the request as it was before counts for it as it is now.
+    approvals.decide(&first.id, &by(Ruling::Approved, "alice")).unwrap();
+    assert!(approvals.decision_for(&first).unwrap().is_some());
+    for other in [
+        Request { call_hash: "abd".to_owned(), ..again.clone() },
+        Request { approvers: vec!["carol".to_owned()], ..again.clone() },
+        Request { workflow: "other".to_owned(), ..again.clone() },
+        again,
+    ] {
+        let other = Request { id: new_id().unwrap(), ..other };
+        assert!(matches!(approvals.ask_once(&other).unwrap(), Asked::New(_)));
+    }
+}
+
+#[test]
+fn a_late_approval_counts_only_if_its_approver_may_still_approve() {
+    let (_folder, approvals) = desk();
+    let request = asked(&approvals);
+    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    let stricter = Request { approvers: vec!["carol".to_owned()], ..request.clone() };
+    assert!(approvals.approved_before(&stricter, NOW).unwrap().is_none());
+    assert!(approvals.approved_before(&request, NOW).unwrap().is_some());
 }

@@ -1,28 +1,24 @@
 //! `tapegate approvals approve` and `deny`.
 
 use std::io::Write;
-use std::path::Path;
 
 use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
-use tapegate_store::approvals::{Approvals, Decided, Entry, Request, Ruling};
+use tapegate_store::activity::{ActivityError, Event};
+use tapegate_store::approvals::{Decided, Entry, Request, Ruling};
 
-use super::{Args, Format, Verb, everything, failure, find};
+use super::folder::Project;
+use super::{Args, Format, Verb, authority, failure, find};
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::state::now_us;
-use crate::talk;
 use crate::views::approvals as view;
+use crate::{person, talk};
 
-pub(super) fn run(
-    args: &Args,
-    state: &Path,
-    folder: &Path,
-    out: &mut dyn Write,
-) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let by = by(args)?;
-    let entries = everything(folder)?;
+    authority::check(args, project)?;
+    let entries = project.entries()?;
     let meant: Vec<Entry> = match args.all {
         true => entries.into_iter().filter(|entry| view::is_pending(entry, now_us())).collect(),
         // Nothing is decided if one of the names is wrong.
@@ -32,7 +28,11 @@ pub(super) fn run(
         talk::say("nothing waits for approval");
         return Ok(Exit::Ok);
     }
-    let approvals = Approvals::open(folder).map_err(failure)?;
+    if !args.yes && !args.non_interactive && !confirmed(args.verb, &meant)? {
+        talk::say("nothing was decided");
+        return Ok(Exit::Findings);
+    }
+    let approvals = project.approvals()?;
     let mut exit = Exit::Ok;
     for Entry { request, .. } in &meant {
         let ruling = if args.verb == Verb::Approve { Ruling::Approved } else { Ruling::Denied };
@@ -40,7 +40,7 @@ pub(super) fn run(
         let decided = Decided { ruling, by: by.clone(), at_us: now_us(), reason };
         match approvals.decide(&request.id, &decided) {
             Ok(()) => {
-                log(state, request, &decided);
+                log(project, request, &decided);
                 tell(args.format, request, decided, out)?;
             }
             Err(error) => {
@@ -51,6 +51,18 @@ pub(super) fn run(
         }
     }
     Ok(exit)
+}
+
+/// Shows every request in full, and asks once.
+fn confirmed(verb: Verb, meant: &[Entry]) -> Result<bool, Failure> {
+    let mut text: String =
+        meant.iter().map(|entry| format!("{}\n", view::details(entry, now_us()))).collect();
+    let word = if verb == Verb::Approve { "approve" } else { "deny" };
+    text.push_str(&match meant.len() {
+        1 => format!("{word} this call?"),
+        count => format!("{word} these {count} calls?"),
+    });
+    person::confirm(&text)
 }
 
 fn tell(
@@ -71,15 +83,9 @@ fn tell(
     }
 }
 
-/// Notes the decision in the activity log. It holds without that, so it is only said if it fails.
-fn log(state: &Path, request: &Request, decided: &Decided) {
-    // When a file is put aside is for those to say who know the config.
-    let options = Options { rotate_bytes: u64::MAX, retention: None };
-    let noted = ActivityLog::open(state, options).and_then(|mut log| {
-        log.append(&event(request, decided));
-        log.commit()
-    });
-    if let Err(error) = noted {
+/// Notes the decision in the activity log. It holds without that, so a failure is only reported.
+fn log(project: &Project, request: &Request, decided: &Decided) {
+    if let Err(error) = project.log(&event(request, decided)) {
         talk::warn(&format!("the decision holds, but is not in the activity log: {error}"));
         hint(&error);
     }

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
+use tapegate_store::user_state::PrivateDir;
 
 use super::agent;
 
@@ -72,6 +73,10 @@ impl<'a> Gate<'a> {
         for _ in 0..LOOKS_MAX {
             let mut approve = self.command();
             approve.args(["approvals", "approve", "--all", "--by", "demo"]);
+            // The demo stands in for the person, with the key that the shim has made.
+            let state = self.folder.join("state");
+            let key = PrivateDir::path_of(&state, &state).join("key");
+            approve.args(["--non-interactive", "--key-file"]).arg(key);
             if approve.output().is_ok_and(|done| done.status.success() && !done.stdout.is_empty()) {
                 return;
             }

@@ -1,16 +1,16 @@
 //! Asks people through the approvals folder, and tells the wire what they have decided.
 //!
-//! The request is a file before the call waits, so that nobody waits for a question that was never
-//! put. A decision is looked for whenever the folder changes. What was approved for a caller who had
-//! given up by then lets the same call pass once.
+//! The request is a file before the call waits, so that no call waits for a question that was never
+//! asked. The folder is looked at whenever it changes. Identical calls share one request: its
+//! approval sends the newest of them, once. If no caller waits any more, it lets the same call pass
+//! once later.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Approval, HoldEnd, Settlement, Ticket};
 use tapegate_core::time::At;
 use tapegate_policy::people::{Asking, People};
@@ -20,7 +20,7 @@ use tapegate_policy::shown;
 use tapegate_policy::warden::Reins;
 use tapegate_store::Watcher;
 use tapegate_store::activity::Event;
-use tapegate_store::approvals::{Approvals, Decided, Request, Ruling, new_id};
+use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Request, Ruling, new_id};
 use tapegate_wire::clock::Clock;
 use tapegate_wire::port::Port;
 use tokio::io::Interest;
@@ -28,6 +28,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::journal::{Journal, connection_of, quoted};
 use crate::logs::Level;
+use crate::settings::user_state::user_state_dir;
 
 /// How long requests are kept after they could no longer be decided about.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -56,9 +57,11 @@ struct Inner {
     news: Notify,
 }
 
-/// A question that was put.
+/// A call that waits for a decision. Several may wait for the same.
+#[derive(Clone)]
 struct Open {
-    id: String,
+    /// What was asked, as this process asked it: the file could have been changed since.
+    request: Request,
     subject: Subject,
     method: String,
 }
@@ -74,16 +77,19 @@ pub(super) struct Begin {
 }
 
 impl Desk {
-    /// A desk over the approvals in a state folder. If there can be none, whoever asks is refused.
+    /// A desk over the approvals of the project with this state folder. If there can be none,
+    /// whoever asks is refused.
     pub(super) fn open(state: &Path, begin: Begin) -> Self {
-        let approvals = Approvals::open(&state.join("approvals"));
+        let approvals = user_state_dir().map_err(|failure| failure.words).and_then(|user_state| {
+            Approvals::of_project(&user_state, state).map_err(|error| error.to_string())
+        });
         if let Ok(approvals) = &approvals {
             // What cannot be removed now is found again later.
-            approvals.clean(begin.clock.now().wall_us, KEPT).ok();
+            approvals.clean_hourly(begin.clock.now().wall_us, KEPT).ok();
         }
         let Begin { settle, journal, reins, key, connection_id, clock } = begin;
         Self(Arc::new(Inner {
-            approvals: approvals.map_err(|error| error.to_string()),
+            approvals,
             open: Mutex::default(),
             settle,
             journal,
@@ -114,14 +120,24 @@ impl Desk {
 
     /// Hands on what was decided since the last look.
     fn look(&self, approvals: &Approvals) {
-        let open: Vec<_> = self.0.open().iter().map(|(t, open)| (*t, open.id.clone())).collect();
-        for (ticket, id) in open {
-            match approvals.decision(&id) {
+        let mut open: BTreeMap<String, Vec<(Ticket, Request)>> = BTreeMap::new();
+        for (ticket, one) in self.0.open().iter() {
+            let same = open.entry(one.request.id.clone()).or_default();
+            same.push((*ticket, one.request.clone()));
+        }
+        for (_, mut same) in open {
+            same.sort_by_key(|(ticket, _)| *ticket);
+            let tickets: Vec<Ticket> = same.iter().map(|(ticket, _)| *ticket).collect();
+            let Some((_, request)) = same.pop() else { continue };
+            match self.0.find_decision(approvals, &request) {
                 Ok(None) => {}
-                Ok(Some(decided)) => self.0.decided(approvals, ticket, decided),
-                Err(error) => self.0.give_up(ticket, &error.to_string()),
+                Ok(Some(decided)) => self.0.decided(approvals, &tickets, &request.id, &decided),
+                Err(error) => {
+                    tickets.iter().for_each(|ticket| self.0.give_up(*ticket, &error.to_string()));
+                }
             }
         }
+        self.0.report_refused(approvals);
     }
 }
 
@@ -138,31 +154,73 @@ impl Inner {
         self.settle.try_send((ticket, settlement)).ok();
     }
 
-    fn decided(&self, approvals: &Approvals, ticket: Ticket, decided: Decided) {
-        let Some(open) = self.open().remove(&ticket) else { return };
-        match decided.ruling {
-            Ruling::Approved => match approvals.consume(&open.id) {
-                Ok(true) => {
-                    let approval = Approval { ticket, by: decided.by };
-                    self.settle(ticket, Settlement::Approved(approval));
-                }
-                Ok(false) => self.refuse_used(ticket, &open),
-                Err(error) => {
-                    let refusal = open.subject.unavailable(&error.to_string());
-                    self.settle(ticket, Settlement::Unanswered(refusal));
-                }
-            },
-            ruling => {
-                self.note(&open, ruling.word(), &decided);
-                self.settle(ticket, Settlement::Refused(open.subject.rejected()));
+    /// What was decided about a request that was asked here. A request that somebody has changed or
+    /// removed is put back, so that people decide about what will be sent.
+    fn find_decision(
+        &self,
+        approvals: &Approvals,
+        request: &Request,
+    ) -> Result<Option<Decided>, ApprovalError> {
+        match approvals.request(&request.id) {
+            Err(ApprovalError::Unknown { .. }) => {
+                approvals.ask(request).or_else(|error| match error {
+                    ApprovalError::Exists { .. } => Ok(()),
+                    error => Err(error),
+                })?;
+                approvals.decision_for(request)
             }
+            Ok(current) => {
+                // It may last longer by now, because the same call was made again.
+                let expires_us = current.expires_us.max(request.expires_us);
+                approvals.decision_for(&Request { expires_us, ..request.clone() })
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// The approval has let another call pass already.
-    fn refuse_used(&self, ticket: Ticket, open: &Open) {
-        let refusal = open.subject.unavailable("its approval was used by another call");
-        self.settle(ticket, Settlement::Unanswered(refusal));
+    /// Settles the identical calls that have waited for a decision, oldest first.
+    fn decided(&self, approvals: &Approvals, tickets: &[Ticket], id: &str, decided: &Decided) {
+        let mut waiting: Vec<(Ticket, Open)> = Vec::new();
+        for ticket in tickets {
+            let open = self.open().remove(ticket);
+            waiting.extend(open.map(|open| (*ticket, open)));
+        }
+        if decided.ruling != Ruling::Approved {
+            for (ticket, open) in waiting {
+                self.note(&open, decided.ruling.word(), decided);
+                let refusal = open.subject.rejected(decided.reason.as_deref());
+                self.settle(ticket, Settlement::Refused(refusal));
+            }
+            return;
+        }
+        // One approval sends one call: the newest, since callers that repeat a call have often
+        // given up the one before without a word.
+        let newest = match approvals.consume(id) {
+            Ok(true) => waiting.pop(),
+            Ok(false) => None,
+            Err(error) => {
+                for (ticket, open) in waiting {
+                    let refusal = open.subject.unavailable(&error.to_string());
+                    self.settle(ticket, Settlement::Unanswered(refusal));
+                }
+                return;
+            }
+        };
+        for (ticket, open) in waiting {
+            self.note(&open, "superseded", decided);
+            self.settle(ticket, Settlement::Refused(open.subject.superseded()));
+        }
+        if let Some((ticket, _)) = newest {
+            let approval = Approval { ticket, by: decided.by.clone() };
+            self.settle(ticket, Settlement::Approved(approval));
+        }
+    }
+
+    /// Writes down every approval file that was set aside.
+    fn report_refused(&self, approvals: &Approvals) {
+        for file in approvals.take_refused() {
+            self.journal.keep(Event::refused(&file, self.clock.now().wall_us));
+        }
     }
 
     fn give_up(&self, ticket: Ticket, why: &str) {
@@ -187,7 +245,7 @@ impl Inner {
             gate: Some("approval"),
             policy_reason: decided.reason.as_deref().map(text),
             forwarded: Some(false),
-            approval_id: Some(text(&open.id)),
+            approval_id: Some(text(&open.request.id)),
             decided_by: Some(text(&decided.by)),
             request_id: Some(text(&open.subject.correlation_id)),
             extra: format!("\"outcome\":{}", quoted(outcome)).into(),
@@ -198,10 +256,8 @@ impl Inner {
     fn request(&self, asking: &Asking<'_>) -> Request {
         let created_us = asking.at.wall_us;
         let regime = self.reins.get();
-        let frame = Frame::read(asking.message);
-        let params = frame.envelope().and_then(|said| said.params);
-        let arguments = regime.policy.as_ref().zip(params).and_then(|(policy, params)| {
-            shown::arguments(&policy.redaction, asking.workflow, &self.key, params)
+        let params = regime.policy.as_ref().zip(asking.params).map(|(policy, params)| {
+            shown::params(&policy.redaction, asking.workflow, &self.key, params)
         });
         let timeout_us = asking.timeout_ms.saturating_mul(1000);
         Request {
@@ -211,7 +267,7 @@ impl Inner {
             server_id: asking.source.to_owned(),
             method: asking.method.to_owned(),
             tool: self.journal.masked(&asking.subject.name),
-            arguments,
+            params,
             call_hash: asking.call_hash(),
             principal: asking.principal.name.clone(),
             workflow: asking.workflow_name.to_owned(),
@@ -220,6 +276,7 @@ impl Inner {
             connection_id: connection_of(&self.connection_id, asking.lane).into_owned(),
             request_id: asking.subject.correlation_id.clone(),
             pid: std::process::id(),
+            ..Request::default()
         }
     }
 
@@ -227,8 +284,9 @@ impl Inner {
     fn put(&self, ticket: Ticket, asking: &Asking<'_>) -> Result<(), String> {
         let approvals = self.approvals.as_ref().map_err(Clone::clone)?;
         let request = self.request(asking);
-        let words = |error: tapegate_store::approvals::ApprovalError| error.to_string();
+        let words = |error: ApprovalError| error.to_string();
         let before = approvals.approved_before(&request, request.created_us).map_err(words)?;
+        self.report_refused(approvals);
         if let Some((id, decided)) = before {
             self.journal.asked(ticket, &id);
             let approval = Approval { ticket, by: decided.by };
@@ -236,11 +294,11 @@ impl Inner {
             return Ok(());
         }
         let id = new_id().map_err(|error| error.to_string())?;
-        let request = Request { id: id.clone(), ..request };
-        approvals.ask(&request).map_err(words)?;
-        self.journal.asked(ticket, &id);
+        let asked = approvals.ask_once(&Request { id, ..request }).map_err(words)?;
+        let request = asked.into_request();
+        self.journal.asked(ticket, &request.id);
         let (subject, method) = (asking.subject.clone(), asking.method.to_owned());
-        self.open().insert(ticket, Open { id, subject, method });
+        self.open().insert(ticket, Open { request, subject, method });
         self.news.notify_one();
         Ok(())
     }
@@ -258,16 +316,20 @@ impl People for Desk {
     fn withdraw(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
         let Some(open) = self.0.open().remove(&ticket) else { return };
         let Ok(approvals) = &self.0.approvals else { return };
+        let at_us = at.wall_us.max(self.0.clock.now().wall_us);
+        // A file that cannot be written leaves a request that expires.
+        let others = approvals.leave(&open.request.id, at_us).unwrap_or(0);
         let ruling = match how {
             // It can still be decided about; then the same call passes once.
             HoldEnd::Abandoned | HoldEnd::Unanswered => return,
+            _ if others > 0 => return,
             HoldEnd::TimedOut => Ruling::Expired,
             HoldEnd::Cancelled | HoldEnd::Closed => Ruling::Cancelled,
         };
-        let at_us = at.wall_us.max(self.0.clock.now().wall_us);
         let decided = Decided { ruling, by: "shim".to_owned(), at_us, reason: None };
         // Somebody may have been quicker; then their decision is kept for the same call.
-        approvals.decide(&open.id, &decided).ok();
+        approvals.decide(&open.request.id, &decided).ok();
+        self.0.report_refused(approvals);
     }
 }
 

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tapegate_store::user_state::PrivateDir;
 
 use super::{SECRET, Stand, assert_told, calls, command_of};
 use crate::peers::{self, Running};
@@ -51,7 +52,8 @@ fn of_an_agent_that_is_killed_while_a_call_is_held_nothing_is_left() {
     let asked = json!([["test_simple_text", {}]]);
     let model = model(&stand, &asked);
     let mut agent = Agent::Continue.start(&stand, &stand.in_front_of_a_process(), &model.url);
-    let held = is_asked(&stand.path("state/approvals"));
+    let state = stand.path("state");
+    let held = is_asked(&PrivateDir::path_of(&state, &state).join("approvals"));
     agent.kill().expect("it can be killed");
     agent.wait().expect("it is reaped");
     assert!(held, "no call was held");
@@ -59,7 +61,7 @@ fn of_an_agent_that_is_killed_while_a_call_is_held_nothing_is_left() {
     peers::assert_none_left(stand.folder.path());
     assert_eq!(stand.served(), Vec::<String>::new());
     let mut list = Command::new(peers::tapegate());
-    list.args(["approvals", "list", "--all", "--state"]).arg(stand.path("state"));
+    list.args(["approvals", "list", "--all", "--state"]).arg(&state).env("TAPEGATE_HOME", &state);
     let shown = peers::transcript(list);
     assert!(shown.contains("cancelled"), "nobody is asked for a dead agent any more: {shown}");
 }

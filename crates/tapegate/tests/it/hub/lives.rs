@@ -3,6 +3,7 @@
 use std::fs;
 
 use rustix::process::Signal;
+use tapegate_store::user_state::PrivateDir;
 
 use super::{Place, log};
 
@@ -87,7 +88,15 @@ fn an_approval_from_the_terminal_reaches_who_waits_at_the_hub() {
         let waiting = scope.spawn(|| hub.get(&format!("/governance/task/{id}?wait_ms=30000")));
         let done = crate::support::tapegate()
             .args(["approvals", "deny", &id, "--by", "bob"])
-            .env("TAPEGATE_HOME", place.state())
+            .args(["--non-interactive", "--key-file"])
+            .arg(
+                PrivateDir::path_of(&place.folder.path().join("tapegate"), &place.state())
+                    .join("key"),
+            )
+            .arg("--state")
+            .arg(place.state())
+            .env_remove("TAPEGATE_HOME")
+            .env("XDG_STATE_HOME", place.folder.path())
             .output()
             .unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

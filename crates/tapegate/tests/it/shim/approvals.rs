@@ -6,10 +6,10 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::stand::{
-    answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused, messages,
-    rules, server_got, state, tapegate_on, tapes, waiting,
+    answer, answer_in, approvals, ask, call, call_with, decide, event, events, held, is_refused,
+    messages, rules, server_got, state, tapegate_on, tapes, waiting,
 };
-use crate::support::{Run, accept_policy, shim};
+use crate::support::{Run, accept_policy, key_flags, shim};
 use tapegate_store::approvals::Ruling;
 
 fn asking() -> String {
@@ -77,7 +77,7 @@ fn no_name_takes_a_secret_into_a_request_a_denial_or_the_end_of_a_text_that_is_c
     }
     let end = run.end_of_input().exits(0);
     let state = end.run.folder().join("state");
-    let request = state.join(format!("approvals/{id}.request.json"));
+    let request = approvals(&end.run).path().join(format!("{id}.request.json"));
     let kept = [state.join("activity.jsonl"), request].map(|path| std::fs::read(path).unwrap());
     for text in [&kept[0], &kept[1], &shown.stdout, &end.stderr.as_bytes().to_vec()] {
         let text = String::from_utf8_lossy(text);
@@ -126,11 +126,13 @@ fn ec_stdio_021_if_nobody_can_be_asked_production_refuses_and_development_sends_
         let setup = shim(&asking(), &["log=log", "serve"]).flags(&["--profile", profile]);
         let state = setup.folder().join("state");
         std::fs::create_dir(&state).unwrap();
-        std::fs::write(state.join("approvals"), "a file in the place of the folder").unwrap();
-        let end = setup.run([call(1, "ask"), call(2, "other")].concat().as_bytes()).exits(0);
-        let first = answer_in(&end.stdout, &1.into());
+        std::fs::write(state.join("private"), "a file in the place of the folder").unwrap();
+        let mut run = setup.start();
+        run.send([call(1, "ask"), call(2, "other")].concat().as_bytes());
+        let first = answer(&run, 1);
         assert_eq!(first["error"]["code"].as_i64(), code, "{first}");
-        assert_eq!(answer_in(&end.stdout, &2.into())["result"]["for"], 2, "the rest flows on");
+        assert_eq!(answer(&run, 2)["result"]["for"], 2, "the rest flows on");
+        let end = run.end_of_input().exits(0);
         if code.is_some() {
             let ended = [("tool", "ask"), ("outcome", "unanswered")];
             let ended = event(end.run.folder(), &ended);
@@ -341,16 +343,161 @@ fn an_approved_call_that_cedar_decides_about_is_no_drift() {
 }
 
 #[test]
-fn a_person_decides_at_the_terminal() {
+fn a_person_decides_by_command() {
     let mut run = governed();
     run.send([call(1, "ask"), call_with(2, "ask", r#"{"b":1}"#)].concat().as_bytes());
     held(&run, 2);
     for request in waiting(&run) {
-        let first = request.arguments.as_deref() == Some("{}");
+        let first = request.arguments() == Some("{}");
         let verb = if first { "approve" } else { "deny" };
-        let done = tapegate_on(&run, &["approvals", verb, &request.id]);
+        let flags = key_flags(&state(&run));
+        let flags = flags.each_ref().map(String::as_str);
+        let done = tapegate_on(&run, &[&["approvals", verb, &request.id], &flags[..]].concat());
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
     is_refused(&answer(&run, 2), -32007, "approval", "ask", "approval_rejected");
+}
+
+/// The events about approval files that were refused.
+fn forgeries(run: &Run) -> Vec<serde_json::Value> {
+    let all = events(run.folder());
+    all.into_iter().filter(|event| event["governance_decision"] == "forged").collect()
+}
+
+#[test]
+fn a_decision_that_nobody_with_the_key_has_made_lets_nothing_pass_and_is_logged_once() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    let id = held(&run, 1).remove(0);
+    let decision =
+        format!("{{\"ruling\":\"approved\",\"by\":\"root\",\"at_us\":{}}}", i64::MAX / 2);
+    // Where earlier versions looked: in the project.
+    let old = state(&run).join("approvals");
+    fs::create_dir_all(&old).unwrap();
+    fs::write(old.join(format!("{id}.decision.json")), &decision).unwrap();
+    // Where this version looks, by somebody who can write there but does not use the key.
+    fs::write(approvals(&run).path().join(format!("{id}.decision.json")), &decision).unwrap();
+    run.until("the attempt is logged", |run| !forgeries(run).is_empty());
+    run.send(ask(2, "ping").as_bytes());
+    answer(&run, 2);
+    assert!(!server_got(run.folder()).contains("\"ask\""));
+    let shown = tapegate_on(&run, &["log"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("forged"), "{shown:?}");
+    assert_eq!(held(&run, 1), [id.as_str()], "it still waits for a person");
+    decide(&run, Ruling::Approved, &id);
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    let end = run.end_of_input().exits(0);
+    assert_eq!(forgeries(&end.run).len(), 1);
+}
+
+#[test]
+fn a_decision_for_another_call_or_used_before_lets_nothing_pass() {
+    let mut run = governed();
+    run.send(
+        [call_with(1, "ask", r#"{"n":1}"#), call_with(2, "ask", r#"{"n":2}"#)].concat().as_bytes(),
+    );
+    held(&run, 2);
+    let of = |n: &str| {
+        let waits = waiting(&run);
+        waits.into_iter().find(|one| one.arguments() == Some(n)).unwrap().id
+    };
+    let (one, two) = (of("{\"n\":1}"), of("{\"n\":2}"));
+    decide(&run, Ruling::Approved, &one);
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    let folder = approvals(&run).path().to_owned();
+    let file = |id: &str| folder.join(format!("{id}.decision.json"));
+    fs::copy(file(&one), file(&two)).unwrap();
+    run.until("the attempt is logged", |run| forgeries(run).len() == 1);
+    // The same call again: its approval is used up, though its files are still there.
+    run.send(call_with(3, "ask", r#"{"n":1}"#).as_bytes());
+    held(&run, 2);
+    run.end_of_input();
+}
+
+#[test]
+fn an_edited_request_is_put_back_and_the_person_sees_what_will_be_sent() {
+    let mut run = governed();
+    run.send(call_with(1, "ask", r#"{"path":"/etc/shadow"}"#).as_bytes());
+    let id = held(&run, 1).remove(0);
+    let path = approvals(&run).path().join(format!("{id}.request.json"));
+    let edited = fs::read_to_string(&path).unwrap().replace("/etc/shadow", "/tmp/harmless");
+    // As an editor does it: under another name first.
+    fs::write(path.with_extension("new"), edited).unwrap();
+    fs::rename(path.with_extension("new"), &path).unwrap();
+    run.until("the attempt is logged", |run| forgeries(run).len() == 1);
+    assert_eq!(held(&run, 1), [id.as_str()]);
+    assert_eq!(waiting(&run)[0].arguments(), Some("{\"path\":\"/etc/shadow\"}"));
+    decide(&run, Ruling::Approved, &id);
+    assert_eq!(answer(&run, 1)["result"]["for"], 1);
+}
+
+#[test]
+fn repeats_of_a_call_are_asked_about_once_and_the_newest_is_sent() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    let id = held(&run, 1).remove(0);
+    // A client that gave up without a word, and whose model repeats the call with other ids in `_meta`.
+    let again = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":9},"name":"ask","arguments":{}}}"#;
+    run.send(format!("{again}\n{}", ask(3, "ping")).as_bytes());
+    answer(&run, 3);
+    let waits = waiting(&run);
+    assert_eq!((waits.len(), waits[0].id.as_str(), waits[0].asked), (1, id.as_str(), 2));
+    let shown = tapegate_on(&run, &["approvals"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("asked 2×"), "{shown:?}");
+    decide(&run, Ruling::Approved, &id);
+    assert_eq!(answer(&run, 2)["result"]["for"], 2);
+    is_refused(&answer(&run, 1), -32007, "approval", "ask", "approval_used");
+    let end = run.end_of_input().exits(0);
+    assert_eq!(server_got(end.run.folder()).matches("\"ask\"").count(), 1);
+}
+
+#[test]
+fn a_caller_that_gave_up_is_told_of_and_its_call_is_sent_only_when_it_asks_again() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    let id = held(&run, 1).remove(0);
+    let given_up = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": 1, "reason": "Request timed out" } });
+    run.send(format!("{given_up}\n").as_bytes());
+    run.until("the caller is gone", |run| waiting(run)[0].waiting == 0);
+    let shown = tapegate_on(&run, &["approvals"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("caller gave up"), "{shown:?}");
+    decide(&run, Ruling::Approved, &id);
+    run.send(ask(2, "ping").as_bytes());
+    answer(&run, 2);
+    assert!(!server_got(run.folder()).contains("\"ask\""), "not run for nobody");
+    // Other arguments are another call; so is anything else in the params.
+    let other = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask","arguments":{},"task":{"ttl":1}}}"#;
+    run.send(format!("{other}\n").as_bytes());
+    let waits = held(&run, 1);
+    assert_ne!(waits[0], id);
+    run.send(call(4, "ask").as_bytes());
+    assert_eq!(answer(&run, 4)["result"]["for"], 4);
+}
+
+#[test]
+fn a_client_that_leaves_ends_its_holds_at_once() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    held(&run, 1);
+    let end = run.end_of_input().exits(0);
+    assert_eq!(answer_in(&end.stdout, &1.into())["error"]["code"], -32000);
+    assert_eq!(server_got(end.run.folder()), "");
+    assert_eq!(waiting(&end.run).len(), 0);
+}
+
+#[test]
+fn the_reason_of_a_person_s_no_reaches_the_agent() {
+    let mut run = governed();
+    run.send(call(1, "ask").as_bytes());
+    let id = held(&run, 1).remove(0);
+    let flags = key_flags(&state(&run));
+    let flags = flags.each_ref().map(String::as_str);
+    let words = ["approvals", "deny", &id, "--reason", "use the staging database"];
+    assert!(tapegate_on(&run, &[&words, &flags[..]].concat()).status.success());
+    let refused = answer(&run, 1);
+    is_refused(&refused, -32007, "approval", "ask", "approval_rejected");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("use the staging database"), "{message}");
 }

@@ -39,7 +39,8 @@ impl Hub {
         fs::write(config, policy).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
         command.arg("hub").arg("--state").arg(folder.path().join("state")).args(flags);
-        command.env("XDG_STATE_HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path());
+        command.env("TAPEGATE_HOME", folder.path().join("state"));
+        command.env("XDG_CONFIG_HOME", folder.path());
         command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
         let process = command.stderr(Stdio::null()).spawn().unwrap();
         let endpoint = folder.path().join("state/hub/endpoint");

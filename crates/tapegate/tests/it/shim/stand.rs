@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::Value;
 use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
 
-use crate::support::{Run, tapegate};
+use crate::support::{Run, approvals_of, tapegate};
 
 /// A policy under which everything passes.
 pub(crate) const FORWARD: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
@@ -112,8 +112,8 @@ pub(crate) fn tapegate_on(run: &Run, arguments: &[&str]) -> Output {
 }
 
 /// The approvals of a run.
-fn approvals(run: &Run) -> Approvals {
-    Approvals::open(&state(run).join("approvals")).expect("a folder of approvals")
+pub(crate) fn approvals(run: &Run) -> Approvals {
+    approvals_of(&state(run))
 }
 
 /// What waits for a person.

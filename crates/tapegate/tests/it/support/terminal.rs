@@ -1,7 +1,9 @@
 //! A terminal without a screen.
 
 use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -18,4 +20,34 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
     modes.output_modes.remove(rustix::termios::OutputModes::OPOST);
     rustix::termios::tcsetattr(&theirs, rustix::termios::OptionalActions::Now, &modes).unwrap();
     (ours.into(), theirs.into())
+}
+
+/// Runs a command at a terminal of its own, with nothing of ours above it, and types `typed`. Returns
+/// its exit code and what stands on the terminal.
+pub(crate) fn at_terminal(command: &Command, typed: &str) -> (i32, String) {
+    let (mut ours, theirs) = terminal();
+    let end = || Stdio::from(theirs.try_clone().unwrap());
+    let mut session = Command::new("setsid");
+    // The shell outlives `setsid`, so that no agent is above it, wherever the tests run.
+    session.args(["--ctty", "--fork", "sh", "-c", "\"$@\"; echo \"exit=$?\"", "sh"]);
+    session.arg(command.get_program()).args(command.get_args()).env_clear();
+    for name in ["PATH", "HOME", "LLVM_PROFILE_FILE"] {
+        std::env::var_os(name).into_iter().for_each(|value| _ = session.env(name, value));
+    }
+    for (name, value) in command.get_envs() {
+        value.into_iter().for_each(|value| _ = session.env(name, value));
+    }
+    session.stdin(end()).stdout(end()).stderr(end());
+    assert!(session.status().unwrap().success());
+    drop((session, theirs));
+    ours.write_all(typed.as_bytes()).unwrap();
+    let mut said = Vec::new();
+    let mut piece = [0; 4096];
+    // A terminal whose other end is closed gives an error, not an end.
+    while let Ok(count @ 1..) = ours.read(&mut piece) {
+        said.extend_from_slice(&piece[..count]);
+    }
+    let said = String::from_utf8(said).unwrap();
+    let (said, code) = said.rsplit_once("exit=").expect("it ends");
+    (code.trim().parse().unwrap(), said.to_owned())
 }

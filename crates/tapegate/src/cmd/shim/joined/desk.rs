@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Approval, HoldEnd, Refusal, Settlement, Ticket};
 use tapegate_core::time::At;
 use tapegate_hub::api::{
@@ -80,8 +79,6 @@ impl Counter {
 
 impl People for Counter {
     fn ask(&mut self, ticket: Ticket, asking: &Asking<'_>) {
-        let frame = Frame::read(asking.message);
-        let params = frame.envelope().and_then(|said| said.params);
         let id = asking.id.and_then(|id| std::str::from_utf8(id).ok());
         let who = asking.principal;
         // The name is ours to choose, so that what is logged now can tell it.
@@ -92,7 +89,7 @@ impl People for Counter {
             direction: StreamDirection::AgentToServer,
             method: asking.method.to_owned(),
             id: id.and_then(JsonRpcId::from_json),
-            params: params.and_then(api::raw),
+            params: asking.params.and_then(api::raw),
             message_type: MessageType::Request,
             profile: self.reins.get().profile.into(),
             connection_id: Some(connection_of(&self.connection_id, asking.lane).into_owned()),
@@ -196,15 +193,20 @@ async fn ask(
             id.iter().for_each(|id| journal.asked(ticket, id));
             return approved(answer.reason.clone().unwrap_or_else(|| "the hub".to_owned()));
         }
-        (GovernanceDecision::PendingApproval, Some(id)) => id,
+        (GovernanceDecision::PendingApproval, Some(id)) => {
+            // An identical call may have asked before; then its request is this call's, too.
+            journal.asked(ticket, &id);
+            id
+        }
         _ => return Some(Settlement::Refused(refusal(&answer, &subject))),
     };
     let decided = tokio::select! {
         Ok(cancel) = withdrawn => {
-            if cancel {
-                // A hub that is gone needs not be told.
-                client.cancel(&id).await.ok();
-            }
+            // A hub that is gone needs not be told.
+            match cancel {
+                true => client.cancel(&id).await.ok(),
+                false => client.abandon(&id).await.ok(),
+            };
             return None;
         }
         decided = settled(client, &id) => decided,
@@ -219,13 +221,17 @@ async fn ask(
                 approved(decided.decided_by.unwrap_or_default())
             }
             Ok(answer) => Some(Settlement::Refused(refusal(&answer, &subject))),
+            // An identical call has used the approval.
+            Err(ClientError::Status { status: 409, .. }) => {
+                Some(Settlement::Refused(subject.superseded()))
+            }
             Err(error) => unavailable(error),
         },
         TaskStatus::Pending => {
             Some(Settlement::Unanswered(subject.unavailable("the governance service is ending")))
         }
         TaskStatus::Rejected | TaskStatus::Expired | TaskStatus::Cancelled => {
-            Some(Settlement::Refused(subject.rejected()))
+            Some(Settlement::Refused(subject.rejected(decided.reason.as_deref())))
         }
     }
 }
@@ -243,7 +249,7 @@ async fn settled(client: &Client, id: &str) -> Result<api::TaskAnswer, ClientErr
 
 /// What the caller is told, in the hub's words where it has some.
 fn refusal(answer: &GovernanceEvaluateResponse, subject: &Subject) -> Refusal {
-    let Some(error) = &answer.error else { return subject.rejected() };
+    let Some(error) = &answer.error else { return subject.rejected(None) };
     let gate = answer.gate.as_deref().unwrap_or("approval");
     let data = format!(
         "{{\"gate\":{},\"tool\":{},\"correlation_id\":{},\"error_type\":{}}}",

@@ -1,0 +1,187 @@
+//! Requests about the same call.
+//!
+//! They are found by a folder named after the call, not by reading every request: a project may
+//! have tens of thousands. The folders only say where to look. What is found there is checked like
+//! any other request, so a forged entry finds nothing.
+
+use std::io;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, unlinkat};
+
+use super::error::ApprovalError;
+use super::folder::Approvals;
+use super::{Decided, Request, Ruling, check};
+use crate::private::Folder;
+
+const CALLS: &str = "calls";
+const LOCK: &str = "lock";
+/// How many hexadecimal digits name a call.
+const DIGITS: usize = 32;
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// There is a new request.
+    New(Request),
+    /// An identical call waits or was given up; this call joined its request.
+    Joined(Request),
+}
+
+impl Asked {
+    /// The request.
+    pub fn into_request(self) -> Request {
+        let (Self::New(request) | Self::Joined(request)) = self;
+        request
+    }
+}
+
+impl Approvals {
+    /// Asks for `request`, unless the same call is being asked for already: then that request lasts
+    /// as long as this one would have, and counts one more caller.
+    pub fn ask_once(&self, request: &Request) -> Result<Asked, ApprovalError> {
+        let _lock = self.lock()?;
+        let now_us = request.created_us;
+        let Some(open) = self.pending_for(request, now_us)? else {
+            let request = Request { asked: 1, waiting: 1, ..request.clone() };
+            self.ask(&request)?;
+            return Ok(Asked::New(request));
+        };
+        let joined = Request {
+            expires_us: open.expires_us.max(request.expires_us),
+            asked: open.asked.saturating_add(1),
+            waiting: open.waiting.saturating_add(1),
+            ..open
+        };
+        self.replace(&joined)?;
+        Ok(Asked::Joined(joined))
+    }
+
+    /// A caller waits no more; returns how many others still do.
+    pub fn leave(&self, id: &str, now_us: i64) -> Result<u32, ApprovalError> {
+        let _lock = self.lock()?;
+        let request = self.request(id)?;
+        let waiting = request.waiting.saturating_sub(1);
+        self.replace(&Request { waiting, left_us: Some(now_us), ..request })?;
+        Ok(waiting)
+    }
+
+    /// An approval that was given for the same call of the same caller to the same server, and that
+    /// is used up by this: the caller did not wait for it, and asks again. Whoever approved must be
+    /// allowed to by `call` too, since the list of approvers may have changed.
+    pub fn approved_before(
+        &self,
+        call: &Request,
+        now_us: i64,
+    ) -> Result<Option<(String, Decided)>, ApprovalError> {
+        for request in self.same_calls(call)? {
+            if now_us >= request.expires_us || self.is_used(&request.id)? {
+                continue;
+            }
+            let decided = self.decision_for(&request)?;
+            let Some(decided) = decided.filter(|one| one.ruling == Ruling::Approved) else {
+                continue;
+            };
+            let current = Request { approvers: call.approvers.clone(), ..request };
+            if check::may_decide(&current, &decided).is_ok() && self.consume(&current.id)? {
+                return Ok(Some((current.id, decided)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A request for the same call that is not decided yet.
+    pub fn pending_for(
+        &self,
+        call: &Request,
+        now_us: i64,
+    ) -> Result<Option<Request>, ApprovalError> {
+        for request in self.same_calls(call)? {
+            // Other terms are another question.
+            let same_terms =
+                (&request.workflow, &request.approvers) == (&call.workflow, &call.approvers);
+            if same_terms && now_us < request.expires_us && self.decision_for(&request)?.is_none() {
+                return Ok(Some(request));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The requests about the same call, oldest first.
+    fn same_calls(&self, call: &Request) -> Result<Vec<Request>, ApprovalError> {
+        let Some(folder) = self.existing_call(call)? else { return Ok(Vec::new()) };
+        let names = folder.names().map_err(|source| io_error(folder.path().into(), source))?;
+        let mut found = Vec::new();
+        for id in names {
+            match self.request(&id) {
+                Ok(request) if is_same_call(&request, call) => found.push(request),
+                // Its request was removed, or never was one.
+                Err(ApprovalError::Unknown { .. }) => unlink(&folder, &id),
+                Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        found.sort_by(|one, two| (one.created_us, &one.id).cmp(&(two.created_us, &two.id)));
+        Ok(found)
+    }
+
+    /// Notes that a request is about its call.
+    pub(super) fn index(&self, request: &Request) -> Result<(), ApprovalError> {
+        let path = self.call_path(request);
+        let io = |source| io_error(path.join(&request.id), source);
+        let folder = Folder::make(&path).map_err(io)?;
+        folder.file(&request.id, OFlags::WRONLY | OFlags::CREATE).map_err(io)?;
+        Ok(())
+    }
+
+    /// Removes that note, and the folder with the last one.
+    pub(super) fn unindex(&self, request: &Request) {
+        if let Ok(Some(folder)) = self.existing_call(request) {
+            unlink(&folder, &request.id);
+            // Another request may be about the same call; then the folder stays.
+            std::fs::remove_dir(folder.path()).ok();
+        }
+    }
+
+    fn existing_call(&self, call: &Request) -> Result<Option<Folder>, ApprovalError> {
+        let path = self.call_path(call);
+        match Folder::open(&path) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(io_error(path, source)),
+        }
+    }
+
+    fn call_path(&self, call: &Request) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        for text in [&call.call_hash, &call.server_id, &call.principal] {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        self.path().join(CALLS).join(&hasher.finalize().to_hex().as_str()[..DIGITS])
+    }
+
+    /// Keeps other processes from changing open requests until the lock is dropped.
+    fn lock(&self) -> Result<std::fs::File, ApprovalError> {
+        let io = |source| io_error(self.folder().at(LOCK), source);
+        let file = self.folder().file(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(io)?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|errno| io(errno.into()))?;
+        Ok(file)
+    }
+}
+
+fn unlink(folder: &Folder, name: &str) {
+    // A leftover is found again by the next who looks.
+    unlinkat(folder.handle(), name, AtFlags::empty()).ok();
+}
+
+fn io_error(path: PathBuf, source: io::Error) -> ApprovalError {
+    ApprovalError::Io { path, source }
+}
+
+fn is_same_call(one: &Request, two: &Request) -> bool {
+    let key = |request: &Request| {
+        (request.call_hash.clone(), request.server_id.clone(), request.principal.clone())
+    };
+    !one.call_hash.is_empty() && key(one) == key(two)
+}

@@ -1,0 +1,78 @@
+//! The project whose approvals are meant, and where they lie.
+
+use std::path::{Path, PathBuf};
+
+use tapegate_store::activity::{ActivityLog, Event, Options};
+use tapegate_store::approvals::{Approvals, Entry};
+
+use super::failure;
+use crate::exit::Failure;
+use crate::settings::user_state::user_state_dir;
+use crate::state::now_us;
+use crate::talk;
+
+/// A project, by its state folder.
+pub(super) struct Project {
+    /// The folder with the activity log.
+    pub(super) state: PathBuf,
+    /// The user's own state folder.
+    user_state: PathBuf,
+}
+
+impl Project {
+    pub(super) fn new(state: PathBuf) -> Result<Self, Failure> {
+        Ok(Self { state, user_state: user_state_dir()? })
+    }
+
+    pub(super) fn user_state(&self) -> &Path {
+        &self.user_state
+    }
+
+    /// The approvals, whose folder is created if it does not exist.
+    pub(super) fn approvals(&self) -> Result<Approvals, Failure> {
+        Approvals::of_project(&self.user_state, &self.state).map_err(failure)
+    }
+
+    /// All requests. Files that were set aside are reported, here and in the activity log.
+    pub(super) fn entries(&self) -> Result<Vec<Entry>, Failure> {
+        let found = Approvals::of_project_if_any(&self.user_state, &self.state);
+        let Some(approvals) = found.map_err(failure)? else { return Ok(Vec::new()) };
+        let entries = approvals.all().map_err(failure)?;
+        for file in approvals.take_refused() {
+            let event = Event { component: "cli", ..Event::refused(&file, now_us()) };
+            let words = event.policy_reason.as_deref().unwrap_or_default();
+            talk::warn(&format!("{words}; it was kept as `{}`", file.kept.display()));
+            if let Err(error) = self.log(&event) {
+                talk::warn(&format!("this is not in the activity log: {error}"));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Appends an event to the activity log.
+    pub(super) fn log(
+        &self,
+        event: &Event<'_>,
+    ) -> Result<(), tapegate_store::activity::ActivityError> {
+        // When the log is rotated is for commands that know the policy.
+        let options = Options { rotate_bytes: u64::MAX, retention: None };
+        let mut log = ActivityLog::open(&self.state, options)?;
+        log.append(event);
+        log.commit()
+    }
+
+    /// Earlier versions kept approvals in the project, where an agent could write them.
+    pub(super) fn warn_of_old_folder(&self) {
+        let folder = self.state.join("approvals");
+        let mut names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let is_ours =
+            |name: &str| name.ends_with(".request.json") || name.ends_with(".decision.json");
+        if names.any(|entry| entry.file_name().to_str().is_some_and(is_ours)) {
+            talk::warn(&format!(
+                "`{}` is no longer read: approvals lie in `{}`, out of the project; remove the old folder",
+                folder.display(),
+                self.user_state.display()
+            ));
+        }
+    }
+}
