@@ -32,6 +32,8 @@ pub struct Predicate {
     test: Test,
     /// Whether what must be there must not.
     not: bool,
+    /// Whether it also holds where there is nothing, or `null`.
+    optional: bool,
 }
 
 /// What must be at a path.
@@ -59,7 +61,12 @@ pub enum Test {
 impl Predicate {
     /// A test of what a path leads to; with `not`, it must fail. `path_text` is the path as it was written.
     pub fn new(path: Path, path_text: String, test: Test, not: bool) -> Self {
-        Self { lenient: LenientPath::new(&path), path, path_text, test, not }
+        Self { lenient: LenientPath::new(&path), path, path_text, test, not, optional: false }
+    }
+
+    /// The same test, which also holds where there is nothing, or `null`.
+    pub fn or_left_out(self) -> Self {
+        Self { optional: true, ..self }
     }
 
     /// Whether the raw JSON of a call's arguments is as it must be, whoever reads it.
@@ -67,6 +74,9 @@ impl Predicate {
     /// Where the path leads nowhere nothing holds, also not that something is not so; only
     /// [`Test::Exists`] can be told of what is not there. Arguments that are no JSON hold nothing.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
+        if self.optional && self.is_left_out(arguments) {
+            return true;
+        }
         let (mut seen, mut all) = (false, true);
         let whole = values::at(arguments, &self.path, &mut |value| {
             seen = true;
@@ -88,13 +98,21 @@ impl Predicate {
     pub fn may_hold(&self, arguments: &[u8]) -> bool {
         let (mut seen, mut hit) = (false, false);
         let whole = values::at(arguments, &self.path, &mut |value| {
-            seen |= value != b"null" || !self.not;
+            seen |= value != b"null" || !(self.not || self.optional);
             hit = hit || self.passes(value);
         });
+        if self.optional && !seen {
+            return true;
+        }
         if let (Test::Exists, true) = (&self.test, self.not) {
             return !whole || !seen;
         }
         hit || self.lenient.walk(arguments, &mut |value| self.may_pass(value)).is_break()
+    }
+
+    /// Whether every reader, also one that is careless about keys, finds nothing here or `null`.
+    fn is_left_out(&self, arguments: &[u8]) -> bool {
+        self.lenient.walk(arguments, &mut |value| value != b"null").is_continue()
     }
 
     /// That the arguments could be read as they must be, in words for people: "`force` could be read
@@ -194,7 +212,8 @@ impl Predicate {
 impl std::fmt::Display for Predicate {
     /// The predicate in words for people: "`path` is like `/data/*`".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` {}", self.path_text, self.words())
+        let or = if self.optional { ", or is left out" } else { "" };
+        write!(f, "`{}` {}{or}", self.path_text, self.words())
     }
 }
 

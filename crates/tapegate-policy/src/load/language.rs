@@ -303,6 +303,7 @@ pub static TEST: Table = Table {
         Entry::new("min", Number, "A number from this on.").ours(),
         Entry::new("max", Number, "A number up to this.").ours(),
         Entry::new("exists", Bool, "Whether there is anything.").ours(),
+        Entry::new("optional", Bool, "Whether the tests also hold where there is nothing, or null; false, unless given.").ours(),
         Entry::new(
             "not",
             Either(&[GLOB_SHAPE, Number, Bool, Shape::Table(&TEST)]),

@@ -1,5 +1,7 @@
 //! Predicates over arguments, honest and not.
 
+mod optional;
+
 use super::*;
 
 fn predicate(path: &str, test: Test) -> Predicate {

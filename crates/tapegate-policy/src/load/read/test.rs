@@ -30,10 +30,12 @@ pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) ->
                     found.clear();
                 }
                 *regexes = regexes.saturating_sub(count);
-                let made = found
-                    .into_iter()
-                    .map(|(test, not)| Predicate::new(path.clone(), key.name.clone(), test, not));
-                predicates.extend(made);
+                let is_map = node.as_map().is_some();
+                let optional = is_map && Fields::of(node).flag("optional", findings) == Some(true);
+                predicates.extend(found.into_iter().map(|(test, not)| {
+                    let made = Predicate::new(path.clone(), key.name.clone(), test, not);
+                    if optional { made.or_left_out() } else { made }
+                }));
             }
             Err(fault) => {
                 let words =
@@ -95,7 +97,13 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
         negated(inner, not, found, findings);
         findings.leave();
     }
-    if found.len() == count && !findings.has_error_at(node.spot) && node.as_map() == Some(&[]) {
+    let is_optional = node.get("optional").is_some();
+    if is_optional && (not || node.get("exists").is_some()) {
+        let words = "`optional` stands beside a test, not in `not` and not with `exists`";
+        findings.error(node.spot, words);
+    }
+    let has_none = node.as_map().is_some_and(|keys| keys.len() == usize::from(is_optional));
+    if found.len() == count && !findings.has_error_at(node.spot) && has_none {
         findings.error(node.spot, "there is no test here; write `exists: true` for anything");
     }
 }

@@ -257,6 +257,20 @@ fn a_glob_on_a_path_is_told_with_the_test_that_was_meant() {
 }
 
 #[test]
+fn optional_stands_beside_a_test() {
+    let with = |test: &str| rules(&format!("  - {{action: forward, arguments: {{n: {test}}}}}\n"));
+    finds(&with("{max: 5, optional: true}"), &[]);
+    finds(&with("{max: 5, optional: false}"), &[]);
+    let at = "5:38 error: governance.rules[0].arguments.n:";
+    finds(
+        &with("{optional: true}"),
+        &[&format!("{at} there is no test here; write `exists: true` for anything")],
+    );
+    let words = "`optional` stands beside a test, not in `not` and not with `exists`";
+    finds(&with("{exists: false, optional: true}"), &[&format!("{at} {words}")]);
+}
+
+#[test]
 fn tests_that_mean_nothing_are_told() {
     finds(
         &rules(

@@ -32,7 +32,7 @@ fn the_schema_of_policies_agrees_with_check() {
             "{action: forward, annotations: {readOnlyHint: true, destructiveHint: [false, unknown], openWorldHint: unknown}}",
         ),
         rule(
-            "{action: deny, arguments: {a: {under: /data}, b: {under: [/a, '${NO_SUCH_FOLDER:-/b}']}, c: {not: {under: /}}}}",
+            "{action: deny, arguments: {a: {under: /data}, b: {under: [/a, '${NO_SUCH_FOLDER:-/b}']}, c: {not: {under: /}}, d: {under: /d, optional: true}}}",
         ),
         with(
             "sources: [{id: a, kind: mcp, url: 'http://h', enabled: true, expose: all}, {id: '*'}]",
