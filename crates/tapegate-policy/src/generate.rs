@@ -1,12 +1,17 @@
-//! A policy from what was observed: what was called passes, with arguments like those, and nothing
-//! else does.
+//! A policy from what was observed: the tools that were used pass, in the folders and with the
+//! choices that they were used with, and nothing else does.
 //!
-//! What is written is read and held against every call it was made from before anybody gets it.
+//! The text is read back and held against every call it was made from before it is given out.
 
 mod cedar;
+mod folders;
+mod key_names;
 mod limit;
+mod range;
 mod seen;
 mod traffic;
+mod urls;
+mod uses;
 mod words;
 mod yaml;
 
@@ -39,22 +44,47 @@ pub struct Generated {
     pub policy: String,
     /// The Cedar policies that it names.
     pub cedar: Option<String>,
+    /// What deserves a second look: arguments that are left open although they can do harm, and
+    /// what Cedar policies are less strict about than rules.
+    pub warnings: Vec<String>,
 }
 
-/// Makes a policy and tries it. The error says why what was made is not good enough to be given
-/// out.
+/// Makes a policy and tries it. The error says why the text is not good enough to be given out.
 pub fn generate(traffic: &Traffic, wish: &Wish) -> Result<Generated, String> {
-    let uses = limit::uses(traffic);
-    let generated = Generated {
-        policy: yaml::write(&uses, wish),
-        cedar: wish.cedar.as_ref().map(|_| cedar::write(&uses, &wish.head)),
-    };
-    let policy = tried(&generated, wish)?;
-    if let Some(text) = &generated.cedar {
-        with_tools(text, traffic)?;
+    let mut servers = uses::uses(traffic);
+    loop {
+        let generated = write(&servers, wish);
+        let policy = tried(&generated, wish)?;
+        let Err(failed) = first_stopped(&policy, traffic) else {
+            if let Some(text) = &generated.cedar {
+                with_tools(text, traffic)?;
+            }
+            return Ok(generated);
+        };
+        // Arguments that readers disagree on fail tests that their own values were made into.
+        let opened = servers.iter_mut().any(|server| server.open(failed.source, failed.name));
+        if !opened {
+            passes(&policy, traffic)?;
+        }
     }
-    passes(&policy, traffic)?;
-    Ok(generated)
+}
+
+fn write(servers: &[uses::Server], wish: &Wish) -> Generated {
+    let cedar = wish.cedar.as_ref().map(|_| cedar::write(servers, &wish.head));
+    let (cedar, less) = cedar.unzip();
+    let mut warnings = risks(servers);
+    warnings.extend(less.unwrap_or_default());
+    Generated { policy: yaml::write(servers, wish), cedar, warnings }
+}
+
+/// The arguments that are left open although they can do harm.
+fn risks(servers: &[uses::Server]) -> Vec<String> {
+    let tools = servers.iter().flat_map(|server| &server.tools);
+    let told = tools.flat_map(|tool| {
+        let risks = tool.limits.risks.iter();
+        risks.map(|(path, why)| format!("`{path}` of `{}` may be anything: {why}", tool.name))
+    });
+    told.collect()
 }
 
 /// Reads a policy as whoever uses it will.
@@ -86,17 +116,20 @@ fn with_tools(text: &str, traffic: &Traffic) -> Result<(), String> {
 
 /// Whether every call passes.
 pub fn passes(policy: &Policy, traffic: &Traffic) -> Result<(), String> {
-    for (server, method, name, arguments) in traffic.calls() {
-        let call = Call { source: server, method, name, arguments };
+    first_stopped(policy, traffic).map_err(|call| {
         let decision = decide(policy, Profile::Production, &call, &Facts::default());
-        if decision.strict != Outcome::Forward {
-            return Err(format!(
-                "a call of `{name}` that was observed would not pass: {}",
-                decision.reason
-            ));
-        }
-    }
-    Ok(())
+        format!("a call of `{}` that was observed would not pass: {}", call.name, decision.reason)
+    })
+}
+
+/// The first call that does not pass, as the error.
+fn first_stopped<'a>(policy: &Policy, traffic: &'a Traffic) -> Result<(), Call<'a>> {
+    let stopped = traffic.calls().find_map(|(source, method, name, arguments)| {
+        let call = Call { source, method, name, arguments };
+        let decision = decide(policy, Profile::Production, &call, &Facts::default());
+        (decision.strict != Outcome::Forward).then_some(call)
+    });
+    stopped.map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

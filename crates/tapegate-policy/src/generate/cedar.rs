@@ -4,45 +4,66 @@ use std::fmt::Write;
 
 use tapegate_core::json::string;
 
-use super::limit::{Limit, Row, Server, Step, Uris, Use};
+use super::limit::{Limit, Row, Step, path_text};
 use super::seen::Digits;
+use super::uses::{Server, Uris, Use};
 use super::words::{calls, cedar, cedar_under, comment, is_name};
 use crate::gated::Offer;
 
-/// Cedar policies: one for each thing that is used.
-pub(super) fn write(servers: &[Server], head: &[String]) -> String {
-    let mut out = String::new();
+/// Cedar policies, one for each thing that is used, and what they are less strict about than rules.
+pub(super) fn write(servers: &[Server], head: &[String]) -> (String, Vec<String>) {
+    let (mut out, mut less) = (String::new(), Vec::new());
     for line in head {
         let _ = writeln!(out, "// {}", comment(line));
     }
     for server in servers {
         for one in &server.tools {
-            thing(server, "tools/call", "Tool", one, &mut out);
+            less.extend(thing(server, "tools/call", "Tool", one, &mut out));
         }
         for one in &server.prompts {
-            thing(server, "prompts/get", "Prompt", one, &mut out);
+            less.extend(thing(server, "prompts/get", "Prompt", one, &mut out));
         }
         for one in &server.completed {
             let template = server.completed(Offer::Template).any(|name| name == one.name);
             let kind = if template { "Resource" } else { "Prompt" };
-            thing(server, "completion/complete", kind, one, &mut out);
+            less.extend(thing(server, "completion/complete", kind, one, &mut out));
         }
         for method in ["resources/read", "resources/subscribe"] {
             resources(server, method, &mut out);
         }
     }
-    out
+    (out, less)
 }
 
-fn thing(server: &Server, method: &str, kind: &str, one: &Use, out: &mut String) {
+fn thing(server: &Server, method: &str, kind: &str, one: &Use, out: &mut String) -> Vec<String> {
+    let (mut conditions, mut less) = (on(server), Vec::new());
+    let mut lost = |name: &str, why: &str| less.push((name.to_owned(), why.to_owned()));
+    for row in &one.limits.rows {
+        match row.conditions() {
+            Said::Conditions(more) => conditions.extend(more),
+            Said::Less(why) => lost(&path_text(&row.path), why),
+        }
+    }
+    if !one.takes_arguments {
+        lost("*", "Cedar cannot say that there are no arguments at all");
+    }
+    for row in one.limits.rows.iter().filter(|row| !row.required) {
+        let upper = path_text(&row.path).to_uppercase();
+        lost(&upper, "Cedar takes it for another argument, and servers may not");
+    }
     let id = format!("{}/{method}/{}", server.id, one.name);
-    let _ = writeln!(out, "\n// {}\n@id({})", calls(one.count), cedar(&id));
-    let _ = writeln!(out, "permit(");
+    let _ = writeln!(out, "\n// {}", calls(one.count));
+    for (name, why) in &less {
+        let _ = writeln!(out, "// `{}` is not tested: {why}.", comment(name));
+    }
+    let _ = writeln!(out, "@id({})\npermit(", cedar(&id));
     let _ = writeln!(out, "    principal,\n    action == Action::\"{method}\",");
     let _ = write!(out, "    resource == {kind}::{}\n)", cedar(&one.name));
-    let mut conditions = on(server);
-    conditions.extend(one.rows.iter().flat_map(Row::conditions));
     when(&conditions, out);
+    let told = |(name, why): (String, String)| {
+        format!("Cedar does not test `{name}` of `{}`, which a rule does: {why}", one.name)
+    };
+    less.into_iter().map(told).collect()
 }
 
 fn resources(server: &Server, method: &str, out: &mut String) {
@@ -95,14 +116,22 @@ fn when(conditions: &[String], out: &mut String) {
     out.push_str(";\n");
 }
 
+/// What Cedar can say of an argument.
+enum Said {
+    /// These conditions, as strict as the test of a rule.
+    Conditions(Vec<String>),
+    /// Less than a rule can: why.
+    Less(&'static str),
+}
+
 impl Row {
-    /// What must hold of the place; nothing where Cedar has no type for what is there.
-    fn conditions(&self) -> Vec<String> {
+    /// What must hold of the place, or why that cannot be said in Cedar.
+    fn conditions(&self) -> Said {
         let declared = self.declared.as_deref();
         if declared.is_some_and(|kind| {
             !["string", "integer", "number", "boolean", "array", "object"].contains(&kind)
         }) {
-            return Vec::new();
+            return Said::Less("the tool declares a type that Cedar does not have");
         }
         let (each, keys) = match self.path.split_last() {
             Some((Step::Each, keys)) => (true, keys),
@@ -115,28 +144,29 @@ impl Row {
                 Step::Each => None,
             })
             .collect();
-        let Some(names) = names else { return Vec::new() };
+        let Some(names) = names else {
+            return Said::Less("Cedar cannot look into lists of objects");
+        };
         // What a tool declares in another way than by plain types may have none in Cedar.
         let nested = names.len() > 1 || each || matches!(declared, Some("array" | "object"));
         if nested && declared.is_some() && !(each && names.len() == 1) {
-            return Vec::new();
+            return Said::Less("Cedar has no type for what the tool declares here");
         }
         let (guards, place) = path(&names);
-        match (&self.limit, each) {
-            (Limit::Nothing, _) if declared.is_some() => {
-                vec![format!("!({})", guards.join(" && "))]
-            }
-            (limit, each) => {
-                let Some(test) = test(limit, each, &place, self.numbers()) else {
-                    return Vec::new();
-                };
-                let guards = guards.join(" && ");
-                match self.always {
-                    true => vec![guards, test],
-                    false => vec![format!("(if {guards} then {test} else true)")],
-                }
-            }
+        if self.limit == Limit::Absent {
+            return Said::Conditions(vec![format!("!({})", guards.join(" && "))]);
         }
+        let Some(test) = test(&self.limit, each, &place, self.numbers()) else {
+            return Said::Less(match each {
+                true => "Cedar cannot test each value of a list",
+                false => "Cedar has no type for all of its values",
+            });
+        };
+        let guards = guards.join(" && ");
+        Said::Conditions(match self.required {
+            true => vec![guards, test],
+            false => vec![format!("(if {guards} then {test} else true)")],
+        })
     }
 }
 
@@ -195,10 +225,39 @@ fn test(
                 values.iter().map(|one| numbers.map(|f| f(one))).collect::<Option<_>>()?;
             Some(one_of(&values, place))
         }
-        Limit::Under(folder) => {
-            Some(format!("({place} like {} && !({place} like \"*..*\"))", cedar_under(folder)))
+        Limit::Under(folders) => {
+            let inside = folders.iter().map(|folder| match folder.as_str() {
+                "/" => format!("{place} like \"/*\""),
+                folder => {
+                    let below = cedar_under(&format!("{folder}/"));
+                    format!("{place} == {} || {place} like {below}", cedar(folder))
+                }
+            });
+            let inside: Vec<String> = inside.collect();
+            Some(format!("(({}) && {})", inside.join(" || "), stays(place)))
         }
-        Limit::Text => Some(format!("{place} like \"*\"")),
+        Limit::Relative(folders) => {
+            let inside = folders.iter().map(|folder| match folder.as_str() {
+                "." => format!("!({place} like \"/*\" || {place} like \"~*\")"),
+                folder => {
+                    let below = cedar_under(&format!("{folder}/"));
+                    let dotted = cedar_under(&format!("./{folder}/"));
+                    let own = cedar(folder);
+                    format!("{place} == {own} || {place} like {below} || {place} like {dotted}")
+                }
+            });
+            let inside: Vec<String> = inside.collect();
+            Some(format!("(({}) && {})", inside.join(" || "), stays(place)))
+        }
+        Limit::Origins(origins) => {
+            let same = origins.iter().map(|origin| {
+                let likes = ["/", "?", "#"].map(|end| {
+                    format!(" || {place} like {}", cedar_under(&format!("{origin}{end}")))
+                });
+                format!("{place} == {}{}", cedar(origin), likes.concat())
+            });
+            Some(format!("({})", same.collect::<Vec<_>>().join(" || ")))
+        }
         Limit::Range(least, most) => {
             let write = numbers?;
             let (least, most) = (write(least), write(most));
@@ -209,8 +268,14 @@ fn test(
                 false => format!("({place} >= {least} && {place} <= {most})"),
             })
         }
-        Limit::OneOf(_) | Limit::Any | Limit::NoText | Limit::Nothing => None,
+        Limit::OneOf(_) | Limit::Absent => None,
     }
+}
+
+/// What keeps a path where it begins, whoever reads it.
+fn stays(place: &str) -> String {
+    let odd = ["*..*", "*%*", "*\\\\*", "*~*"].map(|odd| format!("{place} like \"{odd}\""));
+    format!("!({})", odd.join(" || "))
 }
 
 fn is_number(json: &str) -> bool {

@@ -1,56 +1,34 @@
-//! From what was seen to what is allowed.
+//! From what was seen of an argument to what is allowed there.
+//!
+//! A policy that holds every argument to its observed values stops the next session at once, and
+//! is thrown away. So an argument is limited where the limit protects something (a path, a host, a
+//! choice, a dangerous switch, an amount), and left open otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
+use tapegate_core::frame::array_items;
 use tapegate_core::json::{member, string, write_str};
 
-use super::seen::{self, Digits, Eyes, Members, Seen};
-use super::traffic::Traffic;
-use crate::gated::{Gated, Offer};
+use super::folders::{folders, looks_like_path};
+use super::key_names as names;
+use super::range;
+use super::seen::{Digits, Kind, Members, Seen, members};
+use super::urls;
+use crate::redact::{Key, Redactor, Rules};
 
 /// How many values are listed one by one.
 const LISTED_MAX: usize = 6;
-/// How many numbers are.
-const NUMBERS_MAX: usize = 3;
-/// How many URIs are, if they lie in one folder.
-const URIS_MAX: usize = 20;
-
-/// What is used of one server.
-#[derive(Debug)]
-pub(super) struct Server {
-    pub(super) id: String,
-    pub(super) tools: Vec<Use>,
-    pub(super) prompts: Vec<Use>,
-    /// What is completed, without a look at arguments.
-    pub(super) completed: Vec<Use>,
-    /// URIs by method.
-    pub(super) resources: Vec<Uris>,
-}
-
-/// Something that is called by its name.
-#[derive(Debug)]
-pub(super) struct Use {
-    pub(super) name: String,
-    pub(super) count: usize,
-    pub(super) rows: Vec<Row>,
-}
-
-/// Resources that are read or watched.
-#[derive(Debug)]
-pub(super) struct Uris {
-    pub(super) method: &'static str,
-    pub(super) count: usize,
-    pub(super) uris: Vec<String>,
-    /// The folder that stands for them, if they are many.
-    pub(super) folder: Option<String>,
-}
+/// How long a text may be that is one of a few.
+const CHOICE_CHARS_MAX: usize = 64;
+/// How often each value of a choice comes, at least, where the name does not tell that it is one.
+const REPEATS_MIN: usize = 3;
 
 /// A place in the arguments and what may be there.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) path: Vec<Step>,
-    /// Whether it was there in every call.
-    pub(super) always: bool,
+    /// Whether it must be there.
+    pub(super) required: bool,
     pub(super) limit: Limit,
     /// What numbers there can be for Cedar.
     pub(super) digits: Digits,
@@ -65,163 +43,281 @@ pub(super) enum Step {
 }
 
 /// What may be at a place.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Limit {
     /// One of these JSON texts.
     OneOf(Vec<String>),
-    /// Text that begins so and leads nowhere else.
-    Under(String),
+    /// A path in one of these folders.
+    Under(Vec<String>),
+    /// A relative path in one of these folders, `.` among them.
+    Relative(Vec<String>),
+    /// A URL with one of these origins: scheme, host and port.
+    Origins(Vec<String>),
     /// A number from one to the other.
     Range(String, String),
-    /// Any text.
-    Text,
-    /// Anything.
-    Any,
-    /// No text: what was there were lists or objects.
-    NoText,
-    /// Nothing: the tool takes it, but nobody has used it.
-    Nothing,
+    /// Nothing: the tool takes it, but it was never used.
+    Absent,
 }
 
-/// What is used, server by server.
-pub(super) fn uses(traffic: &Traffic) -> Vec<Server> {
-    let eyes = Eyes::new();
-    let mut servers: BTreeMap<&str, Server> = BTreeMap::new();
-    for ((server, method, name), all) in traffic.things() {
-        let known = servers.entry(server).or_insert_with(|| Server::new(server));
-        let Some(gated) = Gated::of(method) else { continue };
-        let count = all.values().sum();
-        let mut members = Members::default();
-        all.iter().for_each(|(text, times)| members.call(text.as_deref(), *times, &eyes));
-        let thing = |rows| Use { name: name.clone(), count, rows };
-        match gated {
-            Gated::Call => {
-                let schema = traffic.schema(server, name);
-                known.tools.push(thing(rows(&members, schema)));
-            }
-            Gated::Prompt => known.prompts.push(thing(rows(&members, None))),
-            Gated::Complete => known.completed.push(thing(Vec::new())),
-            _ => known.uri(gated.method(), name, count),
-        }
-    }
-    let mut servers: Vec<Server> = servers.into_values().collect();
-    for uris in servers.iter_mut().flat_map(|server| &mut server.resources) {
-        let many = uris.uris.len() > URIS_MAX;
-        let mut folders = uris.uris.iter().map(|uri| seen::folder(uri).map(str::to_owned));
-        let first = folders.next().flatten().and_then(|own| seen::common(&own, &own));
-        let common = folders.fold(first, |known, own| seen::common(&known?, &own?));
-        uris.folder = common.filter(|_| many);
-    }
-    servers
+/// What is said of the arguments of a tool.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    pub(super) rows: Vec<Row>,
+    /// Arguments that were used and may be anything.
+    pub(super) open: Vec<String>,
+    /// Those of them that deserve a second look, and why.
+    pub(super) risks: Vec<(String, &'static str)>,
 }
 
-impl Server {
-    fn new(id: &str) -> Self {
-        let id = id.to_owned();
-        let (tools, prompts, completed, resources) = Default::default();
-        Self { id, tools, prompts, completed, resources }
+/// Decides what may stand in the arguments of one tool.
+pub(super) struct Limiter {
+    redactor: Option<Redactor>,
+}
+
+/// What may be at a place, or why anything may.
+enum Decision {
+    Limit(Limit),
+    Open,
+    Risk(&'static str),
+}
+
+impl Limiter {
+    pub(super) fn new() -> Self {
+        let rules = Rules::parse(["secrets"]).ok();
+        Self { redactor: rules.map(|rules| Redactor::new(rules, Key::on_tape([0; 32]))) }
     }
 
-    fn uri(&mut self, method: &'static str, uri: &str, count: usize) {
-        let known = self.resources.iter_mut().find(|known| known.method == method);
-        match known {
-            Some(known) => {
-                known.uris.push(uri.to_owned());
-                known.count += count;
-            }
-            None => {
-                let uris = vec![uri.to_owned()];
-                self.resources.push(Uris { method, count, uris, folder: None });
+    /// Whether a text may stand in a policy: it is no secret, and no placeholder of one, in whose
+    /// place something else comes live.
+    fn may_show(&self, text: &str) -> bool {
+        !text.contains("[REDACTED")
+            && self.redactor.as_ref().is_some_and(|redactor| redactor.text(text) == text)
+    }
+
+    /// What may stand in arguments like these, of a tool with this input schema.
+    pub(super) fn limits(&self, seen: &Members, schema: Option<&str>) -> Limits {
+        let properties = schema.and_then(|schema| member(schema.as_bytes(), "properties"));
+        let properties = properties.and_then(members).unwrap_or_default();
+        let mut limits = Limits::default();
+        for (name, seen_here) in &seen.members {
+            let property = properties.iter().find(|(own, _)| own == name).map(|(_, text)| *text);
+            let before = limits.rows.len();
+            let always = seen_here.count == seen.total;
+            let place = Place { path: vec![Step::Key(name.clone())], name, property, always };
+            self.at(seen_here, &place, &mut limits);
+            let declared = property.and_then(|text| member(text, "type")).and_then(string);
+            for row in &mut limits.rows[before..] {
+                row.declared = declared.as_deref().map(str::to_owned);
             }
         }
-    }
-
-    /// What is completed of a kind.
-    pub(super) fn completed(&self, offer: Offer) -> impl Iterator<Item = &str> {
-        let of = move |one: &&Use| Gated::Complete.offer(&one.name) == offer;
-        self.completed.iter().filter(of).map(|one| one.name.as_str())
-    }
-}
-
-fn rows(members: &Members, schema: Option<&str>) -> Vec<Row> {
-    let properties = schema.and_then(|schema| member(schema.as_bytes(), "properties"));
-    let properties = properties.and_then(seen::members).unwrap_or_default();
-    let declared = |name: &str| {
-        let (_, property) = properties.iter().find(|(own, _)| own == name)?;
-        member(property, "type").and_then(string).map(String::from)
-    };
-    let mut rows = Vec::new();
-    inside(members, &[], true, &mut rows);
-    for row in &mut rows {
-        if let [Step::Key(name), ..] = &row.path[..] {
-            row.declared = declared(name);
-        }
-    }
-    for (name, _) in properties.iter().filter(|(name, _)| !members.members.contains_key(name)) {
-        let path = vec![Step::Key(name.clone())];
-        rows.push(Row {
-            path,
-            always: true,
-            limit: Limit::Nothing,
-            digits: Digits::Long,
-            declared: declared(name),
-        });
-    }
-    rows
-}
-
-fn inside(members: &Members, path: &[Step], always: bool, rows: &mut Vec<Row>) {
-    for (name, seen) in &members.members {
-        let path = [path, &[Step::Key(name.clone())]].concat();
-        at(seen, path, always && seen.count == members.total, rows);
-    }
-}
-
-/// The rows of a place: of what is there, and of what is in it.
-fn at(seen: &Seen, path: Vec<Step>, always: bool, rows: &mut Vec<Row>) {
-    let digits = seen.digits;
-    let one = |limit| Row { path: path.clone(), always, limit, digits, declared: None };
-    let below = (seen.objects.as_ref(), seen.elements.as_deref());
-    match below {
-        (Some(members), None) if seen.kinds() == 1 => {
-            // What must have something in it is there, and is no text.
-            let filled = members.members.values().any(|inner| inner.count == members.total);
-            if !(always && filled) {
-                rows.push(one(Limit::Any));
-                rows.push(Row { always: false, ..one(Limit::NoText) });
-            }
-            inside(members, &path, always, rows);
-        }
-        (None, Some(elements)) if seen.kinds() == 1 => {
-            rows.push(one(Limit::Any));
-            rows.push(Row { always: false, ..one(Limit::NoText) });
-            if elements.count > 0 {
-                at(elements, [&path[..], &[Step::Each]].concat(), false, rows);
+        for (name, property) in &properties {
+            if !seen.members.contains_key(name)
+                && let Some(limit) = unused(name, property)
+            {
+                let declared = member(property, "type").and_then(string).map(String::from);
+                let path = vec![Step::Key(name.clone())];
+                let digits = Digits::Long;
+                limits.rows.push(Row { path, required: false, limit, digits, declared });
             }
         }
-        (None, None) => rows.push(one(scalar(seen))),
-        _ => rows.push(one(Limit::Any)),
+        limits
+    }
+
+    fn at(&self, seen: &Seen, place: &Place<'_>, limits: &mut Limits) {
+        match seen.kind() {
+            Kind::Object => {
+                let Some(inner) = &seen.objects else { return };
+                for (name, seen_here) in &inner.members {
+                    let path = [&place.path[..], &[Step::Key(name.clone())]].concat();
+                    let always = place.always && !seen.null && seen_here.count == inner.total;
+                    self.at(seen_here, &Place { path, name, property: None, always }, limits);
+                }
+                return;
+            }
+            Kind::List => {
+                let Some(inner) = &seen.elements else { return };
+                let path = [&place.path[..], &[Step::Each]].concat();
+                let always = place.always && !seen.null && !seen.empty_list;
+                let property = place.property.and_then(|property| member(property, "items"));
+                return self.at(inner, &Place { path, name: place.name, property, always }, limits);
+            }
+            _ => {}
+        }
+        let decision = self.scalar(seen, place);
+        let digits = seen.digits;
+        let mut row = |limit, required| {
+            let path = place.path.clone();
+            limits.rows.push(Row { path, required, limit, digits, declared: None });
+        };
+        match decision {
+            // A protective switch must be there, and a place where work is done must be named.
+            Decision::Limit(limit) => row(limit, place.always && !seen.null),
+            Decision::Open => limits.open.push(place.text()),
+            Decision::Risk(why) => {
+                limits.open.push(place.text());
+                limits.risks.push((place.text(), why));
+            }
+        }
+    }
+
+    fn scalar(&self, seen: &Seen, place: &Place<'_>) -> Decision {
+        match seen.kind() {
+            Kind::Text => self.text(seen, place),
+            Kind::Number if names::is_quantity(place.name) => match &seen.range {
+                Some((least, most)) => match range::widened(least, most) {
+                    Some((least, most)) => Decision::Limit(Limit::Range(least, most)),
+                    None => Decision::Open,
+                },
+                None => Decision::Open,
+            },
+            Kind::Bool => switch(place.name, &seen.bools),
+            Kind::Mixed if names::is_reach(place.name) => {
+                Decision::Risk("its values are of several types, which one test cannot hold")
+            }
+            _ => Decision::Open,
+        }
+    }
+
+    fn text(&self, seen: &Seen, place: &Place<'_>) -> Decision {
+        let name = place.name;
+        let showable = !seen.more_texts && seen.texts.iter().all(|text| self.may_show(text));
+        let few = showable && seen.texts.len() <= LISTED_MAX;
+        let listed =
+            || Decision::Limit(Limit::OneOf(seen.texts.iter().map(|text| quoted(text)).collect()));
+        if !seen.more_texts
+            && seen.texts.iter().all(|text| urls::is_url(text))
+            && !names::is_free_text(name)
+        {
+            return match urls::origins(&seen.texts) {
+                Some(origins) => Decision::Limit(Limit::Origins(origins)),
+                None if few => listed(),
+                None => Decision::Risk("its URLs have nothing in common"),
+            };
+        }
+        let is_place = names::is_path(name)
+            || !names::is_free_text(name) && seen.texts.iter().all(|text| looks_like_path(text));
+        if is_place && !is_sentence(&seen.texts) {
+            let folders = if seen.more_texts { None } else { folders(&seen.texts) };
+            return match folders.filter(|all| all.iter().all(|one| self.may_show(one))) {
+                Some(folders) if folders.iter().all(|one| one.starts_with('/')) => {
+                    Decision::Limit(Limit::Under(folders))
+                }
+                Some(folders) => Decision::Limit(Limit::Relative(folders)),
+                None if few => listed(),
+                None => Decision::Risk("its paths have no folder in common"),
+            };
+        }
+        if names::is_program(name) {
+            return Decision::Risk("it is run, and may be anything");
+        }
+        if names::is_free_text(name) || !few || !seen.texts.iter().all(|text| is_word(text)) {
+            return Decision::Open;
+        }
+        let declared = place.property.is_some_and(|property| member(property, "enum").is_some());
+        let repeats = seen.count >= REPEATS_MIN * seen.texts.len() && seen.count > REPEATS_MIN;
+        match declared || repeats || names::is_choice(name) || names::is_url(name) {
+            true => listed(),
+            false => Decision::Open,
+        }
     }
 }
 
-fn scalar(seen: &Seen) -> Limit {
-    let texts = seen.texts.iter().map(|text| {
-        let mut json = Vec::new();
-        write_str(&mut json, text);
-        String::from_utf8(json).unwrap_or_default()
-    });
-    let numbers = seen.numbers.iter().cloned();
-    let bools = seen.bools.iter().map(bool::to_string);
-    let nulls = seen.null.then(|| "null".to_owned());
-    let plain = !seen.other_texts && !seen.odd;
-    let few = plain && seen.texts.len() <= LISTED_MAX && seen.numbers.len() <= NUMBERS_MAX;
-    if few && seen.count > 0 {
-        return Limit::OneOf(texts.chain(numbers).chain(bools).chain(nulls).collect());
+/// Where a value stands.
+struct Place<'a> {
+    path: Vec<Step>,
+    /// The last name on the way.
+    name: &'a str,
+    /// What the tool's schema says of it.
+    property: Option<&'a [u8]>,
+    /// Whether it was there in every call.
+    always: bool,
+}
+
+impl Place<'_> {
+    fn text(&self) -> String {
+        path_text(&self.path)
     }
-    match (seen.kinds(), &seen.range, seen.folder()) {
-        (1, Some((least, most)), _) => Limit::Range(least.clone(), most.clone()),
-        (1, None, Some(folder)) => Limit::Under(folder.to_owned()),
-        (1, None, None) => Limit::Text,
-        _ => Limit::Any,
+}
+
+/// A path as rules write it.
+pub(super) fn path_text(path: &[Step]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            Step::Each => text += "[*]",
+            Step::Key(name) if super::words::is_name(name) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text += name;
+            }
+            Step::Key(name) => {
+                text += &format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'"));
+            }
+        }
     }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    let mut json = Vec::new();
+    write_str(&mut json, text);
+    String::from_utf8(json).unwrap_or_default()
+}
+
+/// Text with words in it, as people write it.
+fn is_sentence(texts: &BTreeSet<String>) -> bool {
+    texts.iter().any(|text| text.contains('\n') || text.split_whitespace().count() > 6)
+}
+
+/// One word that can be a choice.
+fn is_word(text: &str) -> bool {
+    text.chars().count() <= CHOICE_CHARS_MAX
+        && !text.contains(|one: char| one.is_whitespace() || one.is_control())
+}
+
+/// A switch is held to its value where that is the harmless one of two that differ.
+fn switch(name: &str, values: &BTreeSet<bool>) -> Decision {
+    let only = |value| values.len() == 1 && values.contains(&value);
+    if only(true) && names::is_safety_switch(name) {
+        return Decision::Limit(Limit::OneOf(vec!["true".to_owned()]));
+    }
+    if only(false) && names::is_risky_switch(name) && !names::is_safety_switch(name) {
+        return Decision::Limit(Limit::OneOf(vec!["false".to_owned()]));
+    }
+    Decision::Open
+}
+
+/// What may be in an argument that the tool takes and that was never given.
+fn unused(name: &str, property: &[u8]) -> Option<Limit> {
+    let kind = declared_type(property);
+    match kind.as_deref() {
+        Some("boolean") if names::is_safety_switch(name) => None,
+        Some("boolean") if names::is_risky_switch(name) => {
+            Some(Limit::OneOf(vec!["false".to_owned()]))
+        }
+        Some("boolean" | "integer" | "number") if !names::is_quantity(name) => None,
+        Some("string") if !names::is_reach(name) => None,
+        // Lists, objects and what says nothing of itself can hold anything.
+        _ => Some(Limit::Absent),
+    }
+}
+
+/// The type of a property, also of one that may be null.
+fn declared_type(property: &[u8]) -> Option<String> {
+    let plain = |text: &[u8]| string(text).map(String::from).filter(|kind| kind != "null");
+    let own = member(property, "type");
+    if let Some(found) = own.and_then(plain) {
+        return Some(found);
+    }
+    let listed = own.map(array_items).unwrap_or_default().into_iter().find_map(plain);
+    listed.or_else(|| {
+        ["anyOf", "oneOf"].iter().find_map(|key| {
+            let choices = member(property, key).map(array_items).unwrap_or_default();
+            let mut kinds =
+                choices.into_iter().filter_map(|one| member(one, "type").and_then(plain));
+            // Two types that are not null: nothing is known.
+            kinds.next().filter(|_| kinds.next().is_none())
+        })
+    })
 }

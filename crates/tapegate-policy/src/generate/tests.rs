@@ -15,84 +15,179 @@ fn wish(cedar: bool) -> Wish {
 
 /// What a policy that was made says of a call of a tool of `files`.
 fn outcome(made: &Generated, wish: &Wish, source: &str, name: &str, arguments: &str) -> Outcome {
-    let policy = tried(made, wish).unwrap();
+    of_policy(&tried(made, wish).unwrap(), source, name, arguments)
+}
+
+fn of_policy(policy: &Policy, source: &str, name: &str, arguments: &str) -> Outcome {
     let arguments = Some(arguments.as_bytes());
     let call = Call { source, method: "tools/call", name, arguments };
-    decide(&policy, Profile::Production, &call, &Facts::default()).strict
+    decide(policy, Profile::Production, &call, &Facts::default()).strict
 }
 
-#[test]
-fn what_was_observed_passes_and_what_was_not_does_not() {
+/// Whether each call passes, under rules and under Cedar.
+fn assert_passes(traffic: &Traffic, expected: bool, calls: &[(&str, &str)]) {
     for cedar in [false, true] {
         let wish = wish(cedar);
-        let made = generate(&sample(), &wish).unwrap();
-        let passes = |name: &str, arguments: &str| {
-            outcome(&made, &wish, "files", name, arguments) == Outcome::Forward
-        };
-        for (name, good) in [
+        let made = generate(traffic, &wish).unwrap();
+        let policy = tried(&made, &wish).unwrap();
+        for (name, arguments) in calls {
+            let passes = of_policy(&policy, "files", name, arguments) == Outcome::Forward;
+            assert_eq!(passes, expected, "cedar {cedar}: {name} {arguments}\n{}", made.policy);
+        }
+    }
+}
+
+#[test]
+fn work_like_what_was_observed_passes() {
+    assert_passes(
+        &sample(),
+        true,
+        &[
             ("read", r#"{"path":"/srv/a.txt","limit":20}"#),
+            ("read", r#"{"path":"/srv/deep/er/c.txt","limit":9999}"#),
             ("read", r#"{"path":"/srv/b.txt","limit":10,"mode":"text"}"#),
+            ("read", r#"{"path":"/srv/b.txt","head":3}"#),
             ("ping", "{}"),
-            ("write", r#"{"path":"/srv/out/77/y","size":3.25}"#),
-        ] {
-            assert!(passes(name, good), "cedar {cedar}: {name} {good}");
-        }
-        for (name, bad) in [
+            ("write", r#"{"path":"/srv/out/77/y","content":"anything\n at all","size":3.25}"#),
+            ("fetch", r#"{"url":"https://docs.example/other#x"}"#),
+            ("open", r#"{"file":"src/lib.rs"}"#),
+            ("open", r#"{"file":"./src/.hidden/lib.rs"}"#),
+            ("pay", r#"{"amount":50,"currency":"EUR","dry_run":true}"#),
+            ("run", r#"{"command":"make some"}"#),
+        ],
+    );
+}
+
+#[test]
+fn attacks_do_not_pass() {
+    assert_passes(
+        &sample(),
+        false,
+        &[
             ("rm", "{}"),
-            ("reads", r#"{"path":"/srv/a.txt","limit":20}"#),
+            ("reads", r#"{"path":"/srv/a.txt"}"#),
             ("read", "{}"),
-            ("read", r#"{"path":"/srv/c.txt","limit":20}"#),
-            ("read", r#"{"path":["/srv/a.txt"],"limit":20}"#),
-            ("read", r#"{"path":"/srv/a.txt","limit":21}"#),
-            ("read", r#"{"path":"/srv/a.txt","limit":20,"mode":"raw"}"#),
-            ("read", r#"{"path":"/srv/a.txt","limit":20,"mode":7}"#),
-            ("read", r#"{"path":"/srv/a.txt","limit":20,"follow":true}"#),
-            ("write", r#"{"path":"/etc/passwd","size":3.5}"#),
-            ("write", r#"{"path":"/srv/out/../../etc/passwd","size":3.5}"#),
-            ("write", r#"{"path":"/srv/out/1/x","size":10}"#),
-            ("write", r#"{"path":"/srv/out/1/x"}"#),
-            ("list", r#"{"dirs":["/srv","/etc"],"opts":{"deep":true}}"#),
-        ] {
-            assert!(!passes(name, bad), "cedar {cedar}: {name} {bad}");
-        }
-        let elsewhere = outcome(&made, &wish, "other", "ping", "{}");
-        assert_eq!(elsewhere, Outcome::Deny);
+            ("read", r#"{"Path":"/etc/passwd"}"#),
+            ("read", r#"{"path":"/etc/passwd"}"#),
+            ("read", r#"{"path":"/srv/../etc/passwd"}"#),
+            ("read", r#"{"path":"/srv/%2e%2e/etc/passwd"}"#),
+            ("read", r#"{"path":"/srv/..%2fetc/passwd"}"#),
+            ("read", r#"{"path":"/srv\\..\\..\\etc"}"#),
+            ("read", r#"{"path":"/srvs/a.txt"}"#),
+            ("read", r#"{"path":["/srv/a.txt"]}"#),
+            ("read", r#"{"path":"[\"/srv/a.txt\"]"}"#),
+            ("read", r#"{"path":"/srv/a.txt","mode":"raw"}"#),
+            ("read", r#"{"path":"/srv/a.txt","mode":["text"]}"#),
+            ("read", r#"{"path":"/srv/a.txt","follow":true}"#),
+            ("read", r#"{"path":"/srv/a.txt","follow":"true"}"#),
+            ("read", r#"{"path":"/srv/a.txt","follow":1}"#),
+            ("read", r#"{"path":"/srv/a.txt","cwd":"/"}"#),
+            ("write", r#"{"path":"/srv/out/../../etc/passwd","content":"x"}"#),
+            ("write", r#"{"path":"/srv/a","content":"x"}"#),
+            ("fetch", r#"{"url":"https://evil.example/"}"#),
+            ("fetch", r#"{"url":"https://docs.example@evil.example/"}"#),
+            ("fetch", r#"{"url":"https://docs.example.evil.example/"}"#),
+            ("fetch", r#"{"url":"https://docs.example\\@evil.example/"}"#),
+            ("open", r#"{"file":"/etc/passwd"}"#),
+            ("open", r#"{"file":"../etc/passwd"}"#),
+            ("open", r#"{"file":"src/../../etc/passwd"}"#),
+            ("open", r#"{"file":"~/x"}"#),
+            ("open", r#"{"file":"docs/x"}"#),
+            ("pay", r#"{"amount":51,"currency":"EUR","dry_run":true}"#),
+            ("pay", r#"{"amount":"30","currency":"EUR","dry_run":true}"#),
+            ("pay", r#"{"amount":30,"currency":"EUR"}"#),
+            ("pay", r#"{"amount":30,"currency":"EUR","dry_run":false}"#),
+            ("pay", r#"{"amount":30,"currency":"XXX","dry_run":true}"#),
+        ],
+    );
+    let made = generate(&sample(), &wish(false)).unwrap();
+    for (name, arguments) in [
+        ("ping", r#"{"x":1}"#),
+        ("read", r#"{"path":"/srv/a.txt","Mode":"raw"}"#),
+        ("read", r#"{"path":"/srv/a.txt","FOLLOW":true}"#),
+        ("read", r#"{"path":"/srv/a.txt","Cwd":"/"}"#),
+        ("list", r#"{"dirs":["/srv/a","/etc"],"opts":{"deep":true}}"#),
+        ("list", r#"{"dirs":"/etc","opts":{"deep":true}}"#),
+        ("list", r#"{"dirs":"[\"/etc\"]","opts":{"deep":true}}"#),
+        ("list", r#"{"dirs":["/srv/a"],"opts":{"force":true}}"#),
+        ("list", r#"{"dirs":["/srv/a"],"opts":"{\"force\":true}"}"#),
+    ] {
+        let found = outcome(&made, &wish(false), "files", name, arguments);
+        assert_eq!(found, Outcome::Deny, "{name} {arguments}\n{}", made.policy);
     }
+    let elsewhere = outcome(&made, &wish(false), "other", "ping", "{}");
+    assert_eq!(elsewhere, Outcome::Deny);
 }
 
 #[test]
-fn paths_that_share_nothing_but_the_root_are_any_text() {
-    for start in ["/", "https://"] {
-        let messages: Vec<String> =
-            (0..9).map(|n| call("read", &format!(r#"{{"path":"{start}{n}/x"}}"#))).collect();
-        let made = generate(&heard(&messages), &wish(false)).unwrap();
-        assert!(made.policy.contains("path: { glob: \"*\" }"), "{}", made.policy);
+fn each_tool_has_one_rule_and_the_same_tapes_make_the_same_text() {
+    let made = generate(&sample(), &wish(false)).unwrap();
+    for name in ["read", "list", "ping", "write", "fetch", "open", "pay", "run"] {
+        assert_eq!(made.policy.matches(&format!("    - match: {name}\n")).count(), 1, "{name}");
     }
+    assert_eq!(made, generate(&sample(), &wish(false)).unwrap());
 }
 
 #[test]
-fn a_list_may_be_empty_and_is_never_text() {
-    let messages = [call("list", r#"{"dirs":["/a"]}"#), call("list", r#"{"dirs":[]}"#)];
+fn calls_that_the_server_refused_do_not_count() {
+    let mut traffic = Traffic::default();
+    let mut say = |from, message: &str| traffic.hear("files", b"", from, message.as_bytes());
+    for (id, path) in [(1, "/srv/a"), (2, "/etc/passwd"), (3, "/root/x"), (4, "/srv/b")] {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"read","arguments":{{"path":"{path}"}}}}}}"#
+        );
+        say(Side::Client, &message);
+    }
+    say(Side::Server, r#"{"jsonrpc":"2.0","id":3,"result":{"isError":true,"content":[]}}"#);
+    say(Side::Server, r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}"#);
+    say(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{"isError":false,"content":[]}}"#);
+    // The fourth is never answered, and another session has the same ids.
+    traffic.hear("files", b"2", Side::Server, br#"{"jsonrpc":"2.0","id":4,"error":{}}"#);
+    traffic.end_tape();
+    assert_eq!((traffic.count(), traffic.refused()), (2, 2));
+    let made = generate(&traffic, &wish(false)).unwrap();
+    assert!(made.policy.contains("path: { under: /srv }"), "{}", made.policy);
+}
+
+#[test]
+fn what_cedar_cannot_say_and_what_is_run_are_warned_about() {
+    let rules = generate(&sample(), &wish(false)).unwrap();
+    let expected = ["`command` of `run` may be anything: it is run, and may be anything"];
+    assert_eq!(rules.warnings, expected);
+    let cedar = generate(&sample(), &wish(true)).unwrap();
+    let told = cedar.warnings.join("\n");
+    assert!(told.contains("Cedar does not test `dirs[*]` of `list`"), "{told}");
+    assert!(told.contains("Cedar does not test `FOLLOW` of `read`"), "{told}");
+    assert!(cedar.cedar.unwrap().contains("// `dirs[*]` is not tested:"));
+}
+
+#[test]
+fn free_text_ids_and_counts_stay_open() {
+    let messages: Vec<String> = (0..3)
+        .map(|n| {
+            let arguments = format!(
+                r#"{{"query":"q{n}","issue_number":{n},"id":"x{n}","verbose":true,"tags":["t{n}"],"cursor":null}}"#
+            );
+            call("search", &arguments)
+        })
+        .collect();
     let made = generate(&heard(&messages), &wish(false)).unwrap();
-    let passes = |arguments: &str| {
-        outcome(&made, &wish(false), "files", "list", arguments) == Outcome::Forward
-    };
-    assert!(passes(r#"{"dirs":[]}"#));
-    assert!(!passes(r#"{"dirs":"/b"}"#));
-    assert!(!passes(r#"{"dirs":["/a","/b"]}"#));
+    assert!(!made.policy.contains("arguments:"), "{}", made.policy);
+    assert!(made.policy.contains("# May be anything: "), "{}", made.policy);
 }
 
 #[test]
-fn numbers_that_cedar_has_no_type_for_pass_all_the_same() {
-    for numbers in
-        [&["1", "5.5", "10", "7"][..], &["0.5", "3.14159", "9.5", "1"], &["1e5", "1", "2", "3"]]
-    {
-        let messages: Vec<String> =
-            numbers.iter().map(|one| call("sum", &format!(r#"{{"n":{one}}}"#))).collect();
-        for cedar in [false, true] {
-            generate(&heard(&messages), &wish(cedar)).unwrap();
-        }
-    }
+fn an_argument_that_may_be_null_or_left_out_stays_optional() {
+    let messages = [
+        call("read", r#"{"path":"/srv/a","root":null}"#),
+        call("read", r#"{"path":"/srv/a","root":"/srv/x/y"}"#),
+    ];
+    assert_passes(
+        &heard(&messages),
+        true,
+        &[("read", r#"{"path":"/srv/b"}"#), ("read", r#"{"path":"/srv/b","root":null}"#)],
+    );
+    assert_passes(&heard(&messages), false, &[("read", r#"{"path":"/srv/b","root":"/"}"#)]);
 }
 
 #[test]
@@ -109,7 +204,6 @@ fn secrets_and_their_placeholders_are_not_written_down() {
         assert!(!all.contains("ghp_") && !all.contains("REDACTED"), "{all}");
         let other = outcome(&made, &wish, "files", "login", r#"{"token":"other"}"#);
         assert_eq!(other, Outcome::Forward);
-        assert_eq!(outcome(&made, &wish, "files", "login", r#"{"token":7}"#), Outcome::Deny);
     }
 }
 
@@ -120,8 +214,9 @@ fn many_uris_become_a_folder_that_nothing_leads_out_of() {
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":"file:///srv/{n}"}}}}"#
         );
-        traffic.hear("files", Side::Client, message.as_bytes());
+        traffic.hear("files", b"", Side::Client, message.as_bytes());
     }
+    traffic.end_tape();
     for cedar in [false, true] {
         let wish = wish(cedar);
         let made = generate(&traffic, &wish).unwrap();

@@ -1,4 +1,8 @@
-//! What was observed: calls, each once, and how tools were defined.
+//! What was observed: calls that were answered, each once, and how tools were defined.
+//!
+//! A call that the server refused is no example of what an agent needs, and a policy must not be
+//! made from somebody's attempts. So a call counts only once its answer is known to be no error, or
+//! when the tape ends without one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,6 +18,9 @@ use crate::inspect::{Target, targets};
 /// What was called: server, method, name.
 type Thing = (String, String, String);
 
+/// A call that waits for its answer: what it was, and with which arguments.
+type Waiting = (Thing, Option<Vec<u8>>);
+
 /// What servers were asked, and what they said of their tools.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
@@ -21,18 +28,22 @@ pub struct Traffic {
     things: BTreeMap<Thing, BTreeMap<Option<Vec<u8>>, usize>>,
     /// The `inputSchema` of each tool by server and name, as it was said last.
     tools: BTreeMap<(String, String), String>,
+    /// Calls without an answer yet, by session and id.
+    waiting: BTreeMap<(Vec<u8>, Vec<u8>), Vec<Waiting>>,
+    /// How many calls the server refused.
+    refused: usize,
 }
 
 impl Traffic {
-    /// Takes a message into account.
-    pub fn hear(&mut self, server: &str, from: Side, message: &[u8]) {
+    /// Takes a message of a session into account.
+    pub fn hear(&mut self, server: &str, session: &[u8], from: Side, message: &[u8]) {
         let frame = Frame::read(message);
         match frame.body() {
-            Body::Message(said) => self.said(server, from, said),
+            Body::Message(envelope) => self.take(server, session, from, envelope),
             Body::Batch { .. } => {
                 for element in elements(frame.text()) {
-                    if let Some(said) = element.envelope() {
-                        self.said(server, from, said);
+                    if let Some(envelope) = element.envelope() {
+                        self.take(server, session, from, envelope);
                     }
                 }
             }
@@ -40,8 +51,16 @@ impl Traffic {
         }
     }
 
-    fn said(&mut self, server: &str, from: Side, said: &Envelope<'_>) {
+    /// Ends a tape: what has no answer by now gets none.
+    pub fn end_tape(&mut self) {
+        for (thing, arguments) in std::mem::take(&mut self.waiting).into_values().flatten() {
+            self.count_call(thing, arguments);
+        }
+    }
+
+    fn take(&mut self, server: &str, session: &[u8], from: Side, said: &Envelope<'_>) {
         if from == Side::Server {
+            self.answered(session, said);
             return self.defined(server, said);
         }
         let method = said.method.map(|method| method.decode());
@@ -51,14 +70,37 @@ impl Traffic {
             Target::One(name) => vec![name],
             Target::Each(names) => names,
         };
-        for name in names {
-            self.called(server, gated.method(), name, said.arguments);
+        let called = names.into_iter().map(Cow::into_owned).map(|name| {
+            let thing = (server.to_owned(), gated.method().to_owned(), name);
+            (thing, said.arguments.map(|arguments| compact(arguments).into_owned()))
+        });
+        let called: Vec<Waiting> = called.collect();
+        match said.id {
+            Some(id) => {
+                let key = (session.to_owned(), id.to_owned());
+                // An id that is used again before it is answered: the earlier call got no answer.
+                let earlier = self.waiting.insert(key, called);
+                earlier
+                    .into_iter()
+                    .flatten()
+                    .for_each(|(thing, with)| self.count_call(thing, with));
+            }
+            None => called.into_iter().for_each(|(thing, with)| self.count_call(thing, with)),
         }
     }
 
-    fn called(&mut self, server: &str, method: &str, name: Cow<'_, str>, arguments: Option<&[u8]>) {
-        let thing = (server.to_owned(), method.to_owned(), name.into_owned());
-        let arguments = arguments.map(|arguments| compact(arguments).into_owned());
+    fn answered(&mut self, session: &[u8], said: &Envelope<'_>) {
+        let Some(id) = said.id.filter(|_| said.method.is_none()) else { return };
+        let Some(calls) = self.waiting.remove(&(session.to_owned(), id.to_owned())) else { return };
+        let is_error = said.result.and_then(|result| member(result, "isError"));
+        if said.result.is_none() || is_error == Some(b"true") {
+            self.refused += calls.len();
+            return;
+        }
+        calls.into_iter().for_each(|(thing, arguments)| self.count_call(thing, arguments));
+    }
+
+    fn count_call(&mut self, thing: Thing, arguments: Option<Vec<u8>>) {
         *self.things.entry(thing).or_default().entry(arguments).or_default() += 1;
     }
 
@@ -82,6 +124,11 @@ impl Traffic {
     /// How many calls there were.
     pub fn count(&self) -> usize {
         self.things.values().flat_map(BTreeMap::values).sum()
+    }
+
+    /// How many calls were left out because the server answered them with an error.
+    pub fn refused(&self) -> usize {
+        self.refused
     }
 
     /// The servers that something was called of.

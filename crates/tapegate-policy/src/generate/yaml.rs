@@ -3,12 +3,10 @@
 use std::fmt::Write;
 
 use super::Wish;
-use super::limit::{Limit, Row, Server, Step, Uris, Use};
-use super::words::{calls, comment, is_name, literal, yaml, yaml_value};
+use super::limit::{Limit, Row, path_text};
+use super::uses::{Server, Uris, Use};
+use super::words::{calls, comment, literal, yaml, yaml_value};
 use crate::gated::Offer;
-
-/// What leads out of a folder, however it is spelled.
-const OUT: [&str; 2] = ["*..*", "*%2[eE]*"];
 
 /// The policy.
 pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
@@ -17,7 +15,7 @@ pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
         let _ = writeln!(out, "# {}", comment(line));
     }
     out += "schema: 1\n\n";
-    out += "# What may be seen at all. Lists that servers give are cut down to this.\nsources:\n";
+    out += "# What the agent can see. Lists that servers give are cut down to this.\nsources:\n";
     servers.iter().for_each(|server| source(server, &mut out));
     out += "\ngovernance:\n  defaults:\n";
     match &wish.cedar {
@@ -27,8 +25,10 @@ pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
             let _ = writeln!(out, "cedar:\n  policies:\n    - {}", yaml(name));
         }
         None => {
-            out += "    # What no rule lets through goes nowhere.\n    action: deny\n";
-            out += "  # The first rule that matches counts.\n  rules:\n";
+            out += "    # What no rule lets through is refused. `approve` would ask a person instead.\n";
+            out += "    action: deny\n";
+            out += "  # One rule a tool. An argument that no test names may be anything; `optional` ones may\n";
+            out += "  # be left out. `under` is a folder with everything in it.\n  rules:\n";
             servers.iter().for_each(|server| rules(server, &mut out));
         }
     }
@@ -76,62 +76,51 @@ fn list(out: &mut String, indent: usize, key: &str, texts: &[String]) {
 
 fn rules(server: &Server, out: &mut String) {
     for one in &server.tools {
-        thing(server, "tools/call", one, out);
+        rule(server, "tools/call", one, out);
     }
     for one in &server.prompts {
-        thing(server, "prompts/get", one, out);
+        rule(server, "prompts/get", one, out);
     }
     for one in &server.completed {
-        thing(server, "completion/complete", one, out);
+        rule(server, "completion/complete", one, out);
     }
     for uris in server.resources.iter().filter(|uris| uris.method != "resources/unsubscribe") {
-        let _ = writeln!(out, "\n    # {}", calls(uris.count));
-        let globs = uris.globs();
-        if uris.folder.is_some() {
-            for glob in OUT {
-                let _ = writeln!(out, "    - match: {}", yaml(glob));
-                about(server, uris.method, "deny", out);
-            }
-        }
+        let _ = writeln!(
+            out,
+            "\n    # `{}` of `{}`: {}",
+            uris.method,
+            comment(&server.id),
+            calls(uris.count)
+        );
         let _ = writeln!(out, "    - action: forward");
-        list(out, 6, "match", &globs);
+        list(out, 6, "match", &uris.globs());
         scope(server, uris.method, out);
     }
 }
 
-/// The rules about one thing: what is denied of what is not always there, then what passes.
-fn thing(server: &Server, method: &str, one: &Use, out: &mut String) {
+/// The rule about one thing.
+fn rule(server: &Server, method: &str, one: &Use, out: &mut String) {
     let shown = comment(&one.name);
     let _ = writeln!(out, "\n    # `{shown}` of `{}`: {}", comment(&server.id), calls(one.count));
-    let name = literal(&one.name);
-    for row in one.rows.iter().filter(|row| !row.always) {
-        for test in row.denied() {
-            let _ = writeln!(out, "    - match: {}", yaml(&name));
-            about(server, method, "deny", out);
-            let _ = writeln!(out, "      arguments:\n        {}: {test}", yaml(&row.path()));
-        }
+    if !one.limits.open.is_empty() {
+        let open: Vec<String> = one.limits.open.iter().map(|name| comment(name)).collect();
+        let _ = writeln!(out, "    # May be anything: {}", open.join(", "));
     }
-    let _ = writeln!(out, "    - match: {}", yaml(&name));
-    about(server, method, "forward", out);
-    let tests: Vec<(String, String)> =
-        one.rows.iter().filter(|row| row.always).map(|row| (row.path(), row.allowed())).collect();
-    let takes = method != "completion/complete";
-    if one.rows.iter().all(|row| row.limit == Limit::Nothing) && takes {
-        // Nobody has given it anything.
+    for (name, why) in &one.limits.risks {
+        let _ = writeln!(out, "    # Look at `{}`: {why}.", comment(name));
+    }
+    let _ = writeln!(out, "    - match: {}\n      action: forward", yaml(&literal(&one.name)));
+    scope(server, method, out);
+    if !one.takes_arguments {
         out.push_str("      arguments:\n        \"*\": { exists: false }\n");
         return;
     }
-    if !tests.is_empty() {
+    if !one.limits.rows.is_empty() {
         out.push_str("      arguments:\n");
     }
-    for (path, test) in tests {
-        let _ = writeln!(out, "        {}: {test}", yaml(&path));
+    for row in &one.limits.rows {
+        let _ = writeln!(out, "        {}: {}", yaml(&path_text(&row.path)), row.test());
     }
-}
-
-fn about(server: &Server, method: &str, action: &str, out: &mut String) {
-    let _ = writeln!(out, "      action: {action}");
-    scope(server, method, out);
 }
 
 fn scope(server: &Server, method: &str, out: &mut String) {
@@ -142,64 +131,53 @@ fn scope(server: &Server, method: &str, out: &mut String) {
 }
 
 impl Row {
-    /// The path as rules write it.
-    fn path(&self) -> String {
-        let mut text = String::new();
-        for step in &self.path {
-            match step {
-                Step::Each => text += "[*]",
-                Step::Key(name) if is_name(name) && text.is_empty() => text += name,
-                Step::Key(name) if is_name(name) => {
-                    let _ = write!(text, ".{name}");
-                }
-                Step::Key(name) => {
-                    let quoted = name.replace('\\', "\\\\").replace('\'', "\\'");
-                    let _ = write!(text, "['{quoted}']");
-                }
-            }
-        }
-        text
-    }
-
     /// The test that lets a call through.
-    fn allowed(&self) -> String {
-        match &self.limit {
-            Limit::OneOf(values) => one_of(values),
-            Limit::Under(folder) => {
-                format!("{{ glob: {}, not: {{ glob: \"*..*\" }} }}", yaml(&under(folder)))
+    fn test(&self) -> String {
+        let test = match &self.limit {
+            Limit::OneOf(values) => match &values[..] {
+                [one] => format!("equals: {}", yaml_value(one)),
+                all => {
+                    let all: Vec<String> = all.iter().map(|value| yaml_value(value)).collect();
+                    format!("in: [{}]", all.join(", "))
+                }
+            },
+            Limit::Under(folders) => match &folders[..] {
+                [one] => format!("under: {}", yaml(one)),
+                all => {
+                    let all: Vec<String> = all.iter().map(|folder| yaml(folder)).collect();
+                    format!("under: [{}]", all.join(", "))
+                }
+            },
+            Limit::Relative(folders) => format!("regex: {}", yaml(&relative(folders))),
+            Limit::Origins(origins) => {
+                let hosts: Vec<String> = origins.iter().map(|one| escaped_regex(one)).collect();
+                format!("regex: {}", yaml(&format!("^({})([/?#]|$)", hosts.join("|"))))
             }
-            Limit::Range(least, most) => format!("{{ min: {least}, max: {most} }}"),
-            Limit::Text => "{ glob: \"*\" }".to_owned(),
-            Limit::Any | Limit::NoText => "{ exists: true }".to_owned(),
-            Limit::Nothing => "{ exists: false }".to_owned(),
-        }
-    }
-
-    /// The tests that stop a call, if what they are about is there.
-    fn denied(&self) -> Vec<String> {
-        match &self.limit {
-            Limit::OneOf(_) | Limit::Range(..) | Limit::Text => {
-                vec![format!("{{ not: {} }}", self.allowed())]
-            }
-            Limit::Under(folder) => vec![
-                format!("{{ not: {{ glob: {} }} }}", yaml(&under(folder))),
-                "{ glob: \"*..*\" }".to_owned(),
-            ],
-            Limit::Nothing => vec!["{ exists: true }".to_owned()],
-            // What is in a list is limited by itself, also where one value stands for the list.
-            Limit::Any | Limit::NoText => Vec::new(),
+            Limit::Range(least, most) => format!("min: {least}, max: {most}"),
+            Limit::Absent => return "{ exists: false }".to_owned(),
+        };
+        match self.required {
+            true => format!("{{ {test} }}"),
+            false => format!("{{ {test}, optional: true }}"),
         }
     }
 }
 
-fn under(folder: &str) -> String {
-    format!("{}*", literal(folder))
+/// Relative paths below folders, by an expression: no step goes up, none is absolute.
+fn relative(folders: &[String]) -> String {
+    const STEP: &str = r"\.?[^./\\%~$\x00-\x1f][^/\\%\x00-\x1f]*";
+    let folder = |folder: &String| match folder.as_str() {
+        "." => format!("\\.|{STEP}(/+{STEP})*/?"),
+        folder => format!("{}(/+{STEP})*/?", escaped_regex(folder)),
+    };
+    let all: Vec<String> = folders.iter().map(folder).collect();
+    format!("^(\\./)?({})$", all.join("|"))
 }
 
-fn one_of(values: &[String]) -> String {
-    let written: Vec<String> = values.iter().map(|value| yaml_value(value)).collect();
-    match &written[..] {
-        [one] => format!("{{ equals: {one} }}"),
-        all => format!("{{ in: [{}] }}", all.join(", ")),
-    }
+fn escaped_regex(text: &str) -> String {
+    let letter = |one: char| match one.is_ascii_punctuation() && !"/-_:".contains(one) {
+        true => format!("\\{one}"),
+        false => one.to_string(),
+    };
+    text.chars().map(letter).collect()
 }

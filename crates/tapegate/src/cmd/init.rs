@@ -92,6 +92,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let traffic = observe(&named, args.server_id.as_deref())?;
         let wish = Wish { head: head(&traffic, "tapegate init"), cedar: None };
         let made = make(&traffic, &wish)?;
+        made.warnings.iter().for_each(|warning| talk::warn(warning));
         (starter::with_more(&made.policy), traffic)
     };
     check(&text, &traffic)?;

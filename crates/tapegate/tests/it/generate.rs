@@ -35,7 +35,7 @@ const OTHERS: [&str; 8] = [
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"rm","arguments":{"path":"/srv/a"}}}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":"/etc/passwd","limit":1}}}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":["/srv/a"],"limit":1}}}"#,
-    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":"/srv/a","limit":100}}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":"/srv/../etc/passwd","limit":1}}}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":"/srv/a","limit":1,"follow":true}}}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"limit":1}}}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read"}}"#,
@@ -95,7 +95,7 @@ fn the_session_passes_and_whatever_differs_from_it_does_not() {
         let made = tapegate(folder, &args, "");
         assert_eq!(
             String::from_utf8_lossy(&made.stdout),
-            "p.yaml: 4 calls of 1 server pass, and nothing else does\n"
+            "p.yaml: written from 4 calls of 1 server\n"
         );
         let check = tapegate(folder, &["check", "p.yaml"], "");
         assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
@@ -123,7 +123,8 @@ governance:
 recording: { folder: kept }
 ";
     fs::write(folder.join("p.yaml"), policy).unwrap();
-    let both = format!("{}\n{}", OTHERS[0], OTHERS[3].replace("\"id\":2", "\"id\":3"));
+    let read = SESSION.lines().next().unwrap();
+    let both = format!("{}\n{}", OTHERS[0], read.replace("\"id\":2", "\"id\":3"));
     let got = governed(folder, &format!("{both}\n"));
     assert!(got.contains("-32014") && got.contains("hello"), "{got}");
     let made = tapegate(folder, &["policy", "generate", "kept"], "");

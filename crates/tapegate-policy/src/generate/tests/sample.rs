@@ -13,7 +13,10 @@ pub(super) fn call(name: &str, arguments: &str) -> String {
 /// Traffic with the server `files`.
 pub(super) fn heard(messages: &[String]) -> Traffic {
     let mut traffic = Traffic::default();
-    messages.iter().for_each(|message| traffic.hear("files", Side::Client, message.as_bytes()));
+    for message in messages {
+        traffic.hear("files", b"", Side::Client, message.as_bytes());
+    }
+    traffic.end_tape();
     traffic
 }
 
@@ -22,11 +25,18 @@ pub(super) fn sample() -> Traffic {
         call("read", r#"{"path":"/srv/a.txt","limit":10}"#),
         call("read", r#"{"path":"/srv/a.txt","limit":10}"#),
         call("read", r#"{"path":"/srv/b.txt","mode":"text","limit":20}"#),
-        call("list", r#"{"dirs":["/srv","/tmp"],"opts":{"deep":true}}"#),
+        call("list", r#"{"dirs":["/srv/a","/srv/b"],"opts":{"deep":true,"force":false}}"#),
+        call("fetch", r#"{"url":"https://docs.example/a?b","note":"what is it"}"#),
+        call("open", r#"{"file":"src/main.rs"}"#),
+        call("pay", r#"{"amount":30,"currency":"EUR","dry_run":true}"#),
+        call("run", r#"{"command":"make all"}"#),
         call("ping", "{}"),
     ];
     for n in 0..10 {
-        messages.push(call("write", &format!(r#"{{"path":"/srv/out/{n}/x","size":{n}.5}}"#)));
+        messages.push(call(
+            "write",
+            &format!(r#"{{"path":"/srv/out/{n}/x","content":"line {n}","size":{n}.5}}"#),
+        ));
     }
     let mut traffic = heard(&messages);
     for message in [
@@ -35,12 +45,14 @@ pub(super) fn sample() -> Traffic {
         r#"{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"review"},"argument":{"name":"a","value":"b"}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
     ] {
-        traffic.hear("files", Side::Client, message.as_bytes());
+        traffic.hear("files", b"", Side::Client, message.as_bytes());
     }
     traffic.hear(
         "files",
+        b"",
         Side::Server,
-        br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","inputSchema":{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"limit":{"type":"integer"},"mode":{"type":"string"},"follow":{"type":"boolean"}}}},{"name":"write","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"size":{"type":"number"}}}},{"name":"rm","inputSchema":{"type":"object"}}]}}"#,
+        br#"{"jsonrpc":"2.0","id":"list","result":{"tools":[{"name":"read","inputSchema":{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"limit":{"type":"integer"},"mode":{"type":"string"},"follow":{"type":"boolean"},"head":{"type":"integer"},"cwd":{"type":"string"}}}},{"name":"write","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"size":{"type":"number"}}}},{"name":"rm","inputSchema":{"type":"object"}}]}}"#,
     );
+    traffic.end_tape();
     traffic
 }

@@ -28,6 +28,17 @@ governance:
       match: [\"*delete*\", \"*remove*\", \"*drop*\", \"*destroy*\", \"*wipe*\", \"*purge*\"]
       method: tools/call
       action: approve
+    - id: ask-if-destructive
+      method: tools/call
+      annotations: { destructiveHint: true }
+      action: approve
+
+    # Tools that only read pass. Hints count as they were when a person pinned the tool
+    # (`tapegate policy pin`); what a server says later does not. Until then, people are asked.
+    - id: reading-is-free
+      method: tools/call
+      annotations: { readOnlyHint: true }
+      action: forward
 
     # Resources and prompts are read; completions are typed by people.
     - id: resources-and-prompts
@@ -38,7 +49,7 @@ governance:
     #   match: [write_file, edit_file]
     #   action: forward
     #   arguments:
-    #     path: \"/home/me/project/*\"
+    #     path: { under: /home/me/project }
 
 # How people are asked. `tapegate approvals` lists what waits and takes their answers.
 approval:

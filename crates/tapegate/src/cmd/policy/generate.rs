@@ -5,6 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::json;
+use tapegate_core::side::Side;
 use tapegate_core::tape::Line;
 use tapegate_policy::generate::{self, Generated, Traffic, Wish};
 use tapegate_store::document;
@@ -16,12 +17,13 @@ use crate::exit::{Exit, Failure};
 use crate::settings::id_from;
 use crate::talk;
 
-/// Make a policy from tapes: what was called passes, and nothing else
+/// Make a policy from tapes: the tools that were used pass, and nothing else
 ///
-/// Each tool, prompt and resource that was used gets a rule. Arguments are held to what they were:
-/// to the values if these were few, to the folder if they were paths, to the range if they were
-/// numbers. Secrets are not written down. What is written was read back and held against every call
-/// of the tapes; calls that a policy had refused are not among them.
+/// Each tool, prompt and resource that was used gets one rule. Paths are kept to the folders they
+/// were in, URLs to their hosts, choices to the values that were chosen, and switches such as
+/// `force` stay off. Free text, ids and counts may be anything. Secrets are not written down. Calls
+/// that the server or a policy refused do not count. The policy is read back and tried on every
+/// other call of the tapes before it is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let cedar = args.cedar.as_deref().map(|cedar| named_from(cedar, output));
     let wish = Wish { head: head(&traffic, "tapegate policy generate"), cedar };
     let made = make(&traffic, &wish)?;
+    made.warnings.iter().for_each(|warning| talk::warn(warning));
     if let (Some(path), Some(text)) = (&args.cedar, &made.cedar) {
         write(path, text)?;
     }
@@ -66,7 +69,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             write(path, &made.policy)?;
             accept_written(path);
             let name = path.display();
-            writeln!(out, "{name}: {} pass, and nothing else does", told(&traffic))?;
+            writeln!(out, "{name}: written from {}", told(&traffic))?;
             talk::hint(&format!("read it, then try it: tapegate check {name}"));
         }
         None => out.write_all(made.policy.as_bytes())?,
@@ -111,10 +114,14 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<(), Failure>
         let Ok(numbered) = next else { continue };
         entries += 1;
         let Line::Message(message) = &numbered.entry else { continue };
-        if !message.ours && !was_refused(&message.extra) {
-            traffic.hear(server, message.from, &message.msg);
+        // Our own answers are refusals, which a call is to be known by; our questions are not.
+        let counts = !message.ours || message.from == Side::Server;
+        if counts && !was_refused(&message.extra) {
+            let session = message.session.as_deref().unwrap_or_default();
+            traffic.hear(server, session, message.from, &message.msg);
         }
     }
+    traffic.end_tape();
     if entries == 0 {
         let words = format!("`{}` is no tape: nothing in it is an entry", path.display());
         if !tape.by_chance {
@@ -145,20 +152,29 @@ pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure>
 
 /// What stands at the top of a policy.
 pub(crate) fn head(traffic: &Traffic, by: &str) -> Vec<String> {
-    vec![
+    let mut lines = vec![
         format!("Made by `{by}` from tapes: {}.", told(traffic)),
-        "What was called then passes, with arguments like those; nothing else does.".to_owned(),
-        "Where a value or a folder is too narrow for what comes next, widen it by hand.".to_owned(),
-    ]
+        "The tools that were used pass, with arguments like those; nothing else does.".to_owned(),
+        "Where a folder or a list of values is too narrow for your work, widen it by hand."
+            .to_owned(),
+    ];
+    if traffic.refused() > 0 {
+        let calls = many(traffic.refused(), "call");
+        lines.push(format!("{calls} that the server answered with an error did not count."));
+    }
+    lines
 }
 
 /// `3 calls of 1 server`.
 fn told(traffic: &Traffic) -> String {
-    let many = |count: usize, word: &str| match count {
+    format!("{} of {}", many(traffic.count(), "call"), many(traffic.servers().len(), "server"))
+}
+
+fn many(count: usize, word: &str) -> String {
+    match count {
         1 => format!("1 {word}"),
         count => format!("{count} {word}s"),
-    };
-    format!("{} of {}", many(traffic.count(), "call"), many(traffic.servers().len(), "server"))
+    }
 }
 
 /// A file as a policy names it that lies in another, or the same, folder.

@@ -1,0 +1,156 @@
+//! What is used of each server, and what may be in its arguments.
+
+use std::collections::BTreeMap;
+
+use super::limit::{Limiter, Limits};
+use super::seen::Members;
+use super::traffic::Traffic;
+use crate::gated::{Gated, Offer};
+
+/// How many URIs of one folder are listed; if there are more, the folder stands for them.
+const URIS_MAX: usize = 3;
+
+/// What is used of one server.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) id: String,
+    pub(super) tools: Vec<Use>,
+    pub(super) prompts: Vec<Use>,
+    /// What is completed, without a look at arguments.
+    pub(super) completed: Vec<Use>,
+    /// URIs by method.
+    pub(super) resources: Vec<Uris>,
+}
+
+/// Something that is called by its name.
+#[derive(Debug)]
+pub(super) struct Use {
+    pub(super) name: String,
+    pub(super) count: usize,
+    /// Whether it was ever given an argument, or could be by its definition.
+    pub(super) takes_arguments: bool,
+    pub(super) limits: Limits,
+}
+
+/// Resources that are read or watched.
+#[derive(Debug)]
+pub(super) struct Uris {
+    pub(super) method: &'static str,
+    pub(super) count: usize,
+    pub(super) uris: Vec<String>,
+    /// The folder that stands for them, if they are many.
+    pub(super) folder: Option<String>,
+}
+
+/// What is used, server by server.
+pub(super) fn uses(traffic: &Traffic) -> Vec<Server> {
+    let limiter = Limiter::new();
+    let mut servers: BTreeMap<&str, Server> = BTreeMap::new();
+    for ((server, method, name), all) in traffic.things() {
+        let known = servers.entry(server).or_insert_with(|| Server::new(server));
+        let Some(gated) = Gated::of(method) else { continue };
+        let count = all.values().sum();
+        let mut members = Members::default();
+        all.iter().for_each(|(text, times)| members.call(text.as_deref(), *times));
+        let thing = |schema: Option<&str>| {
+            let limits = limiter.limits(&members, schema);
+            let takes_arguments =
+                !members.members.is_empty() || !limits.rows.is_empty() || schema.is_some();
+            Use { name: name.clone(), count, takes_arguments, limits }
+        };
+        match gated {
+            Gated::Call => known.tools.push(thing(traffic.schema(server, name))),
+            Gated::Prompt => {
+                let mut prompt = thing(None);
+                // A prompt only puts its arguments into a text.
+                prompt.limits.risks.clear();
+                known.prompts.push(prompt);
+            }
+            Gated::Complete => {
+                let limits = Limits::default();
+                let name = name.clone();
+                known.completed.push(Use { name, count, takes_arguments: true, limits });
+            }
+            _ => known.uri(gated.method(), name, count),
+        }
+    }
+    let mut servers: Vec<Server> = servers.into_values().collect();
+    for uris in servers.iter_mut().flat_map(|server| &mut server.resources) {
+        let many = uris.uris.len() > URIS_MAX;
+        let mut folders = uris.uris.iter().map(|uri| folder(uri).map(str::to_owned));
+        let first = folders.next().flatten().and_then(|own| common(&own, &own));
+        let shared = folders.fold(first, |known, own| common(&known?, &own?));
+        uris.folder = shared.filter(|_| many);
+    }
+    servers
+}
+
+impl Server {
+    fn new(id: &str) -> Self {
+        let id = id.to_owned();
+        let (tools, prompts, completed, resources) = Default::default();
+        Self { id, tools, prompts, completed, resources }
+    }
+
+    fn uri(&mut self, method: &'static str, uri: &str, count: usize) {
+        let known = self.resources.iter_mut().find(|known| known.method == method);
+        match known {
+            Some(known) => {
+                known.uris.push(uri.to_owned());
+                known.count += count;
+            }
+            None => {
+                let uris = vec![uri.to_owned()];
+                self.resources.push(Uris { method, count, uris, folder: None });
+            }
+        }
+    }
+
+    /// Drops all tests of a tool or prompt; whether there were any.
+    pub(super) fn open(&mut self, id: &str, name: &str) -> bool {
+        let here = self.id == id;
+        let things = self.tools.iter_mut().chain(&mut self.prompts);
+        let mut opened = false;
+        for one in things.filter(|one| here && one.name == name) {
+            for row in std::mem::take(&mut one.limits.rows) {
+                let path = super::limit::path_text(&row.path);
+                one.limits.open.push(path.clone());
+                one.limits.risks.push((path, "servers could read its values in several ways"));
+                opened = true;
+            }
+            opened |= !std::mem::replace(&mut one.takes_arguments, true);
+        }
+        opened
+    }
+
+    /// What is completed of a kind.
+    pub(super) fn completed(&self, offer: Offer) -> impl Iterator<Item = &str> {
+        let of = move |one: &&Use| Gated::Complete.offer(&one.name) == offer;
+        self.completed.iter().filter(of).map(|one| one.name.as_str())
+    }
+}
+
+/// The folder of a URI, if a text is one that leads nowhere else.
+fn folder(text: &str) -> Option<&str> {
+    let start = text.find("://")? + 3;
+    let plain = !text.contains("..") && !text.contains(['\n', '\0', '\\', '%']);
+    let end = text.rfind('/').filter(|end| plain && *end >= start)?;
+    Some(&text[..=end])
+}
+
+/// The folder that two folders lie in, unless that is all there is.
+fn common(one: &str, two: &str) -> Option<String> {
+    let mut end = 0;
+    for (at, (left, right)) in one.bytes().zip(two.bytes()).enumerate() {
+        if left != right {
+            break;
+        }
+        if left == b'/' {
+            end = at + 1;
+        }
+    }
+    let common = &one[..end];
+    let (_, path) = common.split_once("://")?;
+    // `https://` and `file:///` have nothing in common but the scheme.
+    (!path.trim_matches('/').is_empty()).then(|| common.to_owned())
+}
