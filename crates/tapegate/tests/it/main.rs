@@ -12,6 +12,7 @@ mod completions;
 mod conformance;
 mod convert;
 mod demo;
+mod examples;
 mod generate;
 mod governed;
 mod help;
