@@ -163,7 +163,7 @@ fn telling(word: &str, folder: Option<&str>) -> String {
     let parts: Vec<&str> = split(word).collect();
     // Behind the last folder of packages there is the package.
     let holder = |part: &&str| matches!(*part, "node_modules" | "site-packages" | "dist-packages");
-    if let Some(at) = parts.iter().rposition(|part| holder(&part)) {
+    if let Some(at) = parts.iter().rposition(holder) {
         let inside: Vec<&str> =
             parts[at + 1..].iter().copied().filter(|part| *part != ".bin").collect();
         let name = inside.iter().find(|part| !part.starts_with('@'));

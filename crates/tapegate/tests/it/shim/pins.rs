@@ -75,8 +75,8 @@ fn post(run: &Run, headers: &[&str], body: &str) -> Got {
 
 fn said(got: &Got) -> Value {
     let text = got.body.trim();
-    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-    let last = data.last().unwrap_or(text);
+    let mut data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let last = data.next_back().unwrap_or(text);
     serde_json::from_str(last).unwrap_or_else(|_| panic!("{got:?}"))
 }
 
