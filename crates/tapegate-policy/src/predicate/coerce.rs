@@ -174,7 +174,7 @@ fn text_may_equal(wanted: &[u8], text: &str) -> bool {
         // JavaScript takes every text for true that is not empty.
         b"true" => !text.is_empty(),
         // Java takes every text for false that is not `true`.
-        b"false" => !trimmed(text).eq_ignore_ascii_case("true"),
+        b"false" => !text.eq_ignore_ascii_case("true"),
         b"null" => is_null_word(text),
         [b'"', ..] => json::string(wanted).is_some_and(|wanted| texts_may_equal(&wanted, text)),
         number => {

@@ -31,7 +31,7 @@ governance:
   defaults: {action: deny}
   rules:
     - {id: no-deletes, match: "delete_*", action: deny, description: nothing is deleted}
-    - {id: tmp-only, match: write_file, action: forward, arguments: {$.path: "/tmp/*"}}
+    - {id: tmp-only, match: write_file, action: forward, arguments: {$.path: {under: /tmp}}}
     - {id: writes, match: "write_*", action: approve, approval: people}
     - {id: reads, match: ["read_*", "list_*"], action: forward}
     - {id: resources, method: "resources/*", match: "*", action: forward}
