@@ -10,6 +10,9 @@ mod steps;
 
 use std::sync::Arc;
 
+use tapegate_core::side::Side;
+
+use crate::methods::{Duty, sender};
 use crate::model::{Policy, Profile};
 use steps::Steps;
 
@@ -111,15 +114,50 @@ pub struct Decision {
     pub steps: Vec<String>,
 }
 
-/// Decides about a call.
+/// Decides about a call of the side that sends such calls.
 pub fn decide(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
-    under(profile, readings::ask(policy, call, facts, &mut ()))
+    decide_from(policy, profile, sender(call.method), call, facts)
+}
+
+/// Decides about a call that `from` has sent.
+pub fn decide_from(
+    policy: &Policy,
+    profile: Profile,
+    from: Side,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+) -> Decision {
+    under(profile, ask(policy, from, call, facts, &mut ()))
+}
+
+fn ask(
+    policy: &Policy,
+    from: Side,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    match Duty::of(call.method, from) {
+        Duty::Gated(_) => readings::ask(policy, call, facts, steps),
+        duty => gates::ungated(policy, duty, call, facts, steps),
+    }
 }
 
 /// Decides about a call, and tells every step on the way.
 pub fn explain(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
+    explain_from(policy, profile, sender(call.method), call, facts)
+}
+
+/// Decides about a call that `from` has sent, and tells every step on the way.
+pub fn explain_from(
+    policy: &Policy,
+    profile: Profile,
+    from: Side,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+) -> Decision {
     let mut steps = Vec::new();
-    let mut decision = under(profile, readings::ask(policy, call, facts, &mut steps));
+    let mut decision = under(profile, ask(policy, from, call, facts, &mut steps));
     let done = match (&decision.strict, &decision.outcome) {
         (Outcome::Forward, _) => "sent on".to_owned(),
         (strict, outcome) if strict != outcome => {

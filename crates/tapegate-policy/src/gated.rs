@@ -1,6 +1,10 @@
 //! Which requests are decided about, and what they are about.
 
+use std::borrow::Cow;
+
 use tapegate_core::json::Str;
+
+use crate::methods::fold;
 
 /// What a server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,27 +38,6 @@ pub enum Gated {
     Listen,
 }
 
-/// What passes without anybody being asked: without it there is no conversation.
-const PASSES: &[&str] = &[
-    "initialize",
-    "initialized",
-    "notifications/initialized",
-    "notifications/cancelled",
-    "notifications/progress",
-    "notifications/resources/updated",
-    "notifications/resources/list_changed",
-    "notifications/tools/list_changed",
-    "notifications/prompts/list_changed",
-    "server/discover",
-    "ping",
-    "pong",
-];
-
-/// Whether messages with this method are never held against rules.
-pub fn passes(method: &str) -> bool {
-    PASSES.contains(&method)
-}
-
 impl Gated {
     /// Every one of them.
     pub const ALL: [Self; 7] = [
@@ -67,18 +50,11 @@ impl Gated {
         Self::Listen,
     ];
 
-    /// What a request with this method is. Servers that are careless about case and blanks exist
-    /// as far as we know, so we are too.
+    /// What a request with this method is, however it is spelled: see [`fold`].
     pub fn of(method: &str) -> Option<Self> {
-        let gated = Self::exact(method);
-        gated.or_else(|| {
-            let odd = |letter: char| letter.is_ascii_lowercase() || letter == '/';
-            if method.chars().all(odd) {
-                return None;
-            }
-            let blank = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
-            let plain = method.trim_matches(blank);
-            Self::exact(&plain.to_ascii_lowercase())
+        Self::exact(method).or_else(|| match fold(method) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(folded) => Self::exact(&folded),
         })
     }
 
@@ -181,7 +157,6 @@ mod tests {
             assert_eq!(Gated::of(gated.method()), Some(gated));
             assert_eq!(Gated::of(&gated.method().to_uppercase()), Some(gated));
             assert_eq!(Gated::of(&format!(" {}\0", gated.method())), Some(gated));
-            assert!(!passes(gated.method()));
         }
         for other in ["tools/list", "tools/calls", "", "logging/setLevel", "tools /call"] {
             assert_eq!(Gated::of(other), None, "{other}");

@@ -70,7 +70,8 @@ pub enum Fault {
     Nameless,
 }
 
-/// Everything that is wrong with a message; nearly always nothing.
+/// Everything that is odd about the form of a message; nearly always nothing. The judge says what of
+/// it stops the message.
 pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
     let mut faults = Vec::new();
     match frame.body() {

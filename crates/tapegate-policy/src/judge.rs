@@ -14,11 +14,13 @@ use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 
-use crate::decide::{Call, Decision, Facts, GateName, Outcome, Principal, decide, explain};
+use crate::decide::{Call, Decision, Facts, GateName, Outcome, Principal};
+use crate::decide::{decide_from, explain_from};
 use crate::filter::{filter, lists};
-use crate::gated::{Gated, passes};
+use crate::gated::Gated;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
-use crate::model::{OnDrift, Policy, Profile};
+use crate::methods::{Duty, sender};
+use crate::model::{EmbeddedMessages, OnDrift, Policy, Profile};
 use crate::pins::{Reader, Watch};
 use callers::Callers;
 use visibility::ListView;
@@ -133,7 +135,8 @@ impl<'p> Judge<'p> {
         state: &mut SessionState,
     ) -> JudgedCall<'m> {
         let envelope = Envelope { arguments, ..Envelope::default() };
-        let arrival = Arrival { from: Side::Client, carrier: Carrier::Lines, session: 0, wall_us };
+        let (from, carrier) = (sender(method), Carrier::Lines);
+        let arrival = Arrival { from, carrier, session: 0, wall_us };
         let now = Judging { envelope: &envelope, arrival, waits: true };
         let gated = Gated::of(method);
         let decision = match gated {
@@ -152,13 +155,14 @@ impl<'p> Judge<'p> {
         arrival: Arrival,
         state: &mut SessionState,
     ) -> Judgement<'m> {
-        let faults = inspect(frame, arrival.from, arrival.carrier);
-        if self.stops(&faults) {
-            return Judgement { faults, ..Judgement::default() };
+        let mut judgement = self.form(inspect(frame, arrival.from, arrival.carrier));
+        if self.stops(&judgement.faults) {
+            return judgement;
         }
         let elements = elements(frame.bytes()).into_iter();
         let judged = elements.map(|element| self.message(&element, arrival, true, state));
-        Judgement { faults, elements: judged.collect(), ..Judgement::default() }
+        judgement.elements = judged.collect();
+        judgement
     }
 
     fn message<'m>(
@@ -169,12 +173,11 @@ impl<'p> Judge<'p> {
         state: &mut SessionState,
     ) -> Judgement<'m> {
         let envelope = frame.envelope();
-        let faults = match envelope {
+        let mut judgement = self.form(match envelope {
             None if in_batch => vec![Fault::NotAnObject],
             _ => inspect(frame, arrival.from, arrival.carrier),
-        };
-        let stops = self.stops(&faults);
-        let mut judgement = Judgement { faults, ..Judgement::default() };
+        });
+        let stops = self.stops(&judgement.faults);
         let Some(envelope) = envelope.filter(|_| !stops) else { return judgement };
         let kind = envelope.kind();
         let now = Judging { envelope, arrival, waits: kind == Kind::Request && !in_batch };
@@ -189,6 +192,17 @@ impl<'p> Judge<'p> {
             _ => {}
         }
         judgement
+    }
+
+    /// Tells what stops a message from what is only logged.
+    fn form<'m>(&self, found: Vec<Fault>) -> Judgement<'m> {
+        let Some(policy) = self.policy else {
+            return Judgement { anomalies: found, ..Judgement::default() };
+        };
+        let refuses = policy.embedded_messages == EmbeddedMessages::Refuse;
+        let stops = |fault: &Fault| refuses || *fault != Fault::Embedded;
+        let (faults, anomalies) = found.into_iter().partition(stops);
+        Judgement { faults, anomalies, ..Judgement::default() }
     }
 
     /// Whether nothing is looked at behind these faults.
@@ -209,8 +223,7 @@ impl<'p> Judge<'p> {
         }
         let name = now.envelope.name.or(now.envelope.uri).map(|name| name.decode());
         let name = name.unwrap_or_default();
-        let audited = !from_client && now.envelope.kind() == Kind::Request;
-        self.ungated(now, method, name, audited, state).map_or(Calls::None, Calls::One)
+        self.ungated(now, method, name, state).map_or(Calls::None, Calls::One)
     }
 
     /// A call of something that the server offers: each name in it is decided about.
@@ -234,21 +247,22 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// A method that is not gated. `audited` if it is reported although no rule names it.
+    /// A method that is not gated; nothing if it is housekeeping that no rule names.
     fn ungated<'m>(
         &self,
         now: &Judging<'_, 'm>,
         method: Cow<'m, str>,
         name: Cow<'m, str>,
-        audited: bool,
         state: &mut SessionState,
     ) -> Option<JudgedCall<'m>> {
-        if passes(&method) {
+        let is_logged = Duty::of(&method, now.arrival.from).is_logged();
+        let mut rules = self.policy.iter().flat_map(|policy| &policy.rules);
+        if !is_logged && !rules.any(|rule| !rule.methods.is_empty()) {
             return None;
         }
         let mut decision = self.decision(now, &method, &name, None, state);
         let by_rule = decision.as_ref().is_some_and(|decision| decision.rule.is_some());
-        if !audited && !by_rule {
+        if !is_logged && !by_rule {
             return None;
         }
         let cannot_wait = decision.as_mut().is_some_and(|decision| now.settles(decision));
@@ -260,9 +274,8 @@ impl<'p> Judge<'p> {
         let Some(requests) = now.envelope.input_requests else { return Calls::None };
         // A receiver cannot act on requests that are not readable.
         let methods = requests::methods(requests).unwrap_or_default().into_iter();
-        let calls = methods.filter_map(|method| {
-            self.ungated(now, Cow::Owned(method), Cow::Borrowed(""), true, state)
-        });
+        let calls = methods
+            .filter_map(|method| self.ungated(now, Cow::Owned(method), Cow::Borrowed(""), state));
         calls.collect::<Vec<_>>().into()
     }
 
@@ -307,15 +320,15 @@ impl<'p> Judge<'p> {
         state: &mut SessionState,
     ) -> Option<Decision> {
         let policy = self.policy?;
-        let Arrival { session, wall_us, .. } = now.arrival;
+        let Arrival { from, session, wall_us, .. } = now.arrival;
         let principal = Some(state.callers.caller(session, now.envelope));
         let facts = Facts { wall_us, principal, drift };
         let arguments = now.envelope.arguments;
         let call = Call { source: self.source, method, name, arguments };
         if !self.explains {
-            return Some(decide(policy, self.profile, &call, &facts));
+            return Some(decide_from(policy, self.profile, from, &call, &facts));
         }
-        let mut decision = explain(policy, self.profile, &call, &facts);
+        let mut decision = explain_from(policy, self.profile, from, &call, &facts);
         if decision.gate == GateName::Visibility
             && let Some(by) = hidden_by(policy, self.source, method, name)
         {

@@ -25,6 +25,8 @@ pub mod inspect;
 pub mod judge;
 /// From the text of a policy to the policy.
 pub mod load;
+/// The methods of the protocol, and how each is treated.
+pub mod methods;
 /// A policy, read and checked.
 pub mod model;
 /// What is noted about messages.

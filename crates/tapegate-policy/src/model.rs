@@ -28,6 +28,8 @@ pub struct Policy {
     pub default: Act,
     /// Which files are Tapegate's own, and whether calls that name them are refused.
     pub own_files: OwnFiles,
+    /// What is done with a message that holds another one in a string.
+    pub embedded_messages: EmbeddedMessages,
     /// The ways of asking people, by name.
     pub workflows: BTreeMap<String, Workflow>,
     /// The Cedar policies, if there are any.
@@ -112,6 +114,16 @@ pub struct Rule {
     pub act: Act,
     /// Why it is there, for people.
     pub description: Option<String>,
+}
+
+/// What is done with a message that holds another one in a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EmbeddedMessages {
+    /// It is logged and judged like any other: logs and READMEs have messages in them.
+    #[default]
+    Log,
+    /// It is refused.
+    Refuse,
 }
 
 /// What is done with a call.

@@ -12,7 +12,9 @@ mod rules;
 use std::fmt::Debug;
 
 use crate::glob::Glob;
-use crate::model::{Act, Expose, OnDrift, Pins, Policy, Profile, Redaction, Source};
+use crate::model::{
+    Act, EmbeddedMessages, Expose, OnDrift, Pins, Policy, Profile, Redaction, Source,
+};
 
 /// Why a policy may permit more than another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub fn tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), 
         rules,
         default,
         own_files,
+        embedded_messages,
         workflows,
         cedar,
         redaction,
@@ -46,6 +49,9 @@ pub fn tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), 
     check("the default", act_tightens(default, &new.default))?;
     // Which files are ours follows from where the policy lies.
     check("the built-in rules", new.own_files.refuse || !own_files.refuse)?;
+    let embedded = *embedded_messages == EmbeddedMessages::Log
+        || new.embedded_messages == EmbeddedMessages::Refuse;
+    check("what is done with embedded messages", embedded)?;
     rules::tighten((rules, default), &new.rules)?;
     // A workflow of another name can only be asked where calls were forwarded before.
     for (name, workflow) in &new.workflows {

@@ -1,8 +1,8 @@
 //! The gate of a live session: every message is inspected, decided about and noted.
 //!
 //! A [`Warden`] knows no clock, no file and no person: it is handed what it needs, notes what it
-//! does to [`Notes`] and has people asked by [`People`]. Without a policy it only observes, and sees
-//! to it that messages are written as they must be. What holds may be changed at any time by its
+//! does to [`Notes`] and has people asked by [`People`]. Without a policy it only observes: it logs
+//! calls and odd messages, and everything passes byte for byte. What holds may be changed at any time by its
 //! [`Reins`]; it takes effect between two messages.
 
 mod calls;
@@ -158,8 +158,24 @@ impl Warden {
         begun_ns: Option<u64>,
         in_batch: bool,
     ) -> Verdict {
+        let verdict = self.carry_out_message(case, frame, judgement, begun_ns, in_batch);
+        if !judgement.anomalies.is_empty() {
+            let sent = matches!(verdict, Verdict::Forward | Verdict::Rewrite(_));
+            self.note_form(case, frame, &judgement.anomalies, ("warn", sent), begun_ns);
+        }
+        verdict
+    }
+
+    fn carry_out_message(
+        &mut self,
+        case: &Case<'_>,
+        frame: &Frame<'_>,
+        judgement: &Judgement<'_>,
+        begun_ns: Option<u64>,
+        in_batch: bool,
+    ) -> Verdict {
         if let Some(&fault) = judgement.faults.first() {
-            let refused = self.faulty(case, frame, judgement.faults.clone(), begun_ns);
+            let refused = self.note_faults(case, frame, &judgement.faults, begun_ns);
             if self.strict() {
                 return Verdict::Refuse(Box::new(refused.faulty(fault)));
             }
@@ -209,18 +225,14 @@ impl Warden {
         }
     }
 
-    /// Notes that a message is not written as it must be.
-    fn faulty(
+    /// Notes faults that stop a message, or would in production.
+    fn note_faults(
         &mut self,
         case: &Case<'_>,
         frame: &Frame<'_>,
-        faults: Vec<Fault>,
+        faults: &[Fault],
         begun_ns: Option<u64>,
     ) -> Subject {
-        let said = frame.envelope();
-        let method = said.and_then(|said| said.method).map(|method| method.decode());
-        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
-        let subject = self.subject("tool", name.as_deref().unwrap_or_default());
         let first = faults.first().copied().unwrap_or(Fault::NotJson);
         let strict = self.strict();
         let word = match (strict, first.would()) {
@@ -228,17 +240,33 @@ impl Warden {
             (true, "WOULD_DROP") => "drop",
             (true, _) => "reject",
         };
+        self.note_form(case, frame, faults, (word, !strict), begun_ns)
+    }
+
+    /// Notes what is odd about the form of a message, under this word, and whether it is sent on.
+    fn note_form(
+        &mut self,
+        case: &Case<'_>,
+        frame: &Frame<'_>,
+        faults: &[Fault],
+        (word, sent): (&'static str, bool),
+        begun_ns: Option<u64>,
+    ) -> Subject {
+        let said = frame.envelope();
+        let method = said.and_then(|said| said.method).map(|method| method.decode());
+        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
+        let subject = self.subject("tool", name.as_deref().unwrap_or_default());
         let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
         let reason = reasons.join("; ");
         let latency_ns = self.latency(begun_ns);
         let mut note = Note {
-            kind: NoteKind::Framing { faults },
+            kind: NoteKind::Framing { faults: faults.to_vec() },
             word,
             method: method.as_deref().and_then(Note::text),
             name: name.as_deref().and_then(Note::text),
             id: Note::raw(said.and_then(|said| said.id)),
             reason: Some(Cow::Owned(reason)),
-            forwarded: Some(!strict),
+            forwarded: Some(sent),
             latency_ns,
             correlation_id: Some(Cow::Borrowed(&subject.correlation_id)),
             gate: Some(GateName::Framing),
@@ -257,7 +285,11 @@ impl Warden {
         let Note { at, lane, from, .. } = about;
         let mut note = Note {
             kind: NoteKind::Framing { faults: Vec::new() },
-            word: if refused { "reject" } else { "WOULD_REJECT" },
+            word: match (refused, self.regime.policy.is_some()) {
+                (true, _) => "reject",
+                (false, true) => "WOULD_REJECT",
+                (false, false) => "warn",
+            },
             method: method.as_deref().and_then(Note::text),
             name: name.as_deref().and_then(Note::text),
             id: Note::raw(said.and_then(|said| said.id)),
@@ -331,9 +363,14 @@ impl Gate for Warden {
             return self.message(case, case.frame, &judgement, begun_ns, false);
         }
         if !judgement.faults.is_empty() {
-            self.faulty(case, case.frame, judgement.faults.clone(), begun_ns);
+            self.note_faults(case, case.frame, &judgement.faults, begun_ns);
         }
-        self.batch(case, &judgement, begun_ns)
+        let verdict = self.batch(case, &judgement, begun_ns);
+        if !judgement.anomalies.is_empty() {
+            let sent = matches!(verdict, Verdict::Forward | Verdict::Rewrite(_));
+            self.note_form(case, case.frame, &judgement.anomalies, ("warn", sent), begun_ns);
+        }
+        verdict
     }
 
     fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd) {

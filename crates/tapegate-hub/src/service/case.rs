@@ -12,7 +12,7 @@ use tapegate_policy::trace::is_traceparent;
 use tapegate_store::activity::Event;
 
 use super::journal;
-use super::question::{Answer, Decided, Question};
+use super::question::{Answer, Answered, Decided, Question};
 use crate::api::{
     DenyError, GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
 };
@@ -29,7 +29,7 @@ pub(super) struct Case<'a> {
 }
 
 impl Case<'_> {
-    pub(super) fn ask(&self) -> Answer {
+    pub(super) fn ask(&self) -> Answered {
         let question = Question {
             policy: self.governed.policy.as_deref(),
             profile: self.profile,
@@ -37,9 +37,9 @@ impl Case<'_> {
             principal: &self.principal,
             request: self.request,
         };
-        let mut answer = question.answer();
+        let mut answered = question.answer();
         // Whoever has decided itself that people are to be asked is taken at its word.
-        if let Answer::Decided(decided) = &mut answer
+        if let Answer::Decided(decided) = &mut answered.answer
             && let (true, Some(workflow)) = (self.request.held, &self.request.workflow)
             && decided.decision.strict == Outcome::Forward
             && self.profile == Profile::Production
@@ -47,7 +47,7 @@ impl Case<'_> {
             decided.decision.outcome = Outcome::Hold { workflow: workflow.clone() };
             decided.decision.gate = GateName::Approval;
         }
-        answer
+        answered
     }
 
     /// An answer that has yet to be filled in.
@@ -97,11 +97,11 @@ impl Case<'_> {
     /// Puts what was found out into an answer, and into the log.
     pub(super) fn tell(
         &self,
-        answered: &Answer,
+        answered: &Answered,
         answer: &mut GovernanceEvaluateResponse,
         event: &mut Event<'_>,
     ) {
-        match answered {
+        match &answered.answer {
             Answer::Passes => {}
             Answer::Observed(name) => {
                 answer.reason = Some("there is no policy".to_owned());
@@ -113,7 +113,12 @@ impl Case<'_> {
         }
         event.policy_reason = answer.reason.clone().map(Cow::Owned);
         event.forwarded = Some(answer.decision == GovernanceDecision::Forward);
-        if event.forwarded == Some(false) || answer.would.is_some() {
+        if !answered.anomalies.is_empty() {
+            let labels = answered.anomalies.iter().map(|fault| format!("\"{}\"", fault.label()));
+            event.extra = format!("\"faults\":[{}]", labels.collect::<Vec<_>>().join(",")).into();
+        }
+        let odd = answer.would.is_some() || !answered.anomalies.is_empty();
+        if event.forwarded == Some(false) || odd {
             event.level = "warn";
         }
     }

@@ -31,12 +31,13 @@ impl Hub {
         event.latency_us = Some(latency_ns / 1000);
         self.counted(request, &answer, latency_ns);
         if answer.decision == GovernanceDecision::PendingApproval
-            && let Answer::Decided(decided) = &answered
+            && let Answer::Decided(decided) = &answered.answer
         {
             self.open(&case, decided, &mut answer, &mut event);
         }
         // A shim has written down itself what it holds.
-        let quiet = request.held || matches!(answered, Answer::Passes);
+        let passes = matches!(answered.answer, Answer::Passes) && answered.anomalies.is_empty();
+        let quiet = request.held || passes;
         if !quiet && let Err(why) = self.journal.write(&[event]) {
             self.unlogged(&case, &mut answer, &why);
         }
@@ -53,7 +54,7 @@ impl Hub {
         let answered = case.ask();
         let mut answer = case.blank(self.is_stopping());
         case.tell(&answered, &mut answer, &mut case.event());
-        let call_hash = match &answered {
+        let call_hash = match &answered.answer {
             Answer::Decided(decided) => Some(hash_of(&decided.method, request)),
             Answer::Passes | Answer::Faulty(_) | Answer::Observed(_) => None,
         };
@@ -61,11 +62,11 @@ impl Hub {
             answer.decision = GovernanceDecision::Forward;
         }
         if answer.decision == GovernanceDecision::Deny {
-            let gate = match &answered {
+            let gate = match &answered.answer {
                 Answer::Decided(decided) => decided.decision.gate,
                 _ => GateName::Framing,
             };
-            let subject = case.subject(&answered);
+            let subject = case.subject(&answered.answer);
             answer.error = Some(told(&subject.changed(gate)));
         }
         Ok((answer, call_hash))

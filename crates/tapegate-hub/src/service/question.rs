@@ -8,10 +8,16 @@ use tapegate_core::side::Side;
 use tapegate_policy::decide::{Decision, Principal};
 use tapegate_policy::gated::Offer;
 use tapegate_policy::inspect::{Carrier, Fault};
-use tapegate_policy::judge::{Arrival, Judge, SessionState};
+use tapegate_policy::judge::{Arrival, Judge, Judgement, SessionState};
 use tapegate_policy::model::{Policy, Profile};
 
 use crate::api::{GovernanceEvaluateRequest, JsonRpcId, MessageType, StreamDirection};
+
+/// What there is to say about a message, and what is odd about its form and only logged.
+pub(super) struct Answered {
+    pub(super) answer: Answer,
+    pub(super) anomalies: Vec<Fault>,
+}
 
 /// What there is to say about a message.
 pub(super) enum Answer {
@@ -48,10 +54,10 @@ pub(super) struct Question<'a> {
 
 impl Question<'_> {
     /// Judges the message.
-    pub(super) fn answer(&self) -> Answer {
+    pub(super) fn answer(&self) -> Answered {
         let request = self.request;
         if request.message_type == MessageType::Response {
-            return Answer::Passes;
+            return Answered { answer: Answer::Passes, anomalies: Vec::new() };
         }
         let judge = Judge {
             policy: self.policy,
@@ -69,21 +75,27 @@ impl Question<'_> {
         let message = message(request);
         let frame = Frame::read(&message);
         let judgement = judge.judge(&frame, arrival, &mut state);
-        if let Some(fault) = judgement.faults().next() {
-            return Answer::Faulty(fault);
-        }
-        let Some(leading) = judgement.leading() else { return Answer::Passes };
-        let Some(decision) = &leading.decision else {
-            let names: Vec<&str> = judgement.calls.iter().map(|call| &*call.name).collect();
-            return Answer::Observed(names.join(" "));
-        };
-        Answer::Decided(Box::new(Decided {
-            method: leading.method.clone().into_owned(),
-            name: leading.name.clone().into_owned(),
-            word: leading.offer.map_or("method", Offer::word),
-            decision: decision.clone(),
-        }))
+        let answer = answer(&judgement);
+        Answered { answer, anomalies: judgement.anomalies().collect() }
     }
+}
+
+/// What a judgement comes to.
+fn answer(judgement: &Judgement<'_>) -> Answer {
+    if let Some(fault) = judgement.faults().next() {
+        return Answer::Faulty(fault);
+    }
+    let Some(leading) = judgement.leading() else { return Answer::Passes };
+    let Some(decision) = &leading.decision else {
+        let names: Vec<&str> = judgement.calls.iter().map(|call| &*call.name).collect();
+        return Answer::Observed(names.join(" "));
+    };
+    Answer::Decided(Box::new(Decided {
+        method: leading.method.clone().into_owned(),
+        name: leading.name.clone().into_owned(),
+        word: leading.offer.map_or("method", Offer::word),
+        decision: decision.clone(),
+    }))
 }
 
 /// The message that was asked about.

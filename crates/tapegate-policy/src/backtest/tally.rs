@@ -276,6 +276,7 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&View<'_>)) {
 
 fn sort(note: &Note<'_>) -> Sort {
     match (&note.kind, note.word) {
+        (NoteKind::Framing { .. }, "warn") => Sort::Forward,
         (NoteKind::Framing { .. } | NoteKind::Oversized { .. }, _) => Sort::Reject,
         (NoteKind::Drift { .. }, _) => Sort::Drift,
         (NoteKind::Filter { .. }, _) => Sort::Filter,

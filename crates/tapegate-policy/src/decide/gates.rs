@@ -5,10 +5,11 @@ use std::sync::Arc;
 use tapegate_cedar::{Caller, Question};
 
 use super::readings::rank;
-use super::rules::{Hit, Range, passes_otherwise, rule, verb};
+use super::rules::{Hit, Range, RuleScope, passes_otherwise, rule, verb};
 use super::steps::Steps;
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
+use crate::methods::Duty;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 use crate::own_files::OWN_FILES;
 
@@ -23,7 +24,7 @@ pub(super) fn ask(
     steps: &mut impl Steps,
 ) -> Decision {
     let Some(gated) = Gated::of(call.method) else {
-        return unguarded(policy, call, facts, steps);
+        return ungated(policy, Duty::Unknown, call, facts, steps);
     };
     if let Err(reason) = visible(policy, gated, call, steps) {
         return said(Outcome::Deny, GateName::Visibility, reason.into());
@@ -45,7 +46,10 @@ pub(super) fn ask(
             return Decision { drift: true, by_name: false, ..denied };
         }
     }
-    let mut decision = by_rules(policy, call, facts, steps);
+    let range = (RuleScope::Gated, Some(&policy.default));
+    // With a default there is always a decision.
+    let mut decision = by_rules(policy, range, call, facts, steps)
+        .unwrap_or_else(|| said(Outcome::Deny, GateName::Governance, "no rule matches".into()));
     decision.by_name &= drifted.is_none();
     match drifted {
         Some(drift) if policy.pins.on_drift == OnDrift::Approve => {
@@ -55,36 +59,36 @@ pub(super) fn ask(
     }
 }
 
-/// What the rules and the default say.
+/// What the rules say, and the default if there is one; nothing if neither says anything.
 fn by_rules(
     policy: &Policy,
+    (scope, default): (RuleScope, Option<&Act>),
     call: &Call<'_>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
-) -> Decision {
+) -> Option<Decision> {
     let mut worst: Option<Decision> = None;
     let mut from = 0;
     loop {
-        let (hit, looked) =
-            rule(policy, call, facts.drift.is_some(), Range { from, named: false }, steps);
-        let (mut decision, next) = match &hit {
-            Some(Hit { rule, index, possible }) => {
+        let drifted = facts.drift.is_some();
+        let (hit, looked) = rule(policy, call, drifted, Range { from, scope }, steps);
+        let (mut decision, next) = match (&hit, default) {
+            (Some(Hit { rule, index, possible }), _) => {
                 let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
                 let rule = Some(Arc::clone(&rule.name));
                 (Decision { rule, ..decision }, possible.then_some(index + 1))
             }
-            None => {
-                let default = &policy.default;
+            (None, Some(default)) => {
                 steps.add(|| format!("rules: none matches; the default is {}", verb(default)));
                 (act(policy, default, None, call, facts, steps), None)
             }
+            (None, None) => return worst,
         };
         decision.by_name &= !looked;
         if decision.strict == Outcome::Deny {
             let rule = hit.as_ref().map(|hit| hit.rule);
             decision.description = rule.and_then(|rule| rule.description.as_deref()).map(Arc::from);
-            decision.other_arguments =
-                looked && passes_otherwise(policy, call, facts.drift.is_some());
+            decision.other_arguments = looked && passes_otherwise(policy, call, drifted, scope);
         }
         let next = next.filter(|_| decision.strict != Outcome::Deny);
         // The first of those that are equally strict counts.
@@ -92,7 +96,7 @@ fn by_rules(
             Some(worst) if rank(&worst) >= rank(&decision) => worst,
             _ => decision,
         };
-        let Some(next) = next else { return decision };
+        let Some(next) = next else { return Some(decision) };
         // Cedar permits what one server reads; another may read what the rules below are about.
         steps.add(|| "rules: a server may read the arguments differently; going on".to_owned());
         (worst, from) = (Some(decision), next);
@@ -100,26 +104,52 @@ fn by_rules(
 }
 
 /// Decides about a method that is not gated: only rules that name methods are about it.
-fn unguarded(
+pub(super) fn ungated(
     policy: &Policy,
+    duty: Duty,
     call: &Call<'_>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
-    if crate::gated::passes(call.method) {
-        steps.add(|| format!("`{}` is part of any conversation and always passes", call.method));
-    } else if let (Some(Hit { rule, .. }), looked) =
-        rule(policy, call, false, Range { from: 0, named: true }, steps)
-    {
-        let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
-        let by_name = decision.by_name && !looked;
-        let description = rule.description.as_deref().map(Arc::from);
-        let rule = Some(Arc::clone(&rule.name));
-        return Decision { rule, by_name, description, ..decision };
-    } else {
-        steps.add(|| format!("`{}` is not gated, and no rule names it as `method`", call.method));
+    let unknown = duty == Duty::Unknown;
+    if unknown {
+        steps.add(|| format!("`{}` is not a method of the protocol", call.method));
+        if let Err(reason) = enabled(policy, call, steps) {
+            return said(Outcome::Deny, GateName::Visibility, reason.into());
+        }
     }
-    said(Outcome::Forward, GateName::Governance, "not gated".into())
+    let scope = match duty {
+        Duty::Conversation => RuleScope::WholeName,
+        _ => RuleScope::Method,
+    };
+    let default = Some(&policy.default).filter(|_| unknown);
+    if let Some(decision) = by_rules(policy, (scope, default), call, facts, steps) {
+        return decision;
+    }
+    let (step, reason) = match duty {
+        Duty::Conversation => {
+            ("is part of any conversation and passes", "part of any conversation")
+        }
+        Duty::Logged => ("is logged and passes, as no rule names it", "not gated"),
+        _ => ("is not gated, and no rule names it as `method`", "not gated"),
+    };
+    steps.add(|| format!("`{}` {step}", call.method));
+    said(Outcome::Forward, GateName::Governance, reason.into())
+}
+
+/// The source of a call, if anything on it may be used; if not, why.
+fn enabled<'p>(
+    policy: &'p Policy,
+    call: &Call<'_>,
+    steps: &mut impl Steps,
+) -> Result<&'p Source, String> {
+    let why = match policy.source(call.source) {
+        Some(source) if source.enabled => return Ok(source),
+        Some(source) => format!("source `{}` is not enabled", source.id),
+        None => format!("no source is called `{}`, and there is no `*`", call.source),
+    };
+    steps.add(|| format!("visibility: {why}"));
+    Err(why)
 }
 
 /// Whether what is called may be seen at all; if not, why.
@@ -129,16 +159,7 @@ fn visible(
     call: &Call<'_>,
     steps: &mut impl Steps,
 ) -> Result<(), String> {
-    let Some(source) = policy.source(call.source) else {
-        let why = format!("no source is called `{}`, and there is no `*`", call.source);
-        steps.add(|| format!("visibility: {why}"));
-        return Err(why);
-    };
-    if !source.enabled {
-        let why = format!("source `{}` is not enabled", source.id);
-        steps.add(|| format!("visibility: {why}"));
-        return Err(why);
-    }
+    let source = enabled(policy, call, steps)?;
     let offer = gated.offer(call.name);
     // `a:b` may be the name of a prompt and a URI; what is hidden as either is hidden.
     let either = gated == Gated::Complete && offer == Offer::Prompt && call.name.contains(':');

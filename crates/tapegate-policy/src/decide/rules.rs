@@ -1,9 +1,12 @@
 //! Which rule is about a call.
 
+use std::borrow::Cow;
+
 use super::Call;
 use super::steps::Steps;
 use crate::gated::Gated;
 use crate::glob::Glob;
+use crate::methods::fold;
 use crate::model::{Act, OnDrift, Policy, Rule};
 use crate::pins::{HintTest, HintValue, Hints};
 use crate::predicate::Predicate;
@@ -22,8 +25,18 @@ pub(super) struct Hit<'p> {
 pub(super) struct Range {
     /// The first of them.
     pub(super) from: usize,
-    /// Whether only those count that name methods.
-    pub(super) named: bool,
+    pub(super) scope: RuleScope,
+}
+
+/// Which rules are about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RuleScope {
+    /// Those that name its method, and those that name none.
+    Gated,
+    /// Those that name its method.
+    Method,
+    /// Those that give the whole name of its method.
+    WholeName,
 }
 
 /// The first rule that matches, and whether arguments were looked at to find it.
@@ -35,9 +48,9 @@ pub(super) fn rule<'p>(
     steps: &mut impl Steps,
 ) -> (Option<Hit<'p>>, bool) {
     let mut looked = false;
-    let subject = Subject { policy, call, drifted };
+    let subject = Subject::new(policy, call, drifted);
     for (index, rule) in policy.rules.iter().enumerate().skip(range.from) {
-        let mismatch = subject.mismatch(rule, range.named);
+        let mismatch = subject.mismatch(rule, range.scope);
         let has_tests = !(rule.arguments.is_empty() && rule.hints.is_empty());
         let tested = matches!(mismatch, None | Some(Mismatch::Argument(_) | Mismatch::Hint(..)));
         looked |= has_tests && tested;
@@ -50,7 +63,7 @@ pub(super) fn rule<'p>(
             });
             return (Some(Hit { rule, index, possible }), looked);
         };
-        if !(range.named && rule.methods.is_empty()) {
+        if range.scope == RuleScope::Gated || !rule.methods.is_empty() {
             steps.add(|| {
                 let Rule { name, line, .. } = rule;
                 format!("rules: `{name}` (line {line}) does not match: {}", why_not.words(rule))
@@ -62,10 +75,15 @@ pub(super) fn rule<'p>(
 
 /// Whether a call of the same name can pass with other arguments, or at least be put to a person or
 /// to Cedar.
-pub(super) fn passes_otherwise(policy: &Policy, call: &Call<'_>, drifted: bool) -> bool {
-    let subject = Subject { policy, call, drifted };
+pub(super) fn passes_otherwise(
+    policy: &Policy,
+    call: &Call<'_>,
+    drifted: bool,
+    scope: RuleScope,
+) -> bool {
+    let subject = Subject::new(policy, call, drifted);
     let by_name =
-        |rule: &&Rule| matches!(subject.mismatch(rule, false), None | Some(Mismatch::Argument(_)));
+        |rule: &&Rule| matches!(subject.mismatch(rule, scope), None | Some(Mismatch::Argument(_)));
     for rule in policy.rules.iter().filter(by_name) {
         match (&rule.act, rule.arguments.is_empty()) {
             // Other arguments need not meet this rule.
@@ -91,14 +109,24 @@ struct Subject<'a> {
     call: &'a Call<'a>,
     /// Whether what is called is known not to be what was accepted.
     drifted: bool,
+    /// Its method, as rules compare it.
+    method: Cow<'a, str>,
 }
 
-impl Subject<'_> {
-    fn mismatch(&self, rule: &Rule, named: bool) -> Option<Mismatch> {
+impl<'a> Subject<'a> {
+    fn new(policy: &'a Policy, call: &'a Call<'a>, drifted: bool) -> Self {
+        Self { policy, call, drifted, method: fold(call.method) }
+    }
+
+    fn mismatch(&self, rule: &Rule, scope: RuleScope) -> Option<Mismatch> {
         let call = self.call;
+        let names = |glob: &Glob| match scope {
+            RuleScope::WholeName => glob.is_plain() && glob.matches(&self.method),
+            RuleScope::Gated | RuleScope::Method => glob.matches(&self.method),
+        };
         let by_method = match rule.methods.as_slice() {
-            [] => !named,
-            methods => methods.iter().any(|glob| glob.matches(call.method)),
+            [] => scope == RuleScope::Gated,
+            methods => methods.iter().any(names),
         };
         let is_tool = || Gated::of(call.method) == Some(Gated::Call);
         if !by_method || !rule.hints.is_empty() && !is_tool() {

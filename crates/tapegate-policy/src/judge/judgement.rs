@@ -10,11 +10,16 @@ use crate::inspect::Fault;
 use crate::model::Profile;
 use crate::pins::Drifted;
 
+/// How bad it is to be denied; everything else ranks below.
+const DENIED: u8 = 4;
+
 /// What a policy makes of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement<'m> {
     /// What is wrong with its form. Production looks no further.
     pub faults: Vec<Fault>,
+    /// What is odd about its form and only logged. Without a policy nothing stops a message.
+    pub anomalies: Vec<Fault>,
     /// What was decided about each thing that it asks for.
     pub calls: Calls<'m>,
     /// The lists in it, and what of them is hidden.
@@ -73,6 +78,7 @@ impl<'m> Judgement<'m> {
             },
             elements: elements.collect(),
             faults: self.faults,
+            anomalies: self.anomalies,
             lists: self.lists,
             filtered: self.filtered,
             drifted: self.drifted,
@@ -81,10 +87,11 @@ impl<'m> Judgement<'m> {
 
     /// What production does with the message: the worst of everything in it.
     pub fn strict(&self) -> Outcome {
-        if self.faults().next().is_some() {
+        let deciding = self.deciding();
+        if !deciding.faults.is_empty() {
             return Outcome::Deny;
         }
-        let decision = self.leading().and_then(|call| call.decision.as_ref());
+        let decision = deciding.worst_call().and_then(|call| call.decision.as_ref());
         decision.map_or(Outcome::Forward, |decision| decision.strict.clone())
     }
 
@@ -98,17 +105,33 @@ impl<'m> Judgement<'m> {
 
     /// The gate that has decided.
     pub fn gate(&self) -> Option<GateName> {
-        if self.faults().next().is_some() {
+        let deciding = self.deciding();
+        if !deciding.faults.is_empty() {
             return Some(GateName::Framing);
         }
-        self.leading()?.decision.as_ref().map(|decision| decision.gate)
+        deciding.worst_call()?.decision.as_ref().map(|decision| decision.gate)
     }
 
     /// The call that the outcome of the message comes from: the first of the worst.
     pub fn leading(&self) -> Option<&JudgedCall<'m>> {
-        // `max_by_key` takes the last of several.
+        self.deciding().worst_call()
+    }
+
+    /// The judgement that decides: of a batch, that of the first of its worst elements.
+    fn deciding(&self) -> &Self {
+        let mut worst = self;
+        for element in &self.elements {
+            if element.rank() > worst.rank() {
+                worst = element;
+            }
+        }
+        worst
+    }
+
+    /// The first of the worst calls, elements of a batch aside.
+    fn worst_call(&self) -> Option<&JudgedCall<'m>> {
         let mut worst: Option<&JudgedCall<'m>> = None;
-        for call in self.all_calls() {
+        for call in self.calls.iter() {
             if worst.is_none_or(|worst| call.rank() > worst.rank()) {
                 worst = Some(call);
             }
@@ -116,10 +139,24 @@ impl<'m> Judgement<'m> {
         worst
     }
 
+    /// How bad the outcome is, elements of a batch aside.
+    fn rank(&self) -> u8 {
+        match self.faults.is_empty() {
+            false => DENIED,
+            true => self.worst_call().map_or(0, JudgedCall::rank),
+        }
+    }
+
     /// What is wrong with it, or with the elements of a batch.
     pub fn faults(&self) -> impl Iterator<Item = Fault> {
         let within = self.elements.iter().flat_map(|element| &element.faults);
         self.faults.iter().chain(within).copied()
+    }
+
+    /// What is odd about it, or about the elements of a batch, and only logged.
+    pub fn anomalies(&self) -> impl Iterator<Item = Fault> {
+        let within = self.elements.iter().flat_map(|element| &element.anomalies);
+        self.anomalies.iter().chain(within).copied()
     }
 
     /// Everything that it asks for, also in the elements of a batch.
@@ -146,10 +183,10 @@ impl JudgedCall<'_> {
     /// How bad the decision is for the call.
     fn rank(&self) -> u8 {
         match self.decision.as_ref().map(|decision| &decision.strict) {
-            None => 0,
-            Some(Outcome::Forward) => 1,
-            Some(Outcome::Hold { .. }) => 2,
-            Some(Outcome::Deny) => 3,
+            None => 1,
+            Some(Outcome::Forward) => 2,
+            Some(Outcome::Hold { .. }) => 3,
+            Some(Outcome::Deny) => DENIED,
         }
     }
 }

@@ -24,6 +24,7 @@ const ACTION: Shape = Choice(&["forward", "deny", "approve", "policy"]);
 const PROFILE: Shape = Choice(&["production", "development"]);
 const ON_TIMEOUT: Shape = Choice(&["deny", "approve"]);
 const OWN_FILES: Shape = Choice(&["deny", "forward"]);
+const EMBEDDED: Shape = Choice(&["log", "refuse"]);
 const ON_DRIFT: Shape = Choice(&["deny", "approve", "warn", "ignore"]);
 const TEST_SHAPE: Shape = Either(&[GLOB_SHAPE, Number, Bool, Shape::Table(&TEST)]);
 
@@ -208,6 +209,12 @@ pub static GOVERNANCE: Table = Table {
             "The rules, in their order; the first that matches counts.",
         ),
         Entry::new("builtin", Shape::Table(&BUILTIN), "The rules that every policy has.").ours(),
+        Entry::new(
+            "embedded_messages",
+            EMBEDDED,
+            "What is done with a message in which a string holds another JSON-RPC message, as an MCP log does: `log` passes and logs it, `refuse` refuses it; log, unless given.",
+        )
+        .ours(),
     ]],
 };
 
@@ -251,7 +258,7 @@ pub static RULE: Table = Table {
         Entry::new("match", GLOBS, "The names of tools and prompts and the URIs of resources that it is about; all, unless given."),
         Entry::new("action", ACTION, "Send on, refuse, ask people, or ask Cedar.").required(),
         Entry::new("source", GLOBS, "The servers it is about; all, unless given."),
-        Entry::new("method", GLOBS, "The methods it is about; all that are gated, unless given. Others are only held against rules that name them.").ours(),
+        Entry::new("method", GLOBS, "The methods it is about, in any letter case; all that are gated, unless given. Others are only held against rules that name them.").ours(),
         Entry::new("arguments", MapOf(&TEST_SHAPE), "What the arguments must be like: paths into them, and a test for each. For `forward` a test must hold for every value that the path leads to, exactly as it is written; for `deny` and `approve` it is enough that some server could read one of them so.").ours(),
         Entry::new("annotations", Shape::Table(&ANNOTATIONS), "What the pinned definition of the tool must say about it. Such a rule is about `tools/call` only.").ours(),
         Entry::new("policy_id", Name, "What `context.policy_id` says to Cedar. Must be there if Cedar is asked."),

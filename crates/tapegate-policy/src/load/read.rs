@@ -48,6 +48,7 @@ impl Loader<'_> {
             rules: governance.rules,
             default: governance.default?,
             own_files: governance.own_files,
+            embedded_messages: governance.embedded_messages,
             cedar,
             redaction: rest::redaction(node, findings),
             pins,

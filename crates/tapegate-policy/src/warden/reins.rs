@@ -9,7 +9,7 @@ use crate::redact::Redactor;
 /// What holds.
 #[derive(Debug, Clone, Default)]
 pub struct Regime {
-    /// The policy; without one, everything that is written as it must be is sent on.
+    /// The policy; without one, everything is sent on.
     pub policy: Option<Arc<Policy>>,
     /// How strictly it holds.
     pub profile: Profile,

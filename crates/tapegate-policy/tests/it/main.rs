@@ -11,6 +11,7 @@ mod generated;
 mod listing;
 mod lists;
 mod matrix;
+mod methods;
 mod pins;
 mod properties;
 mod published;

@@ -68,6 +68,10 @@ const UNGATED: &[&str] = &[
     "sampling/createMessage",
     "elicitation/create",
     "roots/list",
+    "Logging/SETLEVEL",
+    "admin/run",
+    "tools/execute",
+    "notifications/vendor",
 ];
 
 /// One line of the table.

@@ -18,6 +18,7 @@ pub(crate) const POLICY: &str = "
 schema: 1
 sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden]}}]
 governance:
+  embedded_messages: refuse
   defaults: {action: deny}
   rules:
     - {match: ls, action: forward}

@@ -68,7 +68,7 @@ fn decided(policy: &Policy, call: &str) -> String {
         _ => ("any", call),
     };
     let mut parts = call.splitn(3, ' ');
-    let (method, name) = (parts.next().unwrap(), parts.next().unwrap());
+    let (method, name) = (parts.next().unwrap(), parts.next().unwrap_or_default());
     let arguments = parts.next().map(str::as_bytes);
     let call = Call { source, method, name, arguments };
     // A Wednesday at noon.

@@ -37,13 +37,17 @@ pub(crate) fn text(explained: &Explained<'_>, profile: Profile, palette: Palette
             writeln!(out, "  {}. {}", number + 1, visible::inline(step, STEP_CHARS_MAX)).ok();
         }
     }
-    if judgement.leading().is_none() {
+    let no_calls = judgement.all_calls().next().is_none();
+    if no_calls {
         let title = format!("a message to server {server}");
         writeln!(out, "{}", palette.bold(&title)).ok();
         out.push_str(&fates(judgement, None, profile, palette));
     }
     for fault in judgement.faults() {
         writeln!(out, "  framing: {} ({}, {})", fault.words(), fault.label(), fault.code()).ok();
+    }
+    for anomaly in judgement.anomalies() {
+        writeln!(out, "  logged: {} ({})", anomaly.words(), anomaly.label()).ok();
     }
     for list in judgement.all_lists() {
         let word = list.offer.list();
@@ -54,7 +58,7 @@ pub(crate) fn text(explained: &Explained<'_>, profile: Profile, palette: Palette
         }
     }
     let lists = judgement.all_lists().next().is_some();
-    if judgement.leading().is_none() && judgement.faults().next().is_none() && !lists {
+    if no_calls && judgement.faults().next().is_none() && !lists {
         out.push_str("  nothing in it is gated\n");
     }
     out
@@ -127,6 +131,10 @@ pub(crate) fn json(explained: &Explained<'_>, profile: Profile) -> Vec<u8> {
             json.text("fault", fault.label());
             json.raw("code", fault.code().to_string().as_bytes());
             json.text("words", fault.words());
+        });
+        json.list("anomalies", judgement.anomalies(), |json, anomaly| {
+            json.text("anomaly", anomaly.label());
+            json.text("words", anomaly.words());
         });
         json.list("lists", judgement.all_lists(), |json, list| {
             json.text("list", list.offer.list());

@@ -6,7 +6,8 @@ use tapegate_yaml::node::{Node, Spot, Value};
 
 use super::{Known, globs, quoted, test, twice};
 use crate::glob::Glob;
-use crate::model::{Act, Rule, Source};
+use crate::methods::fold;
+use crate::model::{Act, EmbeddedMessages, Rule, Source};
 use crate::own_files::OwnFiles;
 use crate::pins::{Hint, HintTest, HintValue};
 
@@ -24,6 +25,7 @@ pub(super) struct Governance {
     /// `None` only if something is wrong, which has been told.
     pub(super) default: Option<Act>,
     pub(super) own_files: OwnFiles,
+    pub(super) embedded_messages: EmbeddedMessages,
     /// Whether anything asks Cedar.
     pub(super) asks_cedar: bool,
     /// Whether there is a section with Cedar policies.
@@ -50,6 +52,9 @@ pub(super) fn read(
     let builtin = fields.get("builtin").map(Fields::of);
     let own_files = builtin.and_then(|builtin| builtin.get("own_files")).and_then(Node::as_text);
     governance.own_files.refuse = own_files != Some("forward");
+    if fields.get("embedded_messages").and_then(Node::as_text) == Some("refuse") {
+        governance.embedded_messages = EmbeddedMessages::Refuse;
+    }
     if let Some(node) = fields.get("rules") {
         findings.within("rules", |f| governance.rules(node, known, sources, f));
     }
@@ -125,6 +130,10 @@ fn rule(
         None => Glob::parse("*").into_iter().collect(),
     };
     let methods = findings.within("method", |findings| globs(fields.get("method"), findings));
+    // Methods are compared as they are folded, so the globs are folded too.
+    let folded = methods.iter().map(|glob| Glob::parse(&fold(glob.text())).ok());
+    let methods = methods.iter().zip(folded).map(|(glob, folded)| folded.unwrap_or(glob.clone()));
+    let methods: Vec<Glob> = methods.collect();
     let from = findings.within("source", |findings| {
         let globs = globs(fields.get("source"), findings);
         known_sources(fields.get("source"), &globs, sources, findings);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::stand::{FORWARD, answer_in, ask, call, events, messages, server_got};
+use super::stand::{FORWARD, answer_in, ask, call, event, events, messages, server_got};
 use crate::support::{Ended, shim};
 
 const PROFILES: [&str; 2] = ["production", "development"];
@@ -48,14 +48,24 @@ fn ec_stdio_014_a_message_over_10_mb_is_refused_in_both_profiles_and_the_next_on
 
 #[test]
 fn ec_stdio_015_malformed_json_is_dropped_in_production_and_passes_with_a_word_in_development() {
-    for policy in [FORWARD, ""] {
-        let lines = b"{\"jsonrpc\":\"2.0\",\"method\":\"broken\n\xff\xfe broken\n";
-        let end = sent("production", policy, lines);
-        assert!(!arrived(&end, "broken"));
-        assert_eq!(noted(&end).len(), 2, "{:?}", events(end.run.folder()));
-        let end = sent("development", policy, lines);
-        assert!(arrived(&end, "broken"));
-        assert!(noted(&end).iter().all(|word| word.starts_with("WOULD_")), "{:?}", noted(&end));
+    let lines = b"{\"jsonrpc\":\"2.0\",\"method\":\"broken\n\xff\xfe broken\n";
+    let end = sent("production", FORWARD, lines);
+    assert!(!arrived(&end, "broken"));
+    assert_eq!(noted(&end).len(), 2, "{:?}", events(end.run.folder()));
+    let end = sent("development", FORWARD, lines);
+    assert!(arrived(&end, "broken"));
+    assert!(noted(&end).iter().all(|word| word.starts_with("WOULD_")), "{:?}", noted(&end));
+}
+
+#[test]
+fn ec_stdio_015_without_a_policy_malformed_json_passes_byte_for_byte_and_is_logged() {
+    let lines = b"{\"jsonrpc\":\"2.0\",\"method\":\"broken\nplain words\n[{}]\n";
+    for profile in PROFILES {
+        let end = sent(profile, "", lines);
+        let got = server_got(end.run.folder());
+        assert!(got.contains(std::str::from_utf8(lines).unwrap()), "{got}");
+        let noted = noted(&end);
+        assert!(noted.len() >= 3 && noted.iter().all(|word| word == "warn"), "{noted:?}");
     }
 }
 
@@ -113,20 +123,38 @@ fn smuggled() -> Vec<Vec<u8>> {
     lines
 }
 
+/// Everything passes but messages inside messages.
+const REFUSE_EMBEDDED: &str =
+    "schema: 1\ngovernance: { embedded_messages: refuse, defaults: { action: forward } }\n";
+
 #[test]
 fn ec_stdio_018_a_message_in_a_message_is_refused_in_production_and_logged_in_development() {
     for line in smuggled() {
         let shown = line.escape_ascii().to_string();
         let text = [&line[..], b"\n"].concat();
-        let end = sent("production", FORWARD, &text);
+        let end = sent("production", REFUSE_EMBEDDED, &text);
         assert!(!arrived(&end, "rm"), "{shown}");
         let ids: Vec<Value> =
             messages(&end.stdout).into_iter().map(|one| one["id"].clone()).collect();
         assert_eq!(ids.len(), 3, "exactly one answer: {shown}: {ids:?}");
         assert_eq!(noted(&end).len(), 1, "{shown}");
-        let end = sent("development", FORWARD, &text);
+        let end = sent("development", REFUSE_EMBEDDED, &text);
         assert!(arrived(&end, "rm"), "{shown}");
         assert_eq!(noted(&end), ["WOULD_REJECT"], "{shown}");
+    }
+}
+
+#[test]
+fn ec_stdio_018_reading_a_log_of_messages_passes_with_one_finding() {
+    let log = r#"first line\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"tools/call\",\"params\":{\"name\":\"rm\"}}\n"#;
+    let line = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{{\"name\":\"write\",\"arguments\":{{\"text\":\"{log}\"}}}}}}\n"
+    );
+    for policy in [FORWARD, ""] {
+        let end = sent("production", policy, line.as_bytes());
+        assert!(arrived(&end, line.trim_end()), "byte for byte");
+        assert_eq!(answer_in(&end.stdout, &5.into())["result"]["for"], 5);
+        assert_eq!(noted(&end), ["warn"]);
     }
 }
 
@@ -156,24 +184,42 @@ fn ec_stdio_035_a_batch_on_stdio_is_refused_in_production_and_each_of_its_reques
 #[test]
 fn a_gated_call_as_a_notification_or_without_a_name_reaches_nobody() {
     // Both bypassed every gate of the earlier tool.
-    for policy in [FORWARD, ""] {
-        for line in [
-            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"rm"}}"#,
-            r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"rm"}}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":["rm"]}}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"arguments":{"rm":1}}}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":["rm"]}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"name":"rm"}}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"uri":"rm"}}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"completion/complete","params":{"ref":{"type":"rm"}}}"#,
-            r#"{"jsonrpc":"2.0","id":[5],"method":"tools/call","params":{"name":"rm"}}"#,
-        ] {
-            let end = sent("production", policy, format!("{line}\n").as_bytes());
-            assert!(!arrived(&end, "rm"), "{line}");
-            if line.contains("\"id\":5") {
-                assert_eq!(answer_in(&end.stdout, &5.into())["error"]["code"], -32602, "{line}");
-            }
+    for line in [
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":["rm"]}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"arguments":{"rm":1}}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":["rm"]}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"name":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"uri":"rm"}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"completion/complete","params":{"ref":{"type":"rm"}}}"#,
+        r#"{"jsonrpc":"2.0","id":[5],"method":"tools/call","params":{"name":"rm"}}"#,
+    ] {
+        let end = sent("production", FORWARD, format!("{line}\n").as_bytes());
+        assert!(!arrived(&end, "rm"), "{line}");
+        if line.contains("\"id\":5") {
+            assert_eq!(answer_in(&end.stdout, &5.into())["error"]["code"], -32602, "{line}");
         }
+    }
+}
+
+#[test]
+fn under_default_deny_a_method_that_the_protocol_lacks_reaches_neither_side() {
+    let deny = "schema: 1\ngovernance: { defaults: { action: deny } }\n";
+    let vendor = r#"say={"jsonrpc":"2.0","method":"vendor/event","params":{}}"#;
+    let setup = shim(deny, &["log=log", vendor, "serve"]);
+    let notice = "{\"jsonrpc\":\"2.0\",\"method\":\"admin/notice\"}\n";
+    let text = [&ask(1, "admin/run"), &ask(2, "tools/execute"), notice, &ask(3, "ping")].concat();
+    let end = setup.run(text.as_bytes()).exits(0);
+    for id in [1, 2] {
+        assert_eq!(answer_in(&end.stdout, &id.into())["error"]["code"], -32014);
+    }
+    assert_eq!(answer_in(&end.stdout, &3.into())["result"]["for"], 3);
+    assert!(!arrived(&end, "admin/") && !arrived(&end, "tools/execute"));
+    assert!(!String::from_utf8_lossy(&end.stdout).contains("vendor/event"));
+    for method in ["admin/run", "tools/execute", "admin/notice", "vendor/event"] {
+        let noted = event(end.run.folder(), &[("method", method), ("governance_decision", "deny")]);
+        assert_eq!(noted["gate"], "governance", "{noted}");
     }
 }
 

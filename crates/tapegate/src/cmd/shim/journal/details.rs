@@ -26,8 +26,8 @@ pub(super) fn list_of(offer: Offer) -> &'static str {
 
 pub(super) fn level(note: &Note<'_>) -> &'static str {
     let quiet = match &note.kind {
-        NoteKind::Decision => note.word == "forward",
-        NoteKind::ServerRequest | NoteKind::Filter { .. } => true,
+        NoteKind::Decision | NoteKind::ServerRequest => note.word == "forward",
+        NoteKind::Filter { .. } => true,
         _ => false,
     };
     if quiet { "info" } else { "warn" }

@@ -1,0 +1,186 @@
+//! Methods that are not gated: the protocol's own pass, and the others follow the default.
+
+use tapegate_core::gate::Verdict;
+use tapegate_core::side::Side;
+use tapegate_policy::gated::Gated;
+use tapegate_policy::methods::{Duty, PROTOCOL};
+use tapegate_policy::model::Profile;
+
+use crate::rig::{Rig, policy, refused, request, shown};
+
+fn under(action: &str) -> Rig {
+    let text = format!("schema: 1\ngovernance: {{defaults: {{action: {action}}}}}\n");
+    Rig::new(Some(policy(&text)), Profile::Production)
+}
+
+fn notification(method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{}}}}"#)
+}
+
+/// Methods that no revision of the protocol has, or has from the other side only.
+const UNKNOWN: [(Side, &str); 11] = [
+    (Side::Client, "admin/run"),
+    (Side::Client, "tools/execute"),
+    (Side::Client, "tools/call/now"),
+    (Side::Client, "Tools/List"),
+    (Side::Client, ""),
+    (Side::Client, "sampling/createMessage"),
+    (Side::Client, "notifications/vendor/run"),
+    (Side::Server, "tools/call"),
+    (Side::Server, "initialize"),
+    (Side::Server, "vendor/event"),
+    (Side::Server, "notifications/vendor"),
+];
+
+#[test]
+fn methods_that_nobody_knows_follow_the_default_and_are_logged() {
+    for (from, method) in UNKNOWN {
+        for text in [request(method, "{}"), notification(method)] {
+            let mut rig = under("deny");
+            let refusal = refused(rig.judge(from, None, text.as_bytes()));
+            assert_eq!(refusal.code, -32014, "{text}");
+            assert!(refusal.data.contains("governance_rule_denied"), "{}", refusal.data);
+            assert_eq!(rig.noted(), [format!("decision deny {method}")], "{text}");
+
+            let mut open = under("forward");
+            assert_eq!(shown(&open.judge(from, None, text.as_bytes())), "forward", "{text}");
+            assert_eq!(open.noted(), [format!("decision forward {method}")], "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_request_can_wait_for_a_person_and_a_notification_cannot() {
+    for (from, method) in UNKNOWN {
+        let mut rig = under("approve");
+        let held = rig.judge(from, None, request(method, "{}").as_bytes());
+        assert!(matches!(held, Verdict::Hold(_)), "{method}: {held:?}");
+        let told = rig.judge(from, None, notification(method).as_bytes());
+        assert_eq!(shown(&told), "refuse -32600", "{method}");
+    }
+}
+
+#[test]
+fn development_says_what_would_become_of_unknown_methods() {
+    let deny = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
+    let mut rig = Rig::new(Some(policy(deny)), Profile::Development);
+    assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "forward");
+    assert_eq!(shown(&rig.server(&notification("vendor/event"))), "forward");
+    assert_eq!(
+        rig.noted(),
+        ["decision WOULD_BLOCK admin/run", "decision WOULD_BLOCK vendor/event"]
+    );
+}
+
+#[test]
+fn the_protocols_own_methods_pass_under_default_deny() {
+    for method in PROTOCOL {
+        let name = method.name.replace('*', "status");
+        for (from, duty) in [(Side::Client, method.from_client), (Side::Server, method.from_server)]
+        {
+            let mut rig = under("deny");
+            let verdict = shown(&rig.judge(from, None, request(&name, "{}").as_bytes()));
+            let (passes, logged) = match duty {
+                Duty::Conversation | Duty::Housekeeping => ("forward", vec![]),
+                Duty::Logged => ("forward", vec![format!("decision forward {name}")]),
+                _ => ("refuse -32014", vec![format!("decision deny {name}")]),
+            };
+            assert_eq!((verdict.as_str(), rig.noted()), (passes, logged), "{from:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_off_or_not_known_takes_no_unknown_method() {
+    for source in ["{id: fs, kind: mcp, enabled: false}", "{id: other, kind: mcp}"] {
+        let text = format!(
+            "schema: 1\nsources: [{source}]\ngovernance: {{defaults: {{action: forward}}}}\n"
+        );
+        let mut rig = Rig::new(Some(policy(&text)), Profile::Production);
+        assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "refuse -32015", "{source}");
+        assert_eq!(shown(&rig.client(&request("tools/list", "{}"))), "forward", "{source}");
+    }
+}
+
+#[test]
+fn rules_name_methods_in_any_case_and_with_blanks_around_them() {
+    let text = "
+schema: 1
+governance:
+  defaults: {action: forward}
+  rules:
+    - {id: level, method: Logging/setLevel, action: deny}
+    - {id: admin, method: 'ADMIN/*', action: deny}
+    - {id: model, method: 'sampling/*', action: deny}
+";
+    let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+    for method in
+        ["logging/setLevel", "LOGGING/SETLEVEL", " logging/setlevel\\t", "admin/run", "Admin/RUN"]
+    {
+        assert_eq!(shown(&rig.client(&request(method, "{}"))), "refuse -32014", "{method}");
+    }
+    let spelled = request("Sampling/CreateMessage", "{}");
+    assert_eq!(shown(&rig.server(&spelled)), "refuse -32014");
+    assert_eq!(shown(&rig.client(&request("logging", "{}"))), "forward");
+}
+
+#[test]
+fn a_rule_opens_an_unknown_method_under_default_deny() {
+    let text = "
+schema: 1
+governance:
+  defaults: {action: deny}
+  rules: [{id: vendor, method: 'vendor/*', action: forward}]
+";
+    let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+    assert_eq!(shown(&rig.client(&request("vendor/run", "{}"))), "forward");
+    assert_eq!(shown(&rig.server(&notification("vendor/event"))), "forward");
+    assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "refuse -32014");
+}
+
+#[test]
+fn no_glob_ends_a_conversation_but_a_rule_that_gives_the_whole_name_decides() {
+    let rule = |method: &str| {
+        let text = format!(
+            "schema: 1\ngovernance: {{defaults: {{action: forward}}, rules: [{{method: '{method}', action: deny}}]}}\n"
+        );
+        Rig::new(Some(policy(&text)), Profile::Production)
+    };
+    for method in ["ping", "initialize", "server/discover", "notifications/initialized"] {
+        assert_eq!(shown(&rule("*").client(&request(method, "{}"))), "forward", "{method}");
+        assert_eq!(
+            shown(&rule(method).client(&request(method, "{}"))),
+            "refuse -32014",
+            "{method}"
+        );
+    }
+    assert_eq!(shown(&rule("*").client(&request("tools/list", "{}"))), "refuse -32014");
+}
+
+/// How the page calls what is done with a method.
+fn word(duty: Duty) -> &'static str {
+    match duty {
+        Duty::Gated(_) => "decided",
+        Duty::Conversation => "always passes",
+        Duty::Housekeeping => "passes",
+        Duty::Logged => "passes, logged",
+        Duty::Unknown => "default",
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a page is a file")]
+fn the_table_of_methods_is_the_one_in_the_docs() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let gated = Gated::ALL.map(|gated| (gated.method(), Duty::Gated(gated), Duty::Unknown));
+    let others = PROTOCOL.iter().map(|known| (known.name, known.from_client, known.from_server));
+    let rows = gated.into_iter().chain(others).map(|(name, client, server)| {
+        format!("| `{name}` | {} | {} |", word(client), word(server))
+    });
+    let table = rows.collect::<Vec<_>>().join("\n");
+    let start = "| method | from the client | from the server |\n|---|---|---|\n";
+    let found = page.split_once(start).map_or("", |(_, rest)| rest);
+    let found = found.split_once("\n\n").map_or(found, |(rows, _)| rows);
+    assert!(found == table, "the table in docs/policy.md must be\n{start}{table}");
+}
