@@ -115,3 +115,6 @@ fn message(request: &GovernanceEvaluateRequest) -> Vec<u8> {
     out.push(b'}');
     out
 }
+
+#[cfg(test)]
+mod tests;
