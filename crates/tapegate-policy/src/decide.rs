@@ -4,6 +4,7 @@
 //! explanation is the decision itself with the steps gathered on the way, so that it cannot differ.
 
 mod gates;
+mod name;
 mod readings;
 mod rules;
 mod steps;
@@ -14,9 +15,11 @@ use tapegate_core::side::Side;
 
 use crate::methods::{Duty, sender};
 use crate::model::{Policy, Profile};
+use name::NamedCall;
 use steps::Steps;
 
-pub(crate) use gates::shows;
+pub(crate) use name::Name;
+pub(crate) use readings::{hidden_reading, shows};
 
 /// A call, as far as a decision needs it.
 #[derive(Debug, Clone)]
@@ -139,7 +142,7 @@ fn ask(
 ) -> Decision {
     match Duty::of(call.method, from) {
         Duty::Gated(_) => readings::ask(policy, call, facts, steps),
-        duty => gates::ungated(policy, duty, call, facts, steps),
+        duty => gates::ungated(policy, duty, &NamedCall::written(call, false), facts, steps),
     }
 }
 

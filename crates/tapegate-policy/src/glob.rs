@@ -5,12 +5,16 @@
 //! after the other and never goes back over a star, so it takes time in proportion to the name
 //! times the longest piece with a `?` or a class in it, and to the name alone for plain pieces.
 
+mod decoded;
+
 /// A glob, compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     text: String,
     /// What stands between stars, in order. One piece means that there is no star.
     pieces: Vec<Piece>,
+    /// The same without escapes, if it has any.
+    decoded: Option<Box<Glob>>,
 }
 
 /// What stands between two stars.
@@ -54,7 +58,9 @@ impl Glob {
                 piece.push(letter);
             }
         }
-        Ok(Self { text: text.to_owned(), pieces: pieces.into_iter().map(Piece::new).collect() })
+        let pieces: Vec<Piece> = pieces.into_iter().map(Piece::new).collect();
+        let decoded = decoded::decoded(&pieces);
+        Ok(Self { text: text.to_owned(), pieces, decoded })
     }
 
     /// Whether it matches a whole name.
@@ -70,6 +76,18 @@ impl Glob {
             }
         }
         last.is_end_of(name)
+    }
+
+    /// Whether it matches a whole name, as it is written or without the escapes in it.
+    pub(crate) fn matches_decoded(&self, name: &str) -> bool {
+        self.matches(name) || self.decoded.as_ref().is_some_and(|glob| glob.matches(name))
+    }
+
+    /// Whether a rule that stops matches more by it than one that forwards: other spellings of what
+    /// it says, and URIs that go on with a query.
+    pub(crate) fn widens(&self) -> bool {
+        let open_end = self.text.ends_with('*');
+        self.decoded.is_some() || !open_end && self.text.contains([':', '*', '?', '['])
     }
 
     /// The glob as it was written.

@@ -50,5 +50,6 @@ mod spelling;
 pub mod tighten;
 /// The trace that a call belongs to.
 pub mod trace;
+mod uri;
 /// The gate over all of these.
 pub mod warden;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tapegate_cedar::Cedar;
 
-use crate::decide::Principal;
+use crate::decide::{Name, Principal};
 use crate::glob::Glob;
 use crate::own_files::OwnFiles;
 use crate::pins::{HintTest, Lock};
@@ -328,6 +328,16 @@ impl Expose {
             Self::All => true,
             Self::Only(globs) => globs.iter().any(|glob| glob.matches(name)),
             Self::Except(globs) => !globs.iter().any(|glob| glob.matches(name)),
+        }
+    }
+
+    /// The same of a name as somebody may read it: an allowlist must have it to the letter, a
+    /// blocklist has it in any spelling.
+    pub(crate) fn exposes(&self, name: &Name<'_>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(globs) => globs.iter().any(|glob| name.must_match(glob)),
+            Self::Except(globs) => !globs.iter().any(|glob| name.may_match(glob)),
         }
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tapegate_cedar::{Caller, Question};
 
+use super::name::{Name, NamedCall};
 use super::readings::rank;
 use super::rules::{Hit, Range, RuleScope, passes_otherwise, rule, verb};
 use super::steps::Steps;
-use super::{Call, Decision, Facts, GateName, Outcome};
+use super::{Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
 use crate::methods::Duty;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
@@ -19,7 +20,7 @@ const NOBODY: &str = "unknown";
 /// What production does with a call.
 pub(super) fn ask(
     policy: &Policy,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
@@ -63,7 +64,7 @@ pub(super) fn ask(
 fn by_rules(
     policy: &Policy,
     (scope, default): (RuleScope, Option<&Act>),
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Option<Decision> {
@@ -107,7 +108,7 @@ fn by_rules(
 pub(super) fn ungated(
     policy: &Policy,
     duty: Duty,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
@@ -140,7 +141,7 @@ pub(super) fn ungated(
 /// The source of a call, if anything on it may be used; if not, why.
 fn enabled<'p>(
     policy: &'p Policy,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     steps: &mut impl Steps,
 ) -> Result<&'p Source, String> {
     let why = match policy.source(call.source) {
@@ -156,15 +157,15 @@ fn enabled<'p>(
 fn visible(
     policy: &Policy,
     gated: Gated,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     steps: &mut impl Steps,
 ) -> Result<(), String> {
     let source = enabled(policy, call, steps)?;
     let offer = gated.offer(call.name);
     // `a:b` may be the name of a prompt and a URI; what is hidden as either is hidden.
     let either = gated == Gated::Complete && offer == Offer::Prompt && call.name.contains(':');
-    let hidden = either && !shows(source, Offer::Template, call.name);
-    if hidden || !shows(source, offer, call.name) {
+    let hidden = either && !exposes(source, Offer::Template, &call.as_read);
+    if hidden || !exposes(source, offer, &call.as_read) {
         let why = format!("source `{}` does not expose this {}", source.id, offer.word());
         steps.add(|| format!("visibility: {why}"));
         return Err(why);
@@ -173,12 +174,12 @@ fn visible(
     Ok(())
 }
 
-/// Whether a source shows something with this name.
-pub(crate) fn shows(source: &Source, offer: Offer, name: &str) -> bool {
+/// Whether a source exposes what has this name, by one reading of it.
+pub(super) fn exposes(source: &Source, offer: Offer, name: &Name<'_>) -> bool {
     match offer {
-        Offer::Tool => source.tools.shows(name),
-        Offer::Prompt => source.prompts.shows(name),
-        Offer::Resource | Offer::Template => source.resources.shows(name),
+        Offer::Tool => source.tools.exposes(name),
+        Offer::Prompt => source.prompts.exposes(name),
+        Offer::Resource | Offer::Template => source.resources.exposes(name),
     }
 }
 
@@ -187,7 +188,7 @@ fn act(
     policy: &Policy,
     act: &Act,
     rule: Option<&Rule>,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
@@ -210,7 +211,7 @@ fn cedar(
     policy: &Policy,
     policy_id: &str,
     workflow: Option<&str>,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
@@ -284,7 +285,7 @@ fn held_for_drift(
     }
 }
 
-fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
+pub(super) fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
     Decision {
         outcome: strict.clone(),
         strict,

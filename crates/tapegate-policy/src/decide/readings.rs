@@ -1,17 +1,27 @@
-//! What servers make of a URI before they look for the resource.
+//! What servers make of a name or a URI before they look for what it names.
 //!
 //! A glob compares text, but `file:///data/../etc/passwd` is `file:///etc/passwd` to every reader
-//! of URLs, and an escape is a letter to whoever opens the file. So a resource is decided about
-//! under each name that its server may find it by, and the worst counts. Nearly every URI has one.
+//! of URLs, and an escape is a letter to whoever opens the file. So a call is decided about under
+//! each name that its server may find, and the worst counts. Nearly every name has one reading.
 
-use super::gates;
+use super::gates::{self, exposes, said};
+use super::name::{Name, NamedCall};
 use super::steps::Steps;
-use super::{Call, Decision, Facts, Outcome};
-use crate::gated::Gated;
-use crate::model::Policy;
+use super::{Call, Decision, Facts, GateName, Outcome};
+use crate::gated::{Gated, Offer};
+use crate::glob::Glob;
+use crate::model::{Policy, Source};
+use crate::spelling::{nfkc, percent_decode, trimmed};
+use crate::uri::{self, Reader, resolved};
 
-/// Schemes whose URLs have a host, and to which a backslash is a slash.
-const HOSTED: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
+/// How many readings are looked at; what has more is made to be misread.
+const READINGS_MAX: usize = 256;
+/// How many bytes all readings may have together.
+const READINGS_BYTES_MAX: usize = 1 << 20;
+
+/// A name that can be read in more ways than are looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
 
 /// What production does with a call, by whatever name its server reads.
 pub(super) fn ask(
@@ -20,22 +30,27 @@ pub(super) fn ask(
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
-    let mut worst = gates::ask(policy, call, facts, steps);
-    let by_uri = Gated::of(call.method).is_some_and(|gated| {
-        matches!(gated, Gated::Read | Gated::Subscribe | Gated::Unsubscribe | Gated::Listen)
-    });
-    if !by_uri {
-        return worst;
-    }
-    for reading in readings(call.name) {
+    let gated = Gated::of(call.method);
+    let is_uri = !matches!(gated, Some(Gated::Call | Gated::Prompt));
+    let mut worst = gates::ask(policy, &NamedCall::written(call, is_uri), facts, steps);
+    // Of resources there may be any number, so nobody keeps what was decided about each.
+    worst.by_name &= !is_uri || gated == Some(Gated::Complete);
+    let found = readings(call.name, is_uri);
+    let Ok(found) = found else {
+        let why = "its name can be read in too many ways";
+        steps.add(|| format!("visibility: {why}"));
+        let denied = said(Outcome::Deny, GateName::Visibility, why.into());
+        return Decision { by_name: false, ..denied };
+    };
+    for reading in found {
+        worst.by_name = false;
         steps.add(|| format!("servers may read `{reading}`:"));
-        let decision = gates::ask(policy, &Call { name: &reading, ..call.clone() }, facts, steps);
+        let decision = gates::ask(policy, &NamedCall::read(call, &reading, is_uri), facts, steps);
         if rank(&decision) > rank(&worst) {
             let reason = format!("{}, as it may be read as `{reading}`", decision.reason);
-            worst = Decision { reason: reason.into(), ..decision };
+            worst = Decision { reason: reason.into(), by_name: false, ..decision };
         }
     }
-    worst.by_name = false;
     worst
 }
 
@@ -48,155 +63,111 @@ pub(super) fn rank(decision: &Decision) -> u8 {
     }
 }
 
-/// What a URI may be read as, besides as it is written.
-fn readings(uri: &str) -> Vec<String> {
-    let as_url = normal(uri, false);
-    let as_path = normal(&unescaped(uri), true);
-    let mut found = Vec::new();
-    for reading in [as_url, as_path].into_iter().flatten() {
-        if reading != uri && !found.contains(&reading) {
-            found.push(reading);
-        }
+/// Whether a source shows something with this name, however it is read.
+pub(crate) fn shows(source: &Source, offer: Offer, name: &str) -> bool {
+    hidden_reading(source, offer, name).is_none()
+}
+
+/// A reading by which something is hidden.
+pub(crate) struct HiddenReading {
+    reading: String,
+    written: String,
+    is_uri: bool,
+}
+
+impl HiddenReading {
+    /// Whether this glob of a blocklist hides it.
+    pub(crate) fn hits(&self, glob: &Glob) -> bool {
+        Name::new(&self.reading, &self.written, self.is_uri).may_match(glob)
     }
-    found
 }
 
-/// A URI as readers of URLs have it: without dots in its path and blanks around it. With `path`, as
-/// those have it who open files: without empty steps and what comes after the path, too.
-fn normal(uri: &str, path: bool) -> Option<String> {
-    let kept: String = uri.chars().filter(|letter| !matches!(letter, '\t' | '\n' | '\r')).collect();
-    let kept = kept.trim_matches(|letter: char| letter <= ' ');
-    let (scheme, rest) = kept.split_once(':').filter(|(scheme, _)| is_scheme(scheme))?;
-    let scheme = scheme.to_ascii_lowercase();
-    let (is_file, hosted) = (scheme == "file", HOSTED.contains(&scheme.as_str()));
-    let end = rest.find(['?', '#']).unwrap_or(rest.len());
-    let (place, tail) = rest.split_at(end);
-    let place = if is_file || hosted || path { place.replace('\\', "/") } else { place.to_owned() };
-    let (host, steps) = match place.strip_prefix("//") {
-        Some(after) => after.split_at(after.find('/').unwrap_or(after.len())),
-        None if is_file => ("", place.as_str()),
-        // `mailto:` and the like have no path that anybody walks.
-        None => return (kept != uri).then(|| kept.to_owned()),
+/// The first reading of a name by which a source hides what it names.
+pub(crate) fn hidden_reading(source: &Source, offer: Offer, name: &str) -> Option<HiddenReading> {
+    let is_uri = matches!(offer, Offer::Resource | Offer::Template);
+    let hides = |reading: &str| !exposes(source, offer, &Name::new(reading, name, is_uri));
+    let hidden = |reading: &str| HiddenReading {
+        reading: reading.to_owned(),
+        written: name.to_owned(),
+        is_uri,
     };
-    let host = match host.to_ascii_lowercase() {
-        host if is_file && host == "localhost" => String::new(),
-        host if is_file || hosted => host,
-        _ => host.to_owned(),
-    };
-    let tail = if path && is_file { "" } else { tail };
-    Some(format!("{scheme}://{host}{}{tail}", walked(steps, path && is_file)))
-}
-
-fn is_scheme(text: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(letter)
-}
-
-/// Where a path leads that goes up and stays where it is on the way.
-fn walked(path: &str, skips_empty: bool) -> String {
-    let mut steps: Vec<&str> = Vec::new();
-    let Some(path) = path.strip_prefix('/').or(Some(path).filter(|path| !path.is_empty())) else {
-        return String::new();
-    };
-    let mut ends_open = false;
-    for step in path.split('/') {
-        let plain = step.replace("%2e", ".").replace("%2E", ".");
-        ends_open = plain == "." || plain == ".." || step.is_empty();
-        match plain.as_str() {
-            "." => {}
-            ".." => drop(steps.pop()),
-            "" if skips_empty => {}
-            _ => steps.push(step),
-        }
+    if hides(name) {
+        return Some(hidden(name));
     }
-    let open =
-        if ends_open && steps.last().is_some_and(|step| !step.is_empty()) { "/" } else { "" };
-    format!("/{}{open}", steps.join("/"))
+    match readings(name, is_uri) {
+        Ok(found) => found.iter().find(|reading| hides(reading)).map(|reading| hidden(reading)),
+        Err(TooMany) => Some(hidden(name)),
+    }
 }
 
-/// A URI without the escapes in its path that no writer needs: of letters, digits and the like. In
-/// the path of a file, those of slashes too.
-fn unescaped(uri: &str) -> String {
-    let start = uri.trim_start().as_bytes();
-    let is_file = start.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"file:"));
-    let plain = |byte: &u8| {
-        let slash = matches!(byte, b'/' | b'\\');
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'-' | b'.' | b'_' | b'~')
-            || slash && is_file
-    };
-    let (mut rest, tail) = uri.split_at(uri.find(['?', '#']).unwrap_or(uri.len()));
-    let mut out = String::with_capacity(uri.len());
-    while let Some(at) = rest.find('%') {
-        let (before, escape) = rest.split_at(at);
-        out.push_str(before);
-        let byte = escape.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match byte.filter(plain) {
-            Some(byte) => {
-                out.push(char::from(byte));
-                rest = &escape[3..];
+/// What a name or URI may be read as, besides as it is written.
+fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, TooMany> {
+    if if is_uri { uri::is_plain(name) } else { is_plain(name) } {
+        return Ok(Vec::new());
+    }
+    let mut found = Readings { written: name, all: Vec::new(), bytes: 0 };
+    // Some resolve what others decode, and the other way round: each reads what another has read.
+    found.keep(read(name, is_uri))?;
+    let mut at = 0;
+    while let Some(reading) = found.all.get(at) {
+        let new = read(reading, is_uri);
+        found.keep(new)?;
+        at += 1;
+    }
+    Ok(found.all)
+}
+
+/// What a text is read as in one step.
+fn read(text: &str, is_uri: bool) -> Vec<String> {
+    let mut all = stripped(text);
+    all.push(nfkc(text).into_owned());
+    if is_uri {
+        all.extend(percent_decode(text));
+        let readers = [Reader::Url, Reader::Path].into_iter();
+        all.extend(readers.filter_map(|reader| resolved(text, reader)));
+    }
+    all
+}
+
+/// Whether the name of a tool or prompt is surely read as it is written.
+fn is_plain(name: &str) -> bool {
+    let printed = name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    printed && !name.starts_with(' ') && !name.ends_with(' ')
+}
+
+/// A text up to a NUL, without blanks around it, and without line breaks.
+fn stripped(text: &str) -> Vec<String> {
+    let end = &text[..text.find('\0').unwrap_or(text.len())];
+    let mut all = vec![end.to_owned(), trimmed(end).to_owned(), trimmed(text).to_owned()];
+    if text.contains(['\t', '\n', '\r']) {
+        all.push(trimmed(&text.replace(['\t', '\n', '\r'], "")).to_owned());
+    }
+    all
+}
+
+/// The readings found so far.
+struct Readings<'a> {
+    written: &'a str,
+    all: Vec<String>,
+    bytes: usize,
+}
+
+impl Readings<'_> {
+    /// Adds those that are new.
+    fn keep(&mut self, new: Vec<String>) -> Result<(), TooMany> {
+        for reading in new {
+            if reading == self.written || self.all.contains(&reading) {
+                continue;
             }
-            None => {
-                out.push('%');
-                rest = &escape[1..];
+            self.bytes += reading.len();
+            if self.all.len() == READINGS_MAX || self.bytes > READINGS_BYTES_MAX {
+                return Err(TooMany);
             }
+            self.all.push(reading);
         }
+        Ok(())
     }
-    out + rest + tail
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_uri_as_most_are_written_has_one_reading() {
-        for uri in [
-            "file:///data/a.txt",
-            "file:///data/a%20b/.git/..x",
-            "file:///data/",
-            "file:///",
-            "https://example.com/a?b=%41#c",
-            "https://example.com",
-            "https://example.com/projects/a%2Fb",
-            "note://Team/a",
-            "urn:isbn:1",
-            "x",
-            "",
-            "mem:a/../b",
-        ] {
-            assert_eq!(readings(uri), [""; 0], "{uri}");
-        }
-    }
-
-    #[test]
-    fn a_uri_is_read_as_whatever_it_leads_to() {
-        for (uri, reading) in [
-            ("file:///a/../b", "file:///b"),
-            ("file:///a/%2e%2E/b", "file:///b"),
-            ("file:///a/..%2Fb", "file:///b"),
-            ("file:///a//b", "file:///a/b"),
-            ("file:///a//../b", "file:///a/b"),
-            ("file:///a//../b", "file:///b"),
-            ("file:///a/.", "file:///a/"),
-            ("file:///..", "file:///"),
-            ("file:///%62", "file:///b"),
-            ("file:///b#x", "file:///b"),
-            ("file:b", "file:///b"),
-            ("file:/b", "file:///b"),
-            ("file://LOCALHOST/b", "file:///b"),
-            (r"file:\\\b", "file:///b"),
-            ("FiLe:///b", "file:///b"),
-            ("\tfile:///b ", "file:///b"),
-            ("https://A.example/x/../b", "https://a.example/b"),
-            ("note://Team/x/../b?c", "note://Team/b?c"),
-            ("file:///%c3%A9/%", "file:///%c3%A9/%"),
-            ("file:///a/%2", "file:///a/%2"),
-        ] {
-            let found = readings(uri);
-            let there =
-                uri == reading && found.is_empty() || found.iter().any(|one| one == reading);
-            assert!(there, "{uri} {reading}: {found:?}");
-        }
-    }
-}
+mod tests;

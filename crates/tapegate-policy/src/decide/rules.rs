@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Call;
+use super::name::NamedCall;
 use super::steps::Steps;
 use crate::gated::Gated;
 use crate::glob::Glob;
@@ -42,7 +42,7 @@ pub(super) enum RuleScope {
 /// The first rule that matches, and whether arguments were looked at to find it.
 pub(super) fn rule<'p>(
     policy: &'p Policy,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     drifted: bool,
     range: Range,
     steps: &mut impl Steps,
@@ -77,7 +77,7 @@ pub(super) fn rule<'p>(
 /// to Cedar.
 pub(super) fn passes_otherwise(
     policy: &Policy,
-    call: &Call<'_>,
+    call: &NamedCall<'_>,
     drifted: bool,
     scope: RuleScope,
 ) -> bool {
@@ -106,7 +106,7 @@ enum Mismatch {
 /// A call that rules are held against.
 struct Subject<'a> {
     policy: &'a Policy,
-    call: &'a Call<'a>,
+    call: &'a NamedCall<'a>,
     /// Whether what is called is known not to be what was accepted.
     drifted: bool,
     /// Its method, as rules compare it.
@@ -114,7 +114,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn new(policy: &'a Policy, call: &'a Call<'a>, drifted: bool) -> Self {
+    fn new(policy: &'a Policy, call: &'a NamedCall<'a>, drifted: bool) -> Self {
         Self { policy, call, drifted, method: fold(call.method) }
     }
 
@@ -135,7 +135,11 @@ impl<'a> Subject<'a> {
         if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
             return Some(Mismatch::Source);
         }
-        if !rule.matches.is_empty() && !rule.matches.iter().any(|glob| glob.matches(call.name)) {
+        let named = |glob: &Glob| match rule.act {
+            Act::Forward => call.as_read.must_match(glob),
+            _ => call.as_read.may_match(glob),
+        };
+        if !rule.matches.is_empty() && !rule.matches.iter().any(named) {
             return Some(Mismatch::Name);
         }
         let hints = self.hints(rule);
@@ -157,7 +161,9 @@ impl<'a> Subject<'a> {
     /// Whether a rule is about the call as it is written, and nothing is guessed.
     fn fits_exactly(&self, rule: &Rule) -> bool {
         let hints = self.hints(rule);
-        rule.hints.iter().all(|test| test.must_hold(&hints))
+        let named = |glob: &Glob| self.call.as_read.must_match(glob);
+        (rule.matches.is_empty() || rule.matches.iter().any(named))
+            && rule.hints.iter().all(|test| test.must_hold(&hints))
             && rule.arguments.iter().all(|one| one.must_hold(self.arguments()))
     }
 

@@ -1,6 +1,6 @@
 //! What may be seen of a server's lists, by the policy and by what was accepted.
 
-use crate::decide::shows;
+use crate::decide::{hidden_reading, shows};
 use crate::filter::Sight;
 use crate::gated::{Gated, Offer};
 use crate::glob::Glob;
@@ -45,9 +45,10 @@ pub fn hidden_by(policy: &Policy, server: &str, method: &str, name: &str) -> Opt
         let texts: Vec<String> = globs.iter().map(|glob| format!("`{}`", glob.text())).collect();
         texts.join(", ")
     };
+    // What is hidden by another reading of its name is on a list by that.
+    let reading = hidden_reading(source, offer, name)?;
     match exposed(source, offer) {
         Expose::All => None,
-        Expose::Only(globs) if globs.iter().any(|glob| glob.matches(name)) => None,
         Expose::Only(globs) if globs.is_empty() => {
             Some(format!("on no list: the allowlist for {list} of source `{}` is empty", source.id))
         }
@@ -56,7 +57,7 @@ pub fn hidden_by(policy: &Policy, server: &str, method: &str, name: &str) -> Opt
             Some(format!("not on the allowlist for {list} of source `{}`: {globs}", source.id))
         }
         Expose::Except(globs) => {
-            let hit = globs.iter().find(|glob| glob.matches(name))?;
+            let hit = globs.iter().find(|glob| reading.hits(glob))?;
             let (id, glob) = (&source.id, hit.text());
             Some(format!("on the blocklist for {list} of source `{id}`, by `{glob}`"))
         }

@@ -65,7 +65,8 @@ fn tightened(old: &Rule, new: &Rule) -> bool {
         && same(arguments, &new.arguments);
     if same_calls {
         // A rule that stops matches more than one that forwards, and may ask where the rest denies.
-        let tested = !(arguments.is_empty() && hints.is_empty());
+        let tested =
+            !(arguments.is_empty() && hints.is_empty()) || matches.iter().any(Glob::widens);
         let widened =
             tested && *act == Act::Forward && !matches!(new.act, Act::Forward | Act::Deny);
         return !widened && act_tightens(act, &new.act);

@@ -41,6 +41,16 @@ fn every_kind_of_list_is_filtered_and_what_rules_deny_stays_listed() {
             r#"{"resources":[{"uri":"file:///a","name":"a"}],"nextCursor":"2"}"#,
         ),
         (
+            Topic::Resources,
+            r#"{"resources":[{"uri":"file:///%65tc/b"},{"uri":"file:///a%20b"},{"uri":"file:/etc/b"}]}"#,
+            r#"{"resources":[{"uri":"file:///a%20b"}]}"#,
+        ),
+        (
+            Topic::Tools,
+            r#"{"tools":[{"name":" secret"},{"name":"ｓecret"},{"name":"ls"}]}"#,
+            r#"{"tools":[{"name":"ls"}]}"#,
+        ),
+        (
             Topic::Templates,
             r#"{"resourceTemplates":[{"uriTemplate":"file:///etc/{x}","name":"b"}]}"#,
             r#"{"resourceTemplates":[]}"#,

@@ -20,3 +20,4 @@ mod redaction;
 mod relayed;
 mod rig;
 mod sessions;
+mod spellings;

@@ -1,0 +1,118 @@
+//! A name or URI as somebody reads it, held against globs.
+
+use std::ops::Deref;
+
+use super::Call;
+use crate::glob::Glob;
+
+/// A name or URI as somebody reads it.
+#[derive(Debug, Clone)]
+pub(crate) struct Name<'a> {
+    read: &'a str,
+    /// As it stands in the call.
+    written: &'a str,
+    /// What of a URI leads to the same for many servers: without fragment, query and the slash at
+    /// its end.
+    shortened: [Option<&'a str>; 3],
+}
+
+impl<'a> Name<'a> {
+    pub(super) fn new(read: &'a str, written: &'a str, is_uri: bool) -> Self {
+        let shortened = if is_uri { shortened(read) } else { [None; 3] };
+        Self { read, written, shortened }
+    }
+
+    /// Whether a glob that lets calls through is about it: to the letter as it is written. Another
+    /// reading may also be what the glob comes to when read in the same way.
+    pub(crate) fn must_match(&self, glob: &Glob) -> bool {
+        if self.read == self.written {
+            return glob.matches(self.read);
+        }
+        // Who lists a whole name means it, however it is read.
+        glob.matches_decoded(self.read)
+            || glob.is_plain() && glob.matches(self.written)
+            || self.read.strip_suffix('/').is_some_and(|read| glob.matches_decoded(read))
+    }
+
+    /// Whether a glob that stops calls is about it, in any spelling.
+    pub(crate) fn may_match(&self, glob: &Glob) -> bool {
+        glob.matches_decoded(self.read)
+            || self.shortened.iter().flatten().any(|short| glob.matches_decoded(short))
+    }
+}
+
+fn shortened(uri: &str) -> [Option<&str>; 3] {
+    let mut rest = uri;
+    let mut cut = |end: Option<usize>| {
+        rest = &rest[..end?];
+        Some(rest)
+    };
+    let fragment = cut(uri.find('#'));
+    let query = cut(fragment.unwrap_or(uri).find('?'));
+    let path = query.or(fragment).unwrap_or(uri);
+    [fragment, query, cut(path.ends_with('/').then(|| path.trim_end_matches('/').len()))]
+}
+
+/// A call by one reading of its name.
+#[derive(Debug, Clone)]
+pub(super) struct NamedCall<'a> {
+    call: Call<'a>,
+    /// How its name is read.
+    pub(super) as_read: Name<'a>,
+}
+
+impl<'a> NamedCall<'a> {
+    /// The call with its name as it is written.
+    pub(super) fn written(call: &Call<'a>, is_uri: bool) -> Self {
+        Self { call: call.clone(), as_read: Name::new(call.name, call.name, is_uri) }
+    }
+
+    /// The call with its name read in this way.
+    pub(super) fn read(call: &Call<'a>, reading: &'a str, is_uri: bool) -> Self {
+        let as_read = Name::new(reading, call.name, is_uri);
+        Self { call: Call { name: reading, ..call.clone() }, as_read }
+    }
+}
+
+impl<'a> Deref for NamedCall<'a> {
+    type Target = Call<'a>;
+
+    fn deref(&self) -> &Call<'a> {
+        &self.call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_many_servers_ignore_of_a_uri_is_cut_off() {
+        for (uri, cuts) in [
+            ("x://a", [None, None, None]),
+            ("x://a#b?c", [Some("x://a"), None, None]),
+            ("x://a?b#c", [Some("x://a?b"), Some("x://a"), None]),
+            ("x://a/?b#c", [Some("x://a/?b"), Some("x://a/"), Some("x://a")]),
+            ("x://a//", [None, None, Some("x://a")]),
+        ] {
+            assert_eq!(shortened(uri), cuts, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_glob_that_stops_takes_any_spelling_and_one_that_forwards_the_written_one() {
+        for (glob, read, written, must, may) in [
+            ("x://a b", "x://a b", "x://a b", true, true),
+            ("x://a%20b", "x://a b", "x://a b", false, true),
+            ("x://a%20b", "x://a b", "x://a%20b", true, true),
+            ("x://a%20b/*", "x://a b/c", "x://a%20b/c", true, true),
+            ("x://a+b", "x://z", "x://a+b", true, false),
+            ("x://a", "x://a?b", "x://a?b", false, true),
+            ("x://a?b", "x://a", "x://a", false, false),
+        ] {
+            let glob = Glob::parse(glob).unwrap();
+            let name = Name::new(read, written, true);
+            assert_eq!((name.must_match(&glob), name.may_match(&glob)), (must, may), "{glob:?}");
+        }
+    }
+}

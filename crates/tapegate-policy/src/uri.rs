@@ -1,0 +1,272 @@
+//! URIs as readers of URLs and openers of files resolve them.
+//!
+//! The rules are those of the WHATWG URL standard, as far as they change which resource a URI leads
+//! to: letter case, default ports, user names, spellings of IP addresses, backslashes, `..`.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::folder::normal_path;
+
+/// Schemes whose URLs have a host, with their default ports; to them a backslash is a slash.
+const SPECIAL: [(&str, u16); 5] =
+    [("http", 80), ("https", 443), ("ws", 80), ("wss", 443), ("ftp", 21)];
+
+/// Who reads a URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A parser that keeps to the standard.
+    Url,
+    /// Code that takes the path out of a URI and opens it: it knows no hosts of files and no empty
+    /// steps, and takes every backslash for a slash.
+    Path,
+}
+
+/// Whether a URI surely has one reading only. Quick, since nearly all have.
+pub(crate) fn is_plain(uri: &str) -> bool {
+    let Some((scheme, rest)) = uri.split_once(':') else {
+        return uri.bytes().all(|byte| is_plain_byte(byte) && !matches!(byte, b'/'));
+    };
+    let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if scheme.is_empty() || !scheme.bytes().all(|byte| lower(byte) || b"+-.".contains(&byte)) {
+        return false;
+    }
+    let hosted = default_port(scheme).is_some();
+    let Some(place) = rest.strip_prefix("//") else {
+        let opaque = scheme != "file" && !hosted;
+        return opaque && rest.bytes().all(|byte| is_plain_byte(byte) && !matches!(byte, b'/'));
+    };
+    let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let plain_host = match scheme {
+        "file" => host.is_empty(),
+        // An address has spellings, and a URL with a host has a path.
+        _ if hosted => {
+            let last = host.rsplit('.').next().unwrap_or(host);
+            !path.is_empty() && last.starts_with(|first: char| first.is_ascii_lowercase())
+        }
+        _ => true,
+    };
+    let ended = scheme == "file" && path.contains(['?', '#']);
+    plain_host
+        && !ended
+        && host.bytes().all(|byte| lower(byte) || b"-._{}".contains(&byte))
+        && path.bytes().all(is_plain_byte)
+        && !path.as_bytes().windows(2).any(|pair| matches!(pair, b"//" | b"/."))
+        && !path.ends_with(['?', '#'])
+}
+
+/// Whether a byte is printed, and neither part of an escape nor taken for another.
+fn is_plain_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\')
+}
+
+/// A URI as a reader resolves it; `None` for what has no path.
+pub(crate) fn resolved(uri: &str, reader: Reader) -> Option<String> {
+    let by_path = reader == Reader::Path;
+    let Some((scheme, rest)) = split_scheme(uri) else {
+        return normal_path(uri).filter(|_| by_path);
+    };
+    let (place, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let is_file = scheme == "file";
+    let slashes = is_file || by_path || default_port(&scheme).is_some();
+    let place = if slashes { place.replace('\\', "/") } else { place.to_owned() };
+    let (host, path) = located(&scheme, &place, reader);
+    let tail = if by_path && is_file { "" } else { tail.trim_end_matches(['?', '#']) };
+    let path = match path.starts_with('/') {
+        true => walked(path, by_path),
+        false if by_path => normal_path(path).unwrap_or_else(|| path.to_owned()),
+        false => path.to_owned(),
+    };
+    let path = if path.is_empty() && default_port(&scheme).is_some() { "/" } else { &path };
+    Some(format!("{scheme}:{host}{path}{tail}"))
+}
+
+/// The start of a glob with its scheme and host as [`resolved`] has them. What follows is not known,
+/// so a host counts as such only if it ends in `start`.
+pub(crate) fn resolved_start(start: &str) -> Option<String> {
+    let (scheme, rest) = split_scheme(start)?;
+    let slashes = rest.bytes().take_while(|byte| *byte == b'/').count();
+    if slashes == 2 && !rest[slashes..].contains('/') {
+        return Some(format!("{scheme}:{}", rest.to_lowercase()));
+    }
+    if slashes == 0 {
+        return Some(format!("{scheme}:{rest}"));
+    }
+    let (host, path) = located(&scheme, rest, Reader::Path);
+    Some(format!("{scheme}:{host}{path}"))
+}
+
+/// The scheme of a URI, in lower case, and what follows its colon.
+fn split_scheme(uri: &str) -> Option<(String, &str)> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let (scheme, rest) = uri.split_once(':')?;
+    let first = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
+    (first && scheme.bytes().all(letter)).then(|| (scheme.to_ascii_lowercase(), rest))
+}
+
+fn default_port(scheme: &str) -> Option<u16> {
+    SPECIAL.iter().find(|(name, _)| *name == scheme).map(|(_, port)| *port)
+}
+
+/// The host, with the slashes before it, and the path.
+fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str) {
+    let split = |after: &'p str| after.split_at(after.find('/').unwrap_or(after.len()));
+    if let Some(port) = default_port(scheme) {
+        // However many slashes there are, a host follows.
+        let (host, path) = split(place.trim_start_matches('/'));
+        return (format!("//{}", normal_host(host, port)), path);
+    }
+    let is_file = scheme == "file";
+    match place.strip_prefix("//").map(split) {
+        Some((host, path)) if is_file => {
+            let here = reader == Reader::Path || host.eq_ignore_ascii_case("localhost");
+            (format!("//{}", if here { String::new() } else { host.to_lowercase() }), path)
+        }
+        Some((host, path)) if reader == Reader::Path => {
+            (format!("//{}", host.to_lowercase()), path)
+        }
+        Some((host, path)) => (format!("//{host}"), path),
+        None if is_file && place.starts_with('/') => ("//".to_owned(), place),
+        None if is_file => ("///".to_owned(), place),
+        None => (String::new(), place),
+    }
+}
+
+/// A host without user name and default port, in lower case, an address in its usual spelling.
+fn normal_host(host: &str, default: u16) -> String {
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
+    let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
+    let port = port.trim_start_matches(':');
+    let port = match port.parse::<u16>() {
+        _ if port.is_empty() => String::new(),
+        Ok(port) if port == default => String::new(),
+        Ok(port) => format!(":{port}"),
+        Err(_) => format!(":{port}"),
+    };
+    let name = name.to_lowercase().replace('\u{3002}', ".");
+    let name = name.trim_end_matches('.');
+    let six = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let six = six.and_then(|name| name.parse::<Ipv6Addr>().ok());
+    match (six, ipv4(name)) {
+        (Some(address), _) => match address.to_ipv4_mapped() {
+            Some(four) => format!("{four}{port}"),
+            None => format!("[{address}]{port}"),
+        },
+        (None, Some(address)) => format!("{address}{port}"),
+        (None, None) => format!("{name}{port}"),
+    }
+}
+
+/// An IPv4 address of one to four numbers, each decimal, octal or hexadecimal.
+fn ipv4(host: &str) -> Option<Ipv4Addr> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some("") => Some(0),
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None if text.len() > 1 && text.starts_with('0') => u32::from_str_radix(text, 8).ok(),
+        None => text.parse().ok(),
+    };
+    let numbers: Vec<u32> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, bytes) = numbers.split_last().filter(|(_, bytes)| bytes.len() < 4)?;
+    let mut address = 0_u32;
+    for (at, byte) in bytes.iter().enumerate() {
+        address |= u32::from(u8::try_from(*byte).ok()?) << (24 - 8 * at);
+    }
+    let fits = bytes.is_empty() || *last < 1 << (32 - 8 * bytes.len());
+    fits.then(|| Ipv4Addr::from(address | last))
+}
+
+/// Where a path leads that goes up and stays where it is on the way.
+fn walked(path: &str, skips_empty: bool) -> String {
+    let mut steps: Vec<&str> = Vec::new();
+    let mut ends_open = false;
+    for step in path.strip_prefix('/').unwrap_or(path).split('/') {
+        let plain = step.replace("%2e", ".").replace("%2E", ".");
+        ends_open = plain == "." || plain == ".." || step.is_empty();
+        match plain.as_str() {
+            "." => {}
+            ".." => drop(steps.pop()),
+            "" if skips_empty => {}
+            _ => steps.push(step),
+        }
+    }
+    let open =
+        if ends_open && steps.last().is_some_and(|step| !step.is_empty()) { "/" } else { "" };
+    format!("/{}{open}", steps.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parser_of_urls_resolves_hosts_and_paths() {
+        for (uri, url) in [
+            ("HTTPS://User:x@A.Example.:443/b", "https://a.example/b"),
+            ("https:/a.example/b", "https://a.example/b"),
+            (r"https:\\a.example\b\..\c", "https://a.example/c"),
+            ("http://a.example", "http://a.example/"),
+            ("http://a.example:0080/?", "http://a.example/"),
+            ("http://a.example:8080/#", "http://a.example:8080/"),
+            ("http://2852039166/x", "http://169.254.169.254/x"),
+            ("http://0xa9.0376.43518/x", "http://169.254.169.254/x"),
+            ("http://[::FFFF:169.254.169.254]/x", "http://169.254.169.254/x"),
+            ("http://[0:0::1]:81/x", "http://[::1]:81/x"),
+            ("http://a\u{3002}example/", "http://a.example/"),
+            ("file:/b", "file:///b"),
+            ("file:b", "file:///b"),
+            ("file://localhost/b", "file:///b"),
+            ("file:///a/%2e%2E/b", "file:///b"),
+            ("note://Team/x/../b?c", "note://Team/b?c"),
+            ("note:/x/../b", "note:/b"),
+            ("urn:isbn:1", "urn:isbn:1"),
+        ] {
+            assert_eq!(resolved(uri, Reader::Url).as_deref(), Some(url), "{uri}");
+        }
+        assert_eq!(resolved("a/../b", Reader::Url), None);
+    }
+
+    #[test]
+    fn an_opener_of_files_knows_only_the_path() {
+        for (uri, path) in [
+            ("file://any.host/a//b#c", "file:///a/b"),
+            ("file:///a?b", "file:///a"),
+            ("note://Team/a//b", "note://team/a/b"),
+            (r"note://x\..\b", "note://x/b"),
+            ("mem:a/../b", "mem:b"),
+            ("/a/../b", "/b"),
+        ] {
+            assert_eq!(resolved(uri, Reader::Path).as_deref(), Some(path), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_is_plain_is_resolved_already() {
+        for uri in [
+            "file:///data/a.txt",
+            "file:///data/",
+            "https://example.com/a?b=c#d",
+            "note://team/a?b#c",
+            "urn:isbn:1",
+            "x",
+            "",
+            "file:///{path}",
+        ] {
+            assert!(is_plain(uri), "{uri}");
+            for reader in [Reader::Url, Reader::Path] {
+                let resolved = resolved(uri, reader);
+                assert!(resolved.is_none_or(|resolved| resolved == uri), "{uri}");
+            }
+        }
+        for uri in [
+            "file:///a%20b",
+            "file:///a/../b",
+            "FILE:///a",
+            "http://127.0.0.1/",
+            " x:a",
+            "file:b",
+            "http://0xa/",
+        ] {
+            assert!(!is_plain(uri), "{uri}");
+        }
+    }
+}
