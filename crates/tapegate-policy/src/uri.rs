@@ -175,17 +175,21 @@ fn ipv4(host: &str) -> Option<Ipv4Addr> {
     fits.then(|| Ipv4Addr::from(address | last))
 }
 
-/// Where a path leads that goes up and stays where it is on the way.
-fn walked(path: &str, skips_empty: bool) -> String {
+/// Where a path leads that goes up and stays where it is on the way. To parsers of URLs an escaped
+/// dot is one; those who open files skip empty steps.
+fn walked(path: &str, by_path: bool) -> String {
     let mut steps: Vec<&str> = Vec::new();
     let mut ends_open = false;
     for step in path.strip_prefix('/').unwrap_or(path).split('/') {
-        let plain = step.replace("%2e", ".").replace("%2E", ".");
+        let plain = match by_path {
+            true => step.to_owned(),
+            false => step.replace("%2e", ".").replace("%2E", "."),
+        };
         ends_open = plain == "." || plain == ".." || step.is_empty();
         match plain.as_str() {
             "." => {}
             ".." => drop(steps.pop()),
-            "" if skips_empty => {}
+            "" if by_path => {}
             _ => steps.push(step),
         }
     }

@@ -123,6 +123,9 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
     all.push(nfkc(text).into_owned());
     if is_uri {
         all.extend(percent_decode(text));
+        if text.contains('\\') {
+            all.push(text.replace('\\', "/"));
+        }
         let readers = [Reader::Url, Reader::Path].into_iter();
         all.extend(readers.filter_map(|reader| resolved(text, reader)));
     }
@@ -140,7 +143,7 @@ fn stripped(text: &str) -> Vec<String> {
     let end = &text[..text.find('\0').unwrap_or(text.len())];
     let mut all = vec![end.to_owned(), trimmed(end).to_owned(), trimmed(text).to_owned()];
     if text.contains(['\t', '\n', '\r']) {
-        all.push(trimmed(&text.replace(['\t', '\n', '\r'], "")).to_owned());
+        all.push(text.replace(['\t', '\n', '\r'], ""));
     }
     all
 }

@@ -52,6 +52,7 @@ fn a_uri_is_read_as_whatever_it_leads_to() {
         ("file://LOCALHOST/b", "file:///b"),
         ("file://any/b", "file:///b"),
         (r"file:\\\b", "file:///b"),
+        (r"file:\\\b/..", "file:///b/.."),
         ("FiLe:///b", "file:///b"),
         ("\tfile:///b ", "file:///b"),
         ("fi\nle:///b", "file:///b"),
