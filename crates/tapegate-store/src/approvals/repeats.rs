@@ -8,6 +8,8 @@ use std::io;
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, unlinkat};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::error::ApprovalError;
 use super::folder::Approvals;
@@ -16,6 +18,8 @@ use crate::private::Folder;
 
 const CALLS: &str = "calls";
 const LOCK: &str = "lock";
+/// How long a caller that waits has its approval for itself.
+const PRECEDENCE_US: i64 = 10_000_000;
 /// How many hexadecimal digits name a call.
 const DIGITS: usize = 32;
 
@@ -36,21 +40,36 @@ impl Asked {
     }
 }
 
+impl Request {
+    /// Whether a call waits for a decision. One whose process is gone does not.
+    fn has_caller(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let is_gone = |pid| test_kill_process(pid) == Err(Errno::SRCH);
+        self.waiting > 0 && !pid.is_some_and(is_gone)
+    }
+}
+
 impl Approvals {
-    /// Asks for `request`, unless the same call is being asked for already: then that request lasts
-    /// as long as this one would have, and counts one more caller.
+    /// Asks for `request`, unless the same call is being asked for already by the same conversation,
+    /// or by one that has given up: then that request lasts as long as this one would have, and
+    /// counts one more caller. Calls of conversations that both wait are two questions.
     pub fn ask_once(&self, request: &Request) -> Result<Asked, ApprovalError> {
         let _lock = self.lock()?;
-        let now_us = request.created_us;
-        let Some(open) = self.pending_for(request, now_us)? else {
+        let may_join =
+            |open: &Request| open.connection_id == request.connection_id || !open.has_caller();
+        let Some(open) = self.open_for(request, request.created_us, may_join)? else {
             let request = Request { asked: 1, waiting: 1, ..request.clone() };
             self.ask(&request)?;
             return Ok(Asked::New(request));
         };
+        let waiting = if open.has_caller() { open.waiting } else { 0 };
         let joined = Request {
+            connection_id: request.connection_id.clone(),
+            request_id: request.request_id.clone(),
+            pid: request.pid,
             expires_us: open.expires_us.max(request.expires_us),
             asked: open.asked.saturating_add(1),
-            waiting: open.waiting.saturating_add(1),
+            waiting: waiting.saturating_add(1),
             ..open
         };
         self.replace(&joined)?;
@@ -82,6 +101,11 @@ impl Approvals {
             let Some(decided) = decided.filter(|one| one.ruling == Ruling::Approved) else {
                 continue;
             };
+            // Another conversation that waits for its own approval is about to use it.
+            let others = request.connection_id != call.connection_id && request.has_caller();
+            if others && now_us < decided.at_us.saturating_add(PRECEDENCE_US) {
+                continue;
+            }
             let current = Request { approvers: call.approvers.clone(), ..request };
             if check::may_decide(&current, &decided).is_ok() && self.consume(&current.id)? {
                 return Ok(Some((current.id, decided)));
@@ -96,11 +120,21 @@ impl Approvals {
         call: &Request,
         now_us: i64,
     ) -> Result<Option<Request>, ApprovalError> {
+        self.open_for(call, now_us, |_| true)
+    }
+
+    fn open_for(
+        &self,
+        call: &Request,
+        now_us: i64,
+        is_wanted: impl Fn(&Request) -> bool,
+    ) -> Result<Option<Request>, ApprovalError> {
         for request in self.same_calls(call)? {
             // Other terms are another question.
             let same_terms =
                 (&request.workflow, &request.approvers) == (&call.workflow, &call.approvers);
-            if same_terms && now_us < request.expires_us && self.decision_for(&request)?.is_none() {
+            let is_open = same_terms && now_us < request.expires_us && is_wanted(&request);
+            if is_open && self.decision_for(&request)?.is_none() {
                 return Ok(Some(request));
             }
         }

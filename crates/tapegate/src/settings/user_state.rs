@@ -29,7 +29,6 @@ impl Surroundings<'_> {
     /// A warning if the user's state folder lies inside the project, where an agent may be able to
     /// write it. A project that contains the whole home folder is not worth one: there is no better
     /// place in it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "remove this line with the first use"))]
     pub(crate) fn exposed_user_state(&self, project: &Path) -> Option<String> {
         let user_state = self.user_state_dir().ok()?;
         let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());

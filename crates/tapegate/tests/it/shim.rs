@@ -4,6 +4,7 @@ mod approvals;
 mod batches;
 mod decisions;
 mod endings;
+mod forgeries;
 mod framing;
 mod hub;
 mod lists;

@@ -395,3 +395,42 @@ fn a_late_approval_counts_only_if_its_approver_may_still_approve() {
     assert!(approvals.approved_before(&stricter, NOW).unwrap().is_none());
     assert!(approvals.approved_before(&request, NOW).unwrap().is_some());
 }
+
+#[test]
+fn conversations_that_both_wait_are_two_requests_and_one_does_not_take_the_other_s_approval() {
+    let (_folder, approvals) = desk();
+    let call = |connection: &str| Request {
+        id: new_id().unwrap(),
+        connection_id: connection.to_owned(),
+        pid: std::process::id(),
+        ..asked(&desk().1)
+    };
+    let one = approvals.ask_once(&call("one")).unwrap().into_request();
+    let Asked::New(two) = approvals.ask_once(&call("two")).unwrap() else { panic!("joined") };
+    approvals.decide(&one.id, &by(Ruling::Approved, "alice")).unwrap();
+    assert!(approvals.approved_before(&two, NOW + 2).unwrap().is_none());
+    // The caller has given up: now the approval is for whoever makes the same call.
+    approvals.leave(&one.id, NOW + 3).unwrap();
+    assert_eq!(approvals.approved_before(&two, NOW + 4).unwrap().unwrap().0, one.id);
+    // The process is gone: another conversation takes the question over.
+    let dead = Request { pid: i32::MAX as u32, ..call("dead") };
+    let dead = Request { call_hash: "other".to_owned(), ..dead };
+    approvals.ask_once(&dead).unwrap();
+    let new = Request { call_hash: "other".to_owned(), ..call("new") };
+    let Asked::Joined(joined) = approvals.ask_once(&new).unwrap() else { panic!("not joined") };
+    let names = (joined.id.as_str(), joined.connection_id.as_str());
+    assert_eq!((names, joined.asked, joined.waiting), ((dead.id.as_str(), "new"), 2, 1));
+}
+
+#[test]
+fn a_call_is_found_without_reading_the_requests_about_other_calls() {
+    let (_folder, approvals) = desk();
+    let request = asked(&approvals);
+    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    for number in 0..50 {
+        fs::write(approvals.path().join(format!("ap_other{number}{REQUEST}")), "{").unwrap();
+    }
+    assert!(approvals.approved_before(&request, NOW).unwrap().is_some());
+    assert!(approvals.pending_for(&request, NOW).unwrap().is_none());
+    assert_eq!(approvals.take_refused(), [], "none of them was looked at");
+}

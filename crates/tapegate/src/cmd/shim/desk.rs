@@ -130,7 +130,7 @@ impl Desk {
             let tickets: Vec<Ticket> = same.iter().map(|(ticket, _)| *ticket).collect();
             let Some((_, request)) = same.pop() else { continue };
             match self.0.find_decision(approvals, &request) {
-                Ok(None) => {}
+                Ok(None) => self.0.release_by_other(approvals, &tickets, &request),
                 Ok(Some(decided)) => self.0.decided(approvals, &tickets, &request.id, &decided),
                 Err(error) => {
                     tickets.iter().for_each(|ticket| self.0.give_up(*ticket, &error.to_string()));
@@ -213,6 +213,20 @@ impl Inner {
         if let Some((ticket, _)) = newest {
             let approval = Approval { ticket, by: decided.by.clone() };
             self.settle(ticket, Settlement::Approved(approval));
+        }
+    }
+
+    /// Sends the newest of these calls if an identical one was approved whose caller has given up.
+    fn release_by_other(&self, approvals: &Approvals, tickets: &[Ticket], request: &Request) {
+        let now_us = self.clock.now().wall_us;
+        // An error here shows at the next look, or when the hold ends.
+        let Ok(Some((id, decided))) = approvals.approved_before(request, now_us) else { return };
+        let Some(ticket) = tickets.last().copied() else { return };
+        self.open().remove(&ticket);
+        self.journal.asked(ticket, &id);
+        self.settle(ticket, Settlement::Approved(Approval { ticket, by: decided.by }));
+        if approvals.leave(&request.id, now_us).is_ok_and(|others| others == 0) {
+            approvals.withdraw(&request.id, "shim", now_us).ok();
         }
     }
 

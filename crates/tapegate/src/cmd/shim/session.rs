@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use super::tapes;
 use crate::exit::{Exit, Failure};
 use crate::logs::Level;
 use crate::session::{self, Ended, Route};
+use crate::settings::Surroundings;
 use crate::talk;
 use crate::upstream::Upstream;
 use crate::watching::Watch;
@@ -123,6 +125,7 @@ async fn alone(
     let reload = Reload::new(plan, &reins, &journal, hang_up);
     reload.note(rule, "loaded");
     policy.notices.iter().for_each(|notice| reload.note_acceptance(notice));
+    warn_of_exposure(plan, &journal);
     let mut guard = Guard {
         plan,
         rule,
@@ -151,6 +154,22 @@ pub(super) async fn trim(rule: &Rule) {
     if rule.asks_cedar() {
         tokio::time::sleep(TRIM_AFTER).await;
         memory::release_code();
+    }
+}
+
+/// Warns, on standard error and in the log, if an agent may be able to write the user's own state.
+fn warn_of_exposure(plan: &Plan, journal: &Journal) {
+    let Ok(around) = Surroundings::ours() else { return };
+    let project = plan.config.as_deref().and_then(Path::parent).unwrap_or(&around.folder);
+    if let Some(words) = around.exposed_user_state(project) {
+        journal.keep(Event {
+            wall_us: plan.clock.now().wall_us,
+            level: "warn",
+            kind: "session",
+            policy_reason: Some(words.into()),
+            extra: "\"event\":\"exposed_state\"".into(),
+            ..Event::default()
+        });
     }
 }
 

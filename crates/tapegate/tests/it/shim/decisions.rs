@@ -44,13 +44,12 @@ fn each_gate_has_its_own_code_and_names_the_tool() {
     is_refused(&answer(3), -32003, "policy", "c_delete", "policy_denied");
     assert!(answer(4)["result"].is_object() && answer(5)["result"].is_object());
     assert_eq!(server_got(end.run.folder()), [call(4, "c_read"), call(5, "yes")].concat());
-    // Callers are not told which rule or policy it was.
+    // Callers are told who refused and by which rule, never a pattern or the text of a policy.
+    assert_eq!(answer(2)["error"]["data"]["rule"], "rules[0]");
     for id in 1..=3 {
         let text = answer(id).to_string();
-        assert!(
-            !text.contains("no-deletes") && !text.contains("b_*") && !text.contains("rules["),
-            "{text}"
-        );
+        assert!(text.contains("Tapegate: "), "{text}");
+        assert!(!text.contains("no-deletes") && !text.contains("b_*"), "{text}");
     }
 }
 

@@ -4,11 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::{Signal, kill_process};
-use tapegate_store::approvals::Ruling;
 
 use super::stand::{
-    FORWARD, answer, answer_in, ask, call, decide, events, held, is_refused, messages, rules,
-    server_got, waiting,
+    FORWARD, answer, answer_in, ask, call, events, held, is_refused, messages, rules, server_got,
+    waiting,
 };
 use crate::support::{Setup, shim};
 
@@ -192,25 +191,23 @@ fn the_last_reply_is_never_lost_when_the_input_closes_at_once() {
 }
 
 #[test]
-fn calls_that_are_held_when_the_input_closes_are_still_decided_and_answered() {
+fn calls_that_are_held_when_the_input_closes_are_answered_at_once_and_nobody_is_asked_any_more() {
     let mut run =
         shim(&rules(&[("no", "deny"), ("ask*", "approve")]), &["log=log", "serve"]).start();
     let lines = [call(1, "ask_a"), call(4, "ask_b"), call(2, "no"), call(3, "yes")].concat();
     run.send(lines.as_bytes());
     held(&run, 2);
     run.close_input();
-    answer(&run, 3);
-    for request in waiting(&run) {
-        let yes = request.tool == "ask_b";
-        decide(&run, if yes { Ruling::Approved } else { Ruling::Denied }, &request.id);
-    }
     let end = run.end().exits(0).leaves_no_process();
-    let refused = |id: i64, code, gate, tool, sort| {
-        is_refused(&answer_in(&end.stdout, &id.into()), code, gate, tool, sort);
-    };
-    refused(2, -32014, "governance", "no", "governance_rule_denied");
-    refused(1, -32007, "approval", "ask_a", "approval_rejected");
-    assert_eq!(answer_in(&end.stdout, &4.into())["result"]["for"], 4);
+    for id in [1, 4] {
+        let answer = answer_in(&end.stdout, &id.into());
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    }
+    let refused = answer_in(&end.stdout, &2.into());
+    is_refused(&refused, -32014, "governance", "no", "governance_rule_denied");
+    assert_eq!(answer_in(&end.stdout, &3.into())["result"]["for"], 3);
+    assert_eq!(waiting(&end.run).len(), 0);
+    assert_eq!(server_got(end.run.folder()), call(3, "yes"));
 }
 
 #[test]

@@ -224,15 +224,19 @@ fn half_a_secret_in_the_name_of_something_hidden_is_not_kept() {
 }
 
 #[test]
-fn a_client_that_goes_away_takes_its_held_call_with_it() {
+fn a_call_whose_client_has_gone_away_is_not_run_but_its_approval_lets_the_same_call_pass_once() {
     let upstream = upstream();
     let run = sidecar(&hidden(), &upstream);
-    let stream =
-        crate::web::send(run.port(), "POST /mcp", &[JSON, ACCEPT], call(1, "ask").trim_end());
-    held(&run, 1);
+    let body = call(1, "ask");
+    let stream = crate::web::send(run.port(), "POST /mcp", &[JSON, ACCEPT], body.trim_end());
+    let id = held(&run, 1).remove(0);
     drop(stream);
-    held(&run, 0);
-    assert!(upstream.seen().is_empty());
+    run.until("the caller is gone", |run| waiting(run)[0].waiting == 0);
+    decide(&run, Ruling::Approved, &id);
+    post(&run, "/mcp", &[JSON, ACCEPT], call(2, "other").trim_end());
+    assert_eq!(upstream.seen().len(), 1, "not run for nobody");
+    post(&run, "/mcp", &[JSON, ACCEPT], call(3, "ask").trim_end());
+    assert_eq!(upstream.seen().len(), 2);
 }
 
 #[test]
