@@ -3,7 +3,7 @@
 //! The rules are those of the WHATWG URL standard, as far as they change which resource a URI leads
 //! to: letter case, default ports, user names, spellings of IP addresses, backslashes, `..`.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::folder::normal_path;
 

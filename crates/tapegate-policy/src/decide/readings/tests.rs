@@ -1,3 +1,5 @@
+//! Readings of names and URIs: tables of spellings, and a property against lenient decoders.
+
 use super::*;
 
 fn uri_readings(uri: &str) -> Vec<String> {
