@@ -157,7 +157,7 @@ fn a_held_call_by_http_waits_for_its_process() {
 }
 
 #[test]
-fn a_client_that_leaves_the_bridge_takes_its_held_call_back() {
+fn a_client_that_leaves_the_bridge_abandons_its_held_call() {
     for headers in [JSON, BOTH] {
         let bridge = Inward::open("left");
         let session = bridge.session();
@@ -165,7 +165,7 @@ fn a_client_that_leaves_the_bridge_takes_its_held_call_back() {
         let reader = bridge.send(&headers, &call(1, "hold"));
         let (ticket, _) = bridge.desk.held();
         drop(reader);
-        assert_eq!(bridge.wait_ended(), [HoldEnd::Cancelled]);
+        assert_eq!(bridge.wait_ended(), [HoldEnd::Abandoned]);
         bridge.desk.approve(ticket);
         assert!(bridge.post(&headers, &call(2, "x")).message().contains("\"got\":\"x\""));
         assert_eq!(bridge.heard(), ["x"]);

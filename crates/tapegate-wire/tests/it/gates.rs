@@ -314,7 +314,7 @@ fn a_client_that_takes_events_sees_that_its_held_call_is_not_forgotten() {
 }
 
 #[test]
-fn a_client_that_leaves_takes_its_held_call_back() {
+fn a_client_that_leaves_abandons_its_held_call() {
     let server = answering("{}");
     for headers in [JSON, BOTH] {
         let gate = Gate::before(&server.url());
@@ -324,7 +324,7 @@ fn a_client_that_leaves_takes_its_held_call_back() {
             web::head(&mut reader);
         }
         drop(reader);
-        assert_eq!(gate.wait_ended(), [HoldEnd::Cancelled]);
+        assert_eq!(gate.wait_ended(), [HoldEnd::Abandoned]);
         gate.desk.approve(ticket);
         gate.post(&call(2, "x"));
     }

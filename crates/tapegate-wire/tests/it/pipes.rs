@@ -187,14 +187,17 @@ fn when_too_many_calls_are_held_the_client_is_not_read_from_and_the_rest_goes_on
 }
 
 #[test]
-fn a_client_that_has_said_all_still_gets_what_is_decided_later() {
+fn when_the_client_closes_its_input_held_calls_end_at_once() {
     let mut house = Gatehouse::open();
     house.say(&call(1, "hold"));
-    house.input.take();
     let (ticket, _) = house.desk.held();
+    house.input.take();
+    let answer = house.line();
+    assert!(answer.contains(r#""id":1,"error""#), "{answer}");
+    assert!(answer.contains("the client left before a person had decided"), "{answer}");
+    // An approval that comes too late sends nothing.
     house.desk.approve(ticket);
-    assert_eq!(house.line(), call(1, "hold"), "the server was still there to hear it");
-    house.leave();
+    assert_eq!(house.leave().0, Vec::<String>::new());
 }
 
 #[test]
@@ -219,7 +222,7 @@ fn when_the_client_is_gone_nobody_need_decide_any_more() {
     house.input.take();
     house.output.take();
     assert_eq!(house.thread.join().unwrap(), "Client");
-    assert_eq!(house.desk.done.lock().unwrap().ended, [HoldEnd::Cancelled]);
+    assert_eq!(house.desk.done.lock().unwrap().ended, [HoldEnd::Closed]);
 }
 
 #[test]
