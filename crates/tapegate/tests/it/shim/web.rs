@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tapegate_store::approvals::Ruling;
 
 use super::stand::{
-    FORWARD, answer, ask as line, call, decide, event, held, is_refused, rules, server_got, waiting,
+    FORWARD, answer, ask as line, call, decide, event, events, held, is_refused, rules, server_got,
+    waiting,
 };
 use crate::support::{Run, shim};
 use crate::web::{Got, STREAM, Seen, WebServer, ask, json};
@@ -195,6 +196,11 @@ fn requests_for_approval_name_their_session_as_the_log_does() {
     held(&run, 2);
     let requests = waiting(&run);
     assert_ne!(requests[0].connection_id, requests[1].connection_id);
+    // A request is there for people before its line is in the log.
+    run.until("the requests in the log", |run| {
+        let logged = events(run.folder());
+        requests.iter().all(|request| logged.iter().any(|one| one["approval_id"] == *request.id))
+    });
     for request in &requests {
         let opened = event(run.folder(), &[("approval_id", &request.id)]);
         assert_eq!(opened["connection_id"], *request.connection_id, "{opened}");
