@@ -2,7 +2,7 @@
 //
 // `peer` hides what the 1.x and 2.x SDKs spell differently: `onRequest(method, handler)`,
 // `onNotification(method, handler)`, `call(params, options)`, `raw(method, params)` and, where the SDK
-// has tasks, `task(name, args)`.
+// has tasks, `task(name, args, created)`, which calls `created` once the server has the task.
 
 const URI = 'demo://resource/dynamic/text/1';
 const ELICITED = { name: 'Ada', check: true, email: 'ada@example.com', integer: 7, number: 2.5 };
@@ -45,7 +45,7 @@ export async function run(peer, t) {
   const { client } = peer;
   await t.step('server', () => ({ info: client.getServerVersion(), capabilities: client.getServerCapabilities(), instructions: client.getInstructions() }));
   await t.until('first roots', () => t.count('message', (params) => /^Roots updated: 1/.test(params?.data)));
-  const background = peer.task ? startTasks(peer) : [];
+  const background = peer.task ? await startTasks(peer) : [];
   await tools(peer, t);
   await progress(peer, t);
   await resources(peer, t);
@@ -171,13 +171,16 @@ async function errors(peer, t) {
   await t.step('ping', () => client.ping());
 }
 
-/** Tasks take seconds by design, so they run beside everything else. */
-function startTasks(peer) {
-  return [
-    ['task', peer.task('simulate-research-query', { topic: 'python', ambiguous: true })],
-    ['sampling as a task of the client', peer.client.callTool({ name: 'trigger-sampling-request-async', arguments: { prompt: 'later' } })],
-  ].map(([name, promise]) => {
-    promise.catch(() => {});
-    return [name, promise];
-  });
+/**
+ * Tasks take seconds by design, so they run beside everything else. The first is known to the server
+ * before anything else is asked: two requests by HTTP arrive in any order, and a tape has one.
+ */
+async function startTasks(peer) {
+  let created;
+  const isCreated = new Promise((resolve) => (created = resolve));
+  const task = peer.task('simulate-research-query', { topic: 'python', ambiguous: true }, created);
+  await Promise.race([isCreated, task.catch(() => {})]);
+  const sampling = peer.client.callTool({ name: 'trigger-sampling-request-async', arguments: { prompt: 'later' } });
+  sampling.catch(() => {});
+  return [['task', task], ['sampling as a task of the client', sampling]];
 }

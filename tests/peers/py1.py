@@ -31,13 +31,14 @@ class Peer:
         request = types.ClientRequest.model_construct(root=types.Request(method=method, params=params))
         return await self.client.send_request(request, types.EmptyResult)
 
-    async def task(self, name, arguments):
+    async def task(self, name, arguments, created):
         tasks = self.client.experimental
-        created = await tasks.call_tool_as_task(name, arguments, ttl=60_000)
-        async for status in tasks.poll_task(created.task.taskId):
+        task_id = (await tasks.call_tool_as_task(name, arguments, ttl=60_000)).task.taskId
+        created()
+        async for status in tasks.poll_task(task_id):
             if status.status == "input_required":
                 break  # the question is delivered on the stream of `tasks/result`
-        return await tasks.get_task_result(created.task.taskId, types.CallToolResult)
+        return await tasks.get_task_result(task_id, types.CallToolResult)
 
     async def cancel(self, started, call):
         """This SDK tells nobody when a caller gives up, so the notice is sent by hand."""

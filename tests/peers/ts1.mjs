@@ -53,10 +53,11 @@ const peer = {
   call: (params, options) => client.callTool(params, undefined, options),
   raw: (method, params) => client.request({ method, params }, types.ResultSchema),
   /** How often the SDK polls is its own affair; that a task was made and what came of it is ours. */
-  async task(name, args) {
+  async task(name, args, created) {
     const kinds = new Set();
     let result;
     for await (const message of client.experimental.tasks.callToolStream({ name, arguments: args }, types.CallToolResultSchema, { task: { ttl: 60_000 } })) {
+      created();
       kinds.add(message.type);
       result = message.result ?? message.error ?? result;
     }

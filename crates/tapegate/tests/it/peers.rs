@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,8 @@ pub(crate) struct Running {
     child: Child,
     /// Where it listens, as it said on stderr.
     pub(crate) url: String,
+    /// What else it has said on stderr.
+    said: Arc<Mutex<String>>,
 }
 
 /// How often each message was seen: its direction, and its JSON in a comparable form.
@@ -69,8 +71,14 @@ type Counted = BTreeMap<(&'static str, String), usize>;
 
 impl Drop for Running {
     fn drop(&mut self) {
+        let ended = self.child.try_wait().ok().flatten();
+        if thread::panicking() {
+            let how = ended.map_or("it still ran".to_owned(), |status| status.to_string());
+            let said = self.said.lock().map(|said| said.clone()).unwrap_or_default();
+            eprintln!("{} ({how}) has said:\n{said}", self.url);
+        }
         // Once it has been reaped its number may be somebody else's.
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
+        if ended.is_some() {
             return;
         }
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
@@ -89,24 +97,24 @@ impl Running {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
         let stderr = child.stderr.take().expect("stderr is piped");
-        let mut running = Self { child, url: String::new() };
-        let (said, heard) = mpsc::channel();
+        let said = Arc::<Mutex<String>>::default();
+        let mut running = Self { child, url: String::new(), said: Arc::clone(&said) };
+        let (sender, heard) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let _ = said.send(line);
+                *said.lock().expect("nobody panics with it") += &format!("{line}\n");
+                let _ = sender.send(line);
             }
         });
         let deadline = Instant::now() + START_MAX;
-        let mut log = String::new();
         while let Ok(line) = heard.recv_timeout(deadline.saturating_duration_since(Instant::now()))
         {
             if let Some((_, url)) = line.split_once("listening on http://") {
                 running.url = format!("http://{}", url.trim());
                 return running;
             }
-            log += &format!("{line}\n");
         }
-        panic!("{shown} never listened:\n{log}");
+        panic!("{shown} never listened");
     }
 
     /// Ends it as a user would; it must go by itself, which means that it has closed its tape.
