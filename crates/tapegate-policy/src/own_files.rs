@@ -21,6 +21,8 @@ const NAMES: [&str; 3] = ["tapegate.yaml", "thoughtgate.yaml", "tapegate.lock"];
 const STATE_FOLDER: &str = ".tapegate";
 /// The user's folders, as the last steps of a path.
 const USER_FOLDERS: [&[&str]; 2] = [&[".local", "state", "tapegate"], &[".config", "tapegate"]];
+/// What lies around the user's state: whoever moves it away moves the keys away.
+const AROUND_STATE: [&[&str]; 2] = [&[".local", "state"], &[".local"]];
 /// Variables that lead to the user's folders.
 const VARIABLES: [&str; 3] = ["tapegate_home", "xdg_state_home", "xdg_config_home"];
 /// A text of several lines that is longer is taken for content, not for a path or a command.
@@ -68,11 +70,14 @@ impl OwnFiles {
             || has_word(arguments, b"gate")
             || has_word(arguments, b"tape")
             || has_word(arguments, b"xdg_")
-            || self
-                .paths
-                .iter()
-                .filter_map(|path| path.last())
-                .any(|last| has_word(arguments, last.as_bytes()))
+            || has_word(arguments, b".local")
+            || self.last_steps().any(|last| has_word(arguments, last.as_bytes()))
+    }
+
+    /// The last step of each path, and the one before it of a folder of the user's.
+    fn last_steps(&self) -> impl Iterator<Item = &String> {
+        let around = self.paths.iter().filter_map(|path| around(path)?.last());
+        self.paths.iter().filter_map(|path| path.last()).chain(around)
     }
 
     /// The name by which a call names one of the files, if it does.
@@ -102,6 +107,9 @@ impl OwnFiles {
     fn named_in(&self, text: &str, kind: TextKind) -> Option<String> {
         let whole = match kind {
             TextKind::Content => return None,
+            // One word may be the name that a file is to have.
+            TextKind::Told if text.contains(char::is_whitespace) => return None,
+            TextKind::Told => true,
             TextKind::Command => true,
             TextKind::Other => {
                 text.len() <= SHORT_BYTES || !text.contains('\n') || text.starts_with("#!")
@@ -130,7 +138,7 @@ impl OwnFiles {
     }
 
     fn named_by_path(&self, token: &str) -> Option<String> {
-        let token = token.trim_end_matches(['.', '!', '~']);
+        let token = out_of_proc(token.trim_end_matches(['.', '!', '~']));
         let written: Vec<&str> = token.split('/').filter(|step| !step.is_empty()).collect();
         let walked = steps(token);
         for steps in [&written, &walked.iter().map(String::as_str).collect::<Vec<_>>()] {
@@ -148,15 +156,37 @@ impl OwnFiles {
             if let Some(folder) = USER_FOLDERS.iter().find(in_user_folder) {
                 return Some(folder.join("/"));
             }
+            if let Some(folder) = AROUND_STATE.iter().find(|folder| steps.ends_with(folder)) {
+                return Some(folder.join("/"));
+            }
         }
         let from_home = token.starts_with('~') || token.starts_with("$home");
         let is_absolute = token.starts_with('/');
         let rest = if from_home { walked.get(1..).unwrap_or_default() } else { &walked };
         let hit = |own: &&Vec<String>| match is_absolute {
-            true => rest.starts_with(own),
+            true => rest.starts_with(own) || around(own).is_some_and(|around| around == rest),
             false => !rest.is_empty() && (own.ends_with(rest) && (from_home || rest.len() > 1)),
         };
         self.paths.iter().find(hit).map(|own| format!("/{}", own.join("/")))
+    }
+}
+
+/// The folder that holds a folder of the user's, unless it holds the settings of everybody.
+fn around(own: &[String]) -> Option<&[String]> {
+    let (last, around) = own.split_last()?;
+    let is_shared = around.last().is_none_or(|step| step == ".config");
+    (last == "tapegate" && !is_shared).then_some(around)
+}
+
+/// A path without the detour by `/proc`, where the root and the folder of every process are links.
+fn out_of_proc(path: &str) -> &str {
+    let by_proc = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
+    let Some((_, rest)) = by_proc else { return path };
+    let cut = |link: &str| rest.strip_prefix(link).filter(|rest| rest.starts_with('/'));
+    match (cut("root"), cut("cwd")) {
+        (Some(rest), _) => rest,
+        (_, Some(rest)) => rest.trim_start_matches('/'),
+        _ => path,
     }
 }
 
@@ -232,18 +262,11 @@ fn wildcard(pattern: &[u8], name: &[u8]) -> bool {
 
 /// Whether a line of a longer text names the file that a patch is about.
 fn is_patch_head(line: &str) -> bool {
-    const HEADS: [&str; 9] = [
-        "--- ",
-        "+++ ",
-        "*** ",
-        "diff ",
-        "rename ",
-        "copy ",
-        "Index: ",
-        "deleted file ",
-        "new file ",
-    ];
-    HEADS.iter().any(|head| line.starts_with(head))
+    const HEADS: [&str; 9] =
+        ["---", "+++", "***", "diff", "rename", "copy", "Index:", "deleted file", "new file"];
+    let is_head =
+        |head: &&str| line.strip_prefix(*head).is_some_and(|rest| rest.starts_with([' ', '\t']));
+    HEADS.iter().any(is_head)
 }
 
 /// Whether a text has a word, in any case of its ASCII letters.

@@ -1,12 +1,15 @@
 //! What a text may be read as by whoever opens files by it.
 
+use unicode_normalization::UnicodeNormalization;
+
 /// How often escapes are decoded: what is encoded twice is decoded by two readers in a row.
 const ROUNDS: usize = 3;
 
 /// A text in lower case as it is written, and as a reader of URLs, of escapes, of Windows paths and a
 /// shell may read it.
 pub(super) fn readings(text: &str) -> Vec<String> {
-    let plain: String = text.chars().filter(|letter| !is_ignored(*letter)).collect();
+    // Letters of another width or shape are the plain ones to some readers.
+    let plain: String = text.nfkc().filter(|letter| !is_ignored(*letter)).collect();
     let mut all = vec![plain.to_lowercase()];
     let mut add = |reading: String| {
         if !all.contains(&reading) {

@@ -5,8 +5,10 @@ use tapegate_core::json::string;
 /// What a string is for, by the key that it stands under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// What is written to a file, or told to people. It may mention any name.
+    /// What is written to a file. It may mention any name.
     Content,
+    /// What is told to people. It may mention a name among other words.
+    Told,
     /// What is run.
     Command,
     /// A path, a pattern, or anything else.
@@ -14,51 +16,65 @@ pub(super) enum TextKind {
 }
 
 /// Keys of content, without case and separators.
-const CONTENT: [&str; 27] = [
+const CONTENT: [&str; 18] = [
     "body",
     "codeedit",
-    "comment",
-    "commitmessage",
     "content",
     "contents",
-    "description",
-    "explanation",
     "filecontent",
     "filecontents",
     "filetext",
     "html",
     "inserttext",
-    "instructions",
     "markdown",
-    "message",
     "newcontent",
     "newstr",
     "newstring",
     "newtext",
-    "note",
     "oldstr",
     "oldstring",
     "oldtext",
     "replacement",
+];
+/// Keys of what is told to people.
+const TOLD: [&str; 9] = [
+    "comment",
+    "commitmessage",
+    "description",
+    "explanation",
+    "instructions",
+    "message",
+    "note",
     "summary",
     "title",
 ];
 /// Keys of commands.
-const COMMAND: [&str; 14] = [
+const COMMAND: [&str; 25] = [
     "args",
     "argv",
     "bash",
     "cmd",
+    "cmdline",
     "cmds",
     "code",
     "command",
     "commandline",
     "commands",
     "exec",
+    "javascript",
+    "js",
+    "perl",
+    "powershell",
     "program",
+    "python",
+    "ruby",
     "run",
     "script",
+    "sh",
     "shell",
+    "source",
+    "sourcecode",
+    "stdin",
 ];
 
 impl TextKind {
@@ -67,6 +83,8 @@ impl TextKind {
         let plain = plain.to_ascii_lowercase();
         if CONTENT.contains(&plain.as_str()) {
             Self::Content
+        } else if TOLD.contains(&plain.as_str()) {
+            Self::Told
         } else if COMMAND.contains(&plain.as_str()) {
             Self::Command
         } else {

@@ -43,6 +43,11 @@ fn a_name_is_found_by_any_spelling() {
         r#"{"files":{"tapegate.yaml":"schema: 1"}}"#,
         r#"{"edits":[{"content":"x"},"tapegate.yaml"]}"#,
         r#"{"json":"{\"path\":\"\\u0074apegate.yaml\"}"}"#,
+        r#"{"path":"\uff54apegate.yaml"}"#,
+        r#"{"path":"/proc/self/root/srv/ci/policy.yaml"}"#,
+        r#"{"path":"/proc/4711/cwd/ci/policy.yaml"}"#,
+        r#"{"title":"tapegate.yaml"}"#,
+        r#"{"message":["mv","x","tapegate.yaml"]}"#,
     ] {
         assert!(named(arguments).is_some(), "{arguments}");
     }
@@ -60,6 +65,8 @@ fn a_name_is_found_inside_of_commands_and_patches() {
         "{{\"input\":{:?}}}",
         format!("*** Begin Patch\n*** Update File: tapegate.yaml\n{}", "+x\n".repeat(400))
     );
+    let by_tab =
+        format!("{{\"patch\":{:?}}}", format!("{}+++\tb/tapegate.yaml\n", "+x\n".repeat(400)));
     for arguments in [
         r#"{"command":"cat > tapegate.yaml <<EOF"}"#,
         r#"{"command":"rm -rf .tapegate"}"#,
@@ -74,9 +81,28 @@ fn a_name_is_found_inside_of_commands_and_patches() {
         r#"{"text":"cp x tapegate.yaml"}"#,
         &script,
         &header,
+        &by_tab,
         &update,
     ] {
         assert!(named(arguments).is_some(), "{arguments}");
+    }
+}
+
+#[test]
+fn what_lies_around_the_keys_is_not_moved_away() {
+    let mut own = own();
+    own.add("/opt/keys/tapegate");
+    own.add("/home/u/.config/tapegate");
+    let named = |path: &str| {
+        let arguments = format!("{{\"source\":{path:?},\"destination\":\"/tmp/x\"}}");
+        own.named(Gated::Call, "move_file", Some(arguments.as_bytes()))
+    };
+    for path in ["/opt/keys", "/opt/keys/", "/home/u/.local/state", "~/.local", "x/../.local/state"]
+    {
+        assert!(named(path).is_some(), "{path}");
+    }
+    for path in ["/opt", "/home/u", "/home/u/.config", "/home/u/.local/share", "/srv/ci", "state"] {
+        assert_eq!(named(path), None, "{path}");
     }
 }
 
