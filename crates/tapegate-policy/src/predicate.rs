@@ -9,6 +9,7 @@
 mod coerce;
 mod lenient;
 mod numbers;
+mod urls;
 mod values;
 
 use std::borrow::Cow;

@@ -6,6 +6,7 @@
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::folder::normal_path;
+use crate::spelling::nfkc;
 
 /// Schemes whose URLs have a host, with their default ports; to them a backslash is a slash.
 const SPECIAL: [(&str, u16); 5] =
@@ -19,6 +20,19 @@ pub(crate) enum Reader {
     /// Code that takes the path out of a URI and opens it: it knows no hosts of files and no empty
     /// steps, and takes every backslash for a slash.
     Path,
+}
+
+/// Whether a text is a URL that a parser finds a host or a path in, rather than prose with a colon.
+pub(crate) fn is_url(text: &str) -> bool {
+    let is_dropped = |letter: char| letter.is_whitespace() || letter.is_control();
+    let start: String = text.chars().filter(|letter| !is_dropped(*letter)).take(64).collect();
+    let known = |scheme: &str| scheme == "file" || default_port(scheme).is_some();
+    split_scheme(nfkc(&start).trim_start_matches(is_invisible))
+        .is_some_and(|(scheme, rest)| known(&scheme) || rest.starts_with(['/', '\\']))
+}
+
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2060}')
 }
 
 /// Whether a URI surely has one reading only. Quick, since nearly all have.

@@ -17,7 +17,7 @@ pub(crate) struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    pub(super) fn new(read: &'a str, written: &'a str, is_uri: bool) -> Self {
+    pub(crate) fn new(read: &'a str, written: &'a str, is_uri: bool) -> Self {
         let shortened = if is_uri { shortened(read) } else { [None; 3] };
         Self { read, written, shortened }
     }

@@ -21,7 +21,7 @@ const READINGS_BYTES_MAX: usize = 1 << 20;
 
 /// A name that can be read in more ways than are looked at.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooMany;
+pub(crate) struct TooMany;
 
 /// What production does with a call, by whatever name its server reads.
 pub(super) fn ask(
@@ -98,6 +98,11 @@ pub(crate) fn hidden_reading(source: &Source, offer: Offer, name: &str) -> Optio
         Ok(found) => found.iter().find(|reading| hides(reading)).map(|reading| hidden(reading)),
         Err(TooMany) => Some(hidden(name)),
     }
+}
+
+/// What a URI may be read as, besides as it is written.
+pub(crate) fn uri_readings(uri: &str) -> Result<Vec<String>, TooMany> {
+    readings(uri, true)
 }
 
 /// What a name or URI may be read as, besides as it is written.

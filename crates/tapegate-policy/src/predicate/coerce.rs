@@ -8,7 +8,7 @@ use tapegate_core::json::{self, Cursor, Fault, Kind, Number};
 
 use super::lenient::{NESTED_MAX, embedded};
 use super::numbers::{self, Readings};
-use super::{Test, in_range, is_number, same};
+use super::{Test, in_range, is_number, same, urls};
 use crate::folder::{Folder, file_path};
 use crate::glob::Glob;
 use crate::spelling::{nfkc, spellings, trimmed};
@@ -147,7 +147,8 @@ fn text_may_be(test: &Test, text: &str) -> bool {
                 all.push(crate::spelling::nfc(text));
                 all.push(crate::spelling::nfd(text));
             }
-            all.iter().any(|text| regex.is_match(text))
+            let matches = |text: &str| regex.is_match(text);
+            all.iter().any(|text| matches(text)) || urls::any_reading(text, matches)
         }
         Test::Under(folders) => folders.iter().any(|folder: &Folder| folder.may_hold(text)),
     }
@@ -165,7 +166,7 @@ fn glob_may_match(glob: &Glob, text: &str) -> bool {
     let mut all = spellings(text);
     all.extend(path.iter().flat_map(|path| spellings(path)));
     all.extend(path);
-    matches(text) || all.iter().any(|text| matches(text))
+    matches(text) || all.iter().any(|text| matches(text)) || urls::may_match(glob, text)
 }
 
 /// Whether a text could be read as a JSON text that is no list and no map.
@@ -210,7 +211,7 @@ fn texts_may_equal(wanted: &str, text: &str) -> bool {
     forms.push(text.to_owned());
     let mut wanted_forms = spellings(wanted);
     wanted_forms.push(wanted.to_owned());
-    forms.iter().any(|form| wanted_forms.contains(form))
+    forms.iter().any(|form| wanted_forms.contains(form)) || urls::may_equal(wanted, text)
 }
 
 fn numbers_in_range(readings: &Readings, min: Option<&str>, max: Option<&str>) -> bool {

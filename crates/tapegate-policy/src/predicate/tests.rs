@@ -1,6 +1,7 @@
 //! Predicates over arguments, honest and not.
 
 mod optional;
+mod urls;
 
 use super::*;
 
