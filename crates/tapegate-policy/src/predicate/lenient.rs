@@ -245,7 +245,9 @@ impl LenientPath {
             return false;
         }
         if !key.escaped && key.raw.is_ascii() {
-            let letters = key.raw.trim_ascii().iter().filter(|byte| counts(**byte));
+            let bare = key.raw.trim_ascii();
+            let bare = bare.strip_suffix(b"[]").unwrap_or(bare);
+            let letters = bare.iter().filter(|byte| counts(**byte));
             return letters.map(u8::to_ascii_lowercase).eq(wanted.iter().copied());
         }
         fold(key).as_bytes() == wanted
@@ -288,5 +290,7 @@ fn fold(key: Str<'_>) -> Cow<'static, str> {
 
 fn fold_text(text: &str) -> String {
     let letters = nfkc(text).to_lowercase();
-    letters.chars().filter(|letter| !matches!(letter, '_' | '-')).collect()
+    // Forms write the key of a list with brackets; what is not seen is dropped by some readers.
+    let letters = trimmed(&letters).trim_end_matches("[]");
+    letters.chars().filter(|letter| !matches!(letter, '_' | '-' | '\u{ad}')).collect()
 }

@@ -467,3 +467,14 @@ fn predicates_say_what_they_want() {
     assert_eq!(one_of("f", &["true"]).possible_words(), "`f` could be read as true");
     assert_eq!(glob("a", "x*").possible_words(), "`a` could be read as like `x*`");
 }
+
+#[test]
+fn a_key_is_found_behind_brackets_and_what_is_not_seen() {
+    let force = one_of("force", &["true"]);
+    for key in ["force[]", "FORCE[]", "\\ufeffforce", "fo\\u00adrce", "\\u200bforce[]", "for_ce"] {
+        let arguments = format!("{{\"{key}\":true}}");
+        assert!(force.may_hold(arguments.as_bytes()), "{key}");
+        assert!(!force.must_hold(arguments.as_bytes()), "{key}");
+    }
+    assert!(!force.may_hold(br#"{"force[0]x":true,"enforce":true}"#));
+}
