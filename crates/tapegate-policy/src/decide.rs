@@ -174,6 +174,13 @@ pub fn explain_from(
     decision
 }
 
+/// The refusal of a message that names the file `found` of ours in its params.
+pub(crate) fn names_own_file(profile: Profile, found: &str) -> Decision {
+    let mut steps = Vec::new();
+    let decision = under(profile, gates::names_own_file(found, &mut steps));
+    Decision { steps, ..decision }
+}
+
 /// What is done under a profile: development never blocks and never waits.
 fn under(profile: Profile, mut decision: Decision) -> Decision {
     if profile == Profile::Development {

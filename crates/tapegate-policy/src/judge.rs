@@ -5,27 +5,26 @@
 
 mod callers;
 mod judgement;
+mod lists;
 mod requests;
+mod state;
 mod visibility;
 
 use std::borrow::Cow;
 
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
-use tapegate_core::json;
 use tapegate_core::side::Side;
 
-use crate::decide::{Call, Decision, Facts, GateName, Outcome, Principal};
-use crate::decide::{decide_from, explain_from};
-use crate::filter::{filter, lists};
+use crate::decide::{Call, Decision, Facts, GateName, Outcome};
+use crate::decide::{decide_from, explain_from, names_own_file};
 use crate::gated::Gated;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::methods::{Duty, sender};
-use crate::model::{EmbeddedMessages, OnDrift, Policy, Profile};
-use crate::pins::{Reader, Watch};
-use callers::Callers;
-use visibility::ListView;
+use crate::model::{EmbeddedMessages, Policy, Profile};
+use state::LastDecision;
 
 pub use judgement::{Calls, JudgedCall, Judgement};
+pub use state::SessionState;
 pub use visibility::hidden_by;
 
 /// The longest name whose decision is kept.
@@ -57,58 +56,12 @@ pub struct Arrival {
     pub wall_us: i64,
 }
 
-/// What earlier messages of a session have told: who calls, and what the server has defined.
-#[derive(Debug, Default)]
-pub struct SessionState {
-    pub(crate) callers: Callers,
-    pub(crate) watch: Watch,
-    /// How what is called differs from what was accepted, if whoever asks has found that out.
-    drift: Option<String>,
-    /// The last decision that holds for every call alike.
-    last: Option<LastDecision>,
-}
-
-/// A decision that holds for every call of this method and name, while the policy stays the same.
-#[derive(Debug)]
-struct LastDecision {
-    gated: Gated,
-    name: String,
-    decision: Decision,
-}
-
 /// A message on its way through the judge.
 struct Judging<'j, 'm> {
     envelope: &'j Envelope<'m>,
     arrival: Arrival,
     /// Whether it can wait for a person: a single request can.
     waits: bool,
-}
-
-impl SessionState {
-    /// A session of which nothing is known yet, besides who calls.
-    pub fn new(principal: Principal) -> Self {
-        Self { callers: Callers::new(principal), ..Self::default() }
-    }
-
-    /// The same, in which what is called differs from what was accepted as `drift` says.
-    pub fn with_drift(self, drift: Option<&str>) -> Self {
-        Self { drift: drift.map(str::to_owned), ..self }
-    }
-
-    /// Has what is called differ from what was accepted as `drift` says, or only as lists have shown.
-    pub(crate) fn set_drift(&mut self, drift: Option<String>) {
-        self.drift = drift;
-    }
-
-    /// Whether [`SessionState::set_drift`] says that what is called differs.
-    pub(crate) fn has_drift(&self) -> bool {
-        self.drift.is_some()
-    }
-
-    /// Forgets decisions: another policy is in force.
-    pub(crate) fn forget_decisions(&mut self) {
-        self.last = None;
-    }
 }
 
 impl<'p> Judge<'p> {
@@ -321,6 +274,13 @@ impl<'p> Judge<'p> {
     ) -> Option<Decision> {
         let policy = self.policy?;
         let Arrival { from, session, wall_us, .. } = now.arrival;
+        // Nobody knows which params of such a method are its arguments.
+        if from == Side::Client
+            && Duty::of(method, from) == Duty::Unknown
+            && let Some(found) = policy.own_files.named_in_any(now.params())
+        {
+            return Some(names_own_file(self.profile, &found));
+        }
         let principal = Some(state.callers.caller(session, now.envelope));
         let facts = Facts { wall_us, principal, drift };
         let arguments = now.envelope.arguments;
@@ -337,38 +297,14 @@ impl<'p> Judge<'p> {
         }
         Some(decision)
     }
-
-    /// Holds the lists of an answer against what was accepted, and takes out what is hidden.
-    fn list(
-        &self,
-        frame: &Frame<'_>,
-        now: &Judging<'_, '_>,
-        judgement: &mut Judgement<'_>,
-        state: &mut SessionState,
-    ) {
-        let (Some(policy), Some(result)) = (self.policy, now.envelope.result) else { return };
-        if !now.envelope.lists {
-            return;
-        }
-        let lock = &policy.pins.lock;
-        if policy.pins.on_drift != OnDrift::Ignore {
-            let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
-            let reader = Reader { session: now.arrival.session, own: None };
-            let found = lists(result);
-            judgement.drifted = state.watch.learn(lock, self.source, &found, reader, last);
-        }
-        let view = ListView {
-            source: policy.source(self.source),
-            watch: &state.watch,
-            lock: Some(lock).filter(|_| policy.pins.on_drift == OnDrift::Deny),
-            server: self.source,
-        };
-        let filtered = filter(frame.bytes(), result, &view);
-        (judgement.lists, judgement.filtered) = (filtered.lists, filtered.text);
-    }
 }
 
 impl Judging<'_, '_> {
+    /// All that is known of the params.
+    fn params(&self) -> Option<&[u8]> {
+        self.envelope.params.or(self.envelope.arguments)
+    }
+
     /// Denies what would have to wait for a person but cannot. Returns whether it did.
     fn settles(&self, decision: &mut Decision) -> bool {
         if self.waits || !matches!(decision.strict, Outcome::Hold { .. }) {

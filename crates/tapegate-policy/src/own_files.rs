@@ -94,7 +94,12 @@ impl OwnFiles {
         if by_uri && let Some(found) = self.named_in(name, TextKind::Other) {
             return Some(found);
         }
-        let arguments = arguments.filter(|_| self.may_name(arguments))?;
+        self.named_in_any(arguments)
+    }
+
+    /// The name by which any text of these params names one of the files.
+    pub(crate) fn named_in_any(&self, params: Option<&[u8]>) -> Option<String> {
+        let arguments = params.filter(|_| self.may_name(params))?;
         let mut found = None;
         each_string(arguments, &mut |text, kind| {
             if found.is_none() {

@@ -34,10 +34,7 @@ pub(super) fn ask(
         return said(Outcome::Forward, GateName::Visibility, "visible".into());
     }
     if let Some(found) = policy.own_files.named(gated, call.name, call.arguments) {
-        steps.add(|| format!("built-in rule `{OWN_FILES}`: the call names `{found}`"));
-        let reason = format!("the call names `{found}`, which only a person may touch");
-        let denied = said(Outcome::Deny, GateName::Governance, reason.into());
-        return Decision { rule: Some(OWN_FILES.into()), by_name: false, ..denied };
+        return names_own_file(&found, steps);
     }
     let drifted = facts.drift.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
     if let Some(drift) = drifted {
@@ -58,6 +55,14 @@ pub(super) fn ask(
         }
         _ => decision,
     }
+}
+
+/// The refusal of a call that names a file of ours.
+pub(super) fn names_own_file(found: &str, steps: &mut impl Steps) -> Decision {
+    steps.add(|| format!("built-in rule `{OWN_FILES}`: the call names `{found}`"));
+    let reason = format!("the call names `{found}`, which only a person may touch");
+    let denied = said(Outcome::Deny, GateName::Governance, reason.into());
+    Decision { rule: Some(OWN_FILES.into()), by_name: false, ..denied }
 }
 
 /// What the rules say, and the default if there is one; nothing if neither says anything.

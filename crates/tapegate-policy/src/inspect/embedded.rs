@@ -1,7 +1,7 @@
 //! Messages hidden in the strings of others, behind an escaped line end.
 //!
 //! A reader that takes escapes out before it cuts lines would read such a message as one of its
-//! own. Content such as logs or Markdown has line ends too; only what is a whole message counts.
+//! own. Content such as logs or Markdown has line ends too; only what starts as a message counts.
 
 use std::sync::LazyLock;
 
@@ -66,7 +66,10 @@ fn holds_message(text: Str<'_>) -> bool {
     let text = text.decode();
     let mut lines = text.split(ends_line);
     lines.next();
-    lines.any(|line| is_message(line.trim_start()).unwrap_or(false))
+    // What is no JSON up to its end is one to whoever reads on in what follows, or past a NUL.
+    lines.map(str::trim_start).any(|line| {
+        is_message(line).unwrap_or_else(|_| line.starts_with('{') && line.contains("jsonrpc"))
+    })
 }
 
 /// Whether a line ends here to anybody.

@@ -136,7 +136,10 @@ fn text_may_be(test: &Test, text: &str) -> bool {
     match test {
         Test::Exists => true,
         Test::Range { min, max } => {
-            numbers_in_range(&numbers::of_text(text), min.as_deref(), max.as_deref())
+            let (min, max) = (min.as_deref(), max.as_deref());
+            // Who takes nothing for a number takes 0.
+            numbers_in_range(&numbers::of_text(text), min, max)
+                || is_null_word(text) && in_range(b"0", min, max) != Some(false)
         }
         Test::OneOf(wanted) => wanted.iter().any(|wanted| text_may_equal(wanted.as_bytes(), text)),
         Test::Glob(glob) => glob_may_match(glob, text),

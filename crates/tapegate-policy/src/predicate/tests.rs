@@ -478,3 +478,12 @@ fn a_key_is_found_behind_brackets_and_what_is_not_seen() {
     }
     assert!(!force.may_hold(br#"{"force[0]x":true,"enforce":true}"#));
 }
+
+#[test]
+fn a_word_for_nothing_is_nought_to_whoever_wants_a_number() {
+    let nought = predicate("x", range(Some("0"), Some("0")));
+    for value in [r#""null""#, r#""None""#, r#"" null ""#, r#""""#, "null", "[]"] {
+        assert!(nought.may_hold(&x(value)), "{value}");
+    }
+    assert!(!predicate("x", range(Some("1"), None)).may_hold(&x("null")));
+}

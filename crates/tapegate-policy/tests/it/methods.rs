@@ -184,3 +184,20 @@ fn the_table_of_methods_is_the_one_in_the_docs() {
     let found = found.split_once("\n\n").map_or(found, |(rows, _)| rows);
     assert!(found == table, "the table in docs/policy.md must be\n{start}{table}");
 }
+
+#[test]
+fn a_method_that_nobody_knows_does_not_touch_our_own_files() {
+    for params in [
+        r#"{"path":".tapegate/approvals"}"#,
+        r#"{"arguments":{},"file":{"name":"tapegate.yaml"}}"#,
+        r#"["tapegate.lock"]"#,
+    ] {
+        let mut rig = under("forward");
+        let text = request("fs/write", params);
+        let refusal = refused(rig.judge(Side::Client, None, text.as_bytes()));
+        assert!(refusal.data.contains("tapegate:own-files"), "{}", refusal.data);
+    }
+    let mut rig = under("forward");
+    let text = request("fs/write", r#"{"path":"README.md","content":"see tapegate.yaml"}"#);
+    assert_eq!(shown(&rig.judge(Side::Client, None, text.as_bytes())), "forward");
+}

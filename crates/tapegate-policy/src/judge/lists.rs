@@ -1,0 +1,41 @@
+//! Lists in answers: compared with what was accepted, and without what is hidden.
+
+use tapegate_core::frame::Frame;
+use tapegate_core::json;
+
+use super::visibility::ListView;
+use super::{Judge, Judgement, Judging, SessionState};
+use crate::filter::{filter, lists};
+use crate::model::OnDrift;
+use crate::pins::Reader;
+
+impl Judge<'_> {
+    /// Holds the lists of an answer against what was accepted, and takes out what is hidden.
+    pub(super) fn list(
+        &self,
+        frame: &Frame<'_>,
+        now: &Judging<'_, '_>,
+        judgement: &mut Judgement<'_>,
+        state: &mut SessionState,
+    ) {
+        let (Some(policy), Some(result)) = (self.policy, now.envelope.result) else { return };
+        if !now.envelope.lists {
+            return;
+        }
+        let lock = &policy.pins.lock;
+        if policy.pins.on_drift != OnDrift::Ignore {
+            let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
+            let reader = Reader { session: now.arrival.session, own: None };
+            let found = lists(result);
+            judgement.drifted = state.watch.learn(lock, self.source, &found, reader, last);
+        }
+        let view = ListView {
+            source: policy.source(self.source),
+            watch: &state.watch,
+            lock: Some(lock).filter(|_| policy.pins.on_drift == OnDrift::Deny),
+            server: self.source,
+        };
+        let filtered = filter(frame.bytes(), result, &view);
+        (judgement.lists, judgement.filtered) = (filtered.lists, filtered.text);
+    }
+}
