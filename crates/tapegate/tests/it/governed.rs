@@ -1,9 +1,11 @@
 //! Real clients in front of a policy that forwards, denies, hides, asks and masks.
 //!
 //! [`sdk`] has the official SDKs in both eras and over both transports, [`agents`] real coding agents
-//! with a scripted model. A second tapegate behind the shim keeps what the server got.
+//! with a scripted model, [`examples`] an example of the docs. A second tapegate behind the shim keeps
+//! what the server got.
 
 mod agents;
+mod examples;
 mod sdk;
 
 use std::fs::{self, DirBuilder};
