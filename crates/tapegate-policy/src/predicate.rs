@@ -91,7 +91,7 @@ impl Predicate {
             // It must not be so for what a careless reader finds either.
             return self.lenient.walk(arguments, &mut |value| self.reads_as(value)).is_continue();
         }
-        exists || !self.lenient.has_lookalike(arguments)
+        exists || !self.lenient.has_lookalike(arguments) && self.holds_nested(arguments)
     }
 
     /// Whether some server could read the arguments as they must be. What cannot be followed counts
@@ -109,6 +109,12 @@ impl Predicate {
             return !whole || !seen;
         }
         hit || self.lenient.walk(arguments, &mut |value| self.may_pass(value)).is_break()
+    }
+
+    /// Whether the test also holds for the values that only a careless reader finds: in JSON that is a
+    /// text, beside those that all readers find.
+    fn holds_nested(&self, arguments: &[u8]) -> bool {
+        self.lenient.walk(arguments, &mut |value| !self.test.holds(value)).is_continue()
     }
 
     /// Whether every reader, also one that is careless about keys, finds nothing here or `null`.

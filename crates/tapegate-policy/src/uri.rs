@@ -20,6 +20,9 @@ pub(crate) enum Reader {
     /// Code that takes the path out of a URI and opens it: it knows no hosts of files and no empty
     /// steps, and takes every backslash for a slash.
     Path,
+    /// Code that strips the scheme and opens the rest: to it `?` and `#` are letters like others, and a
+    /// step is what is left of it without blanks around it and parameters.
+    Rest,
 }
 
 /// Whether a text is a URL that a parser finds a host or a path in, rather than prose with a colon.
@@ -75,10 +78,13 @@ fn is_plain_byte(byte: u8) -> bool {
 
 /// A URI as a reader resolves it; `None` for what has no path.
 pub(crate) fn resolved(uri: &str, reader: Reader) -> Option<String> {
-    let by_path = reader == Reader::Path;
+    let by_path = reader != Reader::Url;
     let Some((scheme, rest)) = split_scheme(uri) else {
         return normal_path(uri).filter(|_| by_path);
     };
+    if reader == Reader::Rest {
+        return walked_rest(rest).map(|rest| format!("{scheme}:{rest}"));
+    }
     let (place, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
     let is_file = scheme == "file";
     let slashes = is_file || by_path || default_port(&scheme).is_some();
@@ -132,12 +138,10 @@ fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str
     let is_file = scheme == "file";
     match place.strip_prefix("//").map(split) {
         Some((host, path)) if is_file => {
-            let here = reader == Reader::Path || host.eq_ignore_ascii_case("localhost");
+            let here = reader != Reader::Url || host.eq_ignore_ascii_case("localhost");
             (format!("//{}", if here { String::new() } else { host.to_lowercase() }), path)
         }
-        Some((host, path)) if reader == Reader::Path => {
-            (format!("//{}", host.to_lowercase()), path)
-        }
+        Some((host, path)) if reader != Reader::Url => (format!("//{}", host.to_lowercase()), path),
         Some((host, path)) => (format!("//{host}"), path),
         None if is_file && place.starts_with('/') => ("//".to_owned(), place),
         None if is_file => ("///".to_owned(), place),
@@ -212,6 +216,34 @@ fn walked(path: &str, by_path: bool) -> String {
     format!("/{}{open}", steps.join("/"))
 }
 
+/// What follows a scheme, as one path from its host on. `None` if there are no dots to go by, so that
+/// the other readers have said what it is: a query may have a URL in it.
+fn walked_rest(rest: &str) -> Option<String> {
+    let rest = rest.replace('\\', "/");
+    if !rest.split('/').any(|step| dots(step).is_some()) {
+        return None;
+    }
+    let place = rest.strip_prefix("//").unwrap_or(&rest);
+    let root = if place.starts_with('/') { "/" } else { "" };
+    let mut steps: Vec<&str> = Vec::new();
+    for step in place.split('/') {
+        match dots(step).unwrap_or(step) {
+            "" | "." => {}
+            ".." if steps.last().is_some_and(|last| *last != "..") => drop(steps.pop()),
+            ".." if !root.is_empty() => {}
+            step => steps.push(step),
+        }
+    }
+    let slashes = if place.len() < rest.len() { "//" } else { "" };
+    Some(format!("{slashes}{root}{}", steps.join("/")))
+}
+
+/// The dots that a step is without blanks around it and parameters after it, if it is `.` or `..`.
+fn dots(step: &str) -> Option<&str> {
+    let name = step.split(';').next().unwrap_or(step).trim();
+    matches!(name, "." | "..").then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +290,22 @@ mod tests {
     }
 
     #[test]
+    fn code_that_strips_the_scheme_goes_up_after_a_question_mark_too() {
+        for (uri, path) in [
+            ("file:///data/x#/../../secret.txt", "file:///secret.txt"),
+            ("file:///data/x?/../../secret.txt", "file:///secret.txt"),
+            ("note://team/a?b#/../c", "note://team/c"),
+            ("note://team/a?b#/../../c", "note://c"),
+            ("note://team/a#/../../../c", "note://../c"),
+            ("file:///data/.. /b", "file:///b"),
+            ("file:///data/..;x/b", "file:///b"),
+        ] {
+            assert_eq!(resolved(uri, Reader::Rest).as_deref(), Some(path), "{uri}");
+        }
+        assert_eq!(resolved("https://a.example/?b=http://c//d", Reader::Rest), None);
+    }
+
+    #[test]
     fn what_is_plain_is_resolved_already() {
         for uri in [
             "file:///data/a.txt",
@@ -270,7 +318,7 @@ mod tests {
             "file:///{path}",
         ] {
             assert!(is_plain(uri), "{uri}");
-            for reader in [Reader::Url, Reader::Path] {
+            for reader in [Reader::Url, Reader::Path, Reader::Rest] {
                 let resolved = resolved(uri, reader);
                 assert!(resolved.is_none_or(|resolved| resolved == uri), "{uri}");
             }

@@ -131,7 +131,7 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
         if text.contains('\\') {
             all.push(text.replace('\\', "/"));
         }
-        let readers = [Reader::Url, Reader::Path].into_iter();
+        let readers = [Reader::Url, Reader::Path, Reader::Rest].into_iter();
         all.extend(readers.filter_map(|reader| resolved(text, reader)));
     }
     all

@@ -45,10 +45,10 @@ pub static GLOB: Word = Word {
 
 /// A folder.
 pub static FOLDER: Word = Word {
-    name: "an absolute folder, such as `/data`",
+    name: "an absolute folder, such as `/data` or `file:///data`",
     numbers: false,
     check: |text| Folder::parse(text).map(drop),
-    pattern: || "^/[^*]*$".to_owned(),
+    pattern: || "^(/|file:///)[^*]*$".to_owned(),
 };
 
 /// A regular expression.
@@ -304,7 +304,7 @@ pub static TEST: Table = Table {
     groups: &[&[
         Entry::new("glob", GLOB_SHAPE, "Text that this glob matches.").ours(),
         Entry::new("regex", Shape::Word(&REGEX), "Text in which this expression is found.").ours(),
-        Entry::new("under", FOLDERS, "A path in this folder, or in one of these: the folder itself and everything below it. `.` and `..` are resolved, `file:` URIs are decoded; symbolic links are not followed.").ours(),
+        Entry::new("under", FOLDERS, "A path in this folder, or in one of these: the folder itself and everything below it. `forward` takes absolute paths only, or with a folder such as `file:///data` only such URIs; a rule that stops takes whatever some server could read so. Symbolic links are not followed.").ours(),
         Entry::new("equals", Any, "This text, number, true, false or null.").ours(),
         Entry::new("in", List(&Any), "One of these texts, numbers, true, false or null.").ours(),
         Entry::new("min", Number, "A number from this on.").ours(),

@@ -9,7 +9,7 @@ use tapegate_core::json::{self, Cursor, Fault, Kind, Number};
 use super::lenient::{NESTED_MAX, embedded};
 use super::numbers::{self, Readings};
 use super::{Test, in_range, is_number, same, urls};
-use crate::folder::{Folder, file_path};
+use crate::folder::{Folder, each_reading, normal_path};
 use crate::glob::Glob;
 use crate::spelling::{nfkc, spellings, trimmed};
 
@@ -165,11 +165,11 @@ fn glob_may_match(glob: &Glob, text: &str) -> bool {
     let matches = |text: &str| {
         glob.matches(text) || normal.as_ref().is_some_and(|glob| glob.matches(&nfkc(text)))
     };
-    let path = file_path(text);
-    let mut all = spellings(text);
-    all.extend(path.iter().flat_map(|path| spellings(path)));
-    all.extend(path);
-    matches(text) || all.iter().any(|text| matches(text)) || urls::may_match(glob, text)
+    let as_path =
+        |reading: &str| matches(reading) || normal_path(reading).is_some_and(|path| matches(&path));
+    spellings(text).iter().any(|text| matches(text))
+        || each_reading(text, as_path).is_break()
+        || urls::may_match(glob, text)
 }
 
 /// Whether a text could be read as a JSON text that is no list and no map.

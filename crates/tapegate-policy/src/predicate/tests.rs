@@ -405,12 +405,12 @@ fn what_is_too_deep_or_too_wide_to_follow_stops_and_lets_nothing_through() {
 fn a_path_under_the_folder_is_found_by_every_reading_or_by_one() {
     let data = under("path", "/data");
     let path = |path: &str| format!("{{\"path\":{path:?}}}").into_bytes();
-    for good in ["/data", "/data/a", "/data/./b/../c", "file:///data/a"] {
+    for good in ["/data", "/data/a", "/data/./b/../c"] {
         assert!(data.must_hold(&path(good)) && data.may_hold(&path(good)), "{good}");
         assert!(!not(under("path", "/data")).may_hold(&path(good)), "{good}");
         assert!(!not(under("path", "/data")).must_hold(&path(good)), "{good}");
     }
-    for bad in ["/data/../etc/passwd", "/data/%2e%2e/etc", "data/a", "~/data", "/database"] {
+    for bad in ["/data/../etc/passwd", "/data/%2e%2e/etc", "data/a", "~/data", "file:///data/a"] {
         assert!(!data.must_hold(&path(bad)), "{bad}");
         assert!(not(under("path", "/data")).may_hold(&path(bad)), "{bad}");
     }

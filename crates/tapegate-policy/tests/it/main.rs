@@ -7,6 +7,7 @@ mod alike;
 mod annotations;
 mod bypasses;
 mod coercing;
+mod folders;
 mod generated;
 mod listing;
 mod lists;

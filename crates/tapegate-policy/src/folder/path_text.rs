@@ -1,0 +1,93 @@
+//! What the text of a path says: its steps, and whether it goes up on the way.
+
+use super::readings::{each_reading, is_ignored};
+
+/// A path without `.`, `..`, empty steps and backslashes; `None` if it is like that already.
+pub(crate) fn normal_path(path: &str) -> Option<String> {
+    if !path.contains(['/', '\\']) {
+        return None;
+    }
+    let slashed = path.replace('\\', "/");
+    let absolute = slashed.starts_with('/');
+    let mut steps: Vec<&str> = Vec::new();
+    for step in slashed.split('/') {
+        match step {
+            "" | "." => {}
+            ".." if steps.last().is_some_and(|last| *last != "..") => drop(steps.pop()),
+            ".." if absolute => {}
+            step => steps.push(step),
+        }
+    }
+    let open = if slashed.ends_with('/') && !steps.is_empty() { "/" } else { "" };
+    let normal = format!("{}{}{open}", if absolute { "/" } else { "" }, steps.join("/"));
+    (normal != path).then_some(normal)
+}
+
+/// Whether a path goes up somewhere, by any reading.
+pub(crate) fn climbs(path: &str) -> bool {
+    let up = |path: &str| {
+        path.contains("..")
+            && path.split(['/', '\\']).any(|step| step.trim_matches(char::is_whitespace) == "..")
+    };
+    let as_written = path.is_ascii() && !path.contains('%') && !path.contains(is_ignored);
+    if as_written {
+        return up(path);
+    }
+    each_reading(path, up).is_break()
+}
+
+/// The steps of an absolute path that goes up and stays where it is on the way.
+pub(super) fn resolved(path: &str) -> Vec<&str> {
+    let mut steps = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(steps.pop()),
+            step => steps.push(step),
+        }
+    }
+    steps
+}
+
+/// Whether every step of an absolute path, once it is in a folder, stays there. A path that comes in
+/// by `..` does not: `/bin/../data` is elsewhere if `/bin` is a symbolic link.
+pub(super) fn stays_in(folder: &[String], path: &str) -> bool {
+    let mut depth = 0;
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." if depth <= folder.len() => return false,
+            ".." => depth -= 1,
+            step if folder.get(depth).is_some_and(|wanted| wanted != step) => return false,
+            _ => depth += 1,
+        }
+    }
+    depth >= folder.len()
+}
+
+/// Whether an absolute path is written so that nobody takes a part of it for something else.
+pub(super) fn is_unambiguous(path: &str) -> bool {
+    let scheme = |part: &[u8]| part.eq_ignore_ascii_case(b"file:");
+    path.starts_with('/')
+        // What follows two slashes is a host to readers of URLs.
+        && !path.starts_with("//")
+        && !path.contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
+        && !path.as_bytes().windows(5).any(scheme)
+        && !path.split('/').any(is_odd_step)
+}
+
+/// Whether a step of a path could be read as one that leads up, without being `..`: with blanks or
+/// invisible letters in it, with parameters after it, or made by a brace.
+fn is_odd_step(step: &str) -> bool {
+    if matches!(step, "" | "." | "..") {
+        return false;
+    }
+    let name = step.split(';').next().unwrap_or(step);
+    let ignored = |letter: char| letter.is_whitespace() || letter == '+' || is_ignored(letter);
+    let dots = |letter: char| letter == '.' || ignored(letter);
+    let only_dots = name.contains('.') && name.chars().all(dots);
+    let blank = step.chars().all(|letter| letter.is_whitespace() || is_ignored(letter));
+    let braced =
+        step.contains('{') && (step.contains("..") || step.contains(['.']) && step.contains(','));
+    only_dots || blank || braced
+}

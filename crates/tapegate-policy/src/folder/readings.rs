@@ -1,0 +1,115 @@
+//! What servers make of a text that they take for a path.
+//!
+//! One server opens the text as it stands, another takes it for a URL and drops `#` and `?`, a third
+//! strips `file://`, decodes escapes or turns backslashes round. Each reads what another has read, so
+//! that the order in which a server does these things does not matter.
+
+use std::ops::ControlFlow;
+
+use crate::spelling::{nfkc, percent_decode, trimmed};
+
+/// How many readings are looked at; a text that has more is made to be misread.
+const READINGS_MAX: usize = 128;
+/// How many bytes all readings may have together, besides some for each byte of the text.
+const READINGS_BYTES_MIN: usize = 1 << 18;
+const READINGS_BYTES_FACTOR: usize = 16;
+
+/// Why not every reading was looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ReadingsEnd {
+    /// The caller has seen enough.
+    Stopped,
+    /// There are more than are looked at.
+    TooMany,
+}
+
+/// Shows every reading of a text, the text itself first, until `show` returns true.
+pub(crate) fn each_reading(
+    text: &str,
+    mut show: impl FnMut(&str) -> bool,
+) -> ControlFlow<ReadingsEnd> {
+    if show(text) {
+        return ControlFlow::Break(ReadingsEnd::Stopped);
+    }
+    if is_plain(text) {
+        return ControlFlow::Continue(());
+    }
+    let bytes_max = READINGS_BYTES_MIN + text.len().saturating_mul(READINGS_BYTES_FACTOR);
+    let mut all = vec![text.to_owned()];
+    let (mut at, mut bytes) = (0, 0);
+    while let Some(reading) = all.get(at) {
+        for new in read(reading) {
+            if all.contains(&new) {
+                continue;
+            }
+            bytes += new.len();
+            if all.len() == READINGS_MAX || bytes > bytes_max {
+                return ControlFlow::Break(ReadingsEnd::TooMany);
+            }
+            if show(&new) {
+                return ControlFlow::Break(ReadingsEnd::Stopped);
+            }
+            all.push(new);
+        }
+        at += 1;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Whether a text has one reading only. Quick, since most have.
+fn is_plain(text: &str) -> bool {
+    let plain = |byte: u8| {
+        (byte.is_ascii_graphic() || byte == b' ')
+            && !matches!(byte, b'%' | b'\\' | b'#' | b'?' | b';')
+    };
+    text.bytes().all(plain)
+        && !text.starts_with("//")
+        && !text.starts_with(' ')
+        && !text.ends_with(' ')
+        && after_scheme(text).is_none()
+}
+
+/// What a text is read as in one step.
+fn read(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = percent_decode(text).into_iter().collect();
+    all.push(nfkc(text).into_owned());
+    // Some drop more than others: a NUL at the end is a letter to who trims blanks alone.
+    all.extend([trimmed(text).to_owned(), text.trim().to_owned()]);
+    if text.contains('\\') {
+        all.push(text.replace('\\', "/"));
+    }
+    for end in ['\0', '#', '?'] {
+        all.extend(text.find(end).map(|at| text[..at].to_owned()));
+    }
+    if text.contains(is_ignored) {
+        all.extend([text.replace(is_ignored, ""), text.replace(['\t', '\n', '\r'], "")]);
+    }
+    if text.contains('%') {
+        // To parsers of URLs an escaped dot is one, and other escapes stay.
+        all.push(text.replace("%2e", ".").replace("%2E", "."));
+    }
+    if text.contains(';') {
+        let names = text.split('/').map(|step| step.split(';').next().unwrap_or(step));
+        all.push(names.collect::<Vec<_>>().join("/"));
+    }
+    if let Some(rest) = after_scheme(text) {
+        // A parser of URLs takes what follows for a path from the root, however many slashes there are.
+        all.push(format!("/{}", rest.trim_start_matches('/')));
+        all.push(rest.strip_prefix("//").unwrap_or(rest).to_owned());
+    }
+    let after_host = after_scheme(text).unwrap_or(text).strip_prefix("//");
+    all.extend(after_host.map(|place| place[place.find('/').unwrap_or(place.len())..].to_owned()));
+    all
+}
+
+/// What follows the scheme of a `file:` URI.
+pub(super) fn after_scheme(text: &str) -> Option<&str> {
+    let scheme = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"))?;
+    Some(&text[scheme.len()..])
+}
+
+/// Whether some reader drops a character wherever it stands.
+pub(super) fn is_ignored(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+}
