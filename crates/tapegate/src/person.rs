@@ -7,6 +7,7 @@
 
 mod agent;
 mod key;
+mod key_file;
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,17 +1,17 @@
 //! `tapegate approvals`: what waits for a person, and the person's word.
 
-mod authority;
 mod decide;
+mod export;
 mod find;
 mod folder;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tapegate_store::approvals::{ApprovalError, Entry};
 
 use crate::exit::{Exit, Failure};
+use crate::person::KeyArgs;
 use crate::state::{StateArgs, now_us};
 use crate::views::approvals as view;
 use folder::Project;
@@ -57,12 +57,8 @@ pub(crate) struct Args {
     /// Do not ask whether the request shown is meant; a terminal is still needed
     #[arg(long)]
     yes: bool,
-    /// Decide without a terminal; needs --key-file
-    #[arg(long, requires = "key_file")]
-    non_interactive: bool,
-    /// A copy of the project's key that only you can read, as `export-key` makes one
-    #[arg(long, value_name = "FILE", requires = "non_interactive")]
-    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Wait until there is something to list, or until what is shown is decided
     #[arg(long)]
     wait: bool,
@@ -103,7 +99,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Verb::List => list(args, &project, out),
         Verb::Show => show(args, &project, out),
         Verb::Approve | Verb::Deny => decide::run(args, &project, out),
-        Verb::ExportKey => authority::export_key(&project, &args.ids[0]),
+        Verb::ExportKey => export::run(&project, &args.ids[0]),
     }
 }
 
@@ -125,7 +121,7 @@ fn misuse(args: &Args) -> Result<(), Failure> {
         _ if !decides && (args.reason.is_some() || args.by.is_some()) => {
             "--reason and --by are for `approve` and `deny`"
         }
-        _ if !decides && (args.yes || args.non_interactive) => {
+        _ if !decides && (args.yes || args.key.is_given()) => {
             "--yes, --non-interactive and --key-file are for `approve` and `deny`"
         }
         _ => return Ok(()),

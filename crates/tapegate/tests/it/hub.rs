@@ -19,7 +19,7 @@ use serde_json::Value;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
-use crate::support::{GUARD, tapegate};
+use crate::support::{GUARD, tapegate, write_key};
 
 const POLICY: &str = "\
 schema: 1
@@ -89,7 +89,7 @@ impl Place {
         let home = self.folder.path().join("tapegate");
         let key = PrivateDir::open(&home, &self.state()).unwrap().key().unwrap();
         let key_file = self.folder.path().join("copy-of-key");
-        fs::write(&key_file, key.bytes()).unwrap();
+        write_key(&key_file, key.bytes());
         let mut command = tapegate();
         command.args(["policy", "accept", "--non-interactive", "--key-file"]).arg(key_file);
         command.env_remove("TAPEGATE_HOME").env_remove("TAPEGATE_CONFIG");

@@ -28,7 +28,7 @@ use tapegate_store::approvals::Approvals;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
-pub(crate) use accepting::accept_policy;
+pub(crate) use accepting::{accept_policy, write_key};
 pub(crate) use dice::Dice;
 use heard::{Heard, lock};
 pub(crate) use kept::{Kept, beside, check, kept};

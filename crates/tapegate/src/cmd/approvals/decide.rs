@@ -8,7 +8,7 @@ use tapegate_store::activity::{ActivityError, Event};
 use tapegate_store::approvals::{Decided, Entry, Request, Ruling};
 
 use super::folder::Project;
-use super::{Args, Format, Verb, authority, failure, find};
+use super::{Args, Format, Verb, failure, find};
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::state::now_us;
@@ -17,7 +17,7 @@ use crate::{person, talk};
 
 pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let by = by(args)?;
-    authority::check(args, project)?;
+    args.key.authorize("deciding about a call", &project.state)?;
     let entries = project.entries()?;
     let meant: Vec<Entry> = match args.all {
         true => entries.into_iter().filter(|entry| view::is_pending(entry, now_us())).collect(),
@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         talk::say("nothing waits for approval");
         return Ok(Exit::Ok);
     }
-    if !args.yes && !args.non_interactive && !confirmed(args.verb, &meant)? {
+    if !args.yes && !args.key.is_given() && !confirmed(args.verb, &meant)? {
         talk::say("nothing was decided");
         return Ok(Exit::Findings);
     }

@@ -1,6 +1,6 @@
 //! The project whose approvals are meant, and where they lie.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tapegate_store::activity::{ActivityLog, Event, Options};
 use tapegate_store::approvals::{Approvals, Entry};
@@ -22,10 +22,6 @@ pub(super) struct Project {
 impl Project {
     pub(super) fn new(state: PathBuf) -> Result<Self, Failure> {
         Ok(Self { state, user_state: user_state_dir()? })
-    }
-
-    pub(super) fn user_state(&self) -> &Path {
-        &self.user_state
     }
 
     /// The approvals, whose folder is created if it does not exist.

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use tapegate_policy::gated::Offer;
 use tapegate_policy::pins::{Lock, Pin, Server};
+use tapegate_store::user_state::PrivateDir;
 
 use super::stand::{
     FORWARD, answer, call, call_with, event, events, is_refused, rules, server_got, state,
     tapegate_on,
 };
-use crate::support::{Run, accept_policy, shim};
+use crate::support::{Run, accept_policy, shim, write_key};
 
 const CEDAR: &str = "permit (principal, action, resource);\nforbid (principal, action, resource) when { resource.name == \"rm\" };\n";
 const BY_CEDAR: &str = "schema: 1\ngovernance: { defaults: { action: policy, policy_id: p } }\ncedar: { policies: [p.cedar] }\n";
@@ -131,19 +134,34 @@ fn nobody_accepts_without_a_terminal_or_with_another_key() {
     assert!(!passes(&mut run, 1, "rm"));
     fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
     let wrong = run.folder().join("wrong");
-    fs::write(&wrong, [7; 32]).unwrap();
-    let wrong = wrong.to_str().unwrap();
-    for flags in [
-        &["--yes"][..],
-        &["--yes", "--non-interactive", "--key-file", wrong],
-        &["--yes", "--forget"],
+    write_key(&wrong, &[7; 32]);
+    // The right key where others can read it, and files that a careless reader would hang on.
+    let (open, fifo) = (run.folder().join("open"), run.folder().join("fifo"));
+    let key = PrivateDir::path_of(&state(&run), &state(&run)).join("key");
+    fs::write(&open, fs::read(key).unwrap()).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&fifo).status().unwrap().success());
+    for (flags, why) in [
+        (&[][..], "takes a person at a terminal"),
+        (&["--forget"], "takes a person at a terminal"),
+        (&with_key(&wrong), "is not this project's key"),
+        (&with_key(&open), "other users may have access"),
+        (&with_key(&fifo), "not a regular file"),
+        (&with_key(Path::new("/dev/zero")), "not a regular file"),
     ] {
         let arguments: Vec<&str> = ["policy", "accept"].iter().chain(flags).copied().collect();
         let done = tapegate_on(&run, &arguments);
-        assert_eq!(done.status.code(), Some(1), "{flags:?}");
+        let words = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(1), "{flags:?}: {words}");
+        assert!(words.contains(why), "{words}");
     }
     assert!(!passes(&mut run, 2, "rm"));
     run.end_of_input().exits(0);
+}
+
+/// The flags of a script that shows this key.
+fn with_key(path: &Path) -> [&str; 3] {
+    ["--non-interactive", "--key-file", path.to_str().unwrap()]
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Accepting a changed policy as a script does that has the project's key.
 
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Output;
 
@@ -12,7 +15,7 @@ use super::tapegate;
 pub(crate) fn accept_policy(project: &Path, home: &Path, arguments: &[&str]) -> Output {
     let key_file = home.join("copy-of-key");
     let key = PrivateDir::open(home, home).unwrap().key().unwrap();
-    std::fs::write(&key_file, key.bytes()).unwrap();
+    write_key(&key_file, key.bytes());
     tapegate()
         .args(["policy", "accept", "--non-interactive", "--key-file"])
         .arg(key_file)
@@ -21,4 +24,10 @@ pub(crate) fn accept_policy(project: &Path, home: &Path, arguments: &[&str]) -> 
         .current_dir(project)
         .output()
         .unwrap()
+}
+
+/// Writes a key to a file that only its owner can read, as `approvals export-key` does.
+pub(crate) fn write_key(path: &Path, bytes: &[u8]) {
+    let options = File::options().write(true).create(true).truncate(true).mode(0o600).clone();
+    options.open(path).unwrap().write_all(bytes).unwrap();
 }
