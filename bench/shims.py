@@ -47,7 +47,8 @@ def commands(tapegate, folder, server):
 
 def hubs(tapegate, folder):
     """Services that are asked what they would decide."""
-    hub = lambda name: [str(tapegate), "hub", "--state", str(folder / "state"), "--config", policy(folder, name)]
+    places = ["--state", str(folder / "state"), "--token-file", str(folder / "hub-token")]
+    hub = lambda name: [str(tapegate), "hub", *places, "--config", policy(folder, name)]
     return {"hub": hub("rules"), "hub+cedar": hub("cedar")}
 
 
@@ -57,5 +58,5 @@ def evaluation(folder):
     params = {"name": "echo", "arguments": {"text": "x" * 16}}
     asked = {"server_id": "bench", "direction": "agent_to_server", "method": "tools/call", "id": 1, "params": params}
     body.write_text(json.dumps(asked | {"message_type": "request", "profile": "production"}))
-    token = folder / "state" / "hub" / "token"
+    token = folder / "hub-token"
     return ["--path", "/governance/evaluate", "--body", str(body), "--token", str(token), "--expect", '"forward"']

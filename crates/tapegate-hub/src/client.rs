@@ -70,14 +70,6 @@ impl Client {
         Ok(Self { authority, token_file: token_file.to_owned(), token: Mutex::new(None) })
     }
 
-    /// The hub of a state folder, if there is or was one.
-    pub fn of(state: &Path) -> Result<Self, ClientError> {
-        let path = corner::endpoint_file(state);
-        let endpoint = corner::read_small(&path)
-            .map_err(|source| ClientError::File { path: path.clone(), source })?;
-        Self::new(&endpoint, &corner::token_file(state))
-    }
-
     /// Where the hub is.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.authority)

@@ -1,5 +1,8 @@
 //! The hub's corner of a state folder: where it is found, the secret, and that there is only one.
 //!
+//! The state folder usually lies in the project, whose files a governed agent can read. The token
+//! therefore lies in the project's private folder in the user's state folder, beside its key.
+//!
 //! Files are readable by their owner alone, are written beside and moved into place, and links are
 //! not followed. The lock is the kernel's, so that nothing is left of a hub that was killed but
 //! files that the next one replaces.
@@ -10,14 +13,19 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use tapegate_store::user_state::{PrivateDir, UserStateError};
 
 use crate::token::Token;
+
+/// The name of the token's file in the project's private folder.
+const TOKEN: &str = "hub-token";
 
 /// A claim to be the only hub of a state folder. What it has written is taken away with it.
 #[derive(Debug)]
 pub struct Corner {
     endpoint: PathBuf,
     token: PathBuf,
+    old_token: Option<String>,
     _lock: File,
 }
 
@@ -32,6 +40,9 @@ pub enum ClaimError {
         /// Where that hub listens, if it has said so.
         at: Option<String>,
     },
+    /// The private folder of the project cannot be used.
+    #[error(transparent)]
+    Private(#[from] UserStateError),
     /// The system refused.
     #[error("cannot use `{path}`: {source}")]
     Io {
@@ -47,15 +58,24 @@ pub fn endpoint_file(state: &Path) -> PathBuf {
     state.join("hub/endpoint")
 }
 
-/// Where the hub of a state folder keeps its token.
-pub fn token_file(state: &Path) -> PathBuf {
+/// Where the hub of a state folder keeps its token, unless a file was named.
+pub fn token_file(user_state: &Path, state: &Path) -> PathBuf {
+    PrivateDir::path_of(user_state, state).join(TOKEN)
+}
+
+/// Where earlier versions kept the token: in the state folder, where agents can read it. It is not
+/// used any more.
+pub fn old_token_file(state: &Path) -> PathBuf {
     state.join("hub/token")
 }
 
-/// Reads a small file of ours. Links are not followed.
+/// Reads a small file of ours. Links are not followed, and pipes and devices are not read.
 pub fn read_small(path: &Path) -> io::Result<String> {
-    let no_link = OFlags::NOFOLLOW.bits() as i32;
-    let file = OpenOptions::new().read(true).custom_flags(no_link).open(path)?;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     let mut text = String::new();
     file.take(4096).read_to_string(&mut text)?;
     Ok(text.trim().to_owned())
@@ -63,8 +83,12 @@ pub fn read_small(path: &Path) -> io::Result<String> {
 
 impl Corner {
     /// Claims the state folder `state`, which is made if it is not there. The token will be kept in
-    /// `token`, or where it is looked for.
-    pub fn claim(state: &Path, token: Option<&Path>) -> Result<Self, ClaimError> {
+    /// `named`, or else in the private folder of the project below `user_state`.
+    pub fn claim(
+        state: &Path,
+        user_state: &Path,
+        named: Option<&Path>,
+    ) -> Result<Self, ClaimError> {
         let folder = state.join("hub");
         let fault = |path: &Path| {
             let path = path.to_owned();
@@ -81,13 +105,23 @@ impl Corner {
             }
             Err(error) => return Err(fault(&path)(error.into())),
         }
-        let token = token.map_or_else(|| token_file(state), Path::to_owned);
-        Ok(Self { endpoint: endpoint_file(state), token, _lock: lock })
+        let token = match named {
+            Some(named) => named.to_owned(),
+            None => PrivateDir::open(user_state, state)?.path().join(TOKEN),
+        };
+        // Only with the lock: before, it could be the token of a hub that runs.
+        let old_token = remove_old_token(state, &token);
+        Ok(Self { endpoint: endpoint_file(state), token, old_token, _lock: lock })
     }
 
     /// Where the token is.
     pub fn token_path(&self) -> &Path {
         &self.token
+    }
+
+    /// What became of a token that an earlier version left in the project, if there was one.
+    pub fn old_token(&self) -> Option<&str> {
+        self.old_token.as_deref()
     }
 
     /// Lets others find us.
@@ -106,6 +140,22 @@ impl Drop for Corner {
             // What cannot be taken away is replaced by the next hub.
             fs::remove_file(path).ok();
         }
+    }
+}
+
+/// Removes the token that an earlier version left in the project, and says so.
+fn remove_old_token(state: &Path, token: &Path) -> Option<String> {
+    let old = old_token_file(state);
+    if old == token {
+        return None;
+    }
+    let name = old.display();
+    match fs::remove_file(&old) {
+        Ok(()) => Some(format!("removed `{name}`: the hub's token no longer lies in the project")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(format!(
+            "`{name}` is not used, and cannot be removed: {error}; the hub's token no longer lies in the project"
+        )),
     }
 }
 
@@ -129,46 +179,4 @@ fn private() -> OpenOptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use super::*;
-
-    #[test]
-    fn a_folder_has_one_hub_which_can_be_found_until_it_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("deep/state");
-        let first = Corner::claim(&state, None).unwrap();
-        let early = Corner::claim(&state, None).unwrap_err().to_string();
-        assert_eq!(early, format!("another hub is running for `{}`", state.display()));
-        let token = Token::fresh().unwrap();
-        first.announce("http://127.0.0.1:1", &token).unwrap();
-        let late = Corner::claim(&state, None).unwrap_err().to_string();
-        assert!(late.ends_with(", at http://127.0.0.1:1"), "{late}");
-        assert_eq!(read_small(&token_file(&state)).unwrap(), token.reveal());
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&state.join("hub")), 0o700);
-        assert_eq!((mode(&token_file(&state)), mode(&endpoint_file(&state))), (0o600, 0o600));
-        drop(first);
-        assert!(!token_file(&state).exists() && !endpoint_file(&state).exists());
-        Corner::claim(&state, None).unwrap();
-    }
-
-    #[test]
-    fn links_are_neither_written_through_nor_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let (state, victim) = (folder.path().join("state"), folder.path().join("victim"));
-        fs::create_dir_all(state.join("hub")).unwrap();
-        fs::write(&victim, "precious").unwrap();
-        symlink(&victim, token_file(&state)).unwrap();
-        assert!(read_small(&token_file(&state)).is_err());
-        let corner = Corner::claim(&state, None).unwrap();
-        corner.announce("http://127.0.0.1:1", &Token::fresh().unwrap()).unwrap();
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-        assert!(!fs::symlink_metadata(token_file(&state)).unwrap().is_symlink());
-        drop(corner);
-        symlink(&victim, state.join("hub/lock.new")).unwrap();
-        fs::rename(state.join("hub/lock.new"), state.join("hub/lock")).unwrap();
-        assert!(matches!(Corner::claim(&state, None), Err(ClaimError::Io { .. })));
-    }
-}
+mod tests;

@@ -73,7 +73,7 @@ fn without_a_policy_calls_are_forwarded_and_it_is_said_why() {
 fn what_goes_wrong_is_told_apart() {
     with_hub(nothing, |running| async move {
         let state = running.state();
-        let token = token_file(&state);
+        let token = token_file(&state, &state);
         std::fs::write(&token, "wrong").unwrap();
         let error = running.client.snapshot().await.unwrap_err();
         assert!(matches!(error, ClientError::Unauthorised), "{error}");

@@ -79,7 +79,7 @@ async fn start(limits: Limits, load: impl Fn() -> Loading + 'static) -> (Running
     let address = listener.address().unwrap().to_string();
     let endpoint = format!("http://{address}");
     let token = Token::fresh().unwrap();
-    let corner = Corner::claim(folder.path(), None).unwrap();
+    let corner = Corner::claim(folder.path(), folder.path(), None).unwrap();
     corner.announce(&endpoint, &token).unwrap();
     let told: Rc<RefCell<Vec<(Level, String)>>> = Rc::default();
     let heard = Rc::clone(&told);
@@ -98,7 +98,7 @@ async fn start(limits: Limits, load: impl Fn() -> Loading + 'static) -> (Running
 }
 
 fn client_of(state: &Path, endpoint: &str) -> Client {
-    Client::new(endpoint, &token_file(state)).unwrap()
+    Client::new(endpoint, &token_file(state, state)).unwrap()
 }
 
 /// A call of a tool.

@@ -31,8 +31,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     };
     let changed = state_dir::secure(&state).map_err(|error| Failure::new(Exit::Io, error))?;
     changed.iter().for_each(|words| log.say(Level::Warn, words));
-    let token_file = args.token_file(&around);
-    let corner = Corner::claim(&state, token_file.as_deref()).map_err(claimed)?;
+    let (user_state, named) = (around.user_state_dir()?, args.token_file(&around));
+    let corner = Corner::claim(&state, &user_state, named.as_deref()).map_err(claimed)?;
+    corner.old_token().iter().for_each(|words| log.say(Level::Warn, words));
+    if let Some(words) = around.exposed_token(corner.token_path()) {
+        log.say(Level::Warn, &words);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
@@ -44,7 +48,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         let hint = "`tapegate init` writes one, and --config FILE names one";
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
     }
-    let hub = start(&state, around.user_state_dir()?, &token, &shelf, &log)?;
+    let hub = start(&state, user_state, &token, &shelf, &log)?;
     // Whoever hears that it listens may change the policy at once.
     let watch = Watch::new(shelf.files());
     let endpoint = format!("http://{}", listener.address()?);
@@ -129,6 +133,6 @@ fn claimed(error: ClaimError) -> Failure {
     match &error {
         ClaimError::Taken { .. } => Failure::new(Exit::Findings, error)
             .hint("one hub serves every shim of a state folder; --state names another folder"),
-        ClaimError::Io { .. } => Failure::new(Exit::Io, error),
+        ClaimError::Io { .. } | ClaimError::Private(_) => Failure::new(Exit::Io, error),
     }
 }

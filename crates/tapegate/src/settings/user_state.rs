@@ -31,18 +31,38 @@ impl Surroundings<'_> {
     /// place in it.
     pub(crate) fn exposed_user_state(&self, project: &Path) -> Option<String> {
         let user_state = self.user_state_dir().ok()?;
-        let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let (user_state, project) = (resolved(&user_state), resolved(project));
-        let home = self.first(&["HOME"]).map(|home| resolved(Path::new(&home)));
-        let holds_home = home.is_some_and(|home| home.starts_with(&project));
-        (user_state.starts_with(&project) && !holds_home).then(|| {
+        self.is_inside(&user_state, project).then(|| {
             format!(
                 "the user state folder `{}` lies inside the project: an agent that can write the \
                  project's files can forge approvals and accepted policies; point TAPEGATE_HOME elsewhere",
-                user_state.display()
+                resolved(&user_state).display()
             )
         })
     }
+
+    /// A warning if the file with the hub's token lies in the folder that the hub was started in,
+    /// where an agent may be able to read it.
+    pub(crate) fn exposed_token(&self, token_file: &Path) -> Option<String> {
+        let folder = resolved(token_file.parent()?);
+        self.is_inside(&folder, &self.folder).then(|| {
+            format!(
+                "the token file `{}` lies inside the project: an agent that can read the project's \
+                 files can use the hub's API; name another by --token-file",
+                token_file.display()
+            )
+        })
+    }
+
+    fn is_inside(&self, path: &Path, project: &Path) -> bool {
+        let project = resolved(project);
+        let home = self.first(&["HOME"]).map(|home| resolved(Path::new(&home)));
+        let holds_home = home.is_some_and(|home| home.starts_with(&project));
+        resolved(path).starts_with(&project) && !holds_home
+    }
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// The user's state folder, by this process's environment.

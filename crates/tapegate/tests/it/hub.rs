@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tapegate_hub::corner::token_file;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
@@ -70,6 +71,11 @@ impl Place {
         self.state().join("hub").join(name)
     }
 
+    /// Where the token lies, if nobody names another place.
+    fn token_file(&self) -> PathBuf {
+        token_file(&self.folder.path().join("tapegate"), &self.state())
+    }
+
     fn command(&self, flags: &[&str]) -> Command {
         let mut command = tapegate();
         command.arg("hub").args(["--log-format", "human", "--state"]).arg(self.state());
@@ -108,7 +114,12 @@ impl Place {
     }
 
     fn start_with(&self, flags: &[&str]) -> Run {
-        let mut command = self.command(flags);
+        Run::start(self.command(flags))
+    }
+}
+
+impl Run {
+    fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let said: Arc<Mutex<String>> = Arc::default();
@@ -119,7 +130,7 @@ impl Place {
                 heard.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
             }
         });
-        let mut run = Run { child, said, address: String::new(), token: String::new() };
+        let mut run = Self { child, said, address: String::new(), token: String::new() };
         run.says("listening on http://");
         let said = run.said.lock().unwrap().clone();
         let address = said.split("listening on http://").nth(1).unwrap().split(';').next();
@@ -128,9 +139,7 @@ impl Place {
         run.token = fs::read_to_string(told).unwrap().trim().to_owned();
         run
     }
-}
 
-impl Run {
     /// Waits until something was said on standard error.
     fn says(&mut self, words: &str) {
         let began = Instant::now();

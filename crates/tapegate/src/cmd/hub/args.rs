@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Listen on this address, not on loopback: whoever can reach it needs only the token
     #[arg(long, value_name = "ADDRESS")]
     pub(super) host: Option<String>,
-    /// Where the token is written [default: hub/token in the state folder]
+    /// Where the token is written [default: the project's private folder in the user's state folder]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -39,9 +39,11 @@ Examples:
   tapegate hub
   tapegate hub --config ci/tapegate.yaml --profile development --port 19090
   tapegate shim --governance-endpoint http://127.0.0.1:19090 -- uvx mcp-server-git
-  curl -H \"Authorization: Bearer $(cat .tapegate/hub/token)\" http://127.0.0.1:19090/metrics
+  tapegate hub --port 19090 --token-file ~/.hub-token
+  curl -H \"Authorization: Bearer $(cat ~/.hub-token)\" http://127.0.0.1:19090/metrics
 
-Where a hub listens is in hub/endpoint of the state folder, its token in hub/token.
+Where a hub listens is in hub/endpoint of the state folder. The hub says at its start which file
+holds the token; it lies out of the project, where agents cannot read it.
 
 A changed policy is taken up at once if it was accepted (`tapegate policy accept`) or permits
 nothing more; one that does not load changes nothing. SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at

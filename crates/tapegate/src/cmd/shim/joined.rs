@@ -153,9 +153,13 @@ async fn no_hub(
             never = soon => match never {},
         }
     }
-    Err(Failure::new(Exit::Transport, words)
-        .hint("start one by `tapegate hub`, and check --governance-endpoint and --token-file")
-        .into())
+    let hint = "start one by `tapegate hub`, and check --governance-endpoint and --token-file";
+    let old = tapegate_hub::corner::old_token_file(&plan.state);
+    let hint = match old.exists() {
+        false => hint.to_owned(),
+        true => format!("{hint}; `{}` is not read: agents can read it", old.display()),
+    };
+    Err(Failure::new(Exit::Transport, words).hint(hint).into())
 }
 
 /// The policy of a snapshot.

@@ -96,7 +96,7 @@ impl Plan {
             trust,
             policy_required: around.policy_required(args.require_policy)?,
             wanted: around.profile(args.project.profile)?,
-            hub: hub(&args, &around, &state),
+            hub: hub(&args, &around, &state)?,
             server_id,
             state,
             session_id: tapes::session_id(&connection_id, clock.now()),
@@ -186,14 +186,19 @@ fn refused(path: &Path, faults: &[String]) -> Failure {
     ))
 }
 
-fn hub(args: &Args, around: &Surroundings<'_>, state: &Path) -> Option<HubPlace> {
+fn hub(args: &Args, around: &Surroundings<'_>, state: &Path) -> Result<Option<HubPlace>, Failure> {
     let variables = ["TAPEGATE_GOVERNANCE_ENDPOINT", "THOUGHTGATE_GOVERNANCE_ENDPOINT"];
     let by_variable = || around.first(&variables).and_then(|value| value.into_string().ok());
-    let endpoint = args.governance_endpoint.clone().or_else(by_variable)?;
+    let Some(endpoint) = args.governance_endpoint.clone().or_else(by_variable) else {
+        return Ok(None);
+    };
     let named = args.token_file.clone();
     let named = named.or_else(|| around.first(&["TAPEGATE_TOKEN_FILE"]).map(PathBuf::from));
-    let token_file = named.unwrap_or_else(|| tapegate_hub::corner::token_file(state));
-    Some(HubPlace { endpoint, token_file })
+    let token_file = match named {
+        Some(named) => named,
+        None => tapegate_hub::corner::token_file(&around.user_state_dir()?, state),
+    };
+    Ok(Some(HubPlace { endpoint, token_file }))
 }
 
 fn hidden(names: impl Iterator<Item = OsString>) -> Vec<OsString> {

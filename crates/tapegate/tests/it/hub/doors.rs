@@ -1,6 +1,9 @@
 //! Who gets in: token, Host, Origin, methods and paths.
 
-use super::{Place, call};
+use std::fs;
+use std::path::Path;
+
+use super::{Place, Run, call};
 
 #[test]
 fn nobody_gets_in_without_the_token_of_this_run() {
@@ -39,11 +42,13 @@ fn nobody_gets_in_without_the_token_of_this_run() {
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     assert_eq!(hub.send(request).json()["status"], "healthy");
     assert!(!hub.said.lock().unwrap().contains(token), "the token is told to nobody");
-    let mode = |name: &str| {
+    let mode = |path: &Path| {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::metadata(place.file(name)).unwrap().permissions().mode() & 0o777
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
     };
-    assert_eq!((mode("token"), mode("endpoint"), mode("")), (0o600, 0o600, 0o700));
+    assert_eq!((mode(&place.file("endpoint")), mode(&place.file(""))), (0o600, 0o700));
+    let token_file = place.token_file();
+    assert_eq!((mode(&token_file), mode(token_file.parent().unwrap())), (0o600, 0o700));
 }
 
 #[test]
@@ -107,16 +112,49 @@ fn ec_stdio_040_a_port_in_use_is_named() {
         let done = place.fails(&[flag, &port]);
         assert_eq!(done.status.code(), Some(4));
         let words = String::from_utf8_lossy(&done.stderr);
-        assert!(words.starts_with(&format!("error: port {port} is in use")), "{words}");
+        assert!(words.contains(&format!("error: port {port} is in use")), "{words}");
         assert!(words.contains("hint: "), "{words}");
     }
 }
 
 #[test]
 fn the_token_can_be_put_where_somebody_wants_it() {
-    let place = Place::new();
-    let elsewhere = place.folder.path().join("secret");
+    let (place, away) = (Place::new(), tempfile::tempdir().unwrap());
+    let elsewhere = away.path().join("secret");
     let hub = place.start_with(&["--token-file", elsewhere.to_str().unwrap()]);
-    assert!(!place.file("token").exists());
+    assert!(!place.token_file().exists());
     assert_eq!(hub.get("/readyz").status, 200);
+    assert!(!hub.said.lock().unwrap().contains("lies inside the project"));
+    drop(hub);
+    let inside = place.folder.path().join("secret");
+    let hub = place.start_with(&["--token-file", inside.to_str().unwrap()]);
+    let words = hub.said.lock().unwrap().clone();
+    let warned = format!("the token file `{}` lies inside the project", inside.display());
+    assert!(words.contains(&warned), "{words}");
+}
+
+#[test]
+fn no_file_of_the_project_holds_the_token_and_one_of_an_earlier_version_is_removed() {
+    let (place, away) = (Place::new(), tempfile::tempdir().unwrap());
+    fs::create_dir_all(place.file("")).unwrap();
+    fs::write(place.file("token"), "left by an earlier version").unwrap();
+    let mut command = place.command(&[]);
+    command.env("XDG_STATE_HOME", away.path());
+    let hub = Run::start(command);
+    assert_eq!(hub.evaluate("rm")["decision"], "deny");
+    assert!(holding(away.path(), &hub.token) == 1, "the token lies in the user's state folder");
+    assert_eq!(holding(place.folder.path(), &hub.token), 0);
+    let words = hub.said.lock().unwrap().clone();
+    let removed = format!("removed `{}`", place.file("token").display());
+    assert!(words.contains(&removed) && !place.file("token").exists(), "{words}");
+}
+
+/// How many files below a folder hold a text.
+fn holding(folder: &Path, text: &str) -> usize {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let count = |path: std::path::PathBuf| match path.is_dir() {
+        true => holding(&path, text),
+        false => usize::from(String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(text)),
+    };
+    entries.map(count).sum()
 }

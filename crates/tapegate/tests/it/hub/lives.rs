@@ -17,7 +17,7 @@ fn a_second_hub_is_refused_with_words_and_a_third_may_start_when_the_first_has_e
     assert!(words.contains("another hub is running") && words.contains(&hub.address), "{words}");
     hub.signal(Signal::TERM);
     assert_eq!(hub.end().code(), Some(143));
-    assert!(!place.file("token").exists() && !place.file("endpoint").exists());
+    assert!(!place.token_file().exists() && !place.file("endpoint").exists());
     let mut third = place.start();
     assert_eq!(third.evaluate("rm")["decision"], "deny");
     third.signal(Signal::INT);
@@ -57,7 +57,7 @@ fn what_waits_for_people_waits_through_a_kill_and_a_new_start() {
     hub.signal(Signal::KILL);
     hub.end();
     // What is left behind of a killed hub is in nobody's way.
-    assert!(place.file("token").exists() && place.file("endpoint").exists());
+    assert!(place.token_file().exists() && place.file("endpoint").exists());
     let old = hub.token.clone();
     let hub = place.start();
     assert_ne!(hub.token, old, "each run has its own token");

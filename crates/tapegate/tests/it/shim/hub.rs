@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tapegate_hub::corner::token_file;
 use tapegate_store::approvals::Ruling;
 use tempfile::TempDir;
 
@@ -61,7 +62,7 @@ impl Hub {
     }
 
     fn token(&self) -> String {
-        fs::read_to_string(self.state().join("hub/token")).unwrap().trim().to_owned()
+        fs::read_to_string(token_file(&self.state(), &self.state())).unwrap().trim().to_owned()
     }
 
     /// A shim that joins it; its own state folder is the hub's.
@@ -70,10 +71,8 @@ impl Hub {
     }
 
     fn join(&self, setup: Setup) -> Setup {
-        let token = self.state().join("hub/token");
         setup
             .flags(&["--governance-endpoint", &self.url])
-            .flags(&["--token-file", token.to_str().unwrap()])
             .env("TAPEGATE_HOME", self.state().to_str().unwrap())
     }
 
@@ -216,7 +215,8 @@ fn a_shim_cannot_be_laxer_than_its_hub() {
 fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let folder = tempfile::tempdir().unwrap();
-    let token = folder.path().join("state/hub/token");
+    let state = folder.path().join("state");
+    let token = token_file(&state, &state);
     let mut run = shim("", &["serve"])
         .flags(&["--governance-endpoint", &format!("http://127.0.0.1:{port}")])
         .flags(&["--token-file", token.to_str().unwrap()])
@@ -228,6 +228,17 @@ fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
     run.end_of_input().exits(0);
     drop(hub);
+}
+
+#[test]
+fn a_token_in_the_project_is_not_used_and_that_is_said() {
+    let hub = Hub::start(FORWARD, &[]);
+    let old = hub.state().join("hub/token");
+    fs::rename(token_file(&hub.state(), &hub.state()), &old).unwrap();
+    let mut run = hub.shim(&["serve"]).start();
+    run.send(ask(1, "initialize").as_bytes());
+    let said = format!("`{}` is not read", old.display());
+    run.end().exits(4).complains(&said).client_got_some("service_unavailable");
 }
 
 #[test]

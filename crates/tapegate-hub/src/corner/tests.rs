@@ -1,0 +1,115 @@
+//! Who may have a state folder, and where the token lies.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+
+/// A state folder in a project, and the user's state folder.
+fn places() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, user_state) = (folder.path().join("deep/state"), folder.path().join("user"));
+    (folder, state, user_state)
+}
+
+#[test]
+fn a_folder_has_one_hub_which_can_be_found_until_it_ends() {
+    let (_folder, state, user_state) = places();
+    let first = Corner::claim(&state, &user_state, None).unwrap();
+    let early = Corner::claim(&state, &user_state, None).unwrap_err().to_string();
+    assert_eq!(early, format!("another hub is running for `{}`", state.display()));
+    let token = Token::fresh().unwrap();
+    first.announce("http://127.0.0.1:1", &token).unwrap();
+    let late = Corner::claim(&state, &user_state, None).unwrap_err().to_string();
+    assert!(late.ends_with(", at http://127.0.0.1:1"), "{late}");
+    let file = token_file(&user_state, &state);
+    assert_eq!(read_small(&file).unwrap(), token.reveal());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&state.join("hub")), mode(file.parent().unwrap())), (0o700, 0o700));
+    assert_eq!((mode(&file), mode(&endpoint_file(&state))), (0o600, 0o600));
+    drop(first);
+    assert!(!file.exists() && !endpoint_file(&state).exists());
+    Corner::claim(&state, &user_state, None).unwrap();
+}
+
+#[test]
+fn no_file_in_the_state_folder_holds_the_token() {
+    let (_folder, state, user_state) = places();
+    let corner = Corner::claim(&state, &user_state, None).unwrap();
+    let token = Token::fresh().unwrap();
+    corner.announce("http://127.0.0.1:1", &token).unwrap();
+    for entry in fs::read_dir(state.join("hub")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!text.contains(token.reveal()), "{text}");
+    }
+}
+
+#[test]
+fn a_token_that_an_earlier_version_left_in_the_project_is_removed_and_that_is_said() {
+    let (folder, state, user_state) = places();
+    fs::create_dir_all(state.join("hub")).unwrap();
+    let old = old_token_file(&state);
+    fs::write(&old, "old").unwrap();
+    let corner = Corner::claim(&state, &user_state, None).unwrap();
+    let words = corner.old_token().unwrap();
+    assert!(words.starts_with(&format!("removed `{}`", old.display())), "{words}");
+    assert!(!old.exists());
+    drop(corner);
+    assert_eq!(Corner::claim(&state, &user_state, None).unwrap().old_token(), None);
+    // What cannot be removed is named all the same.
+    fs::create_dir(&old).unwrap();
+    let corner = Corner::claim(&state, &user_state, None).unwrap();
+    assert!(corner.old_token().unwrap().contains("cannot be removed"));
+    drop(corner);
+    fs::remove_dir(&old).unwrap();
+    // A link is removed, and not what it leads to.
+    let victim = folder.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, &old).unwrap();
+    Corner::claim(&state, &user_state, None).unwrap();
+    assert!(!old.is_symlink() && victim.exists());
+    // Somebody who names this very file gets it.
+    let corner = Corner::claim(&state, &user_state, Some(&old)).unwrap();
+    corner.announce("http://127.0.0.1:1", &Token::fresh().unwrap()).unwrap();
+    assert!(old.exists() && corner.old_token().is_none());
+}
+
+#[test]
+fn links_are_neither_written_through_nor_read() {
+    let (folder, state, user_state) = places();
+    let victim = folder.path().join("victim");
+    fs::create_dir_all(state.join("hub")).unwrap();
+    fs::write(&victim, "precious").unwrap();
+    PrivateDir::open(&user_state, &state).unwrap();
+    let file = token_file(&user_state, &state);
+    symlink(&victim, &file).unwrap();
+    assert!(read_small(&file).is_err());
+    let corner = Corner::claim(&state, &user_state, None).unwrap();
+    corner.announce("http://127.0.0.1:1", &Token::fresh().unwrap()).unwrap();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(!fs::symlink_metadata(&file).unwrap().is_symlink());
+    drop(corner);
+    symlink(&victim, state.join("hub/lock.new")).unwrap();
+    fs::rename(state.join("hub/lock.new"), state.join("hub/lock")).unwrap();
+    assert!(matches!(Corner::claim(&state, &user_state, None), Err(ClaimError::Io { .. })));
+}
+
+#[test]
+fn pipes_and_devices_are_not_read_for_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for path in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
+        let error = read_small(path).unwrap_err().to_string();
+        assert_eq!(error, "it is not a regular file", "{}", path.display());
+    }
+}
+
+#[test]
+fn a_private_folder_that_others_can_enter_is_refused() {
+    let (_folder, state, user_state) = places();
+    drop(Corner::claim(&state, &user_state, None).unwrap());
+    let private = token_file(&user_state, &state).parent().unwrap().to_owned();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o755)).unwrap();
+    let error = Corner::claim(&state, &user_state, None).unwrap_err();
+    assert!(matches!(&error, ClaimError::Private(_)), "{error}");
+}
