@@ -13,6 +13,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 
+use rustix::termios::{QueueSelector, tcflush};
+
 use crate::exit::{Exit, Failure};
 pub(crate) use key::KeyArgs;
 
@@ -33,14 +35,18 @@ pub(crate) fn require(what: &str, way_out: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks a question at the terminal; anything but a clear yes is a no.
+/// Asks a question at the terminal; anything but a clear yes is a no. The question says what is
+/// decided: a terminal alone is not a person.
 pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Exit::Findings, format!("cannot ask at the terminal: {error}"))
     };
     // The terminal itself, so that the answer cannot come from a pipe.
     let mut terminal = File::options().read(true).write(true).open("/dev/tty").map_err(failed)?;
-    write!(terminal, "{question} [y/N] ").map_err(failed)?;
+    write!(terminal, "{question}").map_err(failed)?;
+    // What was typed before the question was there is not an answer to it.
+    tcflush(&terminal, QueueSelector::IFlush).map_err(|errno| failed(errno.into()))?;
+    write!(terminal, " [y/N] ").map_err(failed)?;
     let mut answer = String::new();
     BufReader::new(terminal).read_line(&mut answer).map_err(failed)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

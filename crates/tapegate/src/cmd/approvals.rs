@@ -54,9 +54,6 @@ pub(crate) struct Args {
     /// List what was decided or has expired, too; approve or deny everything that waits
     #[arg(long)]
     all: bool,
-    /// Do not ask whether the request shown is meant; a terminal is still needed
-    #[arg(long)]
-    yes: bool,
     #[command(flatten)]
     key: KeyArgs,
     /// Wait until there is something to list, or until what is shown is decided
@@ -121,8 +118,8 @@ fn misuse(args: &Args) -> Result<(), Failure> {
         _ if !decides && (args.reason.is_some() || args.by.is_some()) => {
             "--reason and --by are for `approve` and `deny`"
         }
-        _ if !decides && (args.yes || args.key.is_given()) => {
-            "--yes, --non-interactive and --key-file are for `approve` and `deny`"
+        _ if !decides && (args.key.is_given()) => {
+            "--non-interactive and --key-file are for `approve` and `deny`"
         }
         _ => return Ok(()),
     };

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut written = Vec::new();
     if !args.dry_run {
         write(&args.file, &text)?;
-        accept_written(&args.file);
+        accept_written(&args.file)?;
         written.push(around.folder.join(&args.file));
         written.extend(state_folder(&around.folder.join(&args.file))?);
     }

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::settings::user_state::project_key;
 
 /// What a script may do instead.
-const WAY_OUT: &str = "run it in a terminal of your own; a script passes --non-interactive \
+const WAY_OUT: &str = "run it in a terminal that you opened and no agent did; a script passes --non-interactive \
                        --key-file FILE, with a key from `tapegate approvals export-key FILE`";
 
 /// How a script shows that it may decide.

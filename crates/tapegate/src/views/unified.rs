@@ -1,6 +1,8 @@
 //! A unified diff of two texts. Nothing is left out, and control characters are made visible, since
 //! whoever reads it decides by it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::palette::Palette;
 use super::visible;
 
@@ -15,6 +17,19 @@ enum Step {
     Same,
     Gone,
     New,
+}
+
+/// The diffs of several texts by their names.
+pub(crate) fn diffs(
+    old: &BTreeMap<String, String>,
+    new: &BTreeMap<String, String>,
+    palette: Palette,
+) -> String {
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let text = |texts: &BTreeMap<String, String>, name: &String| texts.get(name).cloned();
+    let one =
+        |name: &String| diff(name, text(old, name).as_deref(), text(new, name).as_deref(), palette);
+    names.into_iter().map(one).collect()
 }
 
 /// The diff of a file, empty if nothing differs. `None` is a file that does not exist.

@@ -1,6 +1,7 @@
-//! `tapegate policy`: explain, test, backtest, pin. What they print is in goldens
+//! `tapegate policy`: explain, test, backtest, pin, accept. What they print is in goldens
 //! (`tests/golden/policy`), so that a change to it is seen: `UPDATE_GOLDEN=1` writes them anew.
 
+mod accept;
 mod backtest;
 mod explain;
 mod pin;

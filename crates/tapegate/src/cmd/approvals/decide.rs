@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         talk::say("nothing waits for approval");
         return Ok(Exit::Ok);
     }
-    if !args.yes && !args.key.is_given() && !confirmed(args.verb, &meant)? {
+    if !args.key.is_given() && !confirmed(args.verb, &meant)? {
         talk::say("nothing was decided");
         return Ok(Exit::Findings);
     }

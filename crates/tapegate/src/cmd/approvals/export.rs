@@ -7,11 +7,25 @@ use std::os::unix::fs::OpenOptionsExt;
 use super::folder::Project;
 use crate::exit::{Exit, Failure};
 use crate::settings::user_state::project_key;
+use crate::views::visible;
 use crate::{person, talk};
 
 /// Writes a copy of the project's key to a new file.
 pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
-    person::require("exporting the project's key", "run it in a terminal of your own")?;
+    person::require(
+        "exporting the project's key",
+        "run it in a terminal that you opened and no agent did",
+    )?;
+    let question = format!(
+        "write a copy of this project's key to `{}`?\nWhoever can read that file can approve calls \
+         and accept policies of `{}`, without a person.",
+        visible::inline(path, usize::MAX),
+        project.state.display()
+    );
+    if !person::confirm(&question)? {
+        talk::say("nothing was written");
+        return Ok(Exit::Findings);
+    }
     let key = project_key(&project.state)?;
     let failed = |error| Failure::new(Exit::Io, format!("cannot write `{path}`: {error}"));
     let options = File::options().write(true).create_new(true).mode(0o600).clone();

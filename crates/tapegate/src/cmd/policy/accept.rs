@@ -1,6 +1,7 @@
 //! `tapegate policy accept`: a person puts a changed policy in force.
 
 mod list;
+mod written;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use crate::state::now_us;
 use crate::talk;
 use crate::trust::{self, Trust};
 use crate::views::{unified, visible};
+pub(super) use written::accept_lock;
+pub(crate) use written::accept_written;
 
 /// Put a changed policy in force
 ///
@@ -30,10 +33,10 @@ Examples:
   tapegate policy accept ci/tapegate.yaml
   tapegate policy accept --list
   tapegate policy accept --forget old/tapegate.yaml
-  tapegate policy accept --yes --non-interactive --key-file ci.key      in a script
+  tapegate policy accept --non-interactive --key-file ci.key      in a script
 
-Takes a person at a terminal, and refuses inside a coding agent. A change that provably permits
-nothing more is taken without this command.
+Takes a person at a terminal, who is asked, and refuses inside a coding agent. A change that
+provably permits nothing more is taken without this command.
 
 Exit codes: 0 accepted, or nothing to accept; 1 not accepted; 2 the policy does not load; 3 a file
 could not be read or written; 64 wrong usage.")]
@@ -41,11 +44,8 @@ pub(crate) struct Args {
     /// The policy [default: the nearest]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Do not ask
-    #[arg(short, long)]
-    yes: bool,
     /// Show every accepted policy and whether its file still says the same
-    #[arg(long, conflicts_with_all = ["file", "yes", "forget"])]
+    #[arg(long, conflicts_with_all = ["file", "forget"])]
     list: bool,
     /// Forget what was accepted; the next start trusts the file as on first use
     #[arg(long)]
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Err(why) => talk::warn(&format!("{why}; it is replaced")),
     }
     out.flush()?;
-    if !args.yes && !args.key.is_given() && !person::confirm("Accept this policy?")? {
+    if !args.key.is_given() && !person::confirm("Accept this policy?")? {
         writeln!(out, "not accepted; what was in force stays")?;
         return Ok(Exit::Findings);
     }
@@ -97,41 +97,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     log(&state, "accepted", &words, rule.version());
     writeln!(out, "{words}")?;
     Ok(Exit::Ok)
-}
-
-/// Accepts a policy that this process has written for a person at a terminal. Elsewhere nothing is
-/// accepted, and the first use of the file decides.
-pub(crate) fn accept_written(path: &Path) {
-    if person::require("accepting a policy", "").is_err() {
-        return;
-    }
-    let Ok(around) = Surroundings::ours() else { return };
-    let path = around.folder.join(path);
-    let (found, texts) = trust::read_file(&path, None);
-    if found.rule.is_none() {
-        return;
-    }
-    if let Err(why) = Trust::new().keep(&path, &texts, Acceptance::Written) {
-        talk::warn(&format!("`{}` is written, but could not be accepted: {why}", path.display()));
-    }
-}
-
-/// Accepts a lock file that this process has written for a person at a terminal, and nothing else:
-/// the other texts stay as they were accepted.
-pub(super) fn accept_lock(policy: &Path, lock_file: &str) {
-    if person::require("accepting a lock file", "").is_err() {
-        return;
-    }
-    let Ok(around) = Surroundings::ours() else { return };
-    let (path, trust) = (around.folder.join(policy), Trust::new());
-    let Ok(Some(accepted)) = trust.accepted(&path) else { return };
-    let lock = path.parent().map(|folder| folder.join(lock_file));
-    let Some(Ok(text)) = lock.map(std::fs::read_to_string) else { return };
-    let mut texts = accepted.texts;
-    texts.insert(lock_file.to_owned(), text);
-    if let Err(why) = trust.keep(&path, &texts, Acceptance::Written) {
-        talk::warn(&format!("`{lock_file}` is written, but could not be accepted: {why}"));
-    }
 }
 
 /// The policy that is meant. One whose file is gone can still be forgotten.
@@ -164,7 +129,7 @@ fn forget(
 ) -> anyhow::Result<Exit> {
     args.key.authorize("forgetting a policy", state)?;
     let question = format!("Forget what was accepted of `{}`?", path.display());
-    if !args.yes && !args.key.is_given() && !person::confirm(&question)? {
+    if !args.key.is_given() && !person::confirm(&question)? {
         return Ok(Exit::Findings);
     }
     match trust.forget(path).map_err(|why| Failure::new(Exit::Io, why))? {
@@ -188,12 +153,7 @@ fn show(
 ) -> anyhow::Result<()> {
     let palette = talk::palette_of_output();
     let old = accepted.map(|accepted| accepted.texts.clone()).unwrap_or_default();
-    let names: std::collections::BTreeSet<&String> = old.keys().chain(texts.keys()).collect();
-    for name in names {
-        let text = |texts: &std::collections::BTreeMap<String, String>| texts.get(name).cloned();
-        let diff = unified::diff(name, text(&old).as_deref(), text(texts).as_deref(), palette);
-        out.write_all(diff.as_bytes())?;
-    }
+    out.write_all(unified::diffs(&old, texts, palette).as_bytes())?;
     let Some(before) = accepted.and_then(|one| trust::read_accepted(one, None).rule) else {
         return Ok(());
     };

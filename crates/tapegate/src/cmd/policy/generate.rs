@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match output {
         Some(path) => {
             write(path, &made.policy)?;
-            accept_written(path);
+            accept_written(path)?;
             let name = path.display();
             writeln!(out, "{name}: written from {}", told(&traffic))?;
             talk::hint(&format!("read it, then try it: tapegate check {name}"));

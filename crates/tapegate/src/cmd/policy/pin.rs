@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if written {
         write(&path, text.as_bytes())?;
         if let Some(found) = &found {
-            accept_lock(&found.path, &found.policy.pins.lock_file);
+            accept_lock(&found.path, &found.policy.pins.lock_file)?;
         }
     }
     match args.format {

@@ -17,19 +17,37 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
     let theirs = options.open(name.to_str().unwrap()).unwrap();
     let mut modes = rustix::termios::tcgetattr(&theirs).unwrap();
     modes.local_modes.remove(rustix::termios::LocalModes::ECHO);
+    // Ctrl-C would drop what was written and not read yet.
+    modes.local_modes.insert(rustix::termios::LocalModes::NOFLSH);
     modes.output_modes.remove(rustix::termios::OutputModes::OPOST);
     rustix::termios::tcsetattr(&theirs, rustix::termios::OptionalActions::Now, &modes).unwrap();
     (ours.into(), theirs.into())
 }
 
-/// Runs a command at a terminal of its own, with nothing of ours above it, and types `typed`. Returns
-/// its exit code and what stands on the terminal.
+/// The end of a question.
+const QUESTION: &[u8] = b" [y/N] ";
+
+/// Runs a command at a terminal of its own, with nothing of ours above it, and types `typed` once it
+/// is asked something. Returns its exit code and what stands on the terminal.
 pub(crate) fn at_terminal(command: &Command, typed: &str) -> (i32, String) {
+    at_terminal_typing_ahead(command, "", typed)
+}
+
+/// The same, with something typed before there is a question.
+pub(crate) fn at_terminal_typing_ahead(
+    command: &Command,
+    ahead: &str,
+    typed: &str,
+) -> (i32, String) {
     let (mut ours, theirs) = terminal();
+    ours.write_all(ahead.as_bytes()).unwrap();
     let end = || Stdio::from(theirs.try_clone().unwrap());
     let mut session = Command::new("setsid");
     // The shell outlives `setsid`, so that no agent is above it, wherever the tests run.
-    session.args(["--ctty", "--fork", "sh", "-c", "\"$@\"; echo \"exit=$?\"", "sh"]);
+    // It goes on after Ctrl-C, which the command gets too.
+    let script = "trap : INT; \"$@\"; echo \"exit=$?\"";
+    // Whoever runs the tests may ignore Ctrl-C, which is inherited.
+    session.args(["--ctty", "--fork", "env", "--default-signal=INT", "sh", "-c", script, "sh"]);
     session.arg(command.get_program()).args(command.get_args()).env_clear();
     for name in ["PATH", "HOME", "LLVM_PROFILE_FILE"] {
         std::env::var_os(name).into_iter().for_each(|value| _ = session.env(name, value));
@@ -37,15 +55,20 @@ pub(crate) fn at_terminal(command: &Command, typed: &str) -> (i32, String) {
     for (name, value) in command.get_envs() {
         value.into_iter().for_each(|value| _ = session.env(name, value));
     }
+    command.get_current_dir().into_iter().for_each(|folder| _ = session.current_dir(folder));
     session.stdin(end()).stdout(end()).stderr(end());
     assert!(session.status().unwrap().success());
     drop((session, theirs));
-    ours.write_all(typed.as_bytes()).unwrap();
+    let mut asked = false;
     let mut said = Vec::new();
     let mut piece = [0; 4096];
     // A terminal whose other end is closed gives an error, not an end.
     while let Ok(count @ 1..) = ours.read(&mut piece) {
         said.extend_from_slice(&piece[..count]);
+        if !asked && said.windows(QUESTION.len()).any(|window| window == QUESTION) {
+            asked = true;
+            ours.write_all(typed.as_bytes()).unwrap();
+        }
     }
     let said = String::from_utf8(said).unwrap();
     let (said, code) = said.rsplit_once("exit=").expect("it ends");

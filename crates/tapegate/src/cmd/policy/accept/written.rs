@@ -1,0 +1,64 @@
+//! Policies and lock files that a command has written for a person at a terminal.
+//!
+//! The first one is accepted as its first use would be. One that takes the place of an accepted text
+//! is shown and asked about: whoever runs the command may not be who put the rest into the file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tapegate_store::accepted::Acceptance;
+
+use crate::exit::Failure;
+use crate::settings::Surroundings;
+use crate::trust::{self, Trust};
+use crate::views::unified;
+use crate::{person, talk};
+
+/// Accepts a policy that this process has written for a person at a terminal. Elsewhere nothing is
+/// accepted, and the first use of the file decides.
+pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
+    if person::require("accepting a policy", "").is_err() {
+        return Ok(());
+    }
+    let Ok(around) = Surroundings::ours() else { return Ok(()) };
+    let path = around.folder.join(path);
+    let (found, texts) = trust::read_file(&path, None);
+    match found.rule.is_some() {
+        true => accept(&path, texts),
+        false => Ok(()),
+    }
+}
+
+/// Accepts a lock file that this process has written for a person at a terminal, and nothing else:
+/// the other texts stay as they were accepted.
+pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<(), Failure> {
+    if person::require("accepting a lock file", "").is_err() {
+        return Ok(());
+    }
+    let Ok(around) = Surroundings::ours() else { return Ok(()) };
+    let path = around.folder.join(policy);
+    let Ok(Some(accepted)) = Trust::new().accepted(&path) else { return Ok(()) };
+    let lock = path.parent().map(|folder| folder.join(lock_file));
+    let Some(Ok(text)) = lock.map(std::fs::read_to_string) else { return Ok(()) };
+    let mut texts = accepted.texts;
+    texts.insert(lock_file.to_owned(), text);
+    accept(&path, texts)
+}
+
+fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<(), Failure> {
+    let (trust, name) = (Trust::new(), path.display());
+    if let Ok(Some(accepted)) = trust.accepted(path) {
+        if accepted.texts == texts {
+            return Ok(());
+        }
+        let diff = unified::diffs(&accepted.texts, &texts, talk::palette());
+        if !person::confirm(&format!("{diff}\nPut this change of `{name}` in force?"))? {
+            talk::say("it is written, and not in force; `tapegate policy accept` accepts it");
+            return Ok(());
+        }
+    }
+    if let Err(why) = trust.keep(path, &texts, Acceptance::Written) {
+        talk::warn(&format!("`{name}` is written, but could not be accepted: {why}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Who may decide: a person at a terminal, or a script with the project's key.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{ID, State};
+use crate::support::{at_terminal, at_terminal_typing_ahead};
+
+#[test]
+fn without_a_terminal_or_the_project_s_key_nothing_is_decided() {
+    let state = State::new();
+    state.ask(ID, |_| {});
+    for args in [&["approve", ID][..], &["approve", "--all"], &["deny", ID]] {
+        let done = state.command(args).stdin(Stdio::null()).output().unwrap();
+        let err = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{err}");
+        assert!(err.contains("takes a person at a terminal"), "{err}");
+        assert!(err.contains("--non-interactive --key-file"), "{err}");
+    }
+    let export = state.command(&["export-key", "copy"]).current_dir(state.path()).output().unwrap();
+    assert_eq!(export.status.code(), Some(1));
+    assert!(!state.path().join("copy").exists());
+    assert_eq!(state.approvals().decision(ID).unwrap(), None);
+}
+
+#[test]
+fn from_the_shell_of_an_agent_nothing_is_decided_even_at_a_terminal() {
+    let state = State::new();
+    state.ask(ID, |_| {});
+    for name in
+        ["CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT", "AI_AGENT"]
+    {
+        let mut command = state.command(&["approve", "--all"]);
+        let (code, said) = at_terminal(command.env(name, "1"), "y\ny\n");
+        assert_eq!(code, 1, "{said}");
+        assert!(
+            said.contains("coding agent") && said.contains(&format!("{name} is set")),
+            "{said}"
+        );
+        assert!(said.contains("a terminal that you opened"), "{said}");
+    }
+    // The process of an agent is above, though it has cleaned the environment.
+    let agent = state.path().join("claude");
+    std::fs::write(&agent, "#!/bin/sh\n\"$@\"\n").unwrap();
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let inner = state.command(&["approve", ID]);
+    let mut command = Command::new(&agent);
+    command.arg(inner.get_program()).args(inner.get_args()).env("TAPEGATE_HOME", state.path());
+    let (code, said) = at_terminal(&command, "");
+    assert!(code == 1 && said.contains("`claude`"), "{said}");
+    assert_eq!(state.approvals().decision(ID).unwrap(), None);
+}
+
+#[test]
+fn a_person_at_a_terminal_sees_the_whole_request_and_is_asked() {
+    let state = State::new();
+    state.ask(ID, |request| {
+        let long = "z".repeat(30_000);
+        request.params = Some(format!("{{\"messages\":[\"{long}\"],\"maxTokens\":77}}"));
+    });
+    for answer in ["\n", "n\n", "nyet\n", "\u{4}"] {
+        let (code, said) = at_terminal(&state.command(&["approve", ID]), answer);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains("\"maxTokens\":77") && said.contains("approve this call? [y/N]"));
+        assert!(said.contains("nothing was decided"), "{answer:?}");
+    }
+    assert_eq!(state.approvals().decision(ID).unwrap(), None);
+    let (code, said) = at_terminal(&state.command(&["approve", ID]), "y\n");
+    assert!(code == 0 && said.contains("approved ap_aaaaaaaaaaaaaaaa"), "{said}");
+    for id in ["ap_bbbbbbbbbbbbbbbb", "ap_cccccccccccccccc"] {
+        state.ask(id, |request| request.tool = format!("tool of {id}"));
+    }
+    let (code, said) = at_terminal(&state.command(&["deny", "--all"]), "y\n");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("tool of ap_bbbb") && said.contains("tool of ap_cccc"), "{said}");
+    assert_eq!(said.matches("[y/N]").count(), 1, "{said}");
+}
+
+#[test]
+fn a_key_file_must_be_private_and_the_project_s() {
+    let state = State::new();
+    state.ask(ID, |_| {});
+    let key = state.path().join("copy");
+    let (code, said) = at_terminal(&state.command(&["export-key", key.to_str().unwrap()]), "y\n");
+    assert_eq!(code, 0, "{said}");
+    let approve = |key: &Path| {
+        let mut command = state.command(&["approve", ID, "--non-interactive", "--key-file"]);
+        let done = command.arg(key).output().unwrap();
+        (done.status.code().unwrap(), String::from_utf8(done.stderr).unwrap())
+    };
+    let set_mode = |mode: u32| {
+        std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    set_mode(0o644);
+    let (code, err) = approve(&key);
+    assert!(code == 1 && err.contains("chmod 600"), "{err}");
+    set_mode(0o600);
+    let good = std::fs::read(&key).unwrap();
+    for wrong in [vec![0; 32], Vec::new(), [good.clone(), vec![0]].concat()] {
+        std::fs::write(&key, wrong).unwrap();
+        let (code, err) = approve(&key);
+        assert!(code == 1 && err.contains("is not this project's key"), "{err}");
+    }
+    assert_eq!(approve(Path::new("/nowhere/key")).0, 3);
+    let alone = state.command(&["approve", ID, "--non-interactive"]).output().unwrap();
+    assert_eq!(alone.status.code(), Some(64));
+    std::fs::write(&key, good).unwrap();
+    assert_eq!(approve(&key), (0, String::new()));
+}
+
+#[test]
+fn a_terminal_without_an_answer_is_not_a_person() {
+    let state = State::new();
+    state.ask(ID, |_| {});
+    let copy = state.path().join("copy");
+    let export = ["export-key", copy.to_str().unwrap()];
+    for arguments in [&["approve", ID][..], &["approve", "--all"], &export] {
+        // A program that makes a terminal and writes the answer into it beforehand.
+        for (ahead, typed) in [("y\ny\n", "\u{4}"), ("yes\n", "\n"), ("", "\u{4}")] {
+            let command = state.command(arguments);
+            let (code, said) = at_terminal_typing_ahead(&command, ahead, typed);
+            assert_eq!(code, 1, "{said}");
+        }
+        let (code, said) = at_terminal(&state.command(arguments), "\u{3}");
+        assert_eq!(code, 130, "{said}");
+    }
+    assert_eq!(state.approvals().decision(ID).unwrap(), None);
+    assert!(!copy.exists());
+    let (code, said) = at_terminal(&state.command(&export), "y\n");
+    assert_eq!(code, 0, "{said}");
+    let name = copy.display().to_string();
+    assert!(said.contains(&name) && said.contains("can approve calls"), "{said}");
+    assert!(copy.exists());
+}
+
+#[test]
+fn no_flag_stands_in_for_a_person_s_answer() {
+    let state = State::new();
+    state.ask(ID, |_| {});
+    for arguments in [&["approve", ID, "--yes"][..], &["approve", ID, "-y"]] {
+        let (code, said) = at_terminal(&state.command(arguments), "y\n");
+        assert_eq!(code, 64, "{said}");
+    }
+}
