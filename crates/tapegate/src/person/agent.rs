@@ -1,56 +1,10 @@
 //! Signs that a command was started by a coding agent: variables that agents set for the shells
-//! they start, and the processes above ours.
+//! they start, and the processes above ours. Agents that set none (Aider, Continue) are found by
+//! the latter alone, and so on Linux alone.
+
+mod variables;
 
 use super::Variable;
-
-/// Variables that coding agents set for their shells.
-const VARIABLES: [&str; 25] = [
-    "AGENT",
-    "AI_AGENT",
-    "AIDER_MODEL",
-    "AMP_CURRENT_THREAD_ID",
-    "ANTIGRAVITY_AGENT",
-    "AUGMENT_AGENT",
-    "CLAUDECODE",
-    "CLAUDE_PROJECT_DIR",
-    "CLINE_ACTIVE",
-    "CONTINUE_SESSION_ID",
-    "COPILOT_AGENT",
-    "COPILOT_CLI",
-    "CRUSH",
-    "CURSOR_AGENT",
-    "CURSOR_TRACE_ID",
-    "GEMINI_CLI",
-    "GEMINI_SESSION_ID",
-    "GOOSE_TERMINAL",
-    "KIRO_AGENT",
-    "OPENCODE",
-    "OPENCODE_CLIENT",
-    "QWEN_CODE",
-    "REPL_AGENT",
-    "ROO_ACTIVE",
-    "TAPEGATE_ACTIVE",
-];
-
-/// What the names of such variables begin with. Variables that people set in their profiles to
-/// configure an agent begin otherwise, or are listed in [`SETTINGS`].
-const PREFIXES: [&str; 5] = ["CLAUDE_CODE_", "CODEX_", "CLINE_", "AIDER_", "CONTINUE_"];
-
-/// Variables with such a beginning that a person may well have in a profile.
-const SETTINGS: [&str; 12] = [
-    "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
-    "CLAUDE_CODE_SUBAGENT_MODEL",
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-    "CLAUDE_CODE_ENABLE_TELEMETRY",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-    "CODEX_HOME",
-    "CODEX_API_KEY",
-    "CLINE_DATA_DIR",
-    "CLINE_MCP_SETTINGS_PATH",
-    "CONTINUE_GLOBAL_DIR",
-];
 
 /// Programs that are agents, or start one, by the names of their processes.
 const PROGRAMS: [&str; 17] = [
@@ -78,18 +32,7 @@ const DEPTH_MAX: usize = 64;
 
 /// What shows that an agent has started us, if anything does.
 pub(super) fn sign(variables: impl Iterator<Item = Variable>) -> Option<String> {
-    variable(variables).or_else(ancestor)
-}
-
-fn variable(variables: impl Iterator<Item = Variable>) -> Option<String> {
-    for (name, value) in variables {
-        let Some(name) = name.to_str().filter(|_| !value.is_empty()) else { continue };
-        let begins = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        if VARIABLES.contains(&name) || (begins && !SETTINGS.contains(&name)) {
-            return Some(format!("{name} is set"));
-        }
-    }
-    None
+    variables::mark(variables).or_else(ancestor)
 }
 
 /// The nearest process above us that is an agent or one of our own shims. Linux only: elsewhere
@@ -146,37 +89,6 @@ fn agent_of(argv: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn set(name: &str, value: &str) -> Option<String> {
-        variable([(name.into(), value.into())].into_iter())
-    }
-
-    #[test]
-    fn variables_of_agents_shells_are_signs_and_settings_of_people_are_not() {
-        for name in [
-            "CLAUDECODE",
-            "CLAUDE_CODE_SESSION_ID",
-            "CLAUDE_CODE_ENTRYPOINT",
-            "CODEX_SANDBOX",
-            "CODEX_MANAGED_BY_NPM",
-            "GEMINI_CLI",
-            "OPENCODE",
-            "CURSOR_AGENT",
-            "CURSOR_TRACE_ID",
-            "CLINE_ACTIVE",
-            "AIDER_MODEL",
-            "CONTINUE_X",
-            "AI_AGENT",
-            "TAPEGATE_ACTIVE",
-        ] {
-            assert_eq!(set(name, "1"), Some(format!("{name} is set")));
-            assert_eq!(set(name, ""), None, "an empty variable is not set");
-        }
-        for name in ["HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLAUDE_CODE_USE_BEDROCK", "AGENTS"]
-        {
-            assert_eq!(set(name, "1"), None, "{name}");
-        }
-    }
 
     #[test]
     fn processes_of_agents_are_known_by_their_program_or_script() {

@@ -109,6 +109,16 @@ fn a_key_file_must_be_private_and_the_project_s() {
 }
 
 #[test]
+fn a_person_types_in_the_terminals_of_editors_with_an_agent() {
+    let state = State::new();
+    state.ask(ID, |_| {});
+    let mut command = state.command(&["approve", ID]);
+    command.env("CURSOR_TRACE_ID", "9f2").env("CLAUDE_CODE_SSE_PORT", "41823");
+    let (code, said) = at_terminal(command.env("TERM_PROGRAM", "vscode"), "y\n");
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
 fn a_terminal_without_an_answer_is_not_a_person() {
     let state = State::new();
     state.ask(ID, |_| {});
