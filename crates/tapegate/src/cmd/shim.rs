@@ -7,6 +7,7 @@ mod guard;
 mod joined;
 mod journal;
 mod plan;
+mod refusal;
 pub(crate) mod reload;
 pub(crate) mod rulebook;
 mod session;

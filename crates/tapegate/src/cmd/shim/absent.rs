@@ -29,9 +29,19 @@ pub(super) enum FailureKind {
     Hub,
     Policy,
     Tape,
+    /// A folder that Tapegate keeps its state or its tapes in.
+    State,
 }
 
 impl FailureKind {
+    /// The kind of the event in the activity log.
+    pub(super) fn event(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Server | Self::Hub | Self::Tape | Self::State => "session",
+        }
+    }
+
     /// The code and the `error_type` of the answers.
     fn code(self) -> (i32, &'static str) {
         match self {
@@ -39,6 +49,7 @@ impl FailureKind {
             Self::Hub => (CODE_GONE, "service_unavailable"),
             Self::Policy => (CODE_UNGOVERNED, "policy_not_loaded"),
             Self::Tape => (CODE_UNGOVERNED, "recording_unavailable"),
+            Self::State => (CODE_UNGOVERNED, "state_folder_refused"),
         }
     }
 }

@@ -26,9 +26,10 @@ use super::desk::SETTLEMENTS_MAX;
 use super::guard::{Guard, Heard};
 use super::journal::Sink;
 use super::plan::{HubPlace, Plan};
+use super::refusal::{refuse_to_start, stand_in};
 use super::reload::Reload;
 use super::rulebook::{self, Found, Rule};
-use super::session::{self, serve, stand_in};
+use super::session::{self, serve};
 use crate::exit::{Exit, Failure};
 use crate::logs::Level;
 use desk::Counter;
@@ -60,16 +61,19 @@ pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
     found.warnings.iter().for_each(|words| plan.log.say(Level::Warn, words));
     let Some(rule) = found.rule else {
         let words = format!("{}\nthe policy of the hub does not load", found.faults.join("\n"));
-        return session::refuse_to_start(&plan, Failure::new(Exit::Invalid, words)).await;
+        let failure = Failure::new(Exit::Invalid, words);
+        return refuse_to_start(&plan, FailureKind::Policy, failure).await;
     };
     if plan.policy_required && rule.regime.policy.is_none() {
         let words = format!("the hub at {} has no policy, and one is required", place.endpoint);
         let hint = "write a tapegate.yaml where the hub runs; `tapegate init` does";
-        return session::refuse_to_start(&plan, Failure::new(Exit::Invalid, words).hint(hint))
-            .await;
+        let failure = Failure::new(Exit::Invalid, words).hint(hint);
+        return refuse_to_start(&plan, FailureKind::Policy, failure).await;
     }
     let (plan, sink, mail) = at_home(plan, &snapshot, &rule, &client);
-    session::secure(&plan, &rule)?;
+    if let Err(failure) = session::secure(&plan, &rule) {
+        return refuse_to_start(&plan, FailureKind::State, failure).await;
+    }
     let joined = Joined { client, snapshot, rule, sink, mail, hang_up, stop };
     joined.govern(&plan, signals).await
 }

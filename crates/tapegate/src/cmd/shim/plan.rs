@@ -37,6 +37,8 @@ pub(super) struct Plan {
     /// The profile that was named, if one was.
     pub(super) wanted: Option<Profile>,
     pub(super) state: PathBuf,
+    /// Why there is no place for state, if there is none.
+    pub(super) state_failure: Option<Failure>,
     /// The hub to be joined.
     pub(super) hub: Option<HubPlace>,
     pub(super) connection_id: String,
@@ -80,7 +82,14 @@ impl Plan {
             }
         };
         let log = Log::new(&args.log, &around, "shim", &server_id)?;
-        let state = around.state_folder()?;
+        let (state, no_state) = match around.state_folder() {
+            Ok(state) => (state, None),
+            Err(failure) => (PathBuf::new(), Some(failure)),
+        };
+        let (hub, no_hub) = match hub(&args, &around, &state) {
+            Ok(hub) => (hub, None),
+            Err(failure) => (None, Some(failure)),
+        };
         let user = around.first(&["USER", "LOGNAME"]).and_then(|user| user.into_string().ok());
         let (connection_id, clock) = (fresh_id()?, Clock::start());
         let trust = Trust::new();
@@ -96,7 +105,8 @@ impl Plan {
             trust,
             policy_required: around.policy_required(args.require_policy)?,
             wanted: around.profile(args.project.profile)?,
-            hub: hub(&args, &around, &state)?,
+            hub,
+            state_failure: no_state.or(no_hub),
             server_id,
             state,
             session_id: tapes::session_id(&connection_id, clock.now()),

@@ -1,31 +1,24 @@
 //! A governed session, from its start to its exit code.
 
-use std::cell::RefCell;
 use std::convert::Infallible;
-use std::io::IsTerminal;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapegate_core::actor::Actor;
 use tapegate_policy::warden::Reins;
 use tapegate_store::activity::{ActivityLog, Event, Options};
-use tapegate_wire::deck::Deck;
-use tapegate_wire::http::bridge_in::{Bridge, Servers};
-use tapegate_wire::http::{self, Station};
 use tapegate_wire::memory;
 use tapegate_wire::signals::Signals;
-use tapegate_wire::stage::{self, Stage, StageOptions};
-use tapegate_wire::stdio::{Cause, Patience};
+use tapegate_wire::stdio::Patience;
 use tokio::sync::{Notify, mpsc};
 
-use super::absent::{self, Absent, FailureKind, StartFailure};
+use super::absent::{self, FailureKind, StartFailure};
 use super::desk::{self, Desk, SETTLEMENTS_MAX};
 use super::guard::{Guard, Heard};
 use super::joined;
-use super::journal::{self, Journal, Sink, quoted};
+use super::journal::{self, Journal, Sink};
 use super::plan::{Plan, StartPolicy};
+use super::refusal::{note_failure, refuse_to_start, stand_in};
 use super::reload::Reload;
 use super::rulebook::Rule;
 use super::tapes;
@@ -36,7 +29,6 @@ use crate::settings::Surroundings;
 use crate::talk;
 use crate::upstream::Upstream;
 use crate::watching::Watch;
-use crate::wiring::{announce, client_ports, listen};
 
 /// How long after the start memory is given back that only loading needs.
 const TRIM_AFTER: Duration = Duration::from_secs(1);
@@ -44,47 +36,24 @@ const TRIM_AFTER: Duration = Duration::from_secs(1);
 /// Governs until the session ends.
 pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if let Some(failure) = plan.state_failure.take() {
+        return runtime.block_on(refuse_to_start(&plan, FailureKind::State, failure));
+    }
     if let Some(place) = plan.hub.take() {
         return runtime.block_on(joined::run(plan, place));
     }
-    match plan.policy().and_then(|policy| secure(&plan, &policy.rule).map(|()| policy)) {
-        Ok(policy) => {
-            let watch = Watch::new(policy.files.clone());
-            let upstream = plan.upstream(&policy.rule)?;
-            runtime.block_on(alone(&plan, &policy, watch, &upstream))
+    let policy = match plan.policy() {
+        Ok(policy) => policy,
+        Err(failure) => {
+            return runtime.block_on(refuse_to_start(&plan, FailureKind::Policy, failure));
         }
-        Err(failure) => runtime.block_on(refuse_to_start(&plan, failure)),
+    };
+    if let Err(failure) = secure(&plan, &policy.rule) {
+        return runtime.block_on(refuse_to_start(&plan, FailureKind::State, failure));
     }
-}
-
-/// Tells why the session cannot start: on standard error, in the log, and to the client.
-pub(super) async fn refuse_to_start(plan: &Plan, failure: Failure) -> anyhow::Result<Exit> {
-    let Failure { exit, words, hint } = failure;
-    talk::error(&words, hint.as_deref());
-    let observing = Rule::observing(plan.wanted);
-    let sink = activity(plan, &observing).map_or_else(Sink::Nowhere, Sink::file);
-    let journal = journal(plan, &observing, sink);
-    note_failure(plan, &journal, "policy", &words);
-    if plan.args.http.is_none() && std::io::stdin().is_terminal() {
-        // A person started this by hand and has read the reason.
-        return Ok(exit);
-    }
-    let message = absent::shortened(&words, hint.as_deref());
-    let failure = StartFailure { message, kind: FailureKind::Policy, exit };
-    stand_in(plan, failure, Signals::listen()?).await
-}
-
-/// Logs why the session cannot start.
-fn note_failure(plan: &Plan, journal: &Journal, kind: &'static str, why: &str) {
-    let faults: Vec<String> = why.lines().take(20).map(quoted).collect();
-    journal.keep_quietly(Event {
-        wall_us: plan.clock.now().wall_us,
-        level: "error",
-        kind,
-        policy_reason: Some(format!("the session cannot start: {why}").into()),
-        extra: format!("\"event\":\"start_failed\",\"faults\":[{}]", faults.join(",")).into(),
-        ..Event::default()
-    });
+    let watch = Watch::new(policy.files.clone());
+    let upstream = plan.upstream(&policy.rule)?;
+    runtime.block_on(alone(&plan, &policy, watch, &upstream))
 }
 
 /// Refuses folders that others could write to, or that lie elsewhere than it seems.
@@ -230,7 +199,7 @@ pub(super) async fn serve(
         Ended::NoServer(error, signals) => (error.to_string(), Exit::Transport, signals),
     };
     guard.journal.say(Level::Error, &message);
-    note_failure(plan, &guard.journal, "session", &message);
+    note_failure(plan, &guard.journal, FailureKind::Server, &message);
     let failure = StartFailure { message, kind: FailureKind::Server, exit };
     stand_in(plan, failure, signals).await
 }
@@ -245,45 +214,8 @@ async fn unrecorded(plan: &Plan, guard: &Guard<'_>, error: anyhow::Error) -> any
     };
     let Failure { exit, words, hint } = failure;
     talk::error(&words, hint.as_deref());
-    note_failure(plan, &guard.journal, "session", &words);
+    note_failure(plan, &guard.journal, FailureKind::Tape, &words);
     let message = absent::shortened(&words, hint.as_deref());
     stand_in(plan, StartFailure { message, kind: FailureKind::Tape, exit }, Signals::listen()?)
         .await
-}
-
-/// Answers every request with the reason why the session cannot start, until the client leaves.
-pub(super) async fn stand_in(
-    plan: &Plan,
-    failure: StartFailure,
-    mut signals: Signals,
-) -> anyhow::Result<Exit> {
-    let bytes_max = plan.args.max_message_bytes;
-    let (farewell, exit) = (failure.message.clone(), failure.exit);
-    let actor: Rc<RefCell<dyn Actor>> = Rc::new(RefCell::new(Absent(failure)));
-    let options = StageOptions {
-        message_bytes_max: bytes_max,
-        behind: None,
-        patience: Patience::default(),
-        notice: Rc::new(talk::warn),
-        farewell,
-    };
-    let stage = Stage::new(actor, plan.clock, options);
-    let cause = match &plan.args.http {
-        None => stage::run_stdio(&stage, client_ports()?, None, signals).await,
-        Some(address) => {
-            let listener = tokio::select! {
-                listener = listen(address) => listener?,
-                number = signals.next() => return Ok(Exit::of_signal(number)),
-            };
-            let station = Station::new(Deck::silent(plan.clock), bytes_max);
-            let bridge =
-                Bridge::new(Rc::clone(&station), Servers::Stage(stage), Patience::default());
-            announce(&listener, plan.args.log.quiet)?;
-            http::serve(listener, bridge, &station, signals).await
-        }
-    };
-    Ok(match cause {
-        Cause::Signal(number) if number > 0 => Exit::of_signal(number),
-        _ => exit,
-    })
 }

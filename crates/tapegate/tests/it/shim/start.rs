@@ -1,6 +1,8 @@
 //! Sessions that cannot start: the client's first request is answered with the reason.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -56,6 +58,43 @@ fn a_policy_that_cannot_be_opened_is_told_too() {
     let words = told(&mut run);
     assert!(words.contains("a link that leads nowhere"), "{words}");
     run.end_of_input().exits(2);
+}
+
+/// A link in the place of a folder of ours, which leads to another one.
+fn link(run: &Path, name: &str) {
+    fs::create_dir_all(run.join("elsewhere")).unwrap();
+    fs::create_dir_all(run.join(name).parent().unwrap()).unwrap();
+    symlink(run.join("elsewhere"), run.join(name)).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_trusted_is_told_in_the_answer_to_initialize() {
+    for name in ["state", "state/tapes", "state/tapes/s"] {
+        let setup = shim(FORWARD, &["log=log", "serve"]);
+        link(setup.folder(), name);
+        let mut run = setup.start();
+        let words = told(&mut run);
+        assert!(words.contains("it is a symbolic link, not a folder"), "{words}");
+        assert!(words.contains(name) && words.contains("remove or rename it"), "{words}");
+        let end = run.end_of_input().exits(3).complains("symbolic link").leaves_no_process();
+        let end = end.client_got_some("state_folder_refused");
+        assert!(!end.run.folder().join("log").exists(), "no server was started");
+        if name != "state" {
+            event(end.run.folder(), &[("event", "start_failed"), ("kind", "session")]);
+        }
+    }
+}
+
+#[test]
+fn a_shim_without_a_home_tells_so() {
+    let setup = shim(FORWARD, &["serve"]);
+    let setup = ["HOME", "TAPEGATE_HOME", "XDG_STATE_HOME"]
+        .iter()
+        .fold(setup, |setup, name| setup.env(name, ""));
+    let mut run = setup.start();
+    let words = told(&mut run);
+    assert!(words.contains("HOME is not set") && words.contains("TAPEGATE_HOME"), "{words}");
+    run.end_of_input().exits(64);
 }
 
 #[test]
