@@ -7,8 +7,10 @@
 //! ```text
 //! <user state>/private/<16 hex digits>/project   the state folder of the project, as text
 //! <user state>/private/<16 hex digits>/key       32 random bytes
+//! <user state>/private/<16 hex digits>/hub-token the token of the hub that runs, if one does
 //! ```
 
+pub mod hint;
 mod key;
 
 use std::fs::DirBuilder;

@@ -6,6 +6,7 @@
 
 mod server_id;
 pub(crate) mod user_state;
+pub(crate) mod user_state_hint;
 
 use std::ffi::OsString;
 use std::io;
@@ -122,12 +123,8 @@ impl Surroundings<'_> {
         if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
             return Ok(self.folder.join(home));
         }
-        let is_ours = |path: &PathBuf| {
-            let found = path.symlink_metadata();
-            found.is_ok_and(|found| found.is_dir() && is_trusted(found.uid()))
-        };
         let mut above = self.folder.ancestors().map(|folder| folder.join(STATE_NAME));
-        if let Some(found) = above.find(is_ours) {
+        if let Some(found) = above.find(|path| is_project_state(path)) {
             return Ok(found);
         }
         self.user_state_dir()
@@ -201,6 +198,12 @@ fn found(path: &Path) -> Result<bool, Failure> {
         Ok(file) if !is_trusted(file.uid()) => Err(foreign(path)),
         Ok(_) => Ok(true),
     }
+}
+
+/// Whether a path is a state folder that may be relied on.
+fn is_project_state(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_ok_and(|found| found.is_dir() && is_trusted(found.uid()))
 }
 
 /// Whether what belongs to this user may be relied on without having been named.

@@ -12,6 +12,7 @@ use tapegate_store::approvals::{ApprovalError, Entry};
 
 use crate::exit::{Exit, Failure};
 use crate::person::KeyArgs;
+use crate::settings::{Surroundings, user_state_hint};
 use crate::state::{StateArgs, now_us};
 use crate::views::approvals as view;
 use folder::Project;
@@ -92,6 +93,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     misuse(args)?;
     let project = Project::new(args.state.folder()?)?;
+    user_state_hint::warn_of_difference(&Surroundings::ours()?, &project.state);
     match args.verb {
         Verb::List => list(args, &project, out),
         Verb::Show => show(args, &project, out),

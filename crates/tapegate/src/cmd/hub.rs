@@ -32,6 +32,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let changed = state_dir::secure(&state).map_err(|error| Failure::new(Exit::Io, error))?;
     changed.iter().for_each(|words| log.say(Level::Warn, words));
     let (user_state, named) = (around.user_state_dir()?, args.token_file(&around));
+    around.note_user_state(&state);
     let corner = Corner::claim(&state, &user_state, named.as_deref()).map_err(claimed)?;
     corner.old_token().iter().for_each(|words| log.say(Level::Warn, words));
     if let Some(words) = around.exposed_token(corner.token_path()) {

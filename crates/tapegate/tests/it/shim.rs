@@ -16,4 +16,5 @@ pub(crate) mod stand;
 mod start;
 mod stress;
 mod trust;
+mod user_state;
 mod web;

@@ -13,7 +13,7 @@ use super::{backtest, loading};
 use crate::cmd::shim::rulebook::{Found, Rule};
 use crate::exit::{Exit, Failure};
 use crate::person::{self, KeyArgs};
-use crate::settings::Surroundings;
+use crate::settings::{Surroundings, user_state_hint};
 use crate::state::now_us;
 use crate::talk;
 use crate::trust::{self, Trust};
@@ -61,6 +61,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let path = path(args, &trust)?;
     let state = state_of(&path)?;
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    let around = Surroundings { folder, ..Surroundings::ours()? };
+    user_state_hint::warn_of_difference(&around, &state);
     if args.forget {
         return forget(args, &trust, &path, &state, out);
     }

@@ -95,6 +95,9 @@ async fn alone(
     reload.note(rule, "loaded");
     policy.notices.iter().for_each(|notice| reload.note_acceptance(notice));
     warn_of_exposure(plan, &journal);
+    if let Ok(around) = Surroundings::ours() {
+        around.note_user_state(&plan.state);
+    }
     let mut guard = Guard {
         plan,
         rule,

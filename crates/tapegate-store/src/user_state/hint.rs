@@ -1,0 +1,161 @@
+//! Which user state folder the shims and hubs of a project use, as a note in the project.
+//!
+//! A person's terminal and the client that starts a shim may differ in `HOME`, `XDG_STATE_HOME` or
+//! `TAPEGATE_HOME`. What the person decides then lies where the shim never looks. So each shim notes its
+//! folder in the project's state folder, and commands compare it with theirs.
+//!
+//! An agent can write the note. It is for warnings alone, and nothing is read or written where it
+//! points to.
+//!
+//! ```text
+//! <state folder>/user-state     a line for each process: its id, a blank, the folder
+//! ```
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use super::canonical_path;
+use crate::private::Folder;
+
+/// The name of the note.
+const NOTE: &str = "user-state";
+/// How much of a note is read, and how many processes are kept in it.
+const BYTES_MAX: u64 = 64 * 1024;
+const LINES_MAX: usize = 64;
+
+/// A line of the note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NotedProcess {
+    pid: i32,
+    user_state: String,
+}
+
+/// Notes that this process uses `user_state`. Processes that have ended are left out.
+pub fn note(state_folder: &Path, user_state: &Path) -> io::Result<()> {
+    let folder = Folder::open(state_folder)?;
+    let path = canonical_path(user_state);
+    let Some(path) = path.to_str().filter(|path| !path.contains('\n')) else { return Ok(()) };
+    let own = std::process::id() as i32;
+    let mut lines = read(&folder)?;
+    lines.retain(|line| line.pid != own && lives(line.pid));
+    lines.push(NotedProcess { pid: own, user_state: path.to_owned() });
+    let start = lines.len().saturating_sub(LINES_MAX);
+    let text: String =
+        lines[start..].iter().map(|line| format!("{} {}\n", line.pid, line.user_state)).collect();
+    let temporary = format!(".{NOTE}.{own}.tmp");
+    match unlinkat(folder.handle(), &temporary, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    folder.file(&temporary, flags)?.write_all(text.as_bytes())?;
+    renameat(folder.handle(), &temporary, folder.handle(), NOTE)?;
+    Ok(())
+}
+
+/// The user state folders other than `user_state` that processes of the project use: those that live,
+/// and the last one that was started.
+pub fn others(state_folder: &Path, user_state: &Path) -> Vec<PathBuf> {
+    let own = canonical_path(user_state);
+    noted(state_folder).into_iter().filter(|path| *path != own).collect()
+}
+
+fn noted(state_folder: &Path) -> Vec<PathBuf> {
+    let Ok(folder) = Folder::open(state_folder) else { return Vec::new() };
+    let lines = read(&folder).unwrap_or_default();
+    let last = lines.len().saturating_sub(1);
+    let mut folders = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let path = PathBuf::from(&line.user_state);
+        if (at == last || lives(line.pid)) && !folders.contains(&path) {
+            folders.push(path);
+        }
+    }
+    folders
+}
+
+fn read(folder: &Folder) -> io::Result<Vec<NotedProcess>> {
+    let file = match folder.file(NOTE, OFlags::RDONLY) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    // Whatever does not fit was not written by us.
+    let line = |line: &str| {
+        let (pid, user_state) = line.split_once(' ')?;
+        let pid = pid.parse::<i32>().ok().filter(|pid| *pid > 0)?;
+        user_state.starts_with('/').then(|| NotedProcess { pid, user_state: user_state.to_owned() })
+    };
+    Ok(String::from_utf8_lossy(&bytes).lines().filter_map(line).take(LINES_MAX).collect())
+}
+
+fn lives(pid: i32) -> bool {
+    let Some(pid) = Pid::from_raw(pid) else { return false };
+    !matches!(test_kill_process(pid), Err(Errno::SRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A process that has ended.
+    fn ended() -> i32 {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id() as i32
+    }
+
+    #[test]
+    fn a_note_names_the_folder_of_each_process_once() {
+        let state = tempfile::tempdir().unwrap();
+        assert!(noted(state.path()).is_empty());
+        let (one, two) = (Path::new("/u/one"), Path::new("/u/two"));
+        note(state.path(), one).unwrap();
+        note(state.path(), one).unwrap();
+        assert_eq!(noted(state.path()), [one]);
+        note(state.path(), two).unwrap();
+        assert_eq!(noted(state.path()), [two], "a process uses one folder");
+        assert_eq!(
+            (others(state.path(), one), others(state.path(), two)),
+            (vec![two.into()], vec![])
+        );
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn of_processes_that_have_ended_only_the_last_one_counts() {
+        let state = tempfile::tempdir().unwrap();
+        let file = state.path().join(NOTE);
+        let (gone, own) = (ended(), std::process::id());
+        fs::write(&file, format!("{gone} /u/a\n{own} /u/b\n{gone} /u/c\n")).unwrap();
+        assert_eq!(noted(state.path()), [Path::new("/u/b"), Path::new("/u/c")]);
+        note(state.path(), Path::new("/u/d")).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{own} /u/d\n"));
+    }
+
+    #[test]
+    fn a_note_that_somebody_else_wrote_does_no_harm() {
+        let state = tempfile::tempdir().unwrap();
+        let file = state.path().join(NOTE);
+        fs::write(&file, b"\xff\n-1 /u\n0 /u\n1\n1 relative\nx /u\n99999999999 /u\n").unwrap();
+        assert!(noted(state.path()).is_empty());
+        fs::write(&file, format!("1 /{}\n", "x".repeat(1 << 20))).unwrap();
+        assert!(noted(state.path())[0].as_os_str().len() <= BYTES_MAX as usize);
+        fs::remove_file(&file).unwrap();
+        let victim = state.path().join("victim");
+        fs::write(&victim, "1 /u\n").unwrap();
+        symlink(&victim, &file).unwrap();
+        assert!(noted(state.path()).is_empty(), "links are not followed");
+        assert!(note(state.path(), Path::new("/u")).is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "1 /u\n");
+    }
+}
