@@ -38,6 +38,9 @@ fn read_as(test: &Test, value: &[u8], depth: usize, nested: usize) -> bool {
             if depth == DEPTH_MAX || whole_may_be(test, value) {
                 return true;
             }
+            if value.first() == Some(&b'[') && joined_may_be(test, value) {
+                return true;
+            }
             let inside = |child: &[u8]| read_as(test, child, depth + 1, nested);
             any_child(value, inside).unwrap_or(true)
         }
@@ -75,6 +78,21 @@ fn whole_may_be(test: &Test, value: &[u8]) -> bool {
             wanted => empty && is_number(wanted) && Number::read(wanted) == Number::read(b"0"),
         }),
         Test::Glob(_) | Test::Regex(_) | Test::Under(_) => empty && text_may_be(test, ""),
+    }
+}
+
+/// Whether a list could be what is wanted when somebody makes one text of it.
+fn joined_may_be(test: &Test, list: &[u8]) -> bool {
+    let is_text = |wanted: &String| wanted.starts_with('"');
+    match test {
+        Test::Exists | Test::Range { .. } => false,
+        Test::OneOf(wanted) if !wanted.iter().any(is_text) => false,
+        // What is wanted besides texts was looked for in the elements.
+        Test::OneOf(wanted) => joined(list, 0).is_some_and(|text| {
+            let texts = wanted.iter().filter(|wanted| is_text(wanted));
+            texts.into_iter().any(|wanted| text_may_equal(wanted.as_bytes(), &text))
+        }),
+        _ => joined(list, 0).is_some_and(|text| text_may_be(test, &text)),
     }
 }
 
@@ -230,7 +248,8 @@ fn texts_of(value: &[u8]) -> Vec<String> {
         b"null" => &["null", "None", "nil", "undefined", ""],
         value => {
             let mut texts = vec![String::from_utf8_lossy(value).into_owned()];
-            for number in numbers::of_number(value).numbers {
+            let shortest = number_text(value).into_iter();
+            for number in numbers::of_number(value).numbers.into_iter().chain(shortest) {
                 texts.push(format!("{number}.0"));
                 texts.push(number);
             }
@@ -238,6 +257,35 @@ fn texts_of(value: &[u8]) -> Vec<String> {
         }
     };
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// A number as whoever parses and prints it writes it: `1e3` is `1000`, and so is `1000.0`. Beyond what
+/// is written without an exponent everybody has their own way.
+fn number_text(number: &[u8]) -> Option<String> {
+    let float = std::str::from_utf8(number).ok()?.parse::<f64>().ok()?;
+    (float.abs() < 1e21).then(|| float.to_string())
+}
+
+/// A list as JavaScript makes a text of it: its elements, with commas between them. `None` if one of
+/// them is an object.
+fn joined(list: &[u8], depth: usize) -> Option<String> {
+    let mut cursor = Cursor::new(list).ok().filter(|_| depth < DEPTH_MAX)?;
+    let mut texts = Vec::new();
+    let mut first = true;
+    cursor.open().ok()?;
+    while cursor.element(&mut first).ok()? {
+        let child = cursor.value().ok()?;
+        texts.push(match child {
+            [b'{', ..] => return None,
+            [b'[', ..] => joined(child, depth + 1)?,
+            [b'"', ..] => json::string(child)?.into_owned(),
+            b"null" => String::new(),
+            scalar => {
+                number_text(scalar).unwrap_or_else(|| String::from_utf8_lossy(scalar).into_owned())
+            }
+        });
+    }
+    Some(texts.join(","))
 }
 
 /// What a word says to those who read words as true and false.

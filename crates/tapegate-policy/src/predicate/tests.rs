@@ -1,6 +1,7 @@
 //! Predicates over arguments, honest and not.
 
 mod optional;
+mod texts;
 mod urls;
 
 use super::*;
