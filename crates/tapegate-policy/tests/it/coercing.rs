@@ -5,16 +5,8 @@ use proptest::prelude::*;
 use tapegate_core::json::path::Path;
 use tapegate_policy::predicate::{Predicate, Test};
 
-/// What a server has after it has converted an argument.
-#[derive(Debug, Clone, PartialEq)]
-enum Value {
-    Null,
-    Bool(bool),
-    Number(f64),
-    Text(String),
-    List(Vec<Value>),
-    Other,
-}
+use crate::converters::{BOOL_READERS, NUMBER_READERS, Value};
+use crate::predicate_trial;
 
 /// A JSON value as this test makes it: its text, and what it is.
 #[derive(Debug, Clone)]
@@ -36,7 +28,11 @@ fn written(value: &Value) -> String {
         Value::List(items) => {
             format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(","))
         }
-        Value::Other => "{}".to_owned(),
+        Value::Map(members) => {
+            let member =
+                |(key, value): &(String, Value)| format!("{}:{}", quoted(key), written(value));
+            format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
+        }
     }
 }
 
@@ -44,158 +40,6 @@ fn quoted(text: &str) -> String {
     let mut out = Vec::new();
     tapegate_core::json::write_str(&mut out, text);
     String::from_utf8(out).unwrap()
-}
-
-/// JSON in a text, read as most servers would that parse it: what this test writes and no more.
-fn parsed(text: &str) -> Option<Value> {
-    let text = text.trim();
-    Some(match text {
-        "null" => Value::Null,
-        "true" => Value::Bool(true),
-        "false" => Value::Bool(false),
-        "[]" => Value::List(Vec::new()),
-        _ if text.starts_with('[') && text.ends_with(']') => {
-            let inner = &text[1..text.len() - 1];
-            Value::List(inner.split(',').map(parsed).collect::<Option<_>>()?)
-        }
-        _ if text.starts_with('"') && text.ends_with('"') && text.len() > 1 => {
-            Value::Text(text[1..text.len() - 1].to_owned())
-        }
-        _ => Value::Number(
-            text.parse()
-                .ok()
-                .filter(|_| text.starts_with(|c: char| c == '-' || c.is_ascii_digit()))?,
-        ),
-    })
-}
-
-/// A way of converting to true or false.
-type BoolReader = fn(&Value) -> Option<bool>;
-
-const BOOL_READERS: [(&str, BoolReader); 6] = [
-    ("pydantic", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Number(number) if *number == 0.0 => Some(false),
-        Value::Number(number) if *number == 1.0 => Some(true),
-        Value::Text(text) => match text.to_lowercase().as_str() {
-            "0" | "off" | "f" | "false" | "n" | "no" => Some(false),
-            "1" | "on" | "t" | "true" | "y" | "yes" => Some(true),
-            _ => None,
-        },
-        _ => None,
-    }),
-    ("javascript", |value| {
-        Some(match value {
-            Value::Null => false,
-            Value::Bool(value) => *value,
-            Value::Number(number) => *number != 0.0 && !number.is_nan(),
-            Value::Text(text) => !text.is_empty(),
-            Value::List(_) | Value::Other => true,
-        })
-    }),
-    ("python", |value| {
-        Some(match value {
-            Value::Null => false,
-            Value::Bool(value) => *value,
-            Value::Number(number) => *number != 0.0,
-            Value::Text(text) => !text.is_empty(),
-            Value::List(items) => !items.is_empty(),
-            Value::Other => false,
-        })
-    }),
-    ("go", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Null => Some(false),
-        Value::Text(text) => match text.as_str() {
-            "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
-            "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }),
-    ("yaml", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Text(text) => match text.trim().to_lowercase().as_str() {
-            "y" | "yes" | "true" | "on" => Some(true),
-            "n" | "no" | "false" | "off" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }),
-    ("java", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Text(text) => Some(text.eq_ignore_ascii_case("true")),
-        _ => None,
-    }),
-];
-
-/// A way of converting to a number.
-type NumberReader = fn(&Value) -> Option<f64>;
-
-const NUMBER_READERS: [(&str, NumberReader); 5] = [
-    ("pydantic", |value| match value {
-        Value::Number(number) => Some(*number),
-        Value::Bool(value) => Some(f64::from(u8::from(*value))),
-        Value::Text(text) => text.trim().replace('_', "").parse().ok(),
-        _ => None,
-    }),
-    ("javascript", |value| {
-        Some(match value {
-            Value::Null => 0.0,
-            Value::Bool(value) => f64::from(u8::from(*value)),
-            Value::Number(number) => *number,
-            Value::Text(text) => match text.trim() {
-                "" => 0.0,
-                text => match text.get(..2).map(str::to_lowercase).as_deref() {
-                    Some("0x") => i64::from_str_radix(&text[2..], 16).ok()? as f64,
-                    Some("0o") => i64::from_str_radix(&text[2..], 8).ok()? as f64,
-                    Some("0b") => i64::from_str_radix(&text[2..], 2).ok()? as f64,
-                    _ => text.parse().ok()?,
-                },
-            },
-            Value::List(items) if items.is_empty() => 0.0,
-            Value::List(_) | Value::Other => return None,
-        })
-    }),
-    ("parseInt", |value| match value {
-        Value::Number(number) => Some(number.trunc()),
-        Value::Text(text) => {
-            let text = text.trim();
-            let (sign, digits) = match text.strip_prefix('-') {
-                Some(rest) => (-1.0, rest),
-                None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-            };
-            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-            digits[..end].parse::<f64>().ok().map(|number| sign * number)
-        }
-        _ => None,
-    }),
-    ("octal", |value| match value {
-        Value::Text(text) if text.starts_with('0') => {
-            i64::from_str_radix(text, 8).ok().map(|n| n as f64)
-        }
-        _ => None,
-    }),
-    ("int32", |value| match value {
-        Value::Number(number) => Some(f64::from(*number as i64 as i32)),
-        _ => None,
-    }),
-];
-
-/// The values that servers unpack or parse from one: itself, JSON in it, the elements of a list.
-fn unpacked(value: &Value, depth: usize) -> Vec<Value> {
-    let mut all = vec![value.clone()];
-    if depth == 0 {
-        return all;
-    }
-    match value {
-        Value::Text(text) => {
-            all.extend(parsed(text).iter().flat_map(|inner| unpacked(inner, depth - 1)))
-        }
-        Value::List(items) => all.extend(items.iter().flat_map(|item| unpacked(item, depth - 1))),
-        _ => {}
-    }
-    all
 }
 
 fn value() -> impl Strategy<Value = Value> {
@@ -239,7 +83,7 @@ fn value() -> impl Strategy<Value = Value> {
         word.prop_map(|word| Value::Text(word.to_owned())),
         "[ +-]{0,2}[0-9_]{1,6}(\\.[0-9]{1,3})?([eE][0-9])?[ a-z]{0,2}".prop_map(Value::Text),
         "[a-zA-Z0-9 ]{0,6}".prop_map(Value::Text),
-        Just(Value::Other),
+        Just(Value::Map(Vec::new())),
     ];
     leaf.prop_recursive(3, 8, 3, |inner| {
         prop_oneof![
@@ -280,7 +124,7 @@ proptest! {
         let arguments = arguments(&sample, key, whole);
         let test = predicate(one_of(&wanted.to_string()), false);
         let other = predicate(one_of(&(!wanted).to_string()), true);
-        for reading in unpacked(&sample.value, 3) {
+        for reading in sample.value.unpacked() {
             for (name, read) in BOOL_READERS {
                 if read(&reading) == Some(wanted) {
                     prop_assert!(test.may_hold(&arguments), "{name} reads {} as {wanted}", sample.json);
@@ -304,7 +148,7 @@ proptest! {
         let arguments = arguments(&sample, "force_it", whole);
         let test = predicate(range(min, max), false);
         let lets = predicate(range(min, max), true);
-        for reading in unpacked(&sample.value, 3) {
+        for reading in sample.value.unpacked() {
             for (name, read) in NUMBER_READERS {
                 let Some(number) = read(&reading) else { continue };
                 if (min..=max).contains(&number) {
@@ -331,4 +175,22 @@ proptest! {
             prop_assert!(!predicate.must_hold(&arguments) || predicate.may_hold(&arguments), "{predicate} {}", sample.json);
         }
     }
+}
+
+/// What the fuzz target `predicate` starts from.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the seeds are files")]
+fn the_seeds_of_the_fuzz_target_are_trials_that_pass() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/predicate");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (line, arguments) = text.split_once('\n').unwrap();
+        let predicate = predicate_trial::PredicateTrial::read(line);
+        let Some(predicate) = predicate else { panic!("{} has no predicate", path.display()) };
+        predicate.check(arguments);
+        count += 1;
+    }
+    assert!(count > 20, "{count} seeds");
 }

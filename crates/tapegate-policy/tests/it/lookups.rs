@@ -1,0 +1,185 @@
+//! How careless servers find an argument by its path, and what they take its text for.
+//!
+//! Like the [converters](crate::converters), for a property test and a fuzz target.
+
+use tapegate_core::json::path::{Child, Select, Step};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::converters::Value;
+
+/// How often JSON in a text is parsed on the way.
+const PARSED_MAX: usize = 3;
+
+/// A way of reading a text.
+pub(crate) type TextReader = fn(&str) -> String;
+
+pub(crate) const TEXT_READERS: [(&str, TextReader); 7] = [
+    ("as it is", str::to_owned),
+    ("trimmed", |text| text.trim().to_owned()),
+    ("up to a NUL", |text| text.split('\0').next().unwrap_or_default().to_owned()),
+    ("unquoted", unquoted),
+    ("NFC", |text| text.nfc().collect()),
+    ("NFKC", |text| text.nfkc().collect()),
+    ("a path", resolved),
+];
+
+/// The texts that servers make of a value.
+pub(crate) fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => ["null", "None", ""].map(str::to_owned).to_vec(),
+        Value::Bool(true) => ["true", "True"].map(str::to_owned).to_vec(),
+        Value::Bool(false) => ["false", "False"].map(str::to_owned).to_vec(),
+        // Beyond that everybody writes numbers in their own way.
+        Value::Number(number) if number.abs() < 1e21 => vec![number.to_string()],
+        Value::Number(_) => Vec::new(),
+        Value::Text(text) => {
+            let mut all = Vec::new();
+            for (_, first) in TEXT_READERS {
+                all.extend(TEXT_READERS.map(|(_, second)| second(&first(text))));
+            }
+            all.sort();
+            all.dedup();
+            all
+        }
+        Value::List(items) => javascript_list(items).into_iter().collect(),
+        Value::Map(_) => Vec::new(),
+    }
+}
+
+/// A list as JavaScript makes a text of it.
+fn javascript_list(items: &[Value]) -> Option<String> {
+    let texts = items.iter().map(|item| match item {
+        Value::Null => Some(String::new()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(number) => (number.abs() < 1e21).then(|| number.to_string()),
+        Value::Text(text) => Some(text.clone()),
+        Value::List(items) => javascript_list(items),
+        Value::Map(_) => None,
+    });
+    texts.collect::<Option<Vec<_>>>().map(|texts| texts.join(","))
+}
+
+/// Percent escapes decoded, as many as there are.
+fn unquoted(text: &str) -> String {
+    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A path, or that of a `file:` URI, without `.`, `..` and empty steps.
+fn resolved(text: &str) -> String {
+    let path = text.strip_prefix("file://").map(unquoted);
+    let path = path.as_deref().unwrap_or(text);
+    if !path.starts_with('/') {
+        return text.to_owned();
+    }
+    let mut steps = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(steps.pop()),
+            step => steps.push(step),
+        }
+    }
+    format!("/{}", steps.join("/"))
+}
+
+/// Whether a text is an absolute path in a folder, or that folder.
+pub(crate) fn lies_in(text: &str, folder: &str) -> bool {
+    let (path, folder) = (resolved(text), resolved(folder));
+    let below = path.strip_prefix(&*folder);
+    path.starts_with('/')
+        && below.is_some_and(|rest| rest.is_empty() || folder == "/" || rest.starts_with('/'))
+}
+
+/// What a path leads to in the arguments, to the letter.
+pub(crate) fn strict<'v>(value: &'v Value, steps: &[Step]) -> Vec<&'v Value> {
+    let [step, rest @ ..] = steps else { return vec![value] };
+    let mut all = Vec::new();
+    for (index, key, child) in children(value) {
+        if step.select.takes(key.map_or(Child::Index(index), Child::Key)) {
+            all.extend(strict(child, rest));
+        }
+        if step.anywhere {
+            all.extend(strict(child, steps));
+        }
+    }
+    all
+}
+
+/// Everything that some server could find by a path in the arguments.
+pub(crate) fn found(arguments: &Value, steps: &[Step]) -> Vec<Value> {
+    let mut all = Vec::new();
+    find(arguments, steps, 0, &mut all);
+    all
+}
+
+fn find(value: &Value, steps: &[Step], parsed: usize, all: &mut Vec<Value>) {
+    let [step, rest @ ..] = steps else {
+        all.push(value.clone());
+        return;
+    };
+    if let Value::Text(text) = value
+        && parsed < PARSED_MAX
+        && let Some(inner @ (Value::Map(_) | Value::List(_))) = Value::parse(text.trim())
+    {
+        find(&inner, steps, parsed + 1, all);
+    }
+    for (index, key, child) in children(value) {
+        let taken = match &step.select {
+            Select::Key(wanted) => key.is_some_and(|key| folded(key) == folded(wanted)),
+            Select::Index(wanted) => key.is_none() && *wanted == index,
+            Select::All => true,
+        };
+        if taken {
+            find(child, rest, parsed, all);
+        }
+        if step.anywhere {
+            find(child, steps, parsed, all);
+        }
+    }
+    match (&step.select, value) {
+        // A list of one for its value, and a value for a list of one.
+        (Select::Key(_), Value::List(items)) if items.len() == 1 && !step.anywhere => {
+            find(&items[0], steps, parsed, all);
+        }
+        (Select::All | Select::Index(0), Value::Text(text)) if text.contains(',') => {
+            let pieces = text.split(',').map(|piece| Value::Text(piece.trim().to_owned()));
+            pieces.for_each(|piece| find(&piece, rest, parsed, all));
+        }
+        (Select::All | Select::Index(0), Value::Bool(_) | Value::Number(_) | Value::Text(_)) => {
+            find(value, rest, parsed, all);
+        }
+        _ => {}
+    }
+}
+
+/// The place, key and value of every child.
+fn children(value: &Value) -> Vec<(usize, Option<&str>, &Value)> {
+    match value {
+        Value::List(items) => items.iter().enumerate().map(|(at, item)| (at, None, item)).collect(),
+        Value::Map(members) => {
+            members.iter().enumerate().map(|(at, (key, item))| (at, Some(&**key), item)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What all keys have in common that careless readers take for one.
+fn folded(key: &str) -> String {
+    let key = key.split('\0').next().unwrap_or_default();
+    let letters = key.trim().chars().filter(|letter| !matches!(letter, '_' | '-'));
+    letters.flat_map(char::to_lowercase).collect()
+}

@@ -1,0 +1,194 @@
+//! One predicate and the arguments of one call, held against every reader that converts.
+//!
+//! A trial is a text: a line `[not] PATH TEST [OPERAND]`, then the arguments. What a reader takes for a
+//! match must be stopped by a rule that denies and one that asks; what a rule forwards must match to
+//! the letter, or, with `not`, match for no reader.
+
+use std::sync::Arc;
+
+use regex::Regex;
+use tapegate_core::json::path::Path;
+use tapegate_core::json::write_str;
+use tapegate_policy::decide::{Call, Facts, Outcome, decide};
+use tapegate_policy::glob::Glob;
+use tapegate_policy::load::load;
+use tapegate_policy::model::{Policy, Profile};
+use tapegate_yaml::files::Held;
+
+use crate::converters::{BOOL_READERS, NUMBER_READERS, Value};
+use crate::lookups::{found, texts};
+
+/// How many steps a path has at most; with more, readers find too much.
+const STEPS_MAX: usize = 4;
+
+/// What a predicate wants, as this oracle understands it.
+enum Wanted {
+    Exists,
+    Bool(bool),
+    /// A number, or several, both bounds included.
+    Numbers(f64, f64),
+    Text(String),
+    Glob(Glob),
+    Regex(Regex),
+    Under(String),
+}
+
+/// A predicate under trial, and three policies with it.
+pub(crate) struct PredicateTrial {
+    path: Path,
+    wanted: Wanted,
+    not: bool,
+    deny: Arc<Policy>,
+    approve: Arc<Policy>,
+    forward: Arc<Policy>,
+}
+
+impl PredicateTrial {
+    /// Reads a predicate; `None` for what is none, or has numbers that this oracle would round.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let (not, line) = match line.strip_prefix("not ") {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        let (path_text, rest) = line.split_once(' ')?;
+        let (name, operand) = rest.split_once(' ').unwrap_or((rest, ""));
+        let path = Path::read(path_text).ok().filter(|path| path.steps.len() <= STEPS_MAX)?;
+        let (wanted, test) = match name {
+            "exists" => (Wanted::Exists, "\"exists\":true".to_owned()),
+            "is" => equal(operand)?,
+            "range" => {
+                let (min, max) = operand.split_once(' ')?;
+                let test = format!("\"min\":{min},\"max\":{max}");
+                (Wanted::Numbers(number(min)?, number(max)?), test)
+            }
+            "text" => (Wanted::Text(operand.to_owned()), format!("\"equals\":{}", quoted(operand))),
+            "glob" => {
+                (Wanted::Glob(Glob::parse(operand).ok()?), format!("\"glob\":{}", quoted(operand)))
+            }
+            "regex" => {
+                let test = format!("\"regex\":{}", quoted(operand));
+                (Wanted::Regex(Regex::new(operand).ok()?), test)
+            }
+            "under" if operand.starts_with('/') => {
+                (Wanted::Under(operand.to_owned()), format!("\"under\":{}", quoted(operand)))
+            }
+            _ => return None,
+        };
+        let test = if not { format!("{{\"not\":{{{test}}}}}") } else { format!("{{{test}}}") };
+        let [deny, approve, forward] =
+            [("deny", "forward"), ("approve", "forward"), ("forward", "deny")]
+                .map(|(action, default)| policy(path_text, &test, action, default));
+        Some(Self { path, wanted, not, deny: deny?, approve: approve?, forward: forward? })
+    }
+
+    /// Holds the arguments of a call against it.
+    pub(crate) fn check(&self, arguments: &str) {
+        let Some(value) = Value::parse(arguments) else { return };
+        let outcome = |policy| outcome(policy, arguments.as_bytes());
+        let stopped = [outcome(&self.deny), outcome(&self.approve)];
+        assert_eq!(stopped[0] == Outcome::Forward, stopped[1] == Outcome::Forward, "{arguments}");
+        let forwarded = outcome(&self.forward) == Outcome::Forward;
+        let strict = self.strict(&value);
+        let found = found(&value, &self.path.steps);
+        let read = found.iter().find_map(|value| self.read_as_wanted(value));
+        if self.not {
+            assert!(!(forwarded && read.is_some()), "forwarded: {read:?} in {arguments}");
+            let other = strict.iter().any(|value| *value != &Value::Null && !self.is_exact(value));
+            let none = strict.is_empty() && matches!(self.wanted, Wanted::Exists);
+            assert!(!(other || none) || stopped[0] != Outcome::Forward, "not stopped: {arguments}");
+        } else {
+            assert!(
+                read.is_none() || stopped[0] != Outcome::Forward,
+                "not stopped: {read:?} in {arguments}"
+            );
+            let exact = !strict.is_empty() && strict.iter().all(|value| self.is_exact(value));
+            assert!(!forwarded || exact, "forwarded: {strict:?} in {arguments}");
+        }
+        assert!(
+            !forwarded || stopped[0] != Outcome::Forward,
+            "forwarded, not stopped: {arguments}"
+        );
+    }
+
+    /// What the path leads to, to the letter.
+    fn strict<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        crate::lookups::strict(value, &self.path.steps)
+    }
+
+    /// Whether a value is what is wanted, as it is.
+    fn is_exact(&self, value: &Value) -> bool {
+        match (&self.wanted, value) {
+            (Wanted::Exists, _) => true,
+            (Wanted::Bool(wanted), Value::Bool(value)) => value == wanted,
+            (Wanted::Numbers(min, max), Value::Number(number)) => (*min..=*max).contains(number),
+            (_, Value::Text(text)) => self.is_text(text),
+            _ => false,
+        }
+    }
+
+    fn is_text(&self, text: &str) -> bool {
+        match &self.wanted {
+            Wanted::Text(wanted) => text == wanted,
+            Wanted::Glob(glob) => glob.matches(text),
+            Wanted::Regex(regex) => regex.is_match(text),
+            Wanted::Under(folder) => crate::lookups::lies_in(text, folder),
+            Wanted::Exists | Wanted::Bool(_) | Wanted::Numbers(..) => false,
+        }
+    }
+
+    /// Who takes a value for what is wanted, and as what.
+    fn read_as_wanted(&self, value: &Value) -> Option<String> {
+        value.unpacked().iter().find_map(|value| match &self.wanted {
+            Wanted::Exists => Some(format!("{value:?} is there")),
+            Wanted::Bool(wanted) => BOOL_READERS
+                .iter()
+                .find(|(_, read)| read(value) == Some(*wanted))
+                .map(|(name, _)| format!("{name} reads {value:?} as {wanted}")),
+            Wanted::Numbers(min, max) => NUMBER_READERS.iter().find_map(|(name, read)| {
+                let number = read(value).filter(|number| (*min..=*max).contains(number))?;
+                Some(format!("{name} reads {value:?} as {number}"))
+            }),
+            _ => texts(value)
+                .into_iter()
+                .find(|text| self.is_text(text))
+                .map(|text| format!("{value:?} is read as {text:?}")),
+        })
+    }
+}
+
+/// What must be equal to a number, true or false.
+fn equal(operand: &str) -> Option<(Wanted, String)> {
+    let wanted = match operand {
+        "true" => Wanted::Bool(true),
+        "false" => Wanted::Bool(false),
+        operand => Wanted::Numbers(number(operand)?, number(operand)?),
+    };
+    Some((wanted, format!("\"equals\":{operand}")))
+}
+
+/// A number that floating point does not change.
+fn number(text: &str) -> Option<f64> {
+    let plain =
+        text.len() <= 9 && text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    write_str(&mut out, text);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A policy with one rule about the arguments of every tool.
+fn policy(path: &str, test: &str, action: &str, default: &str) -> Option<Arc<Policy>> {
+    let rule = format!("{{\"action\":\"{action}\",\"arguments\":{{{}:{test}}}}}", quoted(path));
+    let text = format!(
+        "{{\"schema\":1,\"governance\":{{\"defaults\":{{\"action\":\"{default}\"}},\"rules\":[{rule}]}}}}"
+    );
+    load("p.yaml", &Held::default().with("p.yaml", &*text)).policy.map(Arc::new)
+}
+
+fn outcome(policy: &Policy, arguments: &[u8]) -> Outcome {
+    let call = Call { source: "s", method: "tools/call", name: "t", arguments: Some(arguments) };
+    decide(policy, Profile::Production, &call, &Facts::default()).outcome
+}
