@@ -1,4 +1,5 @@
-// A server that keeps what it did, for the attack suite: every tool that ran, one name a line.
+// A server that keeps what it did, for the attack suite: every tool that ran, one name a line; after
+// `write` come its arguments as JSON.
 //
 //   attack-server.mjs LOG stdio | http | sse        (http and sse on loopback)
 //
@@ -13,6 +14,7 @@ import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import express from 'express';
+import { z } from 'zod';
 
 const [log, mode] = process.argv.slice(2);
 
@@ -24,6 +26,15 @@ function build() {
       return { content: [{ type: 'text', text: `ran ${name}` }] };
     });
   }
+  const any = z.any().optional();
+  server.registerTool(
+    'write',
+    { description: 'write', inputSchema: { path: any, force: any, amount: any } },
+    (args) => {
+      appendFileSync(log, `write ${JSON.stringify(args)}\n`);
+      return { content: [{ type: 'text', text: 'ran write' }] };
+    },
+  );
   return server;
 }
 

@@ -1,8 +1,9 @@
-"""attack-server.mjs on FastMCP: keeps every tool that ran, one name a line.
+"""attack-server.mjs on FastMCP: keeps every tool that ran, one name a line, and the arguments of `write`.
 
 attack-server.py LOG http | sse        (on loopback)
 """
 
+import json
 import socket
 import sys
 
@@ -27,6 +28,12 @@ def safe() -> str:
 @mcp.tool()
 def danger() -> str:
     return ran("danger")
+
+
+@mcp.tool()
+def write(path: str = "", force: bool = False, amount: int = 0) -> str:
+    ran(f"write {json.dumps({'path': path, 'force': force, 'amount': amount})}")
+    return "ran write"
 
 
 app = mcp.streamable_http_app() if mode == "http" else mcp.sse_app()

@@ -2,8 +2,12 @@
 //!
 //! Each test asserts that the denied tool did not run and that the refusal is in the activity log.
 
+mod agent;
+mod calls;
 mod conversions;
+mod files;
 mod http_bytes;
 mod http_heads;
 mod http_replies;
+mod people;
 mod victim;

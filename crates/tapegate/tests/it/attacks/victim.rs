@@ -11,7 +11,7 @@ use tapegate_core::tape::base64_encode;
 
 use crate::peers::{self, Link, Running, Server};
 use crate::shim::stand::events;
-use crate::support::{Run, shim};
+use crate::support::{Run, Setup, shim};
 use crate::web::{Got, ask, ask_raw, send};
 
 pub(crate) const JSON: &str = "content-type: application/json";
@@ -71,7 +71,7 @@ pub(crate) struct Victim {
 }
 
 impl Kind {
-    fn is_legacy(self) -> bool {
+    pub(crate) fn is_legacy(self) -> bool {
         matches!(self, Self::ExpressSse | Self::EverythingSse | Self::FastMcpSse)
     }
 
@@ -87,6 +87,12 @@ impl Kind {
             (false, Tool::Allowed) => ("safe", json!({})),
             (false, Tool::Denied) => ("danger", json!({})),
         }
+    }
+
+    /// A setup whose server is the official SDK on stdio.
+    pub(crate) fn process(self, setup: Setup) -> Setup {
+        let log = setup.folder().join("ran").display().to_string();
+        setup.server(&[&peers::node(), &peers::peer("attack-server.mjs"), &log, "stdio"])
     }
 
     fn listen(self, ran: &str) -> Option<Running> {
@@ -120,15 +126,18 @@ impl Victim {
 
     /// The same with another policy; with an empty one the shim only observes.
     pub(crate) fn start_with(kind: Kind, policy: &str) -> Self {
-        let setup = shim(policy, &[]).flags(&["--http", "127.0.0.1:0"]);
+        let mut victim = Self::launch(kind, shim(policy, &[]));
+        victim.open();
+        victim
+    }
+
+    /// Starts a server and a shim, and opens no session.
+    pub(crate) fn launch(kind: Kind, setup: Setup) -> Self {
+        let setup = setup.flags(&["--http", "127.0.0.1:0"]);
         let ran = setup.folder().join("ran");
-        let log = ran.display().to_string();
-        let server = kind.listen(&log);
+        let server = kind.listen(&ran.display().to_string());
         let run = match &server {
-            None => {
-                let script = peers::peer("attack-server.mjs");
-                setup.server(&[&peers::node(), &script, &log, "stdio"]).start()
-            }
+            None => kind.process(setup).start(),
             Some(server) => {
                 let path = match kind {
                     Kind::Everything | Kind::EverythingSse => "",
@@ -140,12 +149,10 @@ impl Victim {
             }
         };
         let (path, session, stream) = ("/mcp".to_owned(), None, Arc::default());
-        let mut victim = Self { kind, run, path, session, stream, ran, _server: server };
-        victim.open();
-        victim
+        Self { kind, run, path, session, stream, ran, _server: server }
     }
 
-    fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         if self.kind.is_legacy() {
             self.listen();
         }
@@ -179,7 +186,16 @@ impl Victim {
         self.path = endpoint(&self.streamed()).unwrap();
     }
 
-    fn streamed(&self) -> String {
+    pub(crate) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The session's header.
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    pub(crate) fn streamed(&self) -> String {
         self.stream.lock().unwrap().clone()
     }
 

@@ -1,0 +1,195 @@
+//! An agent that is governed on its way to a real server, by each mix of transports.
+
+use std::cell::{Cell, RefCell};
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::victim::{ACCEPT, JSON, Kind, Victim};
+use crate::shim::stand::{events, messages};
+use crate::support::{Run, Setup};
+use crate::web::send;
+
+/// How a client reaches its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The client on pipes, the server too.
+    Stdio,
+    /// The client by HTTP.
+    Web(Kind),
+}
+
+/// Stdio, HTTP to stdio, HTTP to HTTP and HTTP+SSE.
+pub(crate) const WAYS: [Way; 5] = [
+    Way::Stdio,
+    Way::Web(Kind::Process),
+    Way::Web(Kind::Express),
+    Way::Web(Kind::ExpressSse),
+    Way::Web(Kind::FastMcp),
+];
+
+/// A client with its session.
+pub(crate) struct Agent {
+    pub(crate) way: Way,
+    link: Link,
+    next_id: Cell<u64>,
+    /// Requests whose answers nobody reads.
+    open: RefCell<Vec<TcpStream>>,
+}
+
+enum Link {
+    Pipes { run: Run, input: RefCell<File> },
+    Web(Victim),
+}
+
+impl Agent {
+    /// Starts a server and a shim, and opens a session.
+    pub(crate) fn start(way: Way, setup: Setup) -> Self {
+        let mut agent = Self::launch(way, setup);
+        match &mut agent.link {
+            Link::Web(victim) => victim.open(),
+            Link::Pipes { .. } => {
+                assert!(agent.hello()["result"].is_object());
+                agent.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+            }
+        }
+        agent
+    }
+
+    /// The same without a session.
+    pub(crate) fn launch(way: Way, setup: Setup) -> Self {
+        let link = match way {
+            Way::Web(kind) => Link::Web(Victim::launch(kind, setup)),
+            Way::Stdio => {
+                let mut run = Kind::Process.process(setup).start();
+                let input = RefCell::new(run.take_input());
+                Link::Pipes { run, input }
+            }
+        };
+        Self { way, link, next_id: Cell::new(100), open: RefCell::default() }
+    }
+
+    /// What `initialize` is answered with.
+    pub(crate) fn hello(&self) -> Value {
+        let client = json!({"name": "c", "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        self.ask("initialize", params)
+    }
+
+    pub(crate) fn run(&self) -> &Run {
+        match &self.link {
+            Link::Pipes { run, .. } => run,
+            Link::Web(victim) => victim.run(),
+        }
+    }
+
+    fn write(&self, message: &Value) {
+        if let Link::Pipes { input, .. } = &self.link {
+            input.borrow_mut().write_all(format!("{message}\n").as_bytes()).unwrap();
+        }
+    }
+
+    fn request(&self, method: &str, params: Value) -> (u64, Value) {
+        let id = self.next_id.replace(self.next_id.get() + 1);
+        (id, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    }
+
+    /// Asks, and waits for the answer.
+    pub(crate) fn ask(&self, method: &str, params: Value) -> Value {
+        let (id, message) = self.request(method, params);
+        let text = match &self.link {
+            Link::Pipes { .. } => {
+                self.write(&message);
+                String::new()
+            }
+            Link::Web(victim) => victim.post(&[JSON, ACCEPT], message.to_string().as_bytes()).body,
+        };
+        let mut found = answer_in(&text, id);
+        self.run().until(&format!("{method} is answered by {:?}: {text}", self.way), |run| {
+            found = found.take().or_else(|| match &self.link {
+                Link::Pipes { .. } => whole_lines(&run.got()).find(|answer| answer["id"] == id),
+                Link::Web(victim) => answer_in(&victim.streamed(), id),
+            });
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// Asks, and does not wait.
+    pub(crate) fn ask_aside(&self, method: &str, params: Value) {
+        let (_, message) = self.request(method, params);
+        match &self.link {
+            Link::Pipes { .. } => self.write(&message),
+            Link::Web(victim) => {
+                let line = format!("POST {}", victim.path);
+                let session = victim.session().unwrap_or("x-session: none");
+                let stream =
+                    send(victim.port(), &line, &[JSON, ACCEPT, session], &message.to_string());
+                self.open.borrow_mut().push(stream);
+            }
+        }
+    }
+
+    /// Calls a tool, and waits for the answer.
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// What the server has done, a line a tool.
+    pub(crate) fn ran(&self) -> Vec<String> {
+        let log: PathBuf = self.run().folder().join("ran");
+        fs::read_to_string(log).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// How often a tool has run.
+    pub(crate) fn runs_of(&self, tool: &str) -> usize {
+        self.ran().iter().filter(|line| line.split(' ').next() == Some(tool)).count()
+    }
+
+    /// The events of the activity log about what was not sent on.
+    pub(crate) fn refusals(&self) -> usize {
+        events(self.run().folder()).iter().filter(|event| event["forwarded"] == false).count()
+    }
+
+    /// A request that must be refused with this code and be in the log.
+    #[track_caller]
+    pub(crate) fn is_refused(&self, code: i64, method: &str, params: Value) -> Value {
+        let (before, ran) = (self.refusals(), self.ran());
+        let words = params.to_string();
+        let answer = self.ask(method, params);
+        assert_eq!(answer["error"]["code"], code, "{:?} {words}: {answer}", self.way);
+        assert_eq!(self.ran(), ran, "{:?} {words}", self.way);
+        self.run().until("the refusal is in the log", |_| self.refusals() > before);
+        answer
+    }
+
+    /// The server still does what is allowed, and has never done what is not.
+    #[track_caller]
+    pub(crate) fn is_unharmed(&self) {
+        let before = self.runs_of("safe");
+        let answer = self.call("safe", json!({}));
+        assert!(answer["result"]["content"].is_array(), "{:?} {answer}", self.way);
+        assert_eq!(
+            (self.runs_of("safe"), self.runs_of("danger")),
+            (before + 1, 0),
+            "{:?}",
+            self.way
+        );
+    }
+}
+
+/// The answer to a request in a body or a stream.
+fn answer_in(text: &str, id: u64) -> Option<Value> {
+    let lines = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line));
+    let answers = |line: &str| serde_json::from_str::<Value>(line.trim()).ok();
+    lines.filter_map(answers).find(|answer| answer["id"] == id)
+}
+
+fn whole_lines(got: &[u8]) -> impl Iterator<Item = Value> {
+    let whole = got.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    messages(&got[..whole]).into_iter()
+}
