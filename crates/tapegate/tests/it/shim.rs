@@ -8,6 +8,7 @@ mod forgeries;
 mod framing;
 mod hub;
 mod lists;
+mod memory;
 mod orphans;
 mod passing;
 mod pins;

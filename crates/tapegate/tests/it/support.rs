@@ -345,9 +345,14 @@ impl Run {
 
     /// The most memory the recorder has used, in KB.
     pub(crate) fn memory_kb_max(&self) -> u64 {
+        self.status_kb("VmHWM:")
+    }
+
+    /// What the kernel says of the recorder's memory, in KB.
+    pub(crate) fn status_kb(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.proxy.id());
         let text = fs::read_to_string(path).unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).unwrap_or_default()
     }
 

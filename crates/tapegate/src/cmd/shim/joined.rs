@@ -101,6 +101,7 @@ impl Joined {
         let (counter, clerk) = Counter::new(&client, settle, &journal, &reins, plan);
         let reload = Reload::new(plan, &reins, &journal, hang_up);
         reload.note(&rule, "loaded");
+        let trimmed = session::trim(reins.clone());
         let mut guard = Guard {
             plan,
             rule: &rule,
@@ -116,7 +117,7 @@ impl Joined {
         };
         let pulse = Pulse { client: &client, plan, reload: &reload, journal: &journal, stop };
         let besides = async {
-            tokio::join!(clerk.run(), pulse.run(&snapshot), session::trim(&rule));
+            tokio::join!(clerk.run(), pulse.run(&snapshot), trimmed);
             std::future::pending::<Infallible>().await
         };
         let exit = tokio::select! {

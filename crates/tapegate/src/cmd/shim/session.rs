@@ -30,8 +30,10 @@ use crate::talk;
 use crate::upstream::Upstream;
 use crate::watching::Watch;
 
-/// How long after the start memory is given back that only loading needs.
-const TRIM_AFTER: Duration = Duration::from_secs(1);
+/// How often it is seen to that memory is given back that nobody needs.
+const TRIM_EVERY: Duration = Duration::from_secs(1);
+/// How much of the program may stay resident then.
+const RESIDENT_CODE_KB_MAX: u64 = 6 << 10;
 
 /// Governs until the session ends.
 pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
@@ -98,6 +100,7 @@ async fn alone(
     if let Ok(around) = Surroundings::ours() {
         around.note_user_state(&plan.state);
     }
+    let trimmed = trim(reins.clone());
     let mut guard = Guard {
         plan,
         rule,
@@ -112,7 +115,7 @@ async fn alone(
         unheard: None,
     };
     let besides = async {
-        tokio::join!(desk.watch(), reload.run(watch), trim(rule));
+        tokio::join!(desk.watch(), reload.run(watch), trimmed);
         std::future::pending::<Infallible>().await
     };
     tokio::select! {
@@ -121,11 +124,14 @@ async fn alone(
     }
 }
 
-/// Gives back what only the loading of Cedar policies needs, once the first messages have passed.
-pub(super) async fn trim(rule: &Rule) {
-    if rule.asks_cedar() {
-        tokio::time::sleep(TRIM_AFTER).await;
-        memory::release_code();
+/// Gives back what the loading of Cedar policies and a burst of calls have left in memory, for as long as
+/// there are such policies. Calls are not told of it, and do not wait for it.
+pub(super) async fn trim(reins: Reins) {
+    loop {
+        tokio::time::sleep(TRIM_EVERY).await;
+        if reins.get().policy.is_some_and(|policy| policy.cedar.is_some()) {
+            memory::release_code_above(RESIDENT_CODE_KB_MAX);
+        }
     }
 }
 
