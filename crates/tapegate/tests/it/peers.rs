@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
@@ -75,7 +75,7 @@ impl Drop for Running {
         if thread::panicking() {
             let how = ended.map_or("it still ran".to_owned(), |status| status.to_string());
             let said = self.said.lock().map(|said| said.clone()).unwrap_or_default();
-            eprintln!("{} ({how}) has said:\n{said}", self.url);
+            let _ = writeln!(io::stderr(), "{} ({how}) has said:\n{said}", self.url);
         }
         // Once it has been reaped its number may be somebody else's.
         if ended.is_some() {
