@@ -43,7 +43,7 @@ impl Warden {
         }
         let Unanswered { lane, id, asked } = request;
         let waited_ms = at.ms_since(asked.at);
-        let reason = format!("no answer came within {:.1} s", waited_ms as f64 / 1000.0);
+        let reason = unanswered_reason(waited_ms, self.settings.answer_timeout_ms);
         let mut note = Note {
             kind: NoteKind::OrphanRequest { waited_ms, count },
             word: "warn",
@@ -66,6 +66,17 @@ fn counted(counts: &mut [u64; 2], side: Side) -> u64 {
     *count
 }
 
+/// Why a request has no answer. Before the timeout is over, only the end of the session tells.
+fn unanswered_reason(waited_ms: u64, timeout_ms: u64) -> String {
+    let waited = waited_ms as f64 / 1000.0;
+    if timeout_ms == 0 || waited_ms < timeout_ms {
+        return format!(
+            "the session or its server ended before an answer came, {waited:.1} s after the request"
+        );
+    }
+    format!("no answer came within {waited:.1} s")
+}
+
 /// Whether the orphan with this number is noted: a peer may send any number of them.
 fn is_noted(count: u64) -> bool {
     count <= EACH_MAX || 10u64.pow(count.ilog10()) == count
@@ -74,6 +85,15 @@ fn is_noted(count: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_that_the_end_left_unanswered_is_not_said_to_be_late() {
+        for (waited_ms, timeout_ms) in [(200, 300_000), (200, 0)] {
+            let reason = unanswered_reason(waited_ms, timeout_ms);
+            assert!(reason.contains("ended before an answer came, 0.2 s after"), "{reason}");
+        }
+        assert_eq!(unanswered_reason(1000, 1000), "no answer came within 1.0 s");
+    }
 
     #[test]
     fn a_flood_of_orphans_makes_few_lines() {

@@ -4,6 +4,7 @@ mod absent;
 mod args;
 mod desk;
 mod guard;
+mod heard;
 mod joined;
 mod journal;
 mod plan;

@@ -63,10 +63,12 @@ pub(super) fn shortened(words: &str, hint: Option<&str>) -> String {
     let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
     // The last line sums up; the findings come before it.
     let (last, findings) = lines.split_last().map_or((&"", &[][..]), |(last, rest)| (last, rest));
+    let folder = folder_in(last);
     let mut text = format!("Tapegate: {last}");
     for (index, finding) in findings.iter().take(LINES_MAX).enumerate() {
         text.push_str(if index == 0 { ": " } else { "; " });
-        text.push_str(finding);
+        // The summary has named the folder. Clients cut long messages, so it is not repeated.
+        text.push_str(folder.and_then(|folder| finding.strip_prefix(folder)).unwrap_or(finding));
     }
     if findings.len() > LINES_MAX {
         text.push_str(&format!("; and {} more", findings.len() - LINES_MAX));
@@ -76,9 +78,18 @@ pub(super) fn shortened(words: &str, hint: Option<&str>) -> String {
         text.push('…');
     }
     if let Some(hint) = hint {
-        text.push_str(&format!(". {hint}"));
+        let ends = text.ends_with(['.', '?', '!', '…']);
+        text.push_str(if ends { " " } else { ". " });
+        let mut letters = hint.chars();
+        text.extend(letters.next().into_iter().flat_map(char::to_uppercase).chain(letters));
     }
     text
+}
+
+/// The folder, with its slash, of the first path that a line has in backticks.
+fn folder_in(line: &str) -> Option<&str> {
+    let path = line.split('`').nth(1)?;
+    path.rfind('/').map(|slash| &path[..=slash])
 }
 
 /// Answers every request with the reason why the session cannot start.
@@ -156,10 +167,22 @@ mod tests {
             (0..30).map(|n| format!("finding {n} {}", "x".repeat(400))).collect();
         let text = shortened(&format!("{}\nit does not load", many.join("\n")), Some("do this"));
         assert!(text.starts_with("Tapegate: it does not load: finding 0 "), "{text}");
-        assert!(text.ends_with(". do this") && text.chars().count() < CHARS_MAX + 50, "{text}");
+        assert!(text.ends_with("… Do this") && text.chars().count() < CHARS_MAX + 50, "{text}");
         let few = shortened("a\nb\nc", None);
         assert_eq!(few, "Tapegate: c: a; b");
         assert_eq!(shortened("one", None), "Tapegate: one");
+    }
+
+    #[test]
+    fn a_reason_names_the_folder_once_and_is_made_of_sentences() {
+        let words = "/a/b/p.yaml:1:2: did you mean `x`?\n/a/b/c.cedar:3:1: no\n\
+                     /a/else:1:1: no; did you mean `y`?\nthe policy `/a/b/p.yaml` does not load";
+        assert_eq!(
+            shortened(words, Some("check it")),
+            "Tapegate: the policy `/a/b/p.yaml` does not load: p.yaml:1:2: did you mean `x`?; \
+             c.cedar:3:1: no; /a/else:1:1: no; did you mean `y`? Check it"
+        );
+        assert_eq!(shortened("none", Some("`tapegate init`")), "Tapegate: none. `tapegate init`");
     }
 
     #[test]

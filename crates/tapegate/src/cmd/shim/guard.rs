@@ -1,8 +1,5 @@
 //! A governed session: its gate, its tape, and what is kept of its beginning and its end.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Case, Gate, HoldEnd, ListStep, Ticket, Verdict};
 use tapegate_core::pending::Unanswered;
@@ -17,6 +14,7 @@ use tapegate_store::activity::Event;
 use tapegate_wire::deck::{Deck, OnTapeError, Settlements};
 use tapegate_wire::stdio::{Cause, Outcome};
 
+use super::heard::Heard;
 use super::journal::{Journal, quoted};
 use super::plan::Plan;
 use super::rulebook::Rule;
@@ -41,24 +39,10 @@ pub(super) struct Guard<'a> {
     pub(super) tape: Option<SharedTape>,
     /// Whether messages are counted, for a hub.
     pub(super) counts: bool,
-    /// Which sides have sent a message.
+    /// What both sides have sent so far.
     pub(super) heard: Heard,
-    /// Why the server is gone, if it ended before the client had sent a message.
+    /// Why the server is gone, if it ended before the session was under way.
     pub(super) unheard: Option<String>,
-}
-
-/// Which sides of a session have sent a message. Clones are the same.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Heard(Arc<[AtomicBool; 2]>);
-
-impl Heard {
-    fn note(&self, side: Side) {
-        self.0[side as usize].store(true, Ordering::Relaxed);
-    }
-
-    fn has(&self, side: Side) -> bool {
-        self.0[side as usize].load(Ordering::Relaxed)
-    }
 }
 
 impl Guard<'_> {
@@ -111,6 +95,24 @@ impl Guard<'_> {
         Some(tape.0.borrow().path().display().to_string())
     }
 
+    /// Why the session never got under way, if its server ended before it had answered anything.
+    ///
+    /// Most servers that cannot run (a module is missing, a token is not set) take longer to find out
+    /// than a client takes to ask. Clients that ask twice, `server/discover` and then `initialize`,
+    /// show the second error alone.
+    fn never_opened(&self, outcome: &Outcome) -> Option<String> {
+        if !matches!(outcome.cause, Cause::Server) || self.heard.is_opened() {
+            return None;
+        }
+        let status = outcome.status.map_or("it closed its output".to_owned(), |s| s.to_string());
+        if self.heard.has(Side::Client) {
+            return Some(format!("the MCP server ended before it answered anything ({status})"));
+        }
+        let failed = outcome.status.is_some_and(|status| !status.success());
+        let early = failed || !self.heard.has(Side::Server);
+        early.then(|| format!("the MCP server ended at once ({status})"))
+    }
+
     fn keep_event(&self, word: &str, extra: &str) {
         let tape = self.tape_path().map(|path| format!(",\"tape\":{}", quoted(&path)));
         let version = self.rule.version();
@@ -161,14 +163,10 @@ impl Keeper for Guard<'_> {
         let cause = format!(",\"cause\":{}", quoted(&cause(&outcome.cause)));
         let extra = format!("{cause}{}", status.unwrap_or_default());
         self.keep_event("ended", &extra);
-        let status = outcome.status.map_or("it closed its output".to_owned(), |s| s.to_string());
-        let failed = outcome.status.is_some_and(|status| !status.success());
-        let early = !self.heard.has(Side::Server) || failed;
-        if matches!(outcome.cause, Cause::Server) && !self.heard.has(Side::Client) && early {
-            self.unheard = Some(format!("the MCP server ended at once ({status})"));
-        } else if matches!(outcome.cause, Cause::Server) && !self.heard.has(Side::Server) {
-            let words = format!("the MCP server ended before its first message ({status})");
-            self.journal.say(Level::Error, &words);
+        self.unheard = self.never_opened(&outcome);
+        let silent = matches!(outcome.cause, Cause::Server) && !self.heard.has(Side::Server);
+        if silent && self.unheard.is_none() {
+            self.journal.say(Level::Error, "the MCP server ended before its first message");
         }
         if let Cause::Tape(error) = &outcome.cause {
             talk::error(&format!("the session was stopped because {error}"), None);
@@ -212,7 +210,7 @@ struct Counted {
 
 impl Gate for Counted {
     fn judge(&mut self, case: &Case<'_>) -> Verdict {
-        self.heard.note(case.from);
+        self.heard.note(case);
         if let Some(journal) = &self.journal {
             let method = case.frame.envelope().and_then(|said| said.method);
             let method = method.map(|method| method.decode());
@@ -226,6 +224,7 @@ impl Gate for Counted {
     }
 
     fn own_answer(&mut self, at: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
+        self.heard.note_opened();
         self.gate.own_answer(at, ticket, answer)
     }
 

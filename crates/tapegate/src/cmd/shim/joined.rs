@@ -23,7 +23,8 @@ use tokio::sync::{Notify, mpsc};
 
 use super::absent::{FailureKind, StartFailure};
 use super::desk::SETTLEMENTS_MAX;
-use super::guard::{Guard, Heard};
+use super::guard::Guard;
+use super::heard::Heard;
 use super::journal::Sink;
 use super::plan::{HubPlace, Plan};
 use super::refusal::{refuse_to_start, stand_in};

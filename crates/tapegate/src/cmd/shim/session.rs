@@ -14,7 +14,8 @@ use tokio::sync::{Notify, mpsc};
 
 use super::absent::{self, FailureKind, StartFailure};
 use super::desk::{self, Desk, SETTLEMENTS_MAX};
-use super::guard::{Guard, Heard};
+use super::guard::Guard;
+use super::heard::Heard;
 use super::joined;
 use super::journal::{self, Journal, Sink};
 use super::plan::{Plan, StartPolicy};
@@ -34,6 +35,10 @@ use crate::watching::Watch;
 const TRIM_EVERY: Duration = Duration::from_secs(1);
 /// How much of the program may stay resident then.
 const RESIDENT_CODE_KB_MAX: u64 = 6 << 10;
+
+/// What a person can do about a server that does not run.
+const NO_SERVER_HINT: &str = "check the server's command in the client's configuration";
+const SERVER_ENDED_HINT: &str = "run the server's command in a terminal to see why";
 
 /// Governs until the session ends.
 pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
@@ -198,17 +203,19 @@ pub(super) async fn serve(
         Ok(ended) => ended,
         Err(error) => return unrecorded(plan, guard, error).await,
     };
-    let (message, exit, signals) = match ended {
+    let (words, hint, exit, signals) = match ended {
         Ended::Exit(exit) => match guard.unheard.take() {
-            // The server ended before the client had asked anything: its first request has yet to
-            // be answered.
-            Some(why) => (why, exit, Signals::listen()?),
+            // The client may have asked nothing yet, or may ask once more in another way.
+            Some(why) => (why, SERVER_ENDED_HINT, exit, Signals::listen()?),
             None => return Ok(exit),
         },
-        Ended::NoServer(error, signals) => (error.to_string(), Exit::Transport, signals),
+        Ended::NoServer(error, signals) => {
+            (error.to_string(), NO_SERVER_HINT, Exit::Transport, signals)
+        }
     };
-    guard.journal.say(Level::Error, &message);
-    note_failure(plan, &guard.journal, FailureKind::Server, &message);
+    guard.journal.say(Level::Error, &words);
+    note_failure(plan, &guard.journal, FailureKind::Server, &words);
+    let message = absent::shortened(&words, Some(hint));
     let failure = StartFailure { message, kind: FailureKind::Server, exit };
     stand_in(plan, failure, signals).await
 }

@@ -44,7 +44,10 @@ fn a_policy_that_does_not_load_is_told_in_the_answer_to_initialize() {
         let mut run = shim(bad, &["serve"]).flags(&["--profile", profile]).start();
         let words = told(&mut run);
         assert!(words.contains("does not load") && words.contains("forwad"), "{words}");
-        assert!(words.contains("tapegate.yaml:2:") && words.contains("tapegate check"), "{words}");
+        assert!(
+            words.contains(": tapegate.yaml:2:") && words.contains("tapegate check"),
+            "{words}"
+        );
         let end = run.end_of_input().exits(2).complains("forwad");
         event(end.run.folder(), &[("event", "start_failed"), ("kind", "policy")]);
     }
@@ -126,9 +129,33 @@ fn a_server_that_ends_before_the_client_asks_is_told_in_the_answer_to_initialize
 }
 
 #[test]
+fn a_server_that_ends_instead_of_answering_is_told_to_a_client_that_asks_again() {
+    // Claude Code asks for `server/discover` first, and shows what comes of `initialize`.
+    let mut run = shim(FORWARD, &[]).sh("echo starting; read line; exit 7").start();
+    run.send(ask("\"d-1\"", "server/discover").as_bytes());
+    let first = answer(&run, "\"d-1\"");
+    assert!(first["error"]["message"].as_str().unwrap().contains("exit status: 7"), "{first}");
+    run.send(ask(0, "initialize").as_bytes());
+    let second = answer(&run, 0);
+    assert_eq!(
+        second["error"]["message"],
+        "Tapegate: the MCP server ended before it answered anything (exit status: 7). \
+         Run the server's command in a terminal to see why"
+    );
+    assert_eq!(second["error"]["data"]["error_type"], "upstream_connection_failed");
+    let end = run.end_of_input().exits(7).complains("before it answered anything");
+    event(end.run.folder(), &[("event", "start_failed"), ("kind", "session")]);
+    let orphan = event(end.run.folder(), &[("kind", "orphan")]);
+    let reason = orphan["policy_reason"].as_str().unwrap();
+    assert!(reason.contains("ended before an answer came"), "{orphan}");
+}
+
+#[test]
 fn a_server_that_cannot_be_started_is_logged() {
     let mut run = shim(FORWARD, &[]).server(&["/no/such/server"]).start();
-    told(&mut run);
+    let words = told(&mut run);
+    assert!(words.starts_with("Tapegate: cannot start `/no/such/server`"), "{words}");
+    assert!(words.ends_with("Check the server's command in the client's configuration"), "{words}");
     let end = run.end_of_input().exits(4);
     let failed = event(end.run.folder(), &[("event", "start_failed")]);
     assert!(failed["policy_reason"].as_str().unwrap().contains("/no/such/server"), "{failed}");
