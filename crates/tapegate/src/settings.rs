@@ -118,16 +118,39 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The state folder, which need not be there yet.
-    pub(crate) fn state_folder(&self) -> Result<PathBuf, Failure> {
+    /// The state folder, which need not be there yet; `config` is the policy that a command line
+    /// names.
+    pub(crate) fn state_folder(&self, config: Option<&Path>) -> Result<PathBuf, Failure> {
+        self.state_folder_of(&self.project_folder(config))
+    }
+
+    /// The state folder of the project that this folder is in.
+    pub(crate) fn state_folder_of(&self, folder: &Path) -> Result<PathBuf, Failure> {
         if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
             return Ok(self.folder.join(home));
         }
-        let mut above = self.folder.ancestors().map(|folder| folder.join(STATE_NAME));
+        let mut above = folder.ancestors().map(|folder| folder.join(STATE_NAME));
         if let Some(found) = above.find(|path| is_project_state(path)) {
             return Ok(found);
         }
         self.user_state_dir()
+    }
+
+    /// The folder of the project: that of a policy that was named, else the one we are in. Editors
+    /// start servers anywhere and name the project's policy, and people look for approvals and logs
+    /// where the policy lies. The user-wide policy is no project's.
+    fn project_folder(&self, config: Option<&Path>) -> PathBuf {
+        let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_user_wide = |path: &PathBuf| {
+            self.user_config().is_some_and(|user_wide| resolved(&user_wide) == resolved(path))
+        };
+        let named = self.named_config(config).filter(|path| !is_user_wide(path));
+        let folder = named.and_then(|path| {
+            let folder = path.parent()?;
+            // Without `..`, which would lead up and down again on the way to the root.
+            Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+        });
+        folder.unwrap_or_else(|| self.folder.clone())
     }
 
     /// The profile that was named; `None` if that is left to the config.
@@ -166,10 +189,11 @@ impl Surroundings<'_> {
 }
 
 /// The folders on this machine that hold Tapegate's own files, for the built-in rule about them.
-pub(crate) fn own_folders() -> Vec<PathBuf> {
+pub(crate) fn own_folders(policy: &Path) -> Vec<PathBuf> {
     let Ok(around) = Surroundings::ours() else { return Vec::new() };
     let config = around.user_config().and_then(|path| path.parent().map(Path::to_owned));
-    let state = [around.user_state_dir().ok(), around.state_folder().ok(), config];
+    let of_policy = around.state_folder(Some(policy)).ok();
+    let state = [around.user_state_dir().ok(), around.state_folder(None).ok(), of_policy, config];
     let named = state.into_iter().flatten();
     // A path may be given with links or without them.
     named.flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect()

@@ -21,7 +21,7 @@ impl StateArgs {
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
         let Some(named) = &self.state else {
             let around = Surroundings::ours().context("cannot find the current folder")?;
-            return Ok(around.state_folder()?);
+            return Ok(around.state_folder(None)?);
         };
         match named.is_dir() {
             true => Ok(named.clone()),

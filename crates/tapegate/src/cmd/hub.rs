@@ -27,7 +27,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let log = Rc::new(Log::new(&args.log, &around, "hub", "")?);
     let state = match &args.state {
         Some(state) => around.folder.join(state),
-        None => around.state_folder()?,
+        None => around.state_folder(args.project.config.as_deref())?,
     };
     let changed = state_dir::secure(&state).map_err(|error| Failure::new(Exit::Io, error))?;
     changed.iter().for_each(|words| log.say(Level::Warn, words));

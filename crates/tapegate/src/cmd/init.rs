@@ -143,7 +143,7 @@ fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
 fn tapes(around: &Surroundings<'_>) -> Vec<PathBuf> {
     let mut folders = vec![around.folder.join(".tapegate/tapes"), around.folder.join("tapes")];
     // The state folder may be elsewhere, or there may be none.
-    folders.extend(around.state_folder().ok().map(|state| state.join("tapes")));
+    folders.extend(around.state_folder(None).ok().map(|state| state.join("tapes")));
     folders.dedup();
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in folders.iter().filter(|folder| folder.is_dir()) {

@@ -118,7 +118,7 @@ fn a_variable_that_is_empty_is_not_set() {
     let set = [("TAPEGATE_HOME", ""), ("TAPEGATE_PROFILE", ""), ("HOME", home.as_str())];
     inside(top.path(), &set, |around| {
         assert_eq!(around.profile(None).expect("none"), None);
-        let folder = around.state_folder().expect("a folder");
+        let folder = around.state_folder(None).expect("a folder");
         assert_eq!(folder, top.path().join("home/.local/state/tapegate"));
     });
 }
@@ -127,7 +127,7 @@ fn a_variable_that_is_empty_is_not_set() {
 fn the_state_folder_is_the_named_one_the_project_s_or_the_user_s() {
     let top = project();
     let state = |set: &[(&str, &str)]| {
-        inside(top.path(), set, |around| around.state_folder().map_err(|error| error.words))
+        inside(top.path(), set, |around| around.state_folder(None).map_err(|error| error.words))
     };
     assert!(state(&[]).expect_err("no home").contains("HOME is not set"));
     let xdg = [("XDG_STATE_HOME", "/x"), ("HOME", "/h")];
@@ -143,6 +143,34 @@ fn the_state_folder_is_the_named_one_the_project_s_or_the_user_s() {
     std::os::unix::fs::symlink("/tmp", top.path().join("a/.tapegate")).expect("a link");
     assert_eq!(state(&xdg), Ok(top.path().join(".tapegate")));
     assert_eq!(state(&[("TAPEGATE_HOME", "/t")]), Ok("/t".into()));
+}
+
+#[test]
+fn the_state_folder_is_that_of_the_project_whose_policy_is_named() {
+    let top = project();
+    let here = top.path().join("a/b");
+    let other = top.path().join("other");
+    for folder in [&here, &other] {
+        fs::create_dir_all(folder.join(".tapegate")).expect("a folder");
+        fs::create_dir_all(folder.join("ci")).expect("a folder");
+    }
+    let state = |set: &[(&str, &str)], named: Option<&str>| {
+        let config = top.path().join("config").display().to_string();
+        let set = [&[("HOME", "/h"), ("XDG_CONFIG_HOME", &*config)], set].concat();
+        inside(top.path(), &set, |around| around.state_folder(named.map(Path::new)).expect("one"))
+    };
+    let policy = other.join("tapegate.yaml").display().to_string();
+    let resolved = other.canonicalize().expect("a folder").join(".tapegate");
+    assert_eq!(state(&[], None), here.join(".tapegate"));
+    assert_eq!(state(&[], Some(&policy)), resolved);
+    assert_eq!(state(&[], Some("../../other/ci/strict.yaml")), resolved);
+    assert_eq!(state(&[("TAPEGATE_CONFIG", &policy)], None), resolved);
+    assert_eq!(state(&[("TAPEGATE_HOME", "/t")], Some(&policy)), Path::new("/t"));
+    // Nobody's project: the user-wide policy governs wherever one is.
+    let user_wide = top.path().join("config/tapegate/tapegate.yaml").display().to_string();
+    assert_eq!(state(&[], Some(&user_wide)), here.join(".tapegate"));
+    // A project without such a folder keeps its state with the user's, as it does from inside.
+    assert_eq!(state(&[], Some("/nowhere/p.yaml")), Path::new("/h/.local/state/tapegate"));
 }
 
 #[test]

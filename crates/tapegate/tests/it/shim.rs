@@ -3,6 +3,7 @@
 mod approvals;
 mod batches;
 mod decisions;
+mod elsewhere;
 mod endings;
 mod forgeries;
 mod framing;

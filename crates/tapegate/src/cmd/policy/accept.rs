@@ -119,8 +119,7 @@ fn path(args: &Args, trust: &Trust) -> anyhow::Result<PathBuf> {
 /// The state folder of the project that a policy lies in.
 fn state_of(path: &Path) -> anyhow::Result<PathBuf> {
     let around = Surroundings::ours()?;
-    let folder = path.parent().map_or_else(|| around.folder.clone(), Path::to_owned);
-    Ok(Surroundings { folder, ..around }.state_folder()?)
+    Ok(around.state_folder_of(path.parent().unwrap_or(&around.folder))?)
 }
 
 fn forget(

@@ -76,7 +76,9 @@ fn found(path: PathBuf, loaded: Loaded) -> Result<Found, Failure> {
     }
     match loaded.policy {
         Some(mut policy) => {
-            own_folders().iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+            own_folders(&path)
+                .iter()
+                .for_each(|path| policy.own_files.add(&path.to_string_lossy()));
             Ok(Found { policy, path: path.clone() })
         }
         None => {

@@ -82,7 +82,7 @@ impl Plan {
             }
         };
         let log = Log::new(&args.log, &around, "shim", &server_id)?;
-        let (state, no_state) = match around.state_folder() {
+        let (state, no_state) = match around.state_folder(args.project.config.as_deref()) {
             Ok(state) => (state, None),
             Err(failure) => (PathBuf::new(), Some(failure)),
         };

@@ -1,7 +1,7 @@
 //! The policy as it is loaded: from files, or from what a hub hands out. Both ways go through the
 //! same loader, so that they cannot come to mean different things.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tapegate_policy::load;
@@ -63,7 +63,8 @@ pub(crate) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: 
     let rule = policy.map(|mut policy| {
         let profile = wanted.or(policy.profile).unwrap_or_default();
         policy.settle(profile);
-        own_folders().iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+        let folders = own_folders(Path::new(main));
+        folders.iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
         let policy = Some(Arc::new(policy));
