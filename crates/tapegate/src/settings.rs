@@ -104,6 +104,12 @@ impl Surroundings<'_> {
         Some(folder.join("tapegate").join(CONFIG_NAMES[0]))
     }
 
+    /// The user in whose name calls are made where the policy names no principal.
+    pub(crate) fn user(&self) -> String {
+        let user = self.first(&["USER", "LOGNAME"]).and_then(|user| user.into_string().ok());
+        user.unwrap_or_else(|| "local".to_owned())
+    }
+
     /// Whether a session may only start with a policy: by the flag, or by the environment.
     pub(crate) fn policy_required(&self, flag: bool) -> Result<bool, Failure> {
         let Some(value) = self.first(&[REQUIRE_POLICY]) else { return Ok(flag) };

@@ -351,7 +351,12 @@ pub static WORKFLOW: Table = Table {
             List(&Name),
             "Paths into the arguments whose values are not shown to people: `token`, `user.email`, `items[*].key`, `..secret` at any depth.",
         ),
-        Entry::new("approvers", List(&Name), "Who may answer; anybody, unless given.").ours(),
+        Entry::new(
+            "approvers",
+            List(&Name),
+            "Who may answer, but never the one who calls; anybody, unless given.",
+        )
+        .ours(),
     ]],
 };
 
@@ -450,7 +455,12 @@ pub static PRINCIPAL: Table = Table {
     about: "Who calls, as Cedar sees it. What is left out is found out by whoever runs the gate.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("name", Name, "The application, or the user.").ours(),
+        Entry::new(
+            "name",
+            Name,
+            "The application, or the user; the user who runs the shim, unless given.",
+        )
+        .ours(),
         Entry::new("namespace", Name, "Where it runs.").ours(),
         Entry::new("service_account", Name, "What it runs as.").ours(),
         Entry::new("roles", List(&Name), "What it may act as.").ours(),

@@ -65,7 +65,8 @@ pub(super) fn may_decide(request: &Request, decided: &Decided) -> Result<(), App
         return Err(ApprovalError::NotAnApprover { id, by, approvers });
     }
     if decided.ruling == Ruling::Approved && request.principal == decided.by {
-        return Err(ApprovalError::OwnRequest { id, by });
+        let others = request.approvers.iter().filter(|other| **other != by).cloned().collect();
+        return Err(ApprovalError::OwnRequest { id, by, others });
     }
     Ok(())
 }

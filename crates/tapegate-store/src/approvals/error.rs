@@ -45,12 +45,17 @@ pub enum ApprovalError {
         approvers: Vec<String>,
     },
     /// Nobody approves their own request.
-    #[error("`{id}` was asked by `{}`, who may not approve it", by.escape_debug())]
+    #[error(
+        "`{id}` was asked by `{}`, who may not approve their own call; {}",
+        by.escape_debug(), who_else(others)
+    )]
     OwnRequest {
         /// The name.
         id: String,
         /// Who asked and tried to approve.
         by: String,
+        /// The other approvers.
+        others: Vec<String>,
     },
     /// The private folder or its key cannot be used.
     #[error(transparent)]
@@ -63,4 +68,15 @@ pub enum ApprovalError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// Who may approve, or what to change if there is no such person.
+fn who_else(others: &[String]) -> String {
+    match others {
+        [] => "the workflow has no other approver: a call is made in the name of the user who starts the \
+               agent, unless the policy says `principal: { name: agent }`; give it such a name, add an \
+               approver, or leave `approvers` out"
+            .to_owned(),
+        others => format!("{} may", others.join(", ").escape_debug()),
+    }
 }

@@ -108,9 +108,21 @@ fn only_those_who_are_named_decide_and_nobody_about_their_own() {
     let error = approvals.decide(&named.id, &by(Ruling::Approved, "bob")).unwrap_err();
     let words = format!("`bob` may not decide about `{}`, only alice, agent", named.id);
     assert_eq!(error.to_string(), words);
-    let own = approvals.decide(&named.id, &by(Ruling::Approved, "agent"));
-    assert!(matches!(own, Err(ApprovalError::OwnRequest { .. })));
+    let own = approvals.decide(&named.id, &by(Ruling::Approved, "agent")).unwrap_err();
+    let words = "was asked by `agent`, who may not approve their own call; alice may";
+    assert_eq!(own.to_string(), format!("`{}` {words}", named.id));
     approvals.decide(&named.id, &by(Ruling::Approved, "alice")).unwrap();
+}
+
+#[test]
+fn whoever_is_the_only_approver_of_their_own_call_is_told_the_way_out() {
+    let (_folder, approvals) = desk();
+    let own =
+        Request { id: new_id().unwrap(), approvers: vec!["agent".to_owned()], ..asked(&approvals) };
+    approvals.ask(&own).unwrap();
+    let error = approvals.decide(&own.id, &by(Ruling::Approved, "agent")).unwrap_err();
+    let words = error.to_string();
+    assert!(words.contains("no other approver") && words.contains("principal: { name:"), "{words}");
 }
 
 #[test]

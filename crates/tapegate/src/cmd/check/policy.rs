@@ -5,11 +5,13 @@ use std::path::Path;
 
 use tapegate_policy::load::{Loaded, load};
 use tapegate_policy::model::Policy;
-use tapegate_yaml::finding::Severity;
+use tapegate_yaml::finding::{Finding, Severity};
+use tapegate_yaml::node::Spot;
 
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
 use crate::disk::Disk;
+use crate::settings::Surroundings;
 use crate::trust;
 
 /// The names that policies go by.
@@ -23,7 +25,8 @@ pub(super) fn is_named(path: &Path) -> bool {
 /// Prints what is found in a policy; true if it is bad.
 pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
-    let Loaded { policy, findings, sources, .. } = load(&main, &Disk::default());
+    let Loaded { policy, mut findings, sources, .. } = load(&main, &Disk::default());
+    findings.extend(policy.iter().flat_map(|policy| unapprovable(policy, &caller(policy))));
     let found = Found { kind: "policy", main: &main, list: &findings, sources: &sources };
     trust::warn_if_not_in_force(path);
     match args.format {
@@ -31,6 +34,32 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
         Format::Json => print_json(&found, policy.as_ref(), out)?,
     }
     Ok(found.count(Severity::Error) > 0 || args.strict && !findings.is_empty())
+}
+
+/// Who calls, as a shim that this user starts would say.
+fn caller(policy: &Policy) -> String {
+    let user = || Some(Surroundings::ours().ok()?.user());
+    let named = Some(policy.principal.name.clone()).filter(|name| !name.is_empty());
+    named.or_else(user).unwrap_or_default()
+}
+
+/// Workflows in which only the caller may approve, so that no call is ever approved.
+fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
+    let is_alone = |approvers: &[String]| {
+        !approvers.is_empty() && approvers.iter().all(|approver| approver == caller)
+    };
+    let alone = policy.workflows.iter().filter(|(_, workflow)| is_alone(&workflow.approvers));
+    let finding = |name: &String| Finding {
+        severity: Severity::Warning,
+        spot: Spot::default(),
+        path: format!("approval.{name}.approvers"),
+        words: format!(
+            "only `{caller}` may approve, in whose name the calls are made, and nobody approves \
+             their own call; add an approver, name the agent by `principal: {{ name: agent }}`, or leave \
+             `approvers` out"
+        ),
+    };
+    alone.map(|(name, _)| finding(name)).collect()
 }
 
 fn print_text(

@@ -90,7 +90,7 @@ impl Plan {
             Ok(hub) => (hub, None),
             Err(failure) => (None, Some(failure)),
         };
-        let user = around.first(&["USER", "LOGNAME"]).and_then(|user| user.into_string().ok());
+        let user = around.user();
         let (connection_id, clock) = (fresh_id()?, Clock::start());
         let trust = Trust::new();
         let (located, config_failure) = match trust.locate(&around, args.project.config.as_deref())
@@ -114,7 +114,7 @@ impl Plan {
             key: Key::on_tape(redaction::random()?),
             clock,
             log,
-            user: user.unwrap_or_else(|| "local".to_owned()),
+            user,
             without: hidden(std::env::vars_os().map(|(name, _)| name)),
             args,
         })

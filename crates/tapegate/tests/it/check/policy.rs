@@ -125,3 +125,23 @@ fn the_schema_of_policies_is_the_one_that_is_published() {
     assert_eq!((said, code), (fs::read_to_string(published).unwrap(), 0));
     assert_ne!(check(folder.path(), &["--schema"]).0, check(folder.path(), &["--schema=policy"]).0);
 }
+
+#[test]
+fn a_workflow_that_only_the_caller_could_approve_is_warned_of() {
+    let policy = |principal: &str, approvers: &str| {
+        format!(
+            "schema: 1\ngovernance: {{defaults: {{action: approve}}}}\n\
+             principal: {{name: {principal}}}\napproval: {{people: {{approvers: [{approvers}]}}}}\n"
+        )
+    };
+    let warned = |principal: &str, approvers: &str| {
+        let folder = folder(&[("tapegate.yaml", &policy(principal, approvers))]);
+        let (said, code) = check(folder.path(), &["tapegate.yaml"]);
+        assert_eq!(code, 0, "{said}");
+        said.contains("approval.people.approvers: only `ada` may approve")
+    };
+    assert!(warned("ada", "ada"));
+    assert!(!warned("ada", "ada, grace"));
+    assert!(!warned("agent", "ada"));
+    assert!(!warned("ada", ""));
+}
