@@ -146,6 +146,12 @@ impl Setup {
         self
     }
 
+    /// Another name for the server behind a shim.
+    pub(crate) fn server_id(mut self, id: &str) -> Self {
+        self.flags = ["--server-id", id].map(str::to_owned).to_vec();
+        self
+    }
+
     /// Another place for the tape; relative to the test's folder.
     pub(crate) fn tape_at(mut self, path: impl AsRef<Path>) -> Self {
         self.tape = self.folder.path().join(path);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tapegate_policy::warden::Reins;
 use tapegate_store::activity::Event;
 use tapegate_wire::memory;
+use tapegate_yaml::shape::near;
 use tokio::sync::Notify;
 
 use super::journal::{Journal, quoted};
@@ -146,6 +147,32 @@ impl Reload<'_> {
             policy_reason: Some(format!("{what}; profile {}", rule.regime.profile.name()).into()),
             policy_version: version.map(Into::into),
             extra: format!("\"event\":{}", quoted(word)).into(),
+            ..Event::default()
+        });
+        self.warn_of_unknown_source(rule);
+    }
+
+    /// Warns of a server that the policy does not name: everything of it is hidden and refused, which
+    /// looks like a server without tools.
+    fn warn_of_unknown_source(&self, rule: &Rule) {
+        let Some(policy) = &rule.regime.policy else { return };
+        let id = &self.plan.server_id;
+        if policy.source(id).is_some() {
+            return;
+        }
+        let meant = near(id, policy.sources.iter().map(|source| source.id.as_str()));
+        let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+        let words = format!(
+            "server `{id}` is not in the `sources` of the policy, so everything of it is hidden and \
+             refused{meant} (--server-id names the server; a source `*` stands for all others)"
+        );
+        self.journal.keep(Event {
+            wall_us: self.plan.clock.now().wall_us,
+            level: "warn",
+            kind: "policy",
+            policy_reason: Some(words.into()),
+            policy_version: Some(rule.version().to_owned().into()),
+            extra: "\"event\":\"unknown_source\"".into(),
             ..Event::default()
         });
     }

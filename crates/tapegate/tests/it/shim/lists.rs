@@ -96,3 +96,15 @@ fn on_a_server_that_the_policy_does_not_know_lists_are_empty() {
     assert_eq!(listed(&end, 1, "tools", "name"), Vec::<String>::new());
     assert!(server_got(end.run.folder()).contains("tools/list"));
 }
+
+#[test]
+fn a_server_that_the_policy_does_not_name_is_warned_of_with_the_name_that_was_meant() {
+    let policy = "schema: 1\nsources: [{ id: file }, { id: other }]\n\
+                  governance: { defaults: { action: forward } }\n";
+    let run = shim(policy, &["serve"]).server_id("fil").start();
+    run.says("server `fil` is not in the `sources` of the policy");
+    run.says("did you mean `file`?");
+    let end = run.end_of_input().exits(0);
+    let warned = event(end.run.folder(), &[("event", "unknown_source")]);
+    assert_eq!((&warned["level"], &warned["kind"]), (&"warn".into(), &"policy".into()));
+}
