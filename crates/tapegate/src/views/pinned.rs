@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use tapegate_core::json::Place;
 use tapegate_core::json::diff::{Differences, Terms, diff};
+use tapegate_core::json::{Place, member};
+use tapegate_policy::gated::Offer;
 use tapegate_policy::pins::{Difference, Shadow};
 
 use super::json::{self as json_view, Writer};
@@ -16,6 +17,9 @@ use super::{diff as diff_view, visible};
 const FIELDS_MAX: usize = 100;
 /// How much is shown of a name.
 const NAME_CHARS_MAX: usize = 200;
+
+/// The hints of MCP, in the order that people care about.
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
 /// What servers offer, beside what was accepted.
 pub(crate) struct Pinned<'p> {
@@ -70,13 +74,27 @@ fn one(server: &str, difference: &Difference, palette: Palette) -> String {
     let name = visible::inline(&difference.name, NAME_CHARS_MAX);
     let head = format!("{server}: {} {name}", difference.offer.word());
     match change(difference) {
-        "new" => format!("{}\n", palette.green(&format!("+ {head} is new"))),
+        "new" => format!("{}\n", palette.green(&format!("+ {head} is new{}", hints(difference)))),
         "gone" => format!("{}\n", palette.red(&format!("- {head} is gone"))),
         _ => {
             let fields = diff_view::render(&fields(difference), palette, "    ");
             format!("{}\n{fields}", palette.bold(&format!("~ {head} has changed")))
         }
     }
+}
+
+/// What a new tool says about itself, since rules may go by it; empty for anything else.
+fn hints(difference: &Difference) -> String {
+    let Some(pin) = difference.offered.as_ref().filter(|_| difference.offer == Offer::Tool) else {
+        return String::new();
+    };
+    let annotations = member(&pin.definition, "annotations").unwrap_or_default();
+    let said = HINTS.iter().filter_map(|name| {
+        let value = member(annotations, name)?;
+        Some(format!("{name}: {}", visible::inline(&String::from_utf8_lossy(value), 20)))
+    });
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { " (no hints)".to_owned() } else { format!(" ({})", said.join(", ")) }
 }
 
 /// The result for machines: one object.

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::{Project, tape};
+use crate::support::{accept_policy, tapegate};
 
 /// A tape on which a server lists these tools, each a name and a description.
 fn listing(tools: &[(&str, &str)]) -> String {
@@ -43,7 +44,7 @@ fn what_tapes_show_is_compared_and_accepted_by_name_or_as_a_whole() {
     let done = pin(&["one.jsonl", "--check"]).exits(1);
     assert_eq!(
         done.out,
-        "+ files: tool a is new\n+ files: tool b is new\nfiles: 2 offered, 2 not as accepted in tapegate.lock; nothing was written\n"
+        "+ files: tool a is new (no hints)\n+ files: tool b is new (no hints)\nfiles: 2 offered, 2 not as accepted in tapegate.lock; nothing was written\n"
     );
     assert!(!project.path("tapegate.lock").exists());
     pin(&["one.jsonl", "--accept", "a"]).fails(0, "hint: ").golden("pin-one.txt");
@@ -238,4 +239,46 @@ fn a_tool_that_changes_within_a_tape_is_told() {
     project.write("one.jsonl", format!("{one}{two}"));
     let done = project.policy(&["pin", "--server-id", "s", "one.jsonl"]);
     done.fails(0, "warning: s: tool `a` is defined in several ways; the last one counts\n");
+}
+
+#[test]
+fn what_new_tools_say_about_themselves_is_shown_since_rules_go_by_it() {
+    let project = Project::new();
+    let answer = r#"<{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get","annotations":{"readOnlyHint":true,"title":"Get"}},{"name":"put","annotations":{"openWorldHint":false,"destructiveHint":true}}]}}"#;
+    project
+        .write("one.jsonl", tape(&[r#">{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, answer]));
+    let done = project.policy(&["pin", "--server-id", "s", "one.jsonl", "--check"]).exits(1);
+    assert!(
+        done.out.starts_with(
+            "+ s: tool get is new (readOnlyHint: true)\n\
+             + s: tool put is new (destructiveHint: true, openWorldHint: false)\n"
+        ),
+        "{}",
+        done.out
+    );
+}
+
+#[test]
+fn a_lock_that_no_person_could_accept_is_said_not_to_be_in_force() {
+    let project = Project::new();
+    let home = tempfile::tempdir().unwrap();
+    project.write("one.jsonl", listing(&[("a", "first")]));
+    let pinned = || {
+        let done = tapegate()
+            .args(["policy", "pin", "--server-id", "files", "one.jsonl"])
+            .current_dir(project.path(""))
+            .env("TAPEGATE_HOME", home.path())
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        assert!(String::from_utf8_lossy(&done.stdout).contains("written to tapegate.lock"));
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    // What was never accepted is trusted on first use, with its lock.
+    assert_eq!(pinned(), "");
+    fs::remove_file(project.path("tapegate.lock")).unwrap();
+    let accepted = accept_policy(&project.path(""), home.path(), &[]);
+    assert!(accepted.status.success(), "{accepted:?}");
+    let words = pinned();
+    assert!(words.contains("not in force") && words.contains("tapegate policy accept"), "{words}");
 }
