@@ -20,6 +20,17 @@ pub(crate) struct UpstreamArgs {
     /// A header for every request to --upstream-http; repeatable
     #[arg(long, value_name = "NAME: VALUE", requires = "upstream_http")]
     pub(crate) header: Vec<String>,
+    /// A header whose value is in an environment variable, which other users cannot see; repeatable
+    #[arg(long, value_name = "NAME=VARIABLE", requires = "upstream_http", value_parser = header_of_variable)]
+    header_env: Vec<String>,
+}
+
+/// The header that `NAME=VARIABLE` stands for. Errors never show the value.
+fn header_of_variable(text: &str) -> Result<String, String> {
+    let (name, variable) = text.split_once('=').ok_or("write NAME=VARIABLE")?;
+    let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
+    let value = value.ok_or_else(|| format!("the variable `{variable}` is not set"))?;
+    Ok(format!("{name}: {value}"))
 }
 
 /// Where the server is.
@@ -38,9 +49,14 @@ impl UpstreamArgs {
         })
     }
 
+    /// The headers for every request, with the values of variables in them.
+    pub(crate) fn headers(&self) -> Vec<String> {
+        [&self.header[..], &self.header_env[..]].concat()
+    }
+
     /// The server that was named, if one was.
     pub(crate) fn named(&self) -> Result<Option<Upstream>, Failure> {
-        if !self.header.is_empty() && self.upstream_http.is_none() {
+        if !self.headers().is_empty() && self.upstream_http.is_none() {
             return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
                 .hint("name the server by --upstream-http URL"));
         }

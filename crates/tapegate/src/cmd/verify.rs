@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::{loading, reporting};
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let upstream = args.upstream.wanted("to verify")?.link(args.upstream.header.clone());
+    let upstream = args.upstream.wanted("to verify")?.link(args.upstream.headers());
     reporting::look_for_places(&args.report, &args.recording, "tape")?;
     let signer = Signer::default();
     let tape = loading::load(&args.recording, &signer, args.quiet)?;

@@ -59,6 +59,17 @@ fn a_session_is_opened_used_and_deleted() {
 }
 
 #[test]
+fn a_header_is_taken_from_a_variable_and_is_not_on_the_command_line() {
+    let server = Server::start(|asked, stream| assert!(opens(asked, stream)));
+    let agent = Agent::open(&server.origin, &["--header-env", "X-Key=PATH"]);
+    let ended = agent.leave();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let path = std::env::var("PATH").unwrap();
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.header("x-key") == Some(&*path)), "{}", asked.len());
+}
+
+#[test]
 fn every_http_error_becomes_an_answer_for_the_one_who_asked() {
     let server = Server::start(|asked, stream| {
         if opens(asked, stream) {

@@ -112,6 +112,11 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
         ".vscode/mcp.json",
         "{\"servers\": {\"db\": {\"command\": \"db\"}, \"off\": {\"command\": \"x\", \"disabled\": true}, \"on\": {\"command\": \"tapegate\", \"args\": [\"shim\", \"--\", \"x\"]}}}",
     );
+    put(
+        folder,
+        "home/.gemini/settings.json",
+        r#"{"mcpServers":{"slow":{"command":"slow","timeout":60000,"trust":false,"includeTools":["a"]}}}"#,
+    );
     put(folder, "home/.config/zed/settings.json", "{ broken");
     let before = fs::read(folder.join("home/.claude.json")).unwrap();
     let words = said(&tapegate(folder, &["init"]));
@@ -120,7 +125,7 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
     let project = project.display();
     for expected in [
         format!(
-            "    claude mcp add --scope user web -- {binary} shim --require-policy --server-id web --upstream-http https://x.example/mcp --header 'Authorization: VALUE'\n      (fill in the values of the headers from the old entry: Authorization)\n"
+            "    \"web\": {{ \"command\": \"{binary}\", \"args\": [\"shim\", \"--require-policy\", \"--server-id\", \"web\", \"--upstream-http\", \"https://x.example/mcp\", \"--header-env\", \"Authorization=WEB_AUTHORIZATION\"], \"env\": {{ \"WEB_AUTHORIZATION\": \"VALUE\" }} }}\n      (put the values of the headers of the old entry into the variables: Authorization)\n"
         ),
         format!(
             "  Claude Desktop, ~/.config/Claude/claude_desktop_config.json: in the place of `files`\n    \"files\": {{ \"command\": \"{binary}\", \"args\": [\"shim\", \"--require-policy\", \"--config\", \"{project}/tapegate.yaml\", \"--server-id\", \"files\", \"--\", \"npx\", \"-y\", \"my files\"] }}\n      (keep the environment variables of the old entry)\n"
@@ -137,6 +142,8 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
             "    \"fetch\":\n      enabled: true\n      type: stdio\n      name: \"fetch\"\n      cmd: \"{binary}\"\n"
         ),
         "    \"db\": { \"type\": \"stdio\", \"command\": ".to_owned(),
+        "\"slow\"], \"timeout\": 60000, \"trust\": false }\n      (keep what else the old entry says: includeTools)\n"
+            .to_owned(),
         "  server off, VS Code (project), .vscode/mcp.json; disabled\n".to_owned(),
         "  server on, VS Code (project), .vscode/mcp.json; behind the gate already\n".to_owned(),
         "  skipped ~/.config/zed/settings.json: not valid JSON: ".to_owned(),
@@ -171,6 +178,14 @@ fn a_dry_run_writes_nothing_and_the_summary_is_one_document() {
     assert_eq!(summary["tapes"][0]["count"], 1);
     assert_eq!(fs::read_to_string(folder.join("tapegate.yaml")).unwrap(), "mine");
     assert!(!folder.join(".tapegate").exists());
+}
+
+#[test]
+fn tapes_in_this_folder_are_said_to_be_there() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "a.jsonl", TAPE);
+    let words = said(&tapegate(folder.path(), &["init"]));
+    assert!(words.contains("  1 tape in this folder\n"), "{words}");
 }
 
 #[test]

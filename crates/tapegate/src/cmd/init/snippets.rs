@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tapegate_core::json::write_str;
 
-use super::clients::{Client, Scope, Server, Style, Target};
+use super::clients::{Scope, Server, Style, Target};
 
 /// What snippets are made with.
 pub(super) struct Paths {
@@ -35,19 +35,29 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
     }
     let Server { client, scope, name, .. } = server;
     let argv = shim(server, paths);
-    let keeps_all = server.entry.variables.is_empty();
+    let secrets = secrets(server);
+    // The command has no room for what else the entry says, and shows secrets to other users.
+    let is_plain = server.entry.variables.is_empty()
+        && server.entry.settings.is_empty()
+        && server.entry.others.is_empty()
+        && secrets.is_empty();
     let by_command = client.style == Style::ClaudeCode
-        && keeps_all
+        && is_plain
         && matches!(scope, Scope::User | Scope::Local | Scope::Project);
     let mut notes = Vec::new();
-    if let Target::Url(_, headers) = &server.entry.target {
-        let names = headers.join(", ");
-        if !headers.is_empty() {
-            notes.push(format!("fill in the values of the headers from the old entry: {names}"));
-        }
+    if !secrets.is_empty() {
+        let names: Vec<&str> = secrets.iter().map(|(_, header)| header.as_str()).collect();
+        notes.push(format!(
+            "put the values of the headers of the old entry into the variables: {}",
+            names.join(", ")
+        ));
     }
-    if !keeps_all {
+    if !server.entry.variables.is_empty() {
         notes.push("keep the environment variables of the old entry".to_owned());
+    }
+    if !server.entry.others.is_empty() {
+        let names = server.entry.others.join(", ");
+        notes.push(format!("keep what else the old entry says: {names}"));
     }
     if by_command {
         let (scope, quoted) = (scope.word(), shell(name));
@@ -59,7 +69,7 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
         );
         return Some(Snippet { heading: "run".to_owned(), text, notes });
     }
-    let text = entry(client, name, &argv);
+    let text = entry(server, &argv, &secrets);
     Some(Snippet { heading: format!("in the place of `{name}`"), text, notes })
 }
 
@@ -81,7 +91,8 @@ fn shim(server: &Server, paths: &Paths) -> Vec<String> {
         Target::Url(url, headers) => {
             argv.extend(["--upstream-http".to_owned(), url.clone()]);
             for header in headers {
-                argv.extend(["--header".to_owned(), format!("{header}: VALUE")]);
+                let variable = variable(server, header);
+                argv.extend(["--header-env".to_owned(), format!("{header}={variable}")]);
             }
         }
     }
@@ -102,31 +113,75 @@ fn policy_for(server: &Server, paths: &Paths) -> Option<String> {
     }
 }
 
+/// The variables that hold what headers say, and the headers. On a command line other users of the
+/// machine could read them.
+fn secrets(server: &Server) -> Vec<(String, String)> {
+    let Target::Url(_, headers) = &server.entry.target else { return Vec::new() };
+    headers.iter().map(|header| (variable(server, header), header.clone())).collect()
+}
+
+/// The name of the variable for a header of a server.
+fn variable(server: &Server, header: &str) -> String {
+    let name = format!("{}_{header}", server.id).to_ascii_uppercase();
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
 /// A server's entry, as the client writes it.
-fn entry(client: &Client, name: &str, argv: &[String]) -> String {
+fn entry(server: &Server, argv: &[String], secrets: &[(String, String)]) -> String {
     let (program, args) = argv.split_first().map_or(("", argv), |(first, rest)| (&**first, rest));
-    let name = json(name);
+    let name = json(&server.name);
     let (program, list) = (json(program), json_list(args));
-    match client.style {
+    let more = settings(server, secrets);
+    match server.client.style {
         Style::ClaudeCode | Style::Json => {
-            format!("{name}: {{ \"command\": {program}, \"args\": {list} }}\n")
+            format!("{name}: {{ \"command\": {program}, \"args\": {list}{more} }}\n")
         }
-        Style::TypedJson => {
-            format!("{name}: {{ \"type\": \"stdio\", \"command\": {program}, \"args\": {list} }}\n")
-        }
+        Style::TypedJson => format!(
+            "{name}: {{ \"type\": \"stdio\", \"command\": {program}, \"args\": {list}{more} }}\n"
+        ),
         Style::CopilotJson => format!(
-            "{name}: {{ \"type\": \"local\", \"command\": {program}, \"args\": {list}, \"tools\": [\"*\"] }}\n"
+            "{name}: {{ \"type\": \"local\", \"command\": {program}, \"args\": {list}, \"tools\": [\"*\"]{more} }}\n"
         ),
         Style::OpencodeJson => {
-            format!("{name}: {{ \"type\": \"local\", \"command\": {} }}\n", json_list(argv))
+            format!("{name}: {{ \"type\": \"local\", \"command\": {}{more} }}\n", json_list(argv))
         }
         // Strings of JSON are strings of TOML and of YAML.
-        Style::Toml => format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {list}\n"),
-        Style::ListYaml => format!("- name: {name}\n  command: {program}\n  args: {list}\n"),
-        Style::GooseYaml => format!(
-            "{name}:\n  enabled: true\n  type: stdio\n  name: {name}\n  cmd: {program}\n  args: {list}\n  timeout: 300\n"
-        ),
+        Style::Toml => format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {list}\n{more}"),
+        Style::ListYaml => format!("- name: {name}\n  command: {program}\n  args: {list}\n{more}"),
+        Style::GooseYaml => {
+            let is_timed = server.entry.settings.iter().any(|(name, _)| name == "timeout");
+            let timeout = if is_timed { "" } else { "  timeout: 300\n" };
+            format!(
+                "{name}:\n  enabled: true\n  type: stdio\n  name: {name}\n  cmd: {program}\n  args: {list}\n{timeout}{more}"
+            )
+        }
     }
+}
+
+/// What an entry keeps of the old one, and the variables that it needs, as the client writes it.
+fn settings(server: &Server, secrets: &[(String, String)]) -> String {
+    let style = server.client.style;
+    let pairs = |middle: &str| {
+        let pair =
+            |(variable, _): &(String, String)| format!("{}{middle}\"VALUE\"", json(variable));
+        secrets.iter().map(pair).collect::<Vec<_>>().join(", ")
+    };
+    let (key, variables) = match style {
+        Style::Toml => ("env", pairs(" = ")),
+        Style::GooseYaml => ("envs", pairs(": ")),
+        Style::OpencodeJson => ("environment", pairs(": ")),
+        _ => ("env", pairs(": ")),
+    };
+    let mut all = server.entry.settings.clone();
+    if !variables.is_empty() {
+        all.push((key.to_owned(), format!("{{ {variables} }}")));
+    }
+    let one = |(name, value): &(String, String)| match style {
+        Style::Toml => format!("{name} = {value}\n"),
+        Style::ListYaml | Style::GooseYaml => format!("  {name}: {value}\n"),
+        _ => format!(", {}: {value}", json(name)),
+    };
+    all.iter().map(one).collect()
 }
 
 fn json(text: &str) -> String {

@@ -62,7 +62,11 @@ impl Summary<'_> {
         }
         for (path, count) in &self.tapes {
             let tapes = if *count == 1 { "1 tape".to_owned() } else { format!("{count} tapes") };
-            writeln!(out, "  {tapes} in {}", self.short(path))?;
+            let folder = match self.short(path) {
+                here if here.is_empty() => "this folder".to_owned(),
+                folder => folder,
+            };
+            writeln!(out, "  {tapes} in {folder}")?;
         }
         self.snippets(out)?;
         self.next(out)

@@ -16,9 +16,10 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
+    let headers = plan.wire.upstream.headers();
     let route = Route {
         upstream: &plan.upstream,
-        headers: &plan.wire.upstream.header,
+        headers: &headers,
         http: plan.wire.http.as_deref(),
         without: Vec::new(),
         message_bytes_max: plan.wire.max_message_bytes,

@@ -100,7 +100,7 @@ impl Show<'_> {
 }
 
 fn stage_options(args: &Args, upstream: Option<Upstream>) -> StageOptions {
-    let headers = args.upstream.header.clone();
+    let headers = args.upstream.headers();
     StageOptions {
         message_bytes_max: args.max_message_bytes,
         behind: upstream.map(|upstream| upstream.link(headers)),

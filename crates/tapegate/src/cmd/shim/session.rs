@@ -190,9 +190,10 @@ pub(super) async fn serve(
     signals: Signals,
     guard: &mut Guard<'_>,
 ) -> anyhow::Result<Exit> {
+    let headers = plan.args.upstream.headers();
     let route = Route {
         upstream,
-        headers: &plan.args.upstream.header,
+        headers: &headers,
         http: plan.args.http.as_deref(),
         without: plan.without.clone(),
         message_bytes_max: plan.args.max_message_bytes,

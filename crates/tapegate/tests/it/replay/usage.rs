@@ -247,7 +247,7 @@ fn every_flag_of_the_help_is_taken() {
             "--strict-params" | "--verbose" | "--quiet" => "",
             // These have tests of their own.
             "--recording" | "--http" | "--upstream" | "--upstream-http" | "--header"
-            | "--force" | "--help" => continue,
+            | "--header-env" | "--force" | "--help" => continue,
             other => panic!("{other} is new: try it here"),
         };
         let mut args = vec!["-r", "t.jsonl", flag, value];

@@ -10,6 +10,11 @@ pub(in crate::cmd::init) struct Entry {
     pub(in crate::cmd::init) target: Target,
     /// The names of its environment variables. Their values may be secret and are not looked at.
     pub(in crate::cmd::init) variables: Vec<String>,
+    /// Settings of the client that hold for a command as well: a time limit, a switch. Texts may be
+    /// secret and are only named.
+    pub(in crate::cmd::init) settings: Vec<(String, String)>,
+    /// The names of all other settings.
+    pub(in crate::cmd::init) others: Vec<String>,
     pub(in crate::cmd::init) is_disabled: bool,
     /// Whether it is started through a shim already.
     pub(in crate::cmd::init) is_governed: bool,
@@ -22,6 +27,30 @@ pub(in crate::cmd::init) enum Target {
     /// A URL, and the names of the headers that are sent to it.
     Url(String, Vec<String>),
 }
+
+/// What an entry has that a snippet says anew.
+const REPLACED: [&str; 20] = [
+    "command",
+    "cmd",
+    "args",
+    "type",
+    "source",
+    "name",
+    "url",
+    "serverUrl",
+    "httpUrl",
+    "uri",
+    "endpoint",
+    "headers",
+    "http_headers",
+    "env_http_headers",
+    "env",
+    "envs",
+    "environment",
+    "enabled",
+    "disabled",
+    "transport",
+];
 
 impl Entry {
     /// Reads an entry; `None` if it neither starts nor reaches anything, as what is built into a
@@ -37,8 +66,23 @@ impl Entry {
         let variables = variables.iter().map(|(name, _)| name.clone()).collect();
         let target = command(&get).or_else(|| url(&get))?;
         let is_governed = matches!(&target, Target::Command(argv) if is_shim(argv));
-        Some(Self { target, variables, is_disabled, is_governed })
+        let (settings, others) = settings(tree);
+        Some(Self { target, variables, settings, others, is_disabled, is_governed })
     }
+}
+
+/// What else an entry says: what can be shown, and the names of the rest.
+fn settings(tree: &Tree) -> (Vec<(String, String)>, Vec<String>) {
+    let (mut settings, mut others) = (Vec::new(), Vec::new());
+    let unknown = |name: &&(String, Tree)| !REPLACED.contains(&name.0.as_str());
+    for (name, value) in tree.entries().iter().filter(unknown) {
+        match value {
+            Tree::Bool(yes) => settings.push((name.clone(), yes.to_string())),
+            Tree::Number(number) => settings.push((name.clone(), number.clone())),
+            _ => others.push(name.clone()),
+        }
+    }
+    (settings, others)
 }
 
 fn command<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Option<Target> {

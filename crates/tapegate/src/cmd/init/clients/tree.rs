@@ -12,10 +12,12 @@ use super::table::Format;
 /// How deep a config is looked into.
 const DEPTH_MAX: usize = 64;
 
-/// A value of a config. Numbers, dates and the like are not looked at.
+/// A value of a config. Dates and the like are not looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tree {
     Bool(bool),
+    /// As it is written.
+    Number(String),
     Text(String),
     List(Vec<Tree>),
     Map(Vec<(String, Tree)>),
@@ -66,6 +68,7 @@ impl Tree {
                 Self::List(items.into_iter().map(|item| Self::from_json(item, depth)).collect())
             }
             Some(b'{') => Self::Map(members(text, depth).unwrap_or_default()),
+            Some(b'-' | b'0'..=b'9') => Self::Number(String::from_utf8_lossy(text).into_owned()),
             _ => Self::Other,
         }
     }
@@ -83,6 +86,8 @@ impl Tree {
         match value {
             DeValue::String(text) => Self::Text(text.to_string()),
             DeValue::Boolean(yes) => Self::Bool(*yes),
+            DeValue::Integer(number) => Self::Number(number.to_string()),
+            DeValue::Float(number) => Self::Number(number.to_string()),
             DeValue::Array(items) => Self::List(
                 items.iter().map(|item| Self::from_toml(item.get_ref(), depth)).collect(),
             ),
@@ -96,7 +101,7 @@ impl Tree {
         match &node.value {
             Value::Bool(yes) => Self::Bool(*yes),
             Value::Text(text) => Self::Text(text.clone()),
-            Value::Number(text) => Self::Text(text.clone()),
+            Value::Number(text) => Self::Number(text.clone()),
             Value::List(items) => {
                 Self::List(items.iter().map(|item| Self::from_node(item, depth)).collect())
             }
@@ -134,9 +139,10 @@ impl Tree {
         }
     }
 
+    /// The text; in YAML a number without quotes may be one.
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
-            Self::Text(text) => Some(text),
+            Self::Text(text) | Self::Number(text) => Some(text),
             _ => None,
         }
     }

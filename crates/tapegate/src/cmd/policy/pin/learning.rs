@@ -100,7 +100,7 @@ fn read(tape: &Tape, survey: &mut Survey) -> Result<(), Failure> {
 /// Learns from a live server.
 fn live(args: &Args, upstream: Upstream) -> anyhow::Result<Learnt> {
     let server = args.server_id.clone().unwrap_or_else(|| server_id(&upstream));
-    let link = upstream.link(args.upstream.header.clone());
+    let link = upstream.link(args.upstream.headers());
     link.look_for().map_err(|error| Failure::new(exit_of(&error), error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
