@@ -228,4 +228,14 @@ impl GateName {
             Self::Approval => "approval",
         }
     }
+
+    /// The name in text for people, as the documentation has it. Logs and messages keep
+    /// [`name`](Self::name), which other programs read.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Governance => "rules",
+            Self::Policy => "cedar",
+            _ => self.name(),
+        }
+    }
 }

@@ -122,6 +122,19 @@ impl Predicate {
         self.lenient.walk(arguments, &mut |value| value != b"null").is_continue()
     }
 
+    /// Why the arguments are not as they must be, where that is easily missed.
+    pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
+        let mut is_relative = false;
+        if matches!(self.test, Test::Under(_)) && !self.not {
+            values::at(arguments, &self.path, &mut |value| {
+                let text = string(value).unwrap_or_default();
+                is_relative |= !text.is_empty() && !text.starts_with('/') && !text.contains(':');
+            });
+        }
+        is_relative
+            .then_some("relative paths never match `under`: the server's folder is not known")
+    }
+
     /// That the arguments could be read as they must be, in words for people: "`force` could be read
     /// as true".
     pub fn possible_words(&self) -> String {

@@ -44,7 +44,7 @@ impl Subject {
                 (-32014, "definition_drift", crate::pins::refusal_words(&decision.reason).into())
             }
             GateName::Governance if rule == Some(OWN_FILES) => {
-                let words = "names a policy, lock or state file of Tapegate, which only a person may change";
+                let words = "names a policy, lock or state file of Tapegate, which an agent may neither read nor change";
                 (-32014, "governance_rule_denied", words.into())
             }
             GateName::Governance if decision.other_arguments => {

@@ -163,6 +163,9 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
         (Some("replay" | "verify"), Some(_)) => {
             talk::hint("a server's command line goes after `--`");
         }
+        (Some("policy"), None) if argv.get(2).is_some_and(|word| word == "check") => {
+            talk::hint("policies are checked by `tapegate check tapegate.yaml`");
+        }
         _ => {}
     }
     if error.use_stderr() { Exit::Usage } else { Exit::Ok }

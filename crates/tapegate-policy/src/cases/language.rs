@@ -6,8 +6,10 @@ use tapegate_yaml::shape::{Entry, Rest, Shape, Table, Word};
 
 /// What may be expected.
 pub const FATES: &[&str] = &["forward", "deny", "approve"];
-/// The gates, in the order in which they are asked.
-pub const GATES: &[&str] = &["framing", "visibility", "governance", "policy", "approval"];
+/// The gates, in the order in which they are asked. `governance` and `policy` are what logs and messages call
+/// the rules and Cedar.
+pub const GATES: &[&str] =
+    &["framing", "visibility", "rules", "governance", "cedar", "policy", "approval"];
 
 /// A moment.
 static MOMENT: Word = Word {

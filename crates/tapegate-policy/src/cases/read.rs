@@ -139,8 +139,8 @@ fn gate(word: &str) -> Option<GateName> {
     Some(match word {
         "framing" => GateName::Framing,
         "visibility" => GateName::Visibility,
-        "governance" => GateName::Governance,
-        "policy" => GateName::Policy,
+        "rules" | "governance" => GateName::Governance,
+        "cedar" | "policy" => GateName::Policy,
         "approval" => GateName::Approval,
         _ => return None,
     })

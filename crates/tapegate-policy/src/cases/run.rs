@@ -84,8 +84,8 @@ fn misses(case: &Case, fate: Fate, outcome: &Outcome, judgement: &Judgement<'_>)
         misses.push(Miss { key, expected, found });
     };
     want("expect", Some(expect.fate.word()), vec![fate.word()]);
-    let gate = judgement.gate().map(|gate| gate.name());
-    want("gate", expect.gate.map(|gate| gate.name()), gate.into_iter().collect());
+    let gate = judgement.gate().map(|gate| gate.title());
+    want("gate", expect.gate.map(|gate| gate.title()), gate.into_iter().collect());
     let decision = judgement.leading().and_then(|call| call.decision.as_ref());
     let rule = decision.and_then(|decision| decision.rule.as_deref());
     want("rule", expect.rule.as_deref(), rule.into_iter().collect());

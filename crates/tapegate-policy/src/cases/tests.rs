@@ -24,7 +24,7 @@ at: yesterday
 cases:
   - {call: a, expect: forwards}
   - {call: a, method: b, expect: deny}
-  - {expect: deny, gate: rules}
+  - {expect: deny, gate: gates}
   - {call: a, expect: deny, workflow: w}
   - {call: a, uri: b, expect: deny, arguments: [1]}
   - {message: '{}', uri: b, expect: deny}
@@ -40,7 +40,7 @@ cases:
             "5:23 cases[0].expect: this must be `forward`, `deny` or `approve`, not `forwards`; did you mean `forward`?",
             "6:5 cases[1]: `call` and `method` exclude each other",
             "7:5 cases[2]: what is called is missing: `call: TOOL`, or `method` and `uri` or `prompt`",
-            "7:26 cases[2].gate: this must be `framing`, `visibility`, `governance`, `policy` or `approval`, not `rules`",
+            "7:26 cases[2].gate: this must be `framing`, `visibility`, `rules`, `governance`, `cedar`, `policy` or `approval`, not `gates`",
             "8:39 cases[3].workflow: a workflow is only asked where `expect` is `approve`",
             "9:5 cases[4]: `call` is for tools, which have neither `prompt` nor `uri`",
             "10:5 cases[5]: `uri` stands in the message itself",

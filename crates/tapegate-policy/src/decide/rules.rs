@@ -66,7 +66,8 @@ pub(super) fn rule<'p>(
         if range.scope == RuleScope::Gated || !rule.methods.is_empty() {
             steps.add(|| {
                 let Rule { name, line, .. } = rule;
-                format!("rules: `{name}` (line {line}) does not match: {}", why_not.words(rule))
+                let why_not = why_not.words(rule, subject.arguments());
+                format!("rules: `{name}` (line {line}) does not match: {why_not}")
             });
         }
     }
@@ -194,7 +195,7 @@ impl<'a> Subject<'a> {
 }
 
 impl Mismatch {
-    fn words(&self, rule: &Rule) -> String {
+    fn words(&self, rule: &Rule, arguments: &[u8]) -> String {
         match self {
             Self::Method => "it is about other methods".to_owned(),
             Self::Source => "it is about other servers".to_owned(),
@@ -202,7 +203,12 @@ impl Mismatch {
                 let globs: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
                 format!("the name is not like `{}`", globs.join("` or `"))
             }
-            Self::Argument(index) => format!("not so: {}", rule.arguments[*index]),
+            Self::Argument(index) => {
+                let predicate = &rule.arguments[*index];
+                let advice = predicate.advice(arguments).filter(|_| rule.act == Act::Forward);
+                let advice = advice.map_or(String::new(), |advice| format!(" ({advice})"));
+                format!("not so: {predicate}{advice}")
+            }
             Self::Hint(index, value) => format!("not so: {}; it is {value}", rule.hints[*index]),
         }
     }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use tapegate_core::json::{Cursor, Fault, Kind, compact};
 use tapegate_core::time::{SubSecond, write_rfc3339};
-use tapegate_store::approvals::{Entry, Request};
+use tapegate_store::approvals::{Entry, Request, Ruling};
 
 use super::json::Writer;
 use super::visible;
@@ -18,6 +18,8 @@ const ARGUMENTS_CHARS_MAX: usize = 80;
 const DETAILS_CHARS_MAX: usize = usize::MAX / 8;
 /// Longer names are cut.
 const NAME_CHARS_MAX: usize = 40;
+/// A caller that leaves so shortly before the end has waited to the end: clocks and files take time.
+const MOMENT_US: i64 = 2_000_000;
 
 /// Whether somebody can still decide.
 pub(crate) fn is_pending(entry: &Entry, now_us: i64) -> bool {
@@ -182,6 +184,9 @@ fn caller(request: &Request, now_us: i64) -> String {
         parts.push(format!("asked {}×", request.asked));
     }
     match request.left_us {
+        Some(left_us) if request.waiting == 0 && left_us + MOMENT_US >= request.expires_us => {
+            parts.push("waited to the end".to_owned());
+        }
         Some(left_us) if request.waiting == 0 => {
             parts.push(format!("caller gave up {} ago", span(now_us - left_us)));
         }
@@ -193,6 +198,10 @@ fn caller(request: &Request, now_us: i64) -> String {
 
 fn state(entry: &Entry, now_us: i64) -> String {
     match &entry.decided {
+        // Nobody decided: the shim notes that the time was over, or that the caller took the call back.
+        Some(decided) if matches!(decided.ruling, Ruling::Expired | Ruling::Cancelled) => {
+            decided.ruling.word().to_owned()
+        }
         Some(decided) => {
             let by = visible::inline(&decided.by, NAME_CHARS_MAX);
             let used = if entry.used { ", used" } else { "" };
@@ -244,7 +253,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tapegate_store::approvals::{Decided, Ruling};
+    use tapegate_store::approvals::Decided;
 
     use super::*;
 
@@ -329,6 +338,18 @@ ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          defau
             [0, 59, 60, 3599, 3600, 86_399, 86_400, 200_000].map(|secs| span(secs * 1_000_000));
         assert_eq!(told, ["0s", "59s", "1m00s", "59m59s", "1h00m", "23h59m", "1d00h", "2d07h"]);
         assert_eq!(span(-5), "0s");
+    }
+
+    #[test]
+    fn what_has_expired_was_not_given_up_and_nobody_decided_it() {
+        let Entry { request, .. } = entry();
+        let late = request.expires_us;
+        let ruling = Ruling::Expired;
+        let decided = Decided { ruling, by: "shim".to_owned(), at_us: late, reason: None };
+        let request = Request { waiting: 0, left_us: Some(late + 1000), ..request };
+        let expired = Entry { request, decided: Some(decided), used: false };
+        assert_eq!(state(&expired, late), "expired");
+        assert_eq!(caller(&expired.request, late), "waited to the end");
     }
 
     #[test]

@@ -240,7 +240,7 @@ fn phrase(told: &Told) -> String {
     let name = format!("{} {}", told.method, told.name);
     let name = if name.trim().is_empty() { "a message" } else { name.trim() };
     let mut by = Vec::new();
-    by.extend(told.gate.map(|gate| gate.name().to_owned()));
+    by.extend(told.gate.map(|gate| gate.title().to_owned()));
     by.extend(told.rule.iter().map(|rule| format!("rule `{rule}`")));
     let repeats = told.sort == Sort::Deny && told.rule.is_some();
     match told.sort {
@@ -260,7 +260,7 @@ fn turn(change: &Change) -> String {
     let stand = |stand: &Stand| {
         let rule = stand.rule.iter().map(|rule| format!("rule `{rule}`"));
         let by: Vec<String> =
-            stand.gate.map(|gate| gate.name().to_owned()).into_iter().chain(rule).collect();
+            stand.gate.map(|gate| gate.title().to_owned()).into_iter().chain(rule).collect();
         let by = visible::inline(&by.join(", "), NAME_CHARS_MAX);
         if by.is_empty() { stand.word.to_owned() } else { format!("{} ({by})", stand.word) }
     };

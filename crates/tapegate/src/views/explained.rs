@@ -80,7 +80,7 @@ fn fates(
     let mut by = Vec::new();
     match decision {
         Some(decision) => {
-            by.push(decision.gate.name().to_owned());
+            by.push(decision.gate.title().to_owned());
             by.extend(decision.rule.iter().map(|rule| format!("rule `{rule}`")));
             by.extend(decision.policies.iter().map(|policy| format!("Cedar policy `{policy}`")));
         }

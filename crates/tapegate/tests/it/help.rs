@@ -139,3 +139,21 @@ fn can_format(lint: &Output) -> bool {
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/help")
 }
+
+#[test]
+fn who_looks_for_policy_check_is_told_where_it_is() {
+    let done = run(&["policy", "check"]);
+    assert_eq!(done.status.code(), Some(64));
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert!(words.contains("hint: policies are checked by `tapegate check"), "{words}");
+}
+
+#[test]
+fn a_header_from_a_variable_that_is_not_set_is_a_usage_error_that_names_it() {
+    let url = ["--upstream-http", "http://127.0.0.1:9/mcp"];
+    let flags = ["--header-env", "Authorization=TAPEGATE_TEST_NO_SUCH_VARIABLE"];
+    let done = run(&[&["policy", "pin"], &url[..], &flags].concat());
+    assert_eq!(done.status.code(), Some(64));
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert!(words.contains("`TAPEGATE_TEST_NO_SUCH_VARIABLE` is not set"), "{words}");
+}

@@ -38,7 +38,7 @@ A test file:
   server: files
   cases:
     - {name: reading is fine, call: read_file, arguments: {path: /tmp/a}, expect: forward}
-    - {call: delete_file, expect: deny, gate: governance, rule: no-deletes}
+    - {call: delete_file, expect: deny, gate: rules, rule: no-deletes}
     - {method: resources/read, uri: 'file:///etc/passwd', expect: approve, workflow: people}
 
 Exit codes: 0 all is as expected, 1 something is not, 2 a test file or a policy is invalid, 3 a file

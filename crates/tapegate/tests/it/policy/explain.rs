@@ -124,3 +124,16 @@ fn without_a_server_the_only_one_is_meant() {
     let out = project.policy(&["explain", "x"]).exits(0).out;
     assert!(out.starts_with("tools/call x on server only\n"), "{out}");
 }
+
+#[test]
+fn a_relative_path_is_said_never_to_be_under_a_folder() {
+    let project = Project::new();
+    let explain = |path: &str| {
+        let arguments = format!("{{\"path\":\"{path}\"}}");
+        let all = ["explain", "--server-id", "files", "write_file", "--arguments", &arguments];
+        project.policy(&all).exits(0).out
+    };
+    let words = "relative paths never match `under`";
+    assert!(explain("a/b").contains(words), "{}", explain("a/b"));
+    assert!(!explain("/etc/a").contains(words) && !explain("/tmp/a").contains(words));
+}

@@ -5,7 +5,7 @@ use super::Project;
 const CASES: &str = r#"server: files
 cases:
   - {name: reading is fine, call: read_file, expect: forward, rule: reads}
-  - {name: deleting is not, call: delete_file, expect: deny, gate: governance, rule: no-deletes}
+  - {name: deleting is not, call: delete_file, expect: deny, gate: rules, rule: no-deletes}
   - {name: writing is asked about, call: write_file, arguments: {path: /etc/x}, expect: approve, workflow: people}
   - {name: writing to tmp is fine, call: write_file, arguments: {path: /tmp/x}, expect: forward, rule: tmp-only}
   - {name: passwords are hidden, method: resources/read, uri: "file:///etc/passwd", expect: deny, gate: visibility}

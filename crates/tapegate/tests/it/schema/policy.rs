@@ -133,7 +133,7 @@ fn the_schema_of_tests_of_policies_agrees_with_check() {
         suite("{call: a}"),
         suite("{call: a, expect: forwards}"),
         suite("{call: 5, expect: deny}"),
-        suite("{call: a, expect: deny, gate: rules}"),
+        suite("{call: a, expect: deny, gate: gates}"),
         suite("{call: a, expect: deny, profile: staging}"),
         suite("{call: a, expect: deny, principal: {roles: a}}"),
         suite("{call: a, expects: deny}"),

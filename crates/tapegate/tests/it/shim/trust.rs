@@ -247,7 +247,7 @@ fn a_call_that_names_our_own_files_is_refused_also_after_calls_that_do_not() {
     let refused = answer(&run, 2);
     is_refused(&refused, -32014, "governance", "write", "governance_rule_denied");
     let words = refused["error"]["message"].as_str().unwrap();
-    assert!(words.contains("only a person may change"), "{words}");
+    assert!(words.contains("may neither read nor change"), "{words}");
     // The folder of our state is no exception.
     let state = state(&run).join("private/key").display().to_string();
     run.send(write(4, &state).as_bytes());
