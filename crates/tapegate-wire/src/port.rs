@@ -28,6 +28,12 @@ pub use writable::{Originated, Writable};
 /// What a blocking pipe surely takes after `poll` said it is writable.
 const SURE_BYTES: usize = 4096;
 
+/// Tells that the other end of a socket writes no more, where the system can tell.
+#[cfg(target_os = "linux")]
+const PEER_SHUT: PollFlags = PollFlags::RDHUP;
+#[cfg(not(target_os = "linux"))]
+const PEER_SHUT: PollFlags = PollFlags::empty();
+
 /// One direction of a stream.
 #[derive(Debug)]
 pub struct Port(End);
@@ -129,6 +135,16 @@ impl Port {
                 port.poll(PollFlags::IN).is_ok_and(|flags| flags.contains(PollFlags::IN))
             }
             End::Reads(port) => port.is_readable(),
+            End::Writes(_) => false,
+        }
+    }
+
+    /// Whether everything that can be read here was written already: its writer is gone, or it is a
+    /// file. What was written and not read does not matter.
+    pub fn has_ended(&self) -> bool {
+        match &self.0 {
+            End::Outside(port) => port.has_ended(),
+            End::Reads(port) => port.has_ended(),
             End::Writes(_) => false,
         }
     }
@@ -238,6 +254,14 @@ impl Outside {
             How::Shared => Ok(rustix::io::write(self.fd(), &bytes[..bytes.len().min(SURE_BYTES)])?),
             How::Own => Ok(rustix::io::write(self.fd(), bytes)?),
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        if let Fd::Ready(_) = self.fd {
+            return true;
+        }
+        let ended = PollFlags::HUP | PollFlags::ERR | PEER_SHUT;
+        self.poll(PEER_SHUT).is_ok_and(|flags| flags.intersects(ended))
     }
 
     fn poll(&self, flags: PollFlags) -> io::Result<PollFlags> {

@@ -43,6 +43,8 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 pub(crate) const EXIT_NEWS: Duration = Duration::from_millis(100);
 /// How often it is looked whether a client that has closed one end has closed the other too.
 pub(crate) const LOOK_ROUND: Duration = Duration::from_millis(100);
+/// Why what is held ends when the client leaves.
+pub(crate) const LEFT: &str = "the client left before a person had decided";
 /// How long a client that does not read is waited for at the end.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -118,6 +120,10 @@ impl Session<'_> {
             () = tokio::time::sleep(LOOK_ROUND), if look_round => {
                 if self.down.is_abandoned() {
                     self.moved(Side::Server, Turn::Broken);
+                } else if self.up.waits() && self.up.is_left() {
+                    // Its end lies behind lines that are not read while so many calls are held.
+                    self.unhold(LEFT);
+                    self.pass(Side::Client, Pump::pass);
                 }
             }
         }
@@ -157,7 +163,7 @@ impl Session<'_> {
             (Turn::Ended, Side::Client) => {
                 self.pass(side, Pump::finish);
                 // A client that has left must not have calls approved and run for nobody.
-                self.unhold("the client left before a person had decided");
+                self.unhold(LEFT);
             }
             (Turn::Broken, Side::Server) => {
                 // Nobody reads what the server says: the client is gone.

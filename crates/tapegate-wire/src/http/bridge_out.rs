@@ -106,6 +106,8 @@ struct Bridge {
     /// The calls that wait for a decision, by the number of their waiting.
     held: RefCell<HashMap<u64, Waiting>>,
     holds: Cell<u64>,
+    /// How many messages wait to be sent beside what the client says.
+    unsent: Cell<usize>,
 }
 
 /// What is known of how the server wants to be spoken to.
@@ -170,6 +172,7 @@ impl Bridge {
             notices: Cell::new(0),
             held: RefCell::default(),
             holds: Cell::new(0),
+            unsent: Cell::new(0),
             station,
         }
     }
@@ -225,7 +228,17 @@ impl Bridge {
     /// Sends a message of our own to the server, beside everything else.
     fn tell_server(self: &Rc<Self>, message: Permitted<'static>) {
         let bridge = Rc::clone(self);
-        self.spawn(async move { bridge.send(message).await });
+        self.unsent.set(self.unsent.get() + 1);
+        self.spawn(async move {
+            bridge.send(message).await;
+            bridge.unsent.set(bridge.unsent.get() - 1);
+            bridge.progress.notify_one();
+        });
+    }
+
+    /// Whether something is under way that an answer for the client may come of.
+    fn is_busy(&self) -> bool {
+        !self.calls.is_empty() || !self.held.borrow().is_empty() || self.unsent.get() > 0
     }
 
     /// Marks a message of `from` that is over the limit, and tells who sent it or waited for it.
@@ -274,9 +287,16 @@ impl Bridge {
 
     /// Learns from what passes to the client.
     fn note(&self, own: Option<&Rc<Call>>, message: &Frame<'_>) {
-        if let Body::Batch = message.body() {
-            frame::elements(message.bytes()).iter().for_each(|element| self.note(own, element));
+        match message.body() {
+            // An array in a batch is not a message: what it holds answers nothing.
+            Body::Batch => frame::elements(message.bytes())
+                .iter()
+                .for_each(|element| self.note_message(own, element)),
+            _ => self.note_message(own, message),
         }
+    }
+
+    fn note_message(&self, own: Option<&Rc<Call>>, message: &Frame<'_>) {
         let Some(said) = message.envelope() else { return };
         let (Kind::Response | Kind::Error, Some(id)) = (said.kind(), said.id) else { return };
         let Some(call) = self.calls.settle(own, id) else { return };

@@ -71,6 +71,10 @@ impl Reader {
         .await
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.borrow().writer.gone
+    }
+
     pub(super) fn is_readable(&self) -> bool {
         let pipe = self.0.borrow();
         pipe.writer.gone || !pipe.bytes.is_empty()

@@ -225,6 +225,11 @@ impl Pump {
         self.output.as_ref().is_some_and(Port::has_hung_up)
     }
 
+    /// Whether nobody writes to the input any more, though it may not be read to its end.
+    pub(super) fn is_left(&self) -> bool {
+        self.input.as_ref().is_some_and(Port::has_ended)
+    }
+
     /// Reads no more; what is due is still written.
     pub(super) fn stop_reading(&mut self) {
         self.input = None;

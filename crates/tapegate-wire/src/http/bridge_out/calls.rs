@@ -219,6 +219,11 @@ impl Calls {
         call.end();
     }
 
+    /// Whether no call waits for an answer.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.borrow().is_empty()
+    }
+
     /// Forgets all calls.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.by_id.borrow_mut());

@@ -17,6 +17,7 @@ use crate::deck::Disposition;
 use crate::http::Outbound;
 use crate::http::station::{Judged, Stopped, Word};
 use crate::port::Port;
+use crate::stdio::{LEFT, LOOK_ROUND};
 
 /// How long a message that wants no answer may keep the others waiting.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
@@ -35,10 +36,14 @@ impl Bridge {
             return std::future::pending().await;
         }
         self.set_blocked(true);
+        if self.unhold().await.is_err() {
+            return std::future::pending().await;
+        }
         for subscription in self.calls.subscriptions() {
             self.end_subscription(&subscription).await;
         }
-        while self.station.deck().wanted(Side::Client) > 0 {
+        // What nobody works on any more is answered by the session's end.
+        while self.station.deck().wanted(Side::Client) > 0 && self.is_busy() {
             self.progress.notified().await;
         }
     }
@@ -48,7 +53,7 @@ impl Bridge {
         loop {
             self.set_blocked(true);
             loop {
-                self.station.room().await;
+                self.room(input).await?;
                 let Some(cut) = lines.cut() else { break };
                 self.take(&lines, cut).await?;
             }
@@ -64,6 +69,30 @@ impl Bridge {
             Some(cut) => self.take(&lines, cut).await,
             None => Ok(()),
         }
+    }
+
+    /// Waits until another call could be held. While the client is not read from, its end is looked
+    /// for, or calls would stay held and be run for nobody.
+    async fn room(&self, input: &Port) -> Result<(), Stopped> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.station.room() => return Ok(()),
+                () = tokio::time::sleep(LOOK_ROUND) => {
+                    if input.has_ended() {
+                        self.unhold().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends what is held, because the client that would be answered has left.
+    async fn unhold(&self) -> Result<(), Stopped> {
+        let turn = self.outlet.turn().await;
+        let outgoing = self.station.pass(Event::Unheld { lane: Some(self.lane), why: LEFT })?;
+        self.say(&turn, None, apart(outgoing).0);
+        Ok(())
     }
 
     async fn take(self: &Rc<Self>, lines: &Lines, cut: Cut) -> Result<(), Stopped> {

@@ -415,6 +415,22 @@ fn a_client_that_leaves_ends_its_holds_at_once() {
 }
 
 #[test]
+fn a_client_that_leaves_behind_more_calls_than_are_held_ends_all_of_them() {
+    // At 32 the client is not read from, and its end lies behind what it has sent.
+    let mut run = governed();
+    let calls: String =
+        (1..=34).map(|id| call_with(id, "ask", &format!("{{\"n\":{id}}}"))).collect();
+    run.send(calls.as_bytes());
+    held(&run, 32);
+    let end = run.end_of_input().exits(0);
+    for id in 1..=34 {
+        assert_eq!(answer_in(&end.stdout, &id.into())["error"]["code"], -32000, "{id}");
+    }
+    assert_eq!(server_got(end.run.folder()), "");
+    assert_eq!(waiting(&end.run).len(), 0);
+}
+
+#[test]
 fn the_reason_of_a_person_s_no_reaches_the_agent() {
     let mut run = governed();
     run.send(call(1, "ask").as_bytes());
