@@ -207,6 +207,12 @@ pub trait Gate: fmt::Debug {
     fn governs(&self) -> bool {
         true
     }
+
+    /// Whether what it says is carried out by now, so that nothing may leave that it has not judged. A
+    /// gate that only observes says no, and bytes pass as they came.
+    fn enforces(&mut self) -> bool {
+        self.governs()
+    }
 }
 
 /// The gate that is none: everything is sent on.

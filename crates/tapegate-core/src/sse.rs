@@ -4,9 +4,15 @@
 //! forwarding the pieces forwards the stream. A line ends at `\n`, `\r\n` or `\r`, an event at a
 //! blank line, a comment between events at its line end; several `data` lines make one text. Decoding goes by whole events, never by chunks.
 
+#[cfg(test)]
+mod tests;
+mod write;
+
 use std::ops::Range;
 
 use crate::lines::{Drain, Oversize};
+
+pub use write::{write_again, write_event};
 
 /// A stream of events.
 #[derive(Debug)]
@@ -38,6 +44,9 @@ pub struct Piece {
     pub id: Option<Vec<u8>>,
     /// `retry`, in milliseconds.
     pub retry_ms: Option<u64>,
+    /// Whether it has a line that is neither one of these fields nor a comment. Readers that find
+    /// line ends or fields elsewhere than we do may find something in it.
+    pub has_other_lines: bool,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +55,7 @@ struct Fields {
     event: Option<Vec<u8>>,
     id: Option<Vec<u8>>,
     retry_ms: Option<u64>,
+    has_other_lines: bool,
 }
 
 /// Moves over an event that is too large, byte by byte, keeping what it says about itself.
@@ -166,8 +176,9 @@ impl Events {
     fn piece(&mut self, end: usize) -> Piece {
         let raw = self.buffer[self.start..end].to_vec();
         self.start = end;
-        let Fields { data, event, id, retry_ms } = std::mem::take(&mut self.fields);
-        Piece { raw, data, event, id, retry_ms }
+        let Fields { data, event, id, retry_ms, has_other_lines } =
+            std::mem::take(&mut self.fields);
+        Piece { raw, data, event, id, retry_ms, has_other_lines }
     }
 
     fn field(&mut self, line: Range<usize>) {
@@ -190,6 +201,8 @@ impl Events {
         } else if let Some(value) = field_value(line, b"retry") {
             let digits = std::str::from_utf8(value).ok();
             self.fields.retry_ms = digits.and_then(|text| text.parse().ok());
+        } else if !line.is_empty() && !line.starts_with(b":") {
+            self.fields.has_other_lines = true;
         }
     }
 }
@@ -226,141 +239,5 @@ fn field_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         Some(value) => Some(value.strip_prefix(b" ").unwrap_or(value)),
         None if rest.is_empty() => Some(rest),
         None => None,
-    }
-}
-
-/// Appends an event with one message for data.
-pub fn write_event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, data: &[u8]) {
-    if let Some(event) = event {
-        out.extend_from_slice(format!("event: {event}\n").as_bytes());
-    }
-    if let Some(id) = id {
-        out.extend_from_slice(format!("id: {id}\n").as_bytes());
-    }
-    for line in data.split(|&byte| byte == b'\n') {
-        out.extend_from_slice(b"data: ");
-        out.extend_from_slice(line);
-        out.push(b'\n');
-    }
-    out.push(b'\n');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn events(stream: &[u8], step: usize) -> (Vec<u8>, Vec<String>) {
-        let mut events = Events::new(1000);
-        let (mut raw, mut seen) = (Vec::new(), Vec::new());
-        let mut take = |piece: Piece| {
-            raw.extend_from_slice(&piece.raw);
-            if let Some(data) = piece.data {
-                let name = piece.event.unwrap_or_default();
-                let id = piece.id.unwrap_or_default();
-                seen.push(format!(
-                    "{}|{}|{}",
-                    name.escape_ascii(),
-                    id.escape_ascii(),
-                    data.escape_ascii()
-                ));
-            }
-        };
-        for chunk in stream.chunks(step) {
-            events.feed(chunk);
-            while let Some(piece) = events.next() {
-                take(piece.unwrap());
-            }
-        }
-        if let Some(piece) = events.finish() {
-            take(piece);
-        }
-        (raw, seen)
-    }
-
-    #[test]
-    fn fields_comments_and_line_ends_are_read_in_any_chunking() {
-        let stream = b": hi\n\nevent: message\nid: 1\ndata: {\"a\":\r\ndata:  1}\r\n\r\ndata:x\r\rretry: 5\n\ndata\n\nid: torn";
-        for step in 1..stream.len() {
-            let (raw, seen) = events(stream, step);
-            assert_eq!(raw, stream);
-            assert_eq!(seen, ["message|1|{\\\"a\\\":\\n 1}", "||x", "||"], "step {step}");
-        }
-    }
-
-    #[test]
-    fn a_byte_order_mark_and_an_event_without_a_name_hide_no_message() {
-        let stream =
-            b"\xef\xbb\xbfdata: 1\n\nevent:\ndata: 2\n\nevent\ndata: 3\n\n\xef\xbb\xbfdata: 4\n\n";
-        for step in 1..stream.len() {
-            let (raw, seen) = events(stream, step);
-            assert_eq!(
-                (raw.as_slice(), seen),
-                (&stream[..], ["||1", "||2", "||3"].map(str::to_owned).to_vec())
-            );
-        }
-    }
-
-    #[test]
-    fn what_stands_behind_the_last_blank_line_is_told_too() {
-        for (rest, data) in
-            [("data: 1\n", "1"), ("data: 1", "1"), ("data: 1\r", "1"), ("data: 1\ndata: 2", "1\n2")]
-        {
-            let mut events = Events::new(40);
-            events.feed(rest.as_bytes());
-            assert!(events.next().is_none());
-            let piece = events.finish().unwrap();
-            assert_eq!(
-                (piece.raw.as_slice(), piece.data.as_deref()),
-                (rest.as_bytes(), Some(data.as_bytes()))
-            );
-        }
-    }
-
-    #[test]
-    fn a_long_line_is_searched_once() {
-        let mut events = Events::new(1 << 20);
-        for byte in [b'x'; 5000] {
-            events.feed(&[byte]);
-            assert!(events.next().is_none());
-            assert_eq!(events.searched, events.buffer.len());
-        }
-    }
-
-    #[test]
-    fn an_event_over_the_limit_is_drained_and_the_next_one_comes() {
-        let stream = b"event: message\r\ndata: {\"result\":\"0123456789012345678901234567890\",\r\ndata: \"id\":7}\r\n\r\ndata: ok\n\n";
-        for step in 1..stream.len() {
-            let mut events = Events::new(40);
-            let mut seen = Vec::new();
-            for chunk in stream.chunks(step) {
-                events.feed(chunk);
-                while let Some(next) = events.next() {
-                    seen.push(match next {
-                        Ok(piece) => piece
-                            .data
-                            .map(|data| data.escape_ascii().to_string())
-                            .unwrap_or_default(),
-                        Err(over) => {
-                            format!("{} {:?} {}", over.bytes_total, over.said.id, over.said.answer)
-                        }
-                    });
-                }
-            }
-            seen.retain(|text| !text.is_empty());
-            assert_eq!(seen, ["51 Some([55]) true", "ok"], "step {step}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_byte_is_lost_and_chunks_do_not_matter(
-            stream in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b':'), Just(b'd'), any::<u8>()], 0..200),
-            step in 1usize..50,
-        ) {
-            let (raw, seen) = events(&stream, step);
-            prop_assert_eq!(&raw, &stream);
-            prop_assert_eq!(seen, events(&stream, stream.len().max(1)).1);
-        }
     }
 }

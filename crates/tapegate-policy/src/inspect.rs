@@ -79,7 +79,12 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
         Body::Garbage(Garbage::NotAnObject) => faults.push(Fault::NotAnObject),
         Body::Garbage(Garbage::NotJson(fault)) => faults.push(no_json(frame.bytes(), fault)),
         Body::Batch if carrier == Carrier::Lines => faults.push(Fault::Batch),
-        Body::Batch => line_ends(frame.bytes(), carrier, &mut faults),
+        Body::Batch => {
+            line_ends(frame.bytes(), carrier, &mut faults);
+            if is_empty_array(frame.text()) {
+                faults.push(Fault::Shapeless);
+            }
+        }
         Body::Message(said) => {
             // Most messages have neither line ends nor escapes, and one search tells.
             let odd = memchr::memchr2(b'\r', b'\\', frame.bytes()).is_some();
@@ -116,6 +121,12 @@ fn line_ends(bytes: &[u8], carrier: Carrier, faults: &mut Vec<Fault>) {
     if carrier == Carrier::Lines && memchr::memchr(b'\r', line).is_some() {
         faults.push(Fault::CarriageReturn);
     }
+}
+
+/// Whether a text that is an array holds nothing.
+fn is_empty_array(array: &[u8]) -> bool {
+    let inside = array.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
 fn envelope(said: &Envelope<'_>, faults: &mut Vec<Fault>) {

@@ -419,11 +419,15 @@ impl Gate for Warden {
     }
 
     fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool {
-        self.refresh();
         // Without a policy nothing is refused that the server would take.
-        let refused = self.strict() && self.regime.policy.is_some();
+        let refused = self.enforces();
         self.note_rejection(Note::new(at, lane, from), frame, why, refused);
         refused
+    }
+
+    fn enforces(&mut self) -> bool {
+        self.refresh();
+        self.strict() && self.regime.policy.is_some()
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

@@ -215,6 +215,11 @@ impl Deck {
         self.gate.is_some()
     }
 
+    /// Whether a gate carries out what it says by now, rather than observe.
+    pub(crate) fn is_enforced(&mut self) -> bool {
+        self.gate.as_mut().is_some_and(|gate| gate.enforces())
+    }
+
     /// How many calls wait for somebody's decision.
     pub fn held(&self) -> usize {
         self.relay.held()

@@ -33,6 +33,9 @@ impl Relay {
         if governed {
             self.note_orphan_replies(way, frame, topic, gate);
         }
+        if governed && topic.is_none() && self.refuses_mistaken(way, frame, gate, emit) {
+            return;
+        }
         let Way { at, lane, from, terminated, .. } = way;
         let n = self.count + 1;
         let case =

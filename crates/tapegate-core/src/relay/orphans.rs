@@ -1,14 +1,19 @@
 //! Orphans: answers that no request waits for, and requests that get no answer. The gate is told of
-//! both, whichever side sent them; nothing else becomes of them here.
+//! both, whichever side sent them; only an answer that a client may take for another is refused.
 
-use super::{Relay, Way};
+use super::gating::{CODE_INVALID, refusal};
+use super::{Emit, Relay, Way};
 use crate::frame::{Body, Envelope, Frame, Kind, envelopes};
 use crate::gate::{Gate, Topic};
+use crate::json;
 use crate::side::Side;
 use crate::time::At;
 
 /// How many late requests of one side are told of at once; the others are passed over.
 const LATE_MAX: usize = 64;
+
+/// Why an answer goes nowhere that careless clients would take.
+const MISTAKEN: &str = "the server's answer has an id of another type than the request";
 
 impl Relay {
     /// Tells the gate of answers in a message that no request waits for. `topic` is what is known of
@@ -52,6 +57,45 @@ impl Relay {
         }
     }
 
+    /// Refuses an answer of the server that is for no request, but that careless clients take for the
+    /// answer to one that waits: `"7"` for `7`. Who waits is told, once; true if that was so.
+    pub(super) fn refuses_mistaken<G: Gate + ?Sized>(
+        &mut self,
+        way: Way,
+        frame: &Frame<'_>,
+        gate: &mut G,
+        emit: &mut Emit<'_, '_>,
+    ) -> bool {
+        if way.from != Side::Server {
+            return false;
+        }
+        let mistaken: Vec<Vec<u8>> = match frame.body() {
+            Body::Message(said) => self.mistaken_for(way, said).into_iter().collect(),
+            Body::Batch => {
+                envelopes(frame).iter().filter_map(|said| self.mistaken_for(way, said)).collect()
+            }
+            Body::Garbage(_) => return false,
+        };
+        if mistaken.is_empty() || !gate.enforces() {
+            return false;
+        }
+        gate.unsent(way.at, way.lane, way.from, frame, MISTAKEN);
+        let refusal = refusal(CODE_INVALID, MISTAKEN);
+        self.refuse(way, frame, &refusal, emit);
+        for id in mistaken {
+            self.deny_asker(way, &id, &refusal, emit);
+        }
+        true
+    }
+
+    /// The id of a request that waits, if an answer with another id may be taken for its answer.
+    fn mistaken_for(&self, way: Way, said: &Envelope<'_>) -> Option<Vec<u8>> {
+        let id = said.id.filter(|_| matches!(said.kind(), Kind::Response | Kind::Error))?;
+        let asks = self.asks_of(way.from.other());
+        let other = other_spelling(id).filter(|_| asks.find(way.lane, id).is_none())?;
+        asks.find(way.lane, &other).map(|_| other)
+    }
+
     /// Has requests that wait looked at once the first of them may be late.
     pub(super) fn schedule_late_check<G: Gate + ?Sized>(&mut self, at: At, gate: &G) {
         let waits = self.from_client.wanted() > 0 || self.from_server.wanted() > 0;
@@ -80,5 +124,52 @@ impl Relay {
             oldest_ns = oldest_ns.into_iter().chain(left_ns).min();
         }
         self.late_check_ns = oldest_ns.map(|oldest_ns| oldest_ns.saturating_add(timeout_ns));
+    }
+}
+
+/// The id of the other type that careless readers take an id for: clients turn strings into numbers
+/// (`Number("7")` of JavaScript, `int("7")` of Python), or numbers into strings.
+fn other_spelling(id: &[u8]) -> Option<Vec<u8>> {
+    if !id.starts_with(b"\"") {
+        return Some([b"\"", id, b"\""].concat());
+    }
+    let text = json::string(id)?;
+    let digits = text.trim().replace('_', "");
+    let based = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, radix)| {
+        let rest = digits.to_ascii_lowercase();
+        i64::from_str_radix(rest.strip_prefix(prefix)?, radix).ok()
+    });
+    let whole =
+        |number: f64| (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64);
+    let number = match digits.is_empty() {
+        true => Some(0),
+        false => based.or_else(|| digits.parse().ok().and_then(whole)),
+    };
+    number.map(|number| number.to_string().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_two_types_are_taken_for_one() {
+        for (id, other) in [
+            (r#""7""#, Some("7")),
+            (r#"" 7\n""#, Some("7")),
+            (r#""7.0""#, Some("7")),
+            (r#""+7""#, Some("7")),
+            (r#""0x10""#, Some("16")),
+            (r#""1_0""#, Some("10")),
+            (r#""\u0037""#, Some("7")),
+            (r#""""#, Some("0")),
+            ("7", Some(r#""7""#)),
+            (r#""seven""#, None),
+            (r#""7.5""#, None),
+            (r#""nan""#, None),
+        ] {
+            let other = other.map(|other| other.as_bytes().to_vec());
+            assert_eq!(other_spelling(id.as_bytes()), other, "{id}");
+        }
     }
 }

@@ -131,7 +131,13 @@ impl Relay {
     }
 
     /// Tells whoever waits for a refused answer why it does not come.
-    fn deny_asker(&mut self, way: Way, id: &[u8], refusal: &Refusal, emit: &mut Emit<'_, '_>) {
+    pub(super) fn deny_asker(
+        &mut self,
+        way: Way,
+        id: &[u8],
+        refusal: &Refusal,
+        emit: &mut Emit<'_, '_>,
+    ) {
         let asker = way.from.other();
         let Some(asked) = self.asked_by(asker).answer(way.lane, id) else { return };
         if asked.cancelled {

@@ -7,6 +7,8 @@ mod playbooks;
 mod player;
 mod relay;
 mod replays;
+mod sse_again;
+mod sse_readers;
 mod streams;
 mod stretches;
 mod tapes;

@@ -15,6 +15,7 @@ use tapegate_core::sse::{self, Piece};
 
 use super::headers;
 use super::proxy::PlainBody;
+use super::station::Transparent;
 use crate::port::Originated;
 use crate::stage::address::ActorPiece;
 
@@ -92,38 +93,45 @@ impl Outbound {
         Self(event(id, "message", message.bytes()))
     }
 
-    /// The events that take the place of one, and keep its id, by which a client resumes.
+    /// The events that take the place of one, each with its id, by which a client resumes.
     pub(super) fn instead_of(piece: &Piece, messages: &[Permitted<'_>]) -> Self {
-        let mut events = Vec::new();
-        let id = piece.id.as_deref().map(String::from_utf8_lossy);
-        if let Some(retry_ms) = piece.retry_ms {
-            events.extend_from_slice(format!("retry: {retry_ms}\n").as_bytes());
-        }
-        for message in messages {
-            sse::write_event(&mut events, id.as_deref(), Some("message"), message.bytes());
-        }
-        if messages.is_empty() {
-            if let Some(id) = id {
-                events.extend_from_slice(format!("id: {id}\n").as_bytes());
-            }
-            events.push(b'\n');
-        }
-        Self(Bytes::from(events))
+        let events: Vec<Self> =
+            messages.iter().map(|message| Self::event_of(piece, message, true)).collect();
+        if events.is_empty() { Self::event_without_data(piece) } else { Self::joined(&events) }
+    }
+
+    /// An event with a message, written from its fields: what else stood in it does not leave. Half an
+    /// event at the end of a stream is not `terminated`, and does not become a whole one.
+    pub(super) fn event_of(piece: &Piece, message: &Permitted<'_>, terminated: bool) -> Self {
+        let mut event = Vec::new();
+        sse::write_again(&mut event, piece, Some(message.bytes()), terminated);
+        Self(Bytes::from(event))
+    }
+
+    /// What is left of an event whose data does not leave, or is blank.
+    pub(super) fn event_without_data(piece: &Piece) -> Self {
+        let mut event = Vec::new();
+        sse::write_again(&mut event, piece, None, true);
+        Self(Bytes::from(event))
     }
 
     /// An event as it came, whose message may be sent. `message` must be that of the event; if other
     /// bytes take its place, they make the event.
-    pub(super) fn event_as_received(piece: &Piece, message: Permitted<'_>) -> Self {
+    pub(super) fn event_as_received(
+        piece: &Piece,
+        message: &Permitted<'_>,
+        transparent: Transparent,
+    ) -> Self {
         let data = piece.data.as_deref().unwrap_or_default();
         match place_of(message.bytes(), data) {
-            Some(place) if place.len() == data.len() => Self(Bytes::copy_from_slice(&piece.raw)),
-            _ => Self::instead_of(piece, &[message]),
+            Some(place) if place.len() == data.len() => Self::as_received(piece, transparent),
+            _ => Self::event_of(piece, message, true),
         }
     }
 
-    /// A piece of an event stream that carries no message: a comment, an id, an event of another kind.
-    pub(super) fn event_without_message(piece: Piece) -> Self {
-        Self(Bytes::from(piece.raw))
+    /// A piece of an event stream as it came.
+    pub(super) fn as_received(piece: &Piece, _: Transparent) -> Self {
+        Self(Bytes::copy_from_slice(&piece.raw))
     }
 
     /// The event that tells a legacy client where to post.

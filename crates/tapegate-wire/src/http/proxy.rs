@@ -9,6 +9,7 @@
 //! read in more than one way are refused (`request_check`).
 
 mod asking;
+mod events;
 mod gated;
 mod holding;
 mod places;
@@ -79,6 +80,9 @@ struct Exchange {
     inbox: Option<mpsc::Receiver<Outbound>>,
     /// Whether it is a post of a legacy session, which is answered on that stream.
     older: bool,
+    /// Whether something that the server said on the stream has not left, so that an answer may be
+    /// missing from it.
+    has_dropped: bool,
 }
 
 /// How far an exchange's lane reaches.
@@ -156,6 +160,7 @@ impl Proxy {
             answers_all: false,
             inbox: None,
             older: session_less && older.is_some(),
+            has_dropped: false,
         }
     }
 

@@ -43,6 +43,10 @@ pub(crate) struct Judged<'e> {
     pub(crate) said: Vec<Outgoing<'e>>,
 }
 
+/// The proof that no policy is enforced, so that bytes pass as they came, read or not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transparent(());
+
 /// Nothing may pass any more: the tape failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("recording has stopped")]
@@ -73,6 +77,11 @@ impl Station {
     /// Whether there is a gate.
     pub(crate) fn is_governed(&self) -> bool {
         self.deck.borrow().is_governed()
+    }
+
+    /// The proof that bytes may pass as they came, unless a gate enforces a policy by now.
+    pub(crate) fn transparent(&self) -> Option<Transparent> {
+        (!self.deck.borrow_mut().is_enforced()).then_some(Transparent(()))
     }
 
     /// Judges and records a message that arrived. When this returns `Ok` it is on the tape, and what

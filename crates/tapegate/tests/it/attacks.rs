@@ -7,6 +7,7 @@ mod calls;
 mod conversions;
 mod files;
 mod http_bytes;
+mod http_events;
 mod http_heads;
 mod http_replies;
 mod people;

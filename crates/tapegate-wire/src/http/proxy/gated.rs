@@ -206,13 +206,18 @@ pub(super) fn may_be_message(frame: &Frame<'_>) -> bool {
 
 /// Whether an object has a member `method`, in any spelling that some reader takes for it.
 fn names_method(object: &[u8]) -> bool {
+    names_any(object, &["method"])
+}
+
+/// Whether an object has a member that some reader takes for one of `names`.
+pub(super) fn names_any(object: &[u8], names: &[&str]) -> bool {
     let Ok(mut cursor) = Cursor::new(object) else { return false };
     if !matches!(cursor.kind(), Ok(JsonKind::Object)) || cursor.open().is_err() {
         return false;
     }
     let mut first = true;
     while let Ok(Some(key)) = cursor.key(&mut first) {
-        if key.decode().eq_ignore_ascii_case("method") {
+        if frame::careless(key, names).is_some() {
             return true;
         }
         if cursor.value().is_err() {

@@ -7,6 +7,7 @@ use tapegate_core::sse::Piece;
 use tokio::sync::mpsc;
 
 use super::super::request_check::Route;
+use super::super::station::Transparent;
 use super::super::{Outbound, ReplyBody, redirect};
 use super::{Exchange, Scope};
 
@@ -56,14 +57,21 @@ impl Exchange {
     }
 
     /// Learns where a legacy client is told to post, and keeps that place at our origin.
-    pub(super) fn pass_endpoint(&mut self, piece: &Piece, data: &[u8]) -> Outbound {
+    pub(super) fn pass_endpoint(
+        &mut self,
+        piece: &Piece,
+        data: &[u8],
+        transparent: Option<Transparent>,
+    ) -> Outbound {
         let told = String::from_utf8_lossy(data);
-        let Some(path) = self.path_at_server(&told) else {
+        let path = self.path_at_server(&told);
+        // A path may hold what some readers of events take for a line end.
+        let path = path.filter(|path| transparent.is_some() || path.as_str().is_ascii());
+        let Some(path) = path else {
             // Whoever posts elsewhere posts past the gate.
-            let governed = self.proxy.station.is_governed();
-            return match governed {
-                true => Outbound::instead_of(piece, &[]),
-                false => Outbound::event_without_message(piece.clone()),
+            return match transparent.filter(|_| !self.proxy.station.is_governed()) {
+                Some(transparent) => Outbound::as_received(piece, transparent),
+                None => Outbound::event_without_data(piece),
             };
         };
         let lane = match (self.lane, self.scope) {
@@ -75,9 +83,9 @@ impl Exchange {
         self.inbox = Some(inbox);
         self.proxy.inboxes.borrow_mut().insert(lane, sender);
         self.proxy.sessions.borrow_mut().bind_endpoint(path.clone(), lane);
-        if told == path.as_str() {
-            return Outbound::event_without_message(piece.clone());
+        match transparent.filter(|_| told == path.as_str()) {
+            Some(transparent) => Outbound::as_received(piece, transparent),
+            None => Outbound::endpoint(path.as_str()),
         }
-        Outbound::endpoint(path.as_str())
     }
 }

@@ -4,13 +4,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::{ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use tapegate_core::frame::{Body, Frame, Kind};
+use tapegate_core::frame::{Body, Frame, Kind, envelopes};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::Side;
-use tapegate_core::sse::Piece;
 
 use super::super::body::{Collected, collect};
 use super::super::headers;
@@ -18,12 +17,10 @@ use super::super::outbound::ReadBody;
 use super::super::request_check::{ReplyKind, Route, read_reply};
 use super::super::station::{Judged, Stopped};
 use super::super::{Outbound, ReplyBody};
-use super::gated::may_be_message;
+use super::gated::{may_be_message, names_any};
 use super::stream::{EventStream, PlainStream};
 use super::{Exchange, PlainBody, Scope, asking, ended, one_message};
 use crate::deck::{Disposition, Outgoing};
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Exchange {
     /// Passes on what the server replied, and has it recorded first.
@@ -131,7 +128,8 @@ impl Exchange {
         let odd = garbage && (json || (parts.status.is_success() && may_be_message(&frame)));
         // What was judged is what is sent: others may unpack it otherwise than we do.
         let unpacks = governed && read.is_unpacked();
-        let (body, is_new) = if is_message(&frame) || (odd && governed) {
+        let judged = is_message(&frame) || (odd && governed) || self.may_answer(&parts, &frame);
+        let (body, is_new) = if judged {
             let lane = self.lane();
             let judged = self.proxy.station.receive(lane, Side::Server, text);
             let Ok(Judged { disposition, said }) = judged else {
@@ -169,6 +167,29 @@ impl Exchange {
             parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         Response::from_parts(parts, ReplyBody::full(body))
+    }
+
+    /// Whether an object is judged though it is not a message to us, while a policy is enforced: it
+    /// comes where a client waits for an answer, or careless readers take it for a message. Errors of
+    /// HTTP and of OAuth are neither.
+    fn may_answer(&self, parts: &http::response::Parts, frame: &Frame<'_>) -> bool {
+        if self.route != Route::Endpoint
+            || !matches!(frame.body(), Body::Message(_))
+            || self.proxy.station.transparent().is_some()
+        {
+            return false;
+        }
+        // What a server says when it accepts something is not read as an answer.
+        let accepts = self.older || parts.status == StatusCode::ACCEPTED;
+        (parts.status.is_success() && !accepts && self.asks())
+            || names_any(frame.bytes(), &["jsonrpc", "method", "result"])
+    }
+
+    /// Whether a request was asked, rather than something told.
+    fn asks(&self) -> bool {
+        let asked = self.asked.as_deref().map(Frame::read);
+        let envelopes = asked.map(|asked| envelopes(&asked)).unwrap_or_default();
+        envelopes.iter().any(|said| said.kind() == Kind::Request)
     }
 
     /// Tells the server what is for it, and returns what the client is told.
@@ -240,46 +261,10 @@ impl Exchange {
             None => self.proxy.station.adopt(lane),
         }
     }
-
-    /// Records what an event carries and returns the bytes to send. Half an event at the end of a
-    /// stream is `terminated` by nothing, but may be taken for a whole one.
-    pub(super) fn pass_event(
-        &mut self,
-        piece: Piece,
-        terminated: bool,
-    ) -> Result<Outbound, Stopped> {
-        let Some(data) = &piece.data else { return Ok(Outbound::event_without_message(piece)) };
-        if terminated && piece.event.as_deref() == Some(b"endpoint") {
-            return Ok(self.pass_endpoint(&piece, data));
-        }
-        let message = piece.event.as_deref().is_none_or(|event| event == b"message");
-        let governed = self.proxy.station.is_governed();
-        // By what name an event goes is the server's choice, and some reader may not mind.
-        let message = message || (governed && is_message(&Frame::read(data)));
-        if !message || data.is_empty() {
-            return Ok(Outbound::event_without_message(piece));
-        }
-        let (lane, how) = (self.lane(), (self.resumes(), terminated));
-        let Judged { disposition, said } = self.proxy.station.hear(lane, data, how)?;
-        let mut told = self.tell_apart(said);
-        match disposition {
-            Disposition::Forward(message) if !message.is_replaced() => {
-                return Ok(Outbound::event_as_received(&piece, message));
-            }
-            Disposition::Forward(message) => told.insert(0, message),
-            Disposition::Refuse(()) | Disposition::Hold(_) => {}
-        }
-        Ok(Outbound::instead_of(&piece, &told))
-    }
-
-    /// Whether the client goes on with a stream that it has seen the beginning of.
-    fn resumes(&self) -> bool {
-        self.asked.is_none() && self.headers.contains_key(LAST_EVENT_ID)
-    }
 }
 
 /// Whether a reply's body is a message, rather than an error of HTTP or of OAuth in JSON.
-fn is_message(frame: &Frame<'_>) -> bool {
+pub(super) fn is_message(frame: &Frame<'_>) -> bool {
     match frame.body() {
         Body::Batch => true,
         Body::Message(said) => said.kind() != Kind::Other && (said.version_ok || said.id.is_some()),

@@ -36,8 +36,8 @@ impl EventStream {
         while let Some(next) = self.events.next() {
             match next {
                 Ok(piece) => {
-                    let sent = self.exchange.pass_event(piece, true)?;
-                    self.ready.push(sent);
+                    let sent = self.exchange.pass_event(&piece, true)?;
+                    self.send(sent);
                 }
                 Err(message) => {
                     if let Some(answer) = self.exchange.too_large(message)? {
@@ -61,10 +61,20 @@ impl EventStream {
     fn finish(&mut self) -> Result<(), Stopped> {
         self.ended = true;
         if let Some(rest) = self.events.finish() {
-            let sent = self.exchange.pass_event(rest, false)?;
-            self.ready.push(sent);
+            let sent = self.exchange.pass_event(&rest, false)?;
+            self.send(sent);
+        }
+        if self.exchange.has_dropped {
+            // An answer may have been in it, and whoever waits would wait for ever.
+            self.give_up("the server's reply held no answer that may be passed on");
         }
         Ok(())
+    }
+
+    fn send(&mut self, event: Outbound) {
+        if !event.is_empty() {
+            self.ready.push(event);
+        }
     }
 }
 

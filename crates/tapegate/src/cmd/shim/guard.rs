@@ -256,6 +256,10 @@ impl Gate for Counted {
         self.gate.rejects(at, lane, from, frame, why)
     }
 
+    fn enforces(&mut self) -> bool {
+        self.gate.enforces()
+    }
+
     fn commit(&mut self) -> Result<(), RecordError> {
         self.gate.commit()
     }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::victim::{ACCEPT, JSON};
 use crate::shim::stand::{ask as line, events};
@@ -67,6 +67,81 @@ fn a_reply_in_another_charset_or_coding_does_not_reach_the_client() {
     for lines in ["content-type: text/plain\r\n", "content-type: application/json\r\n", ""] {
         is_stopped("GET /mcp", lines, event.clone().into_bytes());
     }
+}
+
+/// A shim in front of a server that replies with the status and body that the request's params say.
+fn echo() -> (WebServer, Run) {
+    let server = WebServer::start(|seen: &Seen, stream| {
+        let asked: Value = serde_json::from_slice(&seen.body).unwrap();
+        let (status, body) = (&asked["params"]["status"], asked["params"]["body"].as_str());
+        let body = body.unwrap_or_default();
+        let length = body.len();
+        let reply = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(reply.as_bytes()).is_ok()
+    });
+    let setup = shim(POLICY, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
+    let run = setup.flags(&["--upstream-http", &server.url("/mcp")]).start();
+    (server, run)
+}
+
+#[test]
+fn a_reply_whose_members_are_spelled_otherwise_is_judged_as_a_message() {
+    let (_server, run) = echo();
+    let list = list();
+    for body in [
+        list.replace("\"result\"", "\"Result\""),
+        list.replace("\"result\"", "\"RESULT\""),
+        list.replace("\"result\"", "\"re\u{17f}ult\""),
+        list.replace("\"id\"", "\"Id\""),
+        list.replace("\"result\"", "\"Result\"").replace("\"jsonrpc\"", "\"JsonRpc\""),
+        list.replace("\"id\":1", "\"id\":\"1\""),
+        format!("[{}]", list.replace("\"result\"", "\"Result\"")),
+        format!("[[{list}]]"),
+        r#"{"jsonrpc":"2.0","id":"s","Method":"sampling/createMessage","Params":{"x":"hidden"}}"#
+            .to_owned(),
+    ] {
+        for status in [200, 400] {
+            let before = events(run.folder()).len();
+            let params = json!({"status": status, "body": body});
+            let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params});
+            let got = ask(run.port(), "POST /mcp", &[JSON, ACCEPT], &call.to_string());
+            assert!(!got.body.contains("hidden"), "{status} {body} {got:?}");
+            assert_eq!(got.body.matches("\"error\"").count(), 1, "{status} {body} {got:?}");
+            assert!(events(run.folder()).len() > before, "{status} {body}");
+        }
+    }
+}
+
+#[test]
+fn a_reply_that_is_not_a_message_reaches_the_client_where_none_is_waited_for() {
+    let (_server, run) = echo();
+    let request = |id: Value, status: u16, body: &str| {
+        let params = json!({"status": status, "body": body});
+        let mut call = json!({"jsonrpc": "2.0", "method": "x", "params": params});
+        if !id.is_null() {
+            call["id"] = id;
+        }
+        ask(run.port(), "POST /mcp", &[JSON, ACCEPT], &call.to_string())
+    };
+    for (status, body) in [
+        (401, r#"{"error":"invalid_token","error_description":"expired"}"#),
+        (401, r#"{"Error":"unauthorized","Message":"log in"}"#),
+        (404, r#"{"detail":"Not Found"}"#),
+        (429, r#"{"message":"slow down","id":"r-1"}"#),
+    ] {
+        let got = request(json!(1), status, body);
+        assert_eq!((got.status, &*got.body), (status, body));
+    }
+    for (status, body) in [(200, "{}"), (202, r#"{"status":"accepted"}"#)] {
+        let got = request(Value::Null, status, body);
+        assert_eq!((got.status, &*got.body), (status, body));
+    }
+    // Whoever waits for an answer gets one.
+    let got = request(json!(1), 200, r#"{"status":"ok"}"#);
+    assert_eq!(got.status, 502, "{got:?}");
+    assert!(got.body.contains("\"error\""), "{got:?}");
 }
 
 #[test]
