@@ -17,6 +17,8 @@ mod time;
 mod unbuilt;
 mod url;
 
+use std::collections::BTreeSet;
+
 use tapegate_yaml::files::{FileError, Files};
 use tapegate_yaml::finding::{Finding, Findings};
 use tapegate_yaml::node::{Node, Spot, Value};
@@ -25,6 +27,8 @@ use tapegate_yaml::shape::{self, Shape, reference as page};
 use tapegate_yaml::yaml;
 
 use crate::model::Policy;
+pub(crate) use env::MARK;
+use env::Variables;
 
 /// How large a policy may be.
 const POLICY_BYTES_MAX: usize = 4 << 20;
@@ -51,6 +55,8 @@ pub struct Loaded {
     pub findings: Vec<Finding>,
     /// The files that were read; a [`Spot::file`] is a place in here.
     pub sources: Vec<String>,
+    /// The variables of the environment in it, as they are written: `${VAR:-default}`.
+    pub variables: BTreeSet<String>,
 }
 
 /// Loads the policy in the file `main`.
@@ -58,33 +64,41 @@ pub struct Loaded {
 /// Files that it names are asked for by [`Files::open`]: absolute paths as they are, others after
 /// the folder of `main` and a slash, unless that is the folder we are in.
 pub fn load(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, true)
+    load_with(main, files, true, Variables::Filled)
 }
 
 /// The same without its lock file and its Cedar policies, which may not load before there are pins: for
 /// whoever is about to write those.
 pub fn load_unpinned(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, false)
+    load_with(main, files, false, Variables::Filled)
 }
 
-fn load_with(main: &str, files: &dyn Files, pinned: bool) -> Loaded {
+/// The same for [`crate::tighten`]: every variable carries a mark of how it was written. Such a policy
+/// decides nothing, and where only some texts are valid, as for a duration, it does not load.
+pub fn load_marked(main: &str, files: &dyn Files) -> Loaded {
+    load_with(main, files, true, Variables::Marked)
+}
+
+fn load_with(main: &str, files: &dyn Files, pinned: bool, put_in: Variables) -> Loaded {
     let mut loader = Loader {
         files,
         pinned,
+        put_in,
+        variables: BTreeSet::new(),
         folder: String::new(),
         findings: Findings::default(),
         sources: vec![main.to_owned()],
         hasher: blake3::Hasher::new(),
     };
     let policy = loader.main(main);
-    let Loader { findings, sources, hasher, .. } = loader;
+    let Loader { findings, sources, hasher, variables, .. } = loader;
     let version = hasher.finalize().to_hex()[..16].to_owned();
     let policy = policy.filter(|_| !findings.has_errors());
     let policy = policy.map(|mut policy| {
         sources.iter().for_each(|path| policy.own_files.add(path));
         Policy { version, ..policy }
     });
-    Loaded { policy, findings: findings.into_list(), sources }
+    Loaded { policy, findings: findings.into_list(), sources, variables }
 }
 
 /// The schema of a policy, as it is published.
@@ -104,6 +118,8 @@ struct Loader<'a> {
     files: &'a dyn Files,
     /// Whether the lock file counts.
     pinned: bool,
+    put_in: Variables,
+    variables: BTreeSet<String>,
     folder: String,
     findings: Findings,
     sources: Vec<String>,
@@ -125,9 +141,15 @@ impl Loader<'_> {
         self.note("policy", &text);
         let mut node = self.document(&text)?;
         let top = Shape::Table(&language::POLICY);
-        let mut env =
-            env::Env { files: self.files, asked: env::Asked::new(), findings: &mut self.findings };
+        let mut env = env::Env {
+            files: self.files,
+            put_in: self.put_in,
+            asked: env::Asked::new(),
+            written: BTreeSet::new(),
+            findings: &mut self.findings,
+        };
         env.fill(&mut node, &top);
+        self.variables = env.written;
         for (name, value) in env.asked {
             let value = value.map_or_else(|| "unset".to_owned(), |value| format!("set {value}"));
             self.note(&name, &value);

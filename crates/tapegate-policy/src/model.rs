@@ -249,6 +249,15 @@ pub struct Overrides {
     pub telemetry: Option<bool>,
 }
 
+/// What holds under one profile.
+pub(crate) struct Settled {
+    pub(crate) workflows: BTreeMap<String, Workflow>,
+    pub(crate) redact_on_wire: bool,
+    pub(crate) on_drift: OnDrift,
+    pub(crate) recording: bool,
+    pub(crate) telemetry: bool,
+}
+
 /// What is exported.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Telemetry {
@@ -284,17 +293,38 @@ impl Policy {
     /// Lets hold what the policy says of this profile alone. Whoever knows the profile calls this
     /// once, before the policy is used.
     pub fn settle(&mut self, profile: Profile) {
-        let Some(other) = self.profiles.get(&profile) else { return };
-        for workflow in self.workflows.values_mut() {
-            workflow.timeout = other.timeout.unwrap_or(workflow.timeout);
-            workflow.blocking_timeout = other.blocking_timeout.unwrap_or(workflow.blocking_timeout);
-            let forward = other.forward_on_timeout;
-            workflow.forward_on_timeout = forward.unwrap_or(workflow.forward_on_timeout);
+        let settled = self.settled(profile);
+        self.workflows = settled.workflows;
+        self.redaction.on_wire = settled.redact_on_wire;
+        self.pins.on_drift = settled.on_drift;
+        self.recording.enabled = settled.recording;
+        self.telemetry.enabled = settled.telemetry;
+    }
+
+    /// What holds under this profile of all that a profile may change.
+    pub(crate) fn settled(&self, profile: Profile) -> Settled {
+        let Overrides {
+            timeout,
+            blocking_timeout,
+            forward_on_timeout,
+            redact_on_wire,
+            on_drift,
+            recording,
+            telemetry,
+        } = self.profiles.get(&profile).cloned().unwrap_or_default();
+        let mut workflows = self.workflows.clone();
+        for workflow in workflows.values_mut() {
+            workflow.timeout = timeout.unwrap_or(workflow.timeout);
+            workflow.blocking_timeout = blocking_timeout.unwrap_or(workflow.blocking_timeout);
+            workflow.forward_on_timeout = forward_on_timeout.unwrap_or(workflow.forward_on_timeout);
         }
-        self.redaction.on_wire = other.redact_on_wire.unwrap_or(self.redaction.on_wire);
-        self.pins.on_drift = other.on_drift.unwrap_or(self.pins.on_drift);
-        self.recording.enabled = other.recording.unwrap_or(self.recording.enabled);
-        self.telemetry.enabled = other.telemetry.unwrap_or(self.telemetry.enabled);
+        Settled {
+            workflows,
+            redact_on_wire: redact_on_wire.unwrap_or(self.redaction.on_wire),
+            on_drift: on_drift.unwrap_or(self.pins.on_drift),
+            recording: recording.unwrap_or(self.recording.enabled),
+            telemetry: telemetry.unwrap_or(self.telemetry.enabled),
+        }
     }
 }
 

@@ -12,18 +12,22 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use tapegate_policy::load::load_marked;
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::Key;
 use tapegate_policy::tighten::{MayLoosen, tightens};
 use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, policy_path};
 
-use crate::cmd::shim::rulebook::{self, Found, Rule};
+use crate::cmd::shim::rulebook::{self, Found};
 use crate::settings::user_state::user_state_dir;
 use crate::state::now_us;
 use crate::talk;
 pub(crate) use files::PolicyFiles;
 pub(crate) use find::Located;
 pub(crate) use notice::PolicyNotice;
+
+/// The texts that a policy is made of, by name.
+type Texts = BTreeMap<String, String>;
 
 /// What keeps and compares accepted policies.
 pub(crate) struct Trust {
@@ -137,7 +141,7 @@ impl Trust {
             return file.governing(Standing::Unloadable);
         }
         let cut = cut_short(&accepted.texts, &file.by_name);
-        let mut copy = load(PolicyFiles::accepted(path, accepted.texts));
+        let mut copy = load(PolicyFiles::accepted(path, accepted.texts.clone()));
         copy.found.files = std::mem::take(&mut file.found.files);
         let why = match (&copy.found.rule, &file.found.rule) {
             (None, _) => {
@@ -146,10 +150,12 @@ impl Trust {
                 return copy.refused(why.to_owned());
             }
             (Some(_), None) => "the file is gone".to_owned(),
-            (Some(old), Some(new)) => match cut.map_or_else(|| compare(old, new), Err) {
-                Ok(()) => return self.adopt(path, file, Acceptance::Tighter),
-                Err(MayLoosen(why)) => why,
-            },
+            (Some(_), Some(_)) => {
+                match cut.map_or_else(|| compare(path, &accepted.texts, &file.by_name), Err) {
+                    Ok(()) => return self.adopt(path, file, Acceptance::Tighter),
+                    Err(MayLoosen(why)) => why,
+                }
+            }
         };
         let hash = hash_of(path, &file.by_name);
         copy.governing(Standing::Differs { why, hash })
@@ -248,12 +254,13 @@ fn cut_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> 
     })
 }
 
-/// Whether one policy in force permits nothing that another did not.
-fn compare(old: &Rule, new: &Rule) -> Result<(), MayLoosen> {
-    let none = || MayLoosen("there is no policy to compare with".to_owned());
-    let of = |rule: &Rule| rule.regime.policy.clone().map(|policy| (policy, rule.regime.profile));
-    let ((old, was), (new, is)) = (of(old).ok_or_else(none)?, of(new).ok_or_else(none)?);
-    tightens((&old, was), (&new, is))
+/// Whether the policy of some texts permits nothing that another did not, whatever the environment
+/// and the profile of the next start.
+fn compare(path: &Path, old: &Texts, new: &Texts) -> Result<(), MayLoosen> {
+    let load = |texts: &Texts| {
+        load_marked(&path.to_string_lossy(), &PolicyFiles::accepted(path, texts.clone()))
+    };
+    tightens(&load(old), &load(new))
 }
 
 fn load_texts(path: &Path, files: PolicyFiles, wanted: Option<Profile>, key: &Key) -> LoadedTexts {

@@ -4,7 +4,7 @@
 //! list or another rule. What is put in is not looked through again, and stays text unless a number
 //! or a yes or no is wanted in its place. Every variable that is missing is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::Findings;
@@ -15,10 +15,27 @@ use tapegate_yaml::yaml;
 /// The variables that were asked for, and what they were.
 pub(super) type Asked = BTreeMap<String, Option<String>>;
 
+/// Stands around what marks a variable; see [`Variables::Marked`]. No text of a policy that is
+/// compared may contain it.
+pub(crate) const MARK: char = '\u{f8ff}';
+
+/// What is put in the place of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variables {
+    /// Its value.
+    Filled,
+    /// Its value and a mark of how it was written, so that two values are the same only if they are
+    /// the same in every environment.
+    Marked,
+}
+
 /// What variables are put in by.
 pub(super) struct Env<'a> {
     pub(super) files: &'a dyn Files,
+    pub(super) put_in: Variables,
     pub(super) asked: Asked,
+    /// The variables with their defaults, as they are written.
+    pub(super) written: BTreeSet<String>,
     pub(super) findings: &'a mut Findings,
 }
 
@@ -26,6 +43,9 @@ impl Env<'_> {
     /// Puts variables into every text under `node`, which should be of this shape.
     pub(super) fn fill(&mut self, node: &mut Node, shape: &Shape) {
         match &mut node.value {
+            Value::Text(text) if self.put_in == Variables::Marked && text.contains(MARK) => {
+                self.findings.error(node.spot, format!("{MARK:?} cannot be compared"));
+            }
             Value::Text(text) if text.contains("${") => {
                 let Some(filled) = self.text(&text.clone(), node) else {
                     node.value = Value::Null;
@@ -80,7 +100,10 @@ impl Env<'_> {
                 return None;
             };
             match self.variable(&inside[..end]) {
-                Ok(value) => out.push_str(&value),
+                Ok(value) => {
+                    out.push_str(&value);
+                    self.mark(&inside[..end], &mut out);
+                }
                 Err(words) => {
                     self.findings.error(node.spot, words);
                     whole = false;
@@ -90,6 +113,15 @@ impl Env<'_> {
         }
         out.push_str(rest);
         whole.then_some(out)
+    }
+
+    fn mark(&mut self, inside: &str, out: &mut String) {
+        if self.put_in == Variables::Marked {
+            // The hash has no character that a glob or an expression would take for its own.
+            let hash = blake3::hash(inside.as_bytes()).to_hex();
+            out.extend([MARK.to_string().as_str(), &hash[..16], MARK.to_string().as_str()]);
+        }
+        self.written.insert(format!("${{{inside}}}"));
     }
 
     /// What stands for what is between the braces.

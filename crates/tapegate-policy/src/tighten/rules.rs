@@ -12,6 +12,7 @@
 
 use super::{MayLoosen, act_tightens, contains, same};
 use crate::glob::Glob;
+use crate::load::MARK;
 use crate::model::{Act, Rule};
 use crate::predicate::Predicate;
 
@@ -65,8 +66,8 @@ fn tightened(old: &Rule, new: &Rule) -> bool {
         && same(arguments, &new.arguments);
     if same_calls {
         // A rule that stops matches more than one that forwards, and may ask where the rest denies.
-        let tested =
-            !(arguments.is_empty() && hints.is_empty()) || matches.iter().any(Glob::widens);
+        let tested = !(arguments.is_empty() && hints.is_empty())
+            || matches.iter().any(|glob| glob.widens() || glob.text().contains(MARK));
         let widened =
             tested && *act == Act::Forward && !matches!(new.act, Act::Forward | Act::Deny);
         return !widened && act_tightens(act, &new.act);

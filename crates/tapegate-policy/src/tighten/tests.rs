@@ -3,26 +3,24 @@
 use tapegate_yaml::files::Held;
 
 use super::*;
-use crate::load::load;
+use crate::load::load_marked;
 
 const CEDAR: &str = "permit(principal, action, resource);";
 
-fn policy(text: &str, files: &[(&str, &str)]) -> (Policy, Profile) {
-    let mut held = Held::default().with("p.yaml", text.as_bytes());
+fn policy(text: &str, files: &[(&str, &str)]) -> Loaded {
+    let mut held = Held::default().with("p.yaml", text.as_bytes()).with_variable("X", "/x");
     for (name, text) in files {
         held = held.with(name, text.as_bytes());
     }
-    let loaded = load("p.yaml", &held);
-    let mut policy = loaded.policy.unwrap_or_else(|| panic!("{text}: {:?}", loaded.findings));
-    let profile = policy.profile.unwrap_or_default();
-    policy.settle(profile);
-    (policy, profile)
+    let loaded = load_marked("p.yaml", &held);
+    let may_fail = text.contains("${") || text.contains("\\uf8ff");
+    assert!(loaded.policy.is_some() || may_fail, "{text}: {:?}", loaded.findings);
+    loaded
 }
 
 fn proven(old: &str, new: &str) -> bool {
     let files = [("a.cedar", CEDAR)];
-    let (old, new) = (policy(old, &files), policy(new, &files));
-    tightens((&old.0, old.1), (&new.0, new.1)).is_ok()
+    tightens(&policy(old, &files), &policy(new, &files)).is_ok()
 }
 
 fn governed(default: &str, rules: &[&str]) -> String {
@@ -149,7 +147,7 @@ fn cedar_tightens_by_more_forbids_and_fewer_permits() {
                 cedar: { policies: [a.cedar] }\napproval: { w: { timeout: 5m } }\n";
     let proven = |old: &str, new: &str| {
         let (old, new) = (policy(text, &[("a.cedar", old)]), policy(text, &[("a.cedar", new)]));
-        tightens((&old.0, old.1), (&new.0, new.1)).is_ok()
+        tightens(&old, &new).is_ok()
     };
     let permit = "permit(principal, action, resource);";
     let forbid = "forbid(principal, action, resource);";
@@ -160,4 +158,79 @@ fn cedar_tightens_by_more_forbids_and_fewer_permits() {
     assert!(!proven(asks, permit));
     // Without the policy that asks, the other one permits.
     assert!(!proven(&format!("{asks}{permit}"), permit));
+}
+
+#[test]
+fn a_variable_is_compared_as_it_is_written_and_not_by_its_value() {
+    let under = |path: &str, act: &str| {
+        let rule =
+            format!("match: a, action: {act}, arguments: {{ path: {{ under: \"{path}\" }} }}");
+        governed("deny", &[&rule])
+    };
+    let (literal, variable) = (under("/x", "forward"), under("${X}", "forward"));
+    assert!(proven(&variable, &variable), "nothing has changed");
+    assert!(proven(&variable, &governed("deny", &[])), "a rule that forwards is gone");
+    for (old, new) in [
+        (literal.clone(), variable.clone()),
+        (literal.clone(), under("${Y:-/x}", "forward")),
+        (variable.clone(), literal.clone()),
+        (variable.clone(), under("${X:-/}", "forward")),
+        (under("${Y:-/x}", "forward"), under("${Y:-/x/}", "forward")),
+        // Even where it could only refuse more.
+        (governed("deny", &[]), under("${X}", "deny")),
+        // Of what is not a text nothing is known.
+        (
+            governed("deny", &["match: a, action: approve"])
+                + "approval: { default: { timeout: \"${T:-5m}\" } }\n",
+            governed("deny", &[]) + "approval: { default: { timeout: \"${T:-5m}\" } }\n",
+        ),
+    ] {
+        assert!(!proven(&old, &new), "proven:\n{old}\nto\n{new}");
+    }
+}
+
+#[test]
+fn a_variable_that_moves_to_another_rule_or_is_imitated_is_a_change() {
+    let two = |one: &str, two: &str| {
+        let rule = |name: &str, path: &str| {
+            format!("match: {name}, action: deny, arguments: {{ path: {{ under: \"{path}\" }} }}")
+        };
+        governed("forward", &[&rule("a", one), &rule("b", two)])
+    };
+    assert!(!proven(&two("/x", "${X}"), &two("${X}", "/x")));
+    let hash = blake3::hash(b"X").to_hex();
+    let imitated = format!("/x\\uf8ff{}\\uf8ff", &hash[..16]);
+    assert!(!proven(&two("/x", "${X}"), &two("/x", &imitated)));
+}
+
+#[test]
+fn a_change_that_another_profile_shows_is_a_change() {
+    let base = governed("deny", &["match: a, action: approve"]);
+    let with = |rest: &str| format!("{base}{rest}\n");
+    let masks = "profiles: { development: { approval: { on_timeout: approve } } }\n";
+    let workflow = |on_timeout: &str, rest: &str| {
+        with(&format!("approval: {{ default: {{ on_timeout: {on_timeout} }} }}\n{rest}"))
+    };
+    for (old, new) in [
+        (with("profile: production"), with("profile: development")),
+        (with(""), with("profile: development")),
+        (
+            workflow("deny", &format!("{masks}profile: development")),
+            workflow("approve", &format!("{masks}profile: development")),
+        ),
+        (with(""), with(masks)),
+        // Production, which comes into force, is the looser one.
+        (
+            workflow(
+                "deny",
+                "profile: development\nprofiles: { production: { approval: { on_timeout: approve } } }",
+            ),
+            workflow(
+                "deny",
+                "profile: production\nprofiles: { production: { approval: { on_timeout: approve } } }",
+            ),
+        ),
+    ] {
+        assert!(!proven(&old, &new), "proven:\n{old}\nto\n{new}");
+    }
 }

@@ -19,4 +19,5 @@ mod start;
 mod stress;
 mod trust;
 mod user_state;
+mod trust_changes;
 mod web;

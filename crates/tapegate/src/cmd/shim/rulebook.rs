@@ -54,7 +54,7 @@ impl Rule {
 
 /// Loads a policy from anywhere.
 pub(crate) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: &Key) -> Found {
-    let load::Loaded { policy, findings, sources } = load::load(main, files);
+    let load::Loaded { policy, findings, sources, .. } = load::load(main, files);
     let of = |wanted: Severity| {
         let some = findings.iter().filter(move |finding| finding.severity == wanted);
         some.map(|finding| words(finding, &sources, main)).collect::<Vec<_>>()
