@@ -8,6 +8,7 @@
 //! <user state>/policies/<16 hex digits>/accepted.json   the texts, their hash, when and how
 //! ```
 
+mod paths;
 mod text;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
 use crate::private::Folder;
-use crate::user_state::{UserStateError, canonical_path, check_private, open_private};
+use crate::user_state::{UserStateError, check_private, open_private};
+pub use paths::PolicyPaths;
 
 /// The folder of the user's state folder that holds one folder per policy.
 const POLICIES: &str = "policies";
@@ -33,7 +35,7 @@ const BYTES_MAX: u64 = 256 << 20;
 /// The texts of a policy that is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedPolicy {
-    /// The policy's file, by [`policy_path`].
+    /// The policy's file, by one of its [`PolicyPaths`].
     pub path: PathBuf,
     /// Microseconds since 1970.
     pub accepted_us: i64,
@@ -77,6 +79,17 @@ pub enum AcceptedError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// Links lead to the policy from a path of which something else was accepted.
+    #[error(
+        "`{}` and `{}` are the same file, but different policies were accepted of them; `tapegate \
+         policy accept` accepts one for both", one.display(), two.display()
+    )]
+    Ambiguous {
+        /// A path of the policy.
+        one: PathBuf,
+        /// Another one.
+        two: PathBuf,
+    },
 }
 
 impl AcceptedPolicies {
@@ -85,14 +98,91 @@ impl AcceptedPolicies {
         Self { folder: user_state.join(POLICIES) }
     }
 
-    /// Where the copy of a policy is or would be.
-    pub fn copy_path(&self, policy: &Path) -> PathBuf {
-        self.folder_of(policy).join(COPY)
+    /// Where the copies of a policy are or would be.
+    pub fn copy_paths(&self, policy: &PolicyPaths) -> Vec<PathBuf> {
+        policy.both().map(|path| self.folder_of(path).join(COPY)).collect()
     }
 
-    /// The accepted texts of a policy, if there are any.
-    pub fn get(&self, policy: &Path) -> Result<Option<AcceptedPolicy>, AcceptedError> {
-        let path = self.folder_of(policy);
+    /// What was accepted of a policy, if anything was.
+    ///
+    /// What was accepted of the path as it is written goes first, so that a folder that has become
+    /// a link, or a link that leads elsewhere now, does not bring in another policy. Else it is what
+    /// was accepted of the file, under any path that leads to it now.
+    pub fn get(&self, policy: &PolicyPaths) -> Result<Option<AcceptedPolicy>, AcceptedError> {
+        self.get_among(policy, &self.readable())
+    }
+
+    /// The same for many policies, with what was [`Self::readable`] before.
+    pub fn get_among(
+        &self,
+        policy: &PolicyPaths,
+        all: &[AcceptedPolicy],
+    ) -> Result<Option<AcceptedPolicy>, AcceptedError> {
+        let own = self.read_at(&policy.written)?;
+        if policy.written != policy.real && own.is_some() {
+            return Ok(own);
+        }
+        let real = self.read_at(&policy.real)?;
+        let mut found: Option<AcceptedPolicy> = None;
+        for other in real.into_iter().chain(leading_to(policy, all)) {
+            match &found {
+                Some(known) if known.texts != other.texts => {
+                    let (one, two) = (known.path.clone(), other.path);
+                    return Err(AcceptedError::Ambiguous { one, two });
+                }
+                Some(_) => {}
+                None => found = Some(other),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Keeps the texts of a policy in the place of what was accepted before, under its own paths and
+    /// under those of `others` that lead to it.
+    pub fn put(
+        &self,
+        policy: &PolicyPaths,
+        accepted: &AcceptedPolicy,
+        others: impl Fn(&AcceptedPolicy) -> bool,
+    ) -> Result<(), AcceptedError> {
+        let all = self.readable();
+        let others = leading_to(policy, &all).filter(others).map(|other| other.path);
+        for path in policy.both().map(Path::to_owned).chain(others) {
+            self.write_at(&AcceptedPolicy { path, ..accepted.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what was accepted of a policy under the path as it is written, if nothing is yet.
+    pub fn note_path(
+        &self,
+        policy: &PolicyPaths,
+        accepted: &AcceptedPolicy,
+    ) -> Result<(), AcceptedError> {
+        match self.read_at(&policy.written)? {
+            Some(_) => Ok(()),
+            None => {
+                let path = policy.written.clone();
+                self.write_at(&AcceptedPolicy { path, ..accepted.clone() })
+            }
+        }
+    }
+
+    /// Every accepted policy whose copy can be read. One that cannot belongs to another policy as far
+    /// as is known, and only that one is refused.
+    pub fn readable(&self) -> Vec<AcceptedPolicy> {
+        if !self.folder.exists() {
+            return Vec::new();
+        }
+        let Ok(all) = open_private(&self.folder) else { return Vec::new() };
+        let folders =
+            all.names().unwrap_or_default().into_iter().filter(|name| name.len() == DIGITS);
+        let copies = folders.filter_map(|name| read(&open_private(&all.at(&name)).ok()?).ok()?);
+        copies.collect()
+    }
+
+    fn read_at(&self, path: &Path) -> Result<Option<AcceptedPolicy>, AcceptedError> {
+        let path = self.folder_of(path);
         match path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             _ => {}
@@ -100,8 +190,7 @@ impl AcceptedPolicies {
         read(&open_private(&path)?)
     }
 
-    /// Keeps the texts of a policy in the place of what was accepted before.
-    pub fn put(&self, accepted: &AcceptedPolicy) -> Result<(), AcceptedError> {
+    fn write_at(&self, accepted: &AcceptedPolicy) -> Result<(), AcceptedError> {
         open_private(&self.folder)?;
         let folder = open_private(&self.folder_of(&accepted.path))?;
         let temporary = format!(".{COPY}.{}", std::process::id());
@@ -113,9 +202,19 @@ impl AcceptedPolicies {
         written.map_err(|source| io_error(&folder, source))
     }
 
-    /// Forgets what was accepted of a policy; whether there was anything.
-    pub fn forget(&self, policy: &Path) -> Result<bool, AcceptedError> {
-        let path = self.folder_of(policy);
+    /// Forgets what was accepted of a policy, under every path; whether there was anything.
+    pub fn forget(&self, policy: &PolicyPaths) -> Result<bool, AcceptedError> {
+        let all = self.readable();
+        let others = leading_to(policy, &all).map(|other| other.path);
+        let mut any = false;
+        for path in policy.both().map(Path::to_owned).chain(others) {
+            any |= self.forget_at(&path)?;
+        }
+        Ok(any)
+    }
+
+    fn forget_at(&self, path: &Path) -> Result<bool, AcceptedError> {
+        let path = self.folder_of(path);
         if !path.exists() {
             return Ok(false);
         }
@@ -143,20 +242,8 @@ impl AcceptedPolicies {
     }
 
     fn folder_of(&self, policy: &Path) -> PathBuf {
-        let hash = blake3::hash(policy_path(policy).as_os_str().as_bytes()).to_hex();
+        let hash = blake3::hash(policy.as_os_str().as_bytes()).to_hex();
         self.folder.join(&hash.as_str()[..DIGITS])
-    }
-}
-
-/// The path that a policy is known by: without links, except that the file itself may be one. If a
-/// link in its place led to another path, whoever can place a link could start over as new.
-pub fn policy_path(policy: &Path) -> PathBuf {
-    match (policy.parent(), policy.file_name()) {
-        (Some(folder), Some(name)) => {
-            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            canonical_path(here).join(name)
-        }
-        _ => canonical_path(policy),
     }
 }
 
@@ -182,6 +269,17 @@ impl Acceptance {
         let all = [Self::FirstUse, Self::Person, Self::Written, Self::Tighter];
         all.into_iter().find(|how| how.word() == word)
     }
+}
+
+/// What was accepted of other paths that lead to the same file now.
+fn leading_to(
+    policy: &PolicyPaths,
+    all: &[AcceptedPolicy],
+) -> impl Iterator<Item = AcceptedPolicy> {
+    let leads = |one: &&AcceptedPolicy| {
+        policy.both().all(|own| own != one.path) && PolicyPaths::resolve(&one.path) == policy.real
+    };
+    all.iter().filter(leads).cloned()
 }
 
 fn read(folder: &Folder) -> Result<Option<AcceptedPolicy>, AcceptedError> {

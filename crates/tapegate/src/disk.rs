@@ -3,8 +3,10 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::OFlags;
 use tapegate_scenario::files::{FileError, Files, Opened};
 use tapegate_scenario::load::Limits;
 
@@ -16,12 +18,19 @@ pub(crate) struct Disk {
     asked: RefCell<Vec<PathBuf>>,
     /// A file that is in memory, by its name.
     inside: Option<(String, &'static str)>,
+    /// Whether pipes and devices are refused.
+    regular_only: bool,
 }
 
 impl Disk {
     /// A disk with one more file on it.
     pub(crate) fn with(name: String, text: &'static str) -> Self {
         Self { inside: Some((name, text)), ..Self::default() }
+    }
+
+    /// A disk of regular files alone: a pipe or a device may never come to an end.
+    pub(crate) fn of_regular_files() -> Self {
+        Self { regular_only: true, ..Self::default() }
     }
 
     /// The files that were asked for, whether or not they are there.
@@ -31,7 +40,7 @@ impl Disk {
 
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Opened, FileError> {
         self.asked.borrow_mut().push(path.to_owned());
-        let file = File::open(path).map_err(other)?;
+        let file = self.open_file(path)?;
         if file.metadata().map_err(other)?.is_dir() {
             return Err(FileError::Other("it is a folder".to_owned()));
         }
@@ -43,6 +52,25 @@ impl Disk {
         // A pipe has no other name.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Opened { path: real.to_string_lossy().into_owned(), bytes })
+    }
+
+    fn open_file(&self, path: &Path) -> Result<File, FileError> {
+        if !self.regular_only {
+            return File::open(path).map_err(other);
+        }
+        let check = |file: std::fs::Metadata| match file.is_file() || file.is_dir() {
+            true => Ok(()),
+            false => Err(FileError::Other("it is no regular file".to_owned())),
+        };
+        // A device may do something when it is opened; and a pipe must not hold us up, if one takes
+        // the place of the file meanwhile.
+        check(path.metadata().map_err(other)?)?;
+        let at_once = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut options = File::options();
+        let file = options.read(true).custom_flags(at_once.bits() as i32).open(path);
+        let file = file.map_err(other)?;
+        check(file.metadata().map_err(other)?)?;
+        Ok(file)
     }
 }
 

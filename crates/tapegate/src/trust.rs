@@ -4,6 +4,7 @@
 //! therefore kept as a copy in the user's state folder and stays in force. A changed file counts
 //! only once a person has run `tapegate policy accept`, or if it provably permits nothing more.
 
+mod accepting;
 mod files;
 mod find;
 mod notice;
@@ -16,12 +17,15 @@ use tapegate_policy::load::load_marked;
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::Key;
 use tapegate_policy::tighten::{MayLoosen, tightens};
-use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, policy_path};
+use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths};
+use tapegate_yaml::files::Files;
 
 use crate::cmd::shim::rulebook::{self, Found};
+use crate::disk::Disk;
+use crate::exit::{Exit, Failure};
 use crate::settings::user_state::user_state_dir;
-use crate::state::now_us;
 use crate::talk;
+use accepting::paths;
 pub(crate) use files::PolicyFiles;
 pub(crate) use find::Located;
 pub(crate) use notice::PolicyNotice;
@@ -33,7 +37,7 @@ type Texts = BTreeMap<String, String>;
 pub(crate) struct Trust {
     accepted: Option<AcceptedPolicies>,
     /// What was accepted and could not be kept, so that this process at least remembers it.
-    unkept: RefCell<Option<AcceptedPolicy>>,
+    unkept: RefCell<Option<(PolicyPaths, AcceptedPolicy)>>,
 }
 
 /// When a policy is loaded. At the start there is nothing to fall back to.
@@ -68,6 +72,8 @@ pub(crate) struct Governing {
     pub(crate) texts: BTreeMap<String, String>,
     /// The variables that the policy uses.
     pub(crate) variables: BTreeMap<String, String>,
+    /// Why its first use could not be kept, so that the next start would be the first use again.
+    pub(crate) unkept: Option<String>,
 }
 
 /// A set of texts, loaded.
@@ -86,28 +92,6 @@ impl Trust {
         Self { accepted, unkept: RefCell::default() }
     }
 
-    /// What was accepted of the policy in this file, if anything was.
-    pub(crate) fn accepted(&self, path: &Path) -> Result<Option<AcceptedPolicy>, String> {
-        let known = policy_path(path);
-        if let Some(unkept) = self.unkept.borrow().as_ref().filter(|one| one.path == known) {
-            return Ok(Some(unkept.clone()));
-        }
-        let Some(all) = &self.accepted else { return Ok(None) };
-        all.get(path).map_err(|error| error.to_string())
-    }
-
-    /// Every accepted policy.
-    pub(crate) fn list(&self) -> Result<Vec<AcceptedPolicy>, String> {
-        let Some(all) = &self.accepted else { return Ok(Vec::new()) };
-        all.list().map_err(|error| error.to_string())
-    }
-
-    /// Forgets what was accepted; whether there was anything.
-    pub(crate) fn forget(&self, path: &Path) -> Result<bool, String> {
-        let Some(all) = &self.accepted else { return Ok(false) };
-        all.forget(path).map_err(|error| error.to_string())
-    }
-
     /// Loads the policy that governs where `path` is the policy's file.
     pub(crate) fn load(
         &self,
@@ -118,14 +102,19 @@ impl Trust {
     ) -> Governing {
         let load = |files: PolicyFiles| load_texts(path, files, wanted, key);
         let mut file = load(PolicyFiles::on_disk(path));
-        file.found.files.extend(self.accepted.iter().map(|all| all.copy_path(path)));
+        let copies = self.accepted.iter().flat_map(|all| all.copy_paths(&paths(path)));
+        file.found.files.extend(copies);
         let accepted = match self.accepted(path) {
             Ok(accepted) => accepted,
             Err(why) => return file.refused(why),
         };
+        if let (Some(all), Some(accepted)) = (&self.accepted, &accepted) {
+            // Without it a link could come to lead elsewhere; what is accepted holds all the same.
+            all.note_path(&paths(path), accepted).ok();
+        }
         let Some(accepted) = accepted else {
             return match file.found.rule.is_some() {
-                true => self.adopt(path, file, Acceptance::FirstUse),
+                true => self.adopt(path, file, Acceptance::FirstUse, None),
                 false => file.governing(Standing::Unloadable),
             };
         };
@@ -152,7 +141,10 @@ impl Trust {
             (Some(_), None) => "the file is gone".to_owned(),
             (Some(_), Some(_)) => {
                 match cut.map_or_else(|| compare(path, &accepted.texts, &file.by_name), Err) {
-                    Ok(()) => return self.adopt(path, file, Acceptance::Tighter),
+                    Ok(()) => {
+                        let old = Some(&accepted.texts);
+                        return self.adopt(path, file, Acceptance::Tighter, old);
+                    }
                     Err(MayLoosen(why)) => why,
                 }
             }
@@ -160,47 +152,16 @@ impl Trust {
         let hash = hash_of(path, &file.by_name);
         copy.governing(Standing::Differs { why, hash })
     }
-
-    /// Accepts the texts of a policy. If they cannot be kept, this process remembers them, and a
-    /// warning says so.
-    fn adopt(&self, path: &Path, mut file: LoadedTexts, how: Acceptance) -> Governing {
-        if let Err(why) = self.keep(path, &file.by_name, how) {
-            file.found.warnings.push(format!(
-                "the accepted policy cannot be kept ({why}), so the next start trusts whatever the \
-                 file says then; point TAPEGATE_HOME to a folder that can be written"
-            ));
-        }
-        file.governing(Standing::Adopted(how))
-    }
-
-    /// Keeps the texts of a policy as accepted.
-    pub(crate) fn keep(
-        &self,
-        path: &Path,
-        texts: &BTreeMap<String, String>,
-        how: Acceptance,
-    ) -> Result<(), String> {
-        let accepted = AcceptedPolicy {
-            path: policy_path(path),
-            accepted_us: now_us(),
-            how,
-            texts: texts.clone(),
-        };
-        let kept = match &self.accepted {
-            Some(all) => all.put(&accepted).map_err(|error| error.to_string()),
-            None => Err("there is no user state folder".to_owned()),
-        };
-        self.unkept.replace(kept.is_err().then_some(accepted));
-        kept
-    }
 }
 
 /// Warns that the policy in a file is not the one in force, if it is not.
 pub(crate) fn warn_if_not_in_force(path: &Path) {
     let Ok(Some(accepted)) = Trust::new().accepted(path) else { return };
     let folder = path.parent().unwrap_or(Path::new(""));
+    let disk = Disk::of_regular_files();
     let same = |(name, text): (&String, &String)| {
-        std::fs::read_to_string(folder.join(name)).is_ok_and(|now| now == *text)
+        let now = disk.open(&folder.join(name).to_string_lossy(), text.len());
+        now.is_ok_and(|now| now.bytes == text.as_bytes())
     };
     if !accepted.texts.iter().all(same) {
         let path = path.display();
@@ -225,11 +186,24 @@ pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) 
     load_texts(&accepted.path, files, wanted, &key).found
 }
 
+impl Governing {
+    /// Makes sure that what was accepted is known at the next start, where a policy is required.
+    pub(crate) fn require_kept(&self) -> Result<(), Failure> {
+        let Some(why) = &self.unkept else { return Ok(()) };
+        let words = format!(
+            "a policy is required, but what is accepted cannot be kept ({why}): the next start \
+             would trust whatever the file says then"
+        );
+        let hint = "point TAPEGATE_HOME to a folder that can be written";
+        Err(Failure::new(Exit::Invalid, words).hint(hint))
+    }
+}
+
 impl LoadedTexts {
     fn governing(self, standing: Standing) -> Governing {
         let hash = hash_of(Path::new(""), &self.by_name);
         let Self { found, by_path: texts, variables, .. } = self;
-        Governing { found, standing, hash, texts, variables }
+        Governing { found, standing, hash, texts, variables, unkept: None }
     }
 
     /// Nothing governs, for a reason beside what is wrong with the texts.

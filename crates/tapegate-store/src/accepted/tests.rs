@@ -5,9 +5,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
+fn paths(path: &Path) -> PolicyPaths {
+    PolicyPaths::of(path, None)
+}
+
 fn policy(path: &Path, text: &str) -> AcceptedPolicy {
     AcceptedPolicy {
-        path: policy_path(path),
+        path: path.to_owned(),
         accepted_us: 7,
         how: Acceptance::FirstUse,
         texts: BTreeMap::from([("tapegate.yaml".to_owned(), text.to_owned())]),
@@ -19,18 +23,18 @@ fn what_was_accepted_is_read_back_listed_and_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p/tapegate.yaml");
     let all = AcceptedPolicies::new(&folder.path().join("state"));
-    assert_eq!((all.get(&path).unwrap(), all.list().unwrap()), (None, Vec::new()));
+    assert_eq!((all.get(&paths(&path)).unwrap(), all.list().unwrap()), (None, Vec::new()));
     for text in ["schema: 1\n\"é\u{1}", "another"] {
-        all.put(&policy(&path, text)).unwrap();
-        assert_eq!(all.get(&path).unwrap(), Some(policy(&path, text)));
+        all.put(&paths(&path), &policy(&path, text), |_| true).unwrap();
+        assert_eq!(all.get(&paths(&path)).unwrap(), Some(policy(&path, text)));
     }
     assert_eq!(all.list().unwrap(), [policy(&path, "another")]);
-    let copy = all.copy_path(&path);
+    let copy = all.copy_paths(&paths(&path)).remove(0);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&copy), mode(copy.parent().unwrap())), (0o600, 0o700));
     assert_eq!(fs::read_dir(copy.parent().unwrap()).unwrap().count(), 1);
-    assert!(all.forget(&path).unwrap() && !all.forget(&path).unwrap());
-    assert_eq!(all.get(&path).unwrap(), None);
+    assert!(all.forget(&paths(&path)).unwrap() && !all.forget(&paths(&path)).unwrap());
+    assert_eq!(all.get(&paths(&path)).unwrap(), None);
 }
 
 #[test]
@@ -38,12 +42,59 @@ fn a_link_in_the_place_of_a_policy_does_not_make_it_another_policy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tapegate.yaml");
     fs::write(folder.path().join("other.yaml"), "").unwrap();
-    let before = policy_path(&path);
+    let before = paths(&path);
     symlink("other.yaml", &path).unwrap();
-    assert_eq!(policy_path(&path), before);
+    assert_eq!(paths(&path), before);
     // A link on the way there does not make another one either.
     symlink(folder.path(), folder.path().join("way")).unwrap();
-    assert_eq!(policy_path(&folder.path().join("way/tapegate.yaml")), before);
+    assert!(paths(&folder.path().join("way/tapegate.yaml")).overlap(&before));
+}
+
+/// A state folder, and two folders for policies.
+fn folders() -> (tempfile::TempDir, AcceptedPolicies) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let all = AcceptedPolicies::new(&folder.path().join("state"));
+    (folder, all)
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_keeps_what_was_accepted() {
+    let (folder, all) = folders();
+    let at = |name: &str| folder.path().join(name).join("p.yaml");
+    all.put(&paths(&at("a")), &policy(&at("a"), "deny"), |_| true).unwrap();
+    fs::rename(folder.path().join("a"), folder.path().join("was")).unwrap();
+    symlink("b", folder.path().join("a")).unwrap();
+    // By the path as it is written, and by where that leads now.
+    for name in ["a", "b"] {
+        let found = all.get(&paths(&at(name))).unwrap().map(|one| one.texts);
+        assert_eq!(found, Some(policy(&at("a"), "deny").texts), "{name}");
+    }
+}
+
+#[test]
+fn a_link_that_comes_to_lead_elsewhere_keeps_what_was_accepted() {
+    let (folder, all) = folders();
+    let (link, path) = (folder.path().join("link"), folder.path().join("link/p.yaml"));
+    symlink("a", &link).unwrap();
+    all.put(&paths(&path), &policy(&path, "deny"), |_| true).unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink("b", &link).unwrap();
+    // Even if something else was accepted there.
+    let there = folder.path().join("b/p.yaml");
+    let elsewhere = PolicyPaths { written: there.clone(), real: there.clone() };
+    all.put(&elsewhere, &policy(&there, "pass"), |_| false).unwrap();
+    let found = all.get(&paths(&path)).unwrap().unwrap();
+    assert_eq!(found.texts, policy(&path, "deny").texts);
+    // From there nobody knows which of both is meant, until a person accepts one for both.
+    assert!(matches!(all.get(&paths(&there)), Err(AcceptedError::Ambiguous { .. })));
+    all.put(&paths(&there), &policy(&there, "pass"), |_| true).unwrap();
+    for path in [&path, &there] {
+        let found = all.get(&paths(path)).unwrap().unwrap();
+        assert_eq!(found.texts, policy(path, "pass").texts);
+    }
 }
 
 #[test]
@@ -51,19 +102,19 @@ fn damaged_foreign_and_linked_copies_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tapegate.yaml");
     let all = AcceptedPolicies::new(&folder.path().join("state"));
-    all.put(&policy(&path, "deny all")).unwrap();
-    let copy = all.copy_path(&path);
+    all.put(&paths(&path), &policy(&path, "deny all"), |_| true).unwrap();
+    let copy = all.copy_paths(&paths(&path)).remove(0);
     let text = fs::read_to_string(&copy).unwrap();
     for bad in [text.replace("deny all", "pass all"), String::new(), text[..20].to_owned()] {
         fs::write(&copy, bad).unwrap();
-        assert!(matches!(all.get(&path), Err(AcceptedError::Damaged { .. })));
+        assert!(matches!(all.get(&paths(&path)), Err(AcceptedError::Damaged { .. })));
     }
     fs::write(&copy, &text).unwrap();
-    assert!(all.get(&path).unwrap().is_some());
+    assert!(all.get(&paths(&path)).unwrap().is_some());
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(all.get(&path).is_err());
+    assert!(all.get(&paths(&path)).is_err());
     fs::remove_file(&copy).unwrap();
     fs::write(folder.path().join("elsewhere"), &text).unwrap();
     symlink(folder.path().join("elsewhere"), &copy).unwrap();
-    assert!(all.get(&path).is_err());
+    assert!(all.get(&paths(&path)).is_err());
 }

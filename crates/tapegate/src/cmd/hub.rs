@@ -43,8 +43,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let signals = Signals::listen()?;
     let listener = runtime.block_on(listen(&args))?;
     let token = Token::fresh()?;
-    let shelf = Rc::new(Shelf::new(&args.project, &around)?);
-    if around.policy_required(args.require_policy)? && !shelf.has_policy() {
+    let required = around.policy_required(args.require_policy)?;
+    let shelf = Rc::new(Shelf::new(&args.project, required, &around)?);
+    if required && !shelf.has_policy() {
         let words = "no policy found, and one is required";
         let hint = "`tapegate init` writes one, and --config FILE names one";
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());

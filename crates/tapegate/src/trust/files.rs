@@ -35,7 +35,7 @@ pub(crate) struct NotedFiles {
 impl PolicyFiles {
     /// The files as they are on disk.
     pub(crate) fn on_disk(path: &Path) -> Self {
-        let disk = Disk::default();
+        let disk = Disk::of_regular_files();
         let main = path.to_string_lossy().into_owned();
         Self {
             folder: disk.folder_of(&main),

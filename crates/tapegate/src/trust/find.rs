@@ -28,11 +28,13 @@ impl Trust {
         if let Some(path) = around.named_config(named) {
             return Ok(Located { path: Some(path), passed_over: None });
         }
-        let mut unaccepted = None;
+        let (known, mut unaccepted) = (self.readable(), None);
         for path in around.config_places() {
             // Beyond the first file only what was accepted counts.
             let exists = unaccepted.is_none() && Surroundings::is_config(&path)?;
-            let accepted = self.accepted(&path).map_err(|why| Failure::new(Exit::Invalid, why))?;
+            let accepted = self
+                .accepted_among(&path, &known)
+                .map_err(|why| Failure::new(Exit::Invalid, why))?;
             if accepted.is_some() {
                 return Ok(Located { path: Some(path), passed_over: unaccepted });
             }

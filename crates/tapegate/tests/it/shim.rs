@@ -20,4 +20,5 @@ mod stress;
 mod trust;
 mod user_state;
 mod trust_changes;
+mod trust_places;
 mod web;

@@ -28,6 +28,8 @@ pub(super) struct Shelf {
     told: Cell<bool>,
     /// What was last told about the acceptance of the policy: each change is told once.
     told_acceptance: RefCell<Vec<PolicyNotice>>,
+    /// Whether a policy must govern, and be known at the next start.
+    required: bool,
     /// Whether a policy has governed already.
     started: Cell<bool>,
 }
@@ -36,6 +38,7 @@ impl Shelf {
     /// The shelf that a command line names.
     pub(super) fn new(
         project: &ProjectArgs,
+        required: bool,
         around: &Surroundings<'_>,
     ) -> Result<Self, anyhow::Error> {
         let trust = Trust::new();
@@ -49,6 +52,7 @@ impl Shelf {
             files: RefCell::default(),
             told: Cell::new(false),
             told_acceptance: RefCell::default(),
+            required,
             started: Cell::new(false),
         };
         if let (Some(path), Some(other)) = (&located.path, &located.passed_over) {
@@ -81,6 +85,12 @@ impl Shelf {
         };
         let moment = if self.started.get() { Moment::Reload } else { Moment::Start };
         let governing = self.trust.load(&path, self.wanted, &self.key, moment);
+        if self.required
+            && moment == Moment::Start
+            && let Err(failure) = governing.require_kept()
+        {
+            return Loading { faults: vec![failure.words], ..Loading::default() };
+        }
         let notice = PolicyNotice::of(&path, &governing);
         let Governing { found, texts: files_by_path, variables, .. } = governing;
         let Found { rule, faults, mut warnings, files } = found;

@@ -134,6 +134,9 @@ impl Plan {
             return Ok(StartPolicy { rule, files: Vec::new(), notices: Vec::new() });
         };
         let governing = self.trust.load(path, self.wanted, &self.key, Moment::Start);
+        if self.policy_required {
+            governing.require_kept()?;
+        }
         let mut notices: Vec<PolicyNotice> =
             PolicyNotice::of(path, &governing).into_iter().collect();
         notices.extend(

@@ -1,0 +1,141 @@
+//! What was accepted governs also if a link, a pipe or nothing at all is in its place.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+
+use super::stand::{FORWARD, answer, ask, call, events};
+use crate::support::{Run, Setup, shim};
+
+const DENY: &str = "schema: 1\ngovernance: { defaults: { action: deny } }\n";
+const BY_PATH: [&str; 2] = ["--config", "conf/pol.yaml"];
+
+/// Whether the server answers a call.
+fn passes(run: &mut Run, id: u32) -> bool {
+    run.send(call(id, "rm").as_bytes());
+    answer(run, id)["result"].is_object()
+}
+
+fn put(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn again(folder: &Path) -> Setup {
+    shim("", &["serve"]).within(folder)
+}
+
+/// Runs a session whose policy denies everything, to its end.
+fn first_use(setup: Setup) -> Run {
+    let mut run = setup.start();
+    assert!(!passes(&mut run, 1));
+    run.end_of_input().exits(0).run
+}
+
+fn pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_brings_in_no_other_policy() {
+    let setup = shim("", &["serve"]).flags(&BY_PATH);
+    put(setup.folder(), "conf/pol.yaml", DENY);
+    put(setup.folder(), "conf2/pol.yaml", FORWARD);
+    let mut run = setup.start();
+    assert!(!passes(&mut run, 1));
+    let folder = run.folder().to_owned();
+    fs::rename(folder.join("conf"), folder.join("was")).unwrap();
+    symlink("conf2", folder.join("conf")).unwrap();
+    run.signal(Signal::HUP);
+    run.says("tapegate policy accept");
+    assert!(!passes(&mut run, 2), "the session goes on under what was accepted");
+    let over = run.end_of_input().exits(0).run;
+    for flags in [BY_PATH, ["--config", "conf2/pol.yaml"]] {
+        let mut run = again(over.folder()).flags(&flags).start();
+        assert!(!passes(&mut run, 1), "{flags:?}");
+        run.end_of_input().exits(0).complains("tapegate policy accept");
+    }
+}
+
+#[test]
+fn a_users_policy_behind_a_link_is_not_replaced_with_the_link() {
+    let setup = shim("", &["serve"]);
+    put(setup.folder(), "one/tapegate.yaml", DENY);
+    put(setup.folder(), "two/tapegate.yaml", FORWARD);
+    fs::create_dir(setup.folder().join("config")).unwrap();
+    let link = setup.folder().join("config/tapegate");
+    symlink("../one", &link).unwrap();
+    let over = first_use(setup);
+    fs::remove_file(&link).unwrap();
+    symlink("../two", &link).unwrap();
+    let config = over.folder().join("config").display().to_string();
+    let mut run = again(over.folder()).env("XDG_CONFIG_HOME", &config).start();
+    assert!(!passes(&mut run, 1));
+    run.end_of_input().exits(0).complains("tapegate policy accept");
+}
+
+#[test]
+fn a_project_that_becomes_a_link_keeps_its_policy() {
+    let place = tempfile::tempdir().unwrap();
+    let (project, other) = (place.path().join("project"), place.path().join("other"));
+    put(&project, "tapegate.yaml", DENY);
+    put(&other, "tapegate.yaml", FORWARD);
+    let state = place.path().join("state").display().to_string();
+    let session = || shim("", &["serve"]).within(&project).env("TAPEGATE_HOME", &state);
+    first_use(session());
+    fs::rename(&project, place.path().join("was")).unwrap();
+    symlink(&other, &project).unwrap();
+    let mut run = session().start();
+    assert!(!passes(&mut run, 1));
+    run.end_of_input().exits(0).complains("tapegate policy accept");
+}
+
+#[test]
+fn a_required_policy_that_cannot_be_kept_starts_nothing() {
+    let homeless = |setup: Setup| {
+        fs::create_dir(setup.folder().join(".tapegate")).unwrap();
+        let unset = ["TAPEGATE_HOME", "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+        unset.into_iter().fold(setup, |setup, name| setup.env(name, ""))
+    };
+    let mut run = homeless(shim(DENY, &["serve"])).flags(&["--require-policy"]).start();
+    run.send(ask(1, "initialize").as_bytes());
+    let refused = answer(&run, 1);
+    let words = refused["error"]["message"].as_str().unwrap();
+    assert!(words.contains("cannot be kept"), "{refused}");
+    run.end_of_input().exits(2);
+    // Where none is required, the first use governs with a warning.
+    let mut run = homeless(shim(DENY, &["serve"])).start();
+    assert!(!passes(&mut run, 1));
+    run.end_of_input().exits(0).complains("cannot be kept");
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_policy_holds_up_nothing() {
+    let mut run = shim(DENY, &["serve"]).start();
+    assert!(!passes(&mut run, 1));
+    let policy = run.folder().join("tapegate.yaml");
+    fs::remove_file(&policy).unwrap();
+    pipe(&policy);
+    run.until("that it is logged", |run| {
+        events(run.folder()).iter().any(|event| event["event"] == "refused")
+    });
+    run.signal(Signal::HUP);
+    assert!(!passes(&mut run, 2), "what was in force stays");
+    run.end_of_input().exits(0).complains("no regular file");
+    for (name, made) in [("pipe", true), ("/dev/zero", false)] {
+        let setup = shim("", &["serve"]).flags(&["--config", name]);
+        if made {
+            pipe(&setup.folder().join(name));
+        }
+        let mut run = setup.start();
+        run.send(ask(1, "initialize").as_bytes());
+        let refused = answer(&run, 1);
+        let words = refused["error"]["message"].as_str().unwrap();
+        assert!(words.contains("no regular file"), "{refused}");
+        run.end_of_input().exits(2);
+    }
+}
