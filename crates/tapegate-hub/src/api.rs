@@ -71,6 +71,9 @@ pub struct GovernanceEvaluateRequest {
     /// Its number on that tape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tape_seq: Option<u64>,
+    /// The folder that the caller works in. An approval holds for calls from there alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// Parameters in the very bytes they were sent in; nothing if they are no JSON.

@@ -60,6 +60,8 @@ pub struct Options {
     pub profile: Option<Profile>,
     /// The secret of this run.
     pub token: Token,
+    /// Why nobody decides about calls through this hub, if nobody does.
+    pub undecided: Option<String>,
     /// Loads the policy, as often as it is asked to.
     pub load: Load,
     /// Is told what a person should know.

@@ -48,6 +48,10 @@ pub struct Request {
     pub call_hash: String,
     /// Who calls.
     pub principal: String,
+    /// The folder that the caller works in, on which relative paths depend.
+    pub folder: String,
+    /// The policy's file, by which a person is asked.
+    pub policy: String,
     /// The workflow.
     pub workflow: String,
     /// Why a person is asked.

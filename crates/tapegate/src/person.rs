@@ -12,10 +12,15 @@ mod key_file;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::Path;
+
+use tapegate_store::user_state::PrivateDir;
 
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::exit::{Exit, Failure};
+use crate::loading::is_same_file;
+use crate::settings::user_state::user_state_dir;
 pub(crate) use key::KeyArgs;
 
 /// Makes sure that a person can be asked whether to do `what`, such as "approving a call".
@@ -31,6 +36,28 @@ pub(crate) fn require(what: &str, way_out: &str) -> Result<(), Failure> {
     let outputs = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
     if !std::io::stdin().is_terminal() || !outputs {
         return refuse("there is no terminal here".to_owned());
+    }
+    Ok(())
+}
+
+/// Makes sure that a key may stand in for a person to do `what`: not inside an agent's environment, and
+/// not the key that Tapegate itself keeps, which whoever runs as this user can name. An exported copy
+/// lies where a person has put it.
+pub(crate) fn require_exported_key(
+    what: &str,
+    key_file: &Path,
+    state_folder: &Path,
+) -> Result<(), Failure> {
+    if let Some(sign) = agent::sign(std::env::vars_os()) {
+        let words = format!("{what} is refused in the environment of a coding agent ({sign})");
+        let hint = "a key does not change that; run it in a terminal of your own";
+        return Err(Failure::new(Exit::Findings, words).hint(hint));
+    }
+    let own = PrivateDir::path_of(&user_state_dir()?, state_folder).join("key");
+    if is_same_file(key_file, &own) {
+        let words = format!("`{}` is the key that Tapegate keeps for itself", key_file.display());
+        let hint = "`tapegate approvals export-key FILE` makes a copy for scripts";
+        return Err(Failure::new(Exit::Findings, words).hint(hint));
     }
     Ok(())
 }

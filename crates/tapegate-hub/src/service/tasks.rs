@@ -134,6 +134,9 @@ impl Hub {
         approve: bool,
         who: SettleRequest,
     ) -> Result<TaskAnswer, Refusal> {
+        if let Some(why) = &self.options.undecided {
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", why));
+        }
         if who.by.trim().is_empty() {
             return Err(Refusal::bad_request("`by` must say who decides"));
         }

@@ -88,6 +88,7 @@ async fn start(limits: Limits, load: impl Fn() -> Loading + 'static) -> (Running
         user_state: folder.path().to_owned(),
         profile: None,
         token: token.clone(),
+        undecided: None,
         load: Box::new(load),
         notice: Box::new(move |level, words| heard.borrow_mut().push((level, words.to_owned()))),
         limits,
@@ -122,6 +123,7 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
         traceparent: None,
         tape_session_id: None,
         tape_seq: None,
+        folder: None,
     }
 }
 

@@ -88,6 +88,8 @@ impl Request {
             &self.tool,
             &self.call_hash,
             &self.principal,
+            &self.folder,
+            &self.policy,
             &self.workflow,
             &self.reason,
         ] {

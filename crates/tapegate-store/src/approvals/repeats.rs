@@ -85,7 +85,8 @@ impl Approvals {
         Ok(waiting)
     }
 
-    /// An approval that was given for the same call of the same caller to the same server, and that
+    /// An approval that was given for the same call of the same caller, from the same folder and under
+    /// the same policy, to the same server, and that
     /// is used up by this: the caller did not wait for it, and asks again. Whoever approved must be
     /// allowed to by `call` too, since the list of approvers may have changed.
     pub fn approved_before(
@@ -188,7 +189,7 @@ impl Approvals {
 
     fn call_path(&self, call: &Request) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
-        for text in [&call.call_hash, &call.server_id, &call.principal] {
+        for text in call_key(call) {
             hasher.update(&(text.len() as u64).to_le_bytes());
             hasher.update(text.as_bytes());
         }
@@ -214,8 +215,12 @@ fn io_error(path: PathBuf, source: io::Error) -> ApprovalError {
 }
 
 fn is_same_call(one: &Request, two: &Request) -> bool {
-    let key = |request: &Request| {
-        (request.call_hash.clone(), request.server_id.clone(), request.principal.clone())
-    };
-    !one.call_hash.is_empty() && key(one) == key(two)
+    !one.call_hash.is_empty() && call_key(one) == call_key(two)
+}
+
+/// What makes a call the same. Projects may share a state folder, and the same call means something
+/// else in another one.
+fn call_key(request: &Request) -> [&str; 5] {
+    let Request { call_hash, server_id, principal, folder, policy, .. } = request;
+    [call_hash, server_id, principal, folder, policy]
 }

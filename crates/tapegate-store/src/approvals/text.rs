@@ -32,6 +32,8 @@ pub(super) fn request(request: &Request) -> Vec<u8> {
     }
     json.text("call_hash", &request.call_hash);
     json.text("principal", &request.principal);
+    json.text("folder", &request.folder);
+    json.text("policy", &request.policy);
     json.text("workflow", &request.workflow);
     json.text("reason", &request.reason);
     let mut approvers = Vec::new();
@@ -85,6 +87,8 @@ pub(super) fn read_request(text: &[u8]) -> Option<Request> {
         params: raw("params").map(|raw| String::from_utf8_lossy(raw).into_owned()),
         call_hash: string(raw("call_hash")?)?.into_owned(),
         principal: text("principal"),
+        folder: text("folder"),
+        policy: text("policy"),
         workflow: text("workflow"),
         reason: text("reason"),
         approvers: texts(raw("approvers")?)?,
@@ -178,6 +182,8 @@ mod tests {
             params: Some("{\"arguments\":{\"path\":\"/\"}}".to_owned()),
             call_hash: "ff".to_owned(),
             principal: "me".to_owned(),
+            folder: "/work".to_owned(),
+            policy: "/work/tapegate.yaml".to_owned(),
             workflow: "default".to_owned(),
             reason: "rule".to_owned(),
             approvers: vec!["alice".to_owned(), "b\"ob".to_owned()],

@@ -50,7 +50,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         let hint = "`tapegate init` writes one, and --config FILE names one";
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
     }
-    let hub = start(&state, user_state, &token, &shelf, &log)?;
+    let undecided = undecided(&args, &state)?;
+    undecided.iter().for_each(|words| log.announce(words));
+    let hub = start(&state, user_state, (&token, undecided), &shelf, &log)?;
     // Whoever hears that it listens may change the policy at once.
     let watch = Watch::new(shelf.files());
     let endpoint = format!("http://{}", listener.address()?);
@@ -73,10 +75,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     })
 }
 
+/// Why nobody may decide about calls through this hub: whoever starts it could otherwise approve
+/// their own by its API. A key that is given and is wrong is an error.
+fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
+    match args.key.authorize("deciding about calls through a hub", state) {
+        Ok(()) => Ok(None),
+        Err(failure) if args.key.is_given() => Err(failure),
+        Err(failure) => Ok(Some(format!(
+            "nobody decides about calls through this hub: {}; `tapegate approvals` does, and so does a \
+             hub with --non-interactive and --key-file",
+            failure.words
+        ))),
+    }
+}
+
 fn start(
     state: &Path,
     user_state: PathBuf,
-    token: &Token,
+    (token, undecided): (&Token, Option<String>),
     shelf: &Rc<Shelf>,
     log: &Rc<Log>,
 ) -> Result<Rc<Hub>, Failure> {
@@ -86,6 +102,7 @@ fn start(
         state_folder: state.to_owned(),
         user_state,
         token: token.clone(),
+        undecided,
         load: Box::new(move || loading.load()),
         notice: Box::new(move |care, words| match care {
             Care::Info => log.announce(words),

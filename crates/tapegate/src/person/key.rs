@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{key_file, require};
+use super::{key_file, require, require_exported_key};
 use crate::exit::Failure;
 use crate::settings::user_state::project_key;
 
@@ -32,7 +32,10 @@ impl KeyArgs {
     pub(crate) fn authorize(&self, what: &str, state_folder: &Path) -> Result<(), Failure> {
         match &self.key_file {
             None => require(what, WAY_OUT),
-            Some(path) => key_file::check(path, &project_key(state_folder)?),
+            Some(path) => {
+                require_exported_key(what, path, state_folder)?;
+                key_file::check(path, &project_key(state_folder)?)
+            }
         }
     }
 }

@@ -90,12 +90,24 @@ impl Place {
         command
     }
 
-    /// Accepts the policy as it is now.
-    fn accept(&self) {
+    /// A copy of the project's key.
+    fn key_file(&self) -> PathBuf {
         let home = self.folder.path().join("tapegate");
         let key = PrivateDir::open(&home, &self.state()).unwrap().key().unwrap();
         let key_file = self.folder.path().join("copy-of-key");
         write_key(&key_file, key.bytes());
+        key_file
+    }
+
+    /// Starts a hub through which people decide.
+    fn start_deciding(&self) -> Run {
+        let key_file = self.key_file();
+        self.start_with(&["--non-interactive", "--key-file", key_file.to_str().unwrap()])
+    }
+
+    /// Accepts the policy as it is now.
+    fn accept(&self) {
+        let key_file = self.key_file();
         let mut command = tapegate();
         command.args(["policy", "accept", "--non-interactive", "--key-file"]).arg(key_file);
         command.env_remove("TAPEGATE_HOME").env_remove("TAPEGATE_CONFIG");

@@ -1,5 +1,6 @@
 //! `tapegate shim`, end to end: the real binary, real processes, real signals.
 
+mod approval_places;
 mod approvals;
 mod batches;
 mod decisions;
@@ -18,7 +19,7 @@ pub(crate) mod stand;
 mod start;
 mod stress;
 mod trust;
-mod user_state;
 mod trust_changes;
 mod trust_places;
+mod user_state;
 mod web;

@@ -52,8 +52,10 @@ pub(crate) fn approvals_of(state: &Path) -> Approvals {
 
 /// What shows that a script may decide about calls of such a project.
 pub(crate) fn key_flags(state: &Path) -> [String; 3] {
-    let key = PrivateDir::path_of(state, state).join("key").display().to_string();
-    ["--non-interactive".to_owned(), "--key-file".to_owned(), key]
+    let key = PrivateDir::open(state, state).unwrap().key().unwrap();
+    let copy = state.join("copy-of-key");
+    write_key(&copy, key.bytes());
+    ["--non-interactive".to_owned(), "--key-file".to_owned(), copy.display().to_string()]
 }
 
 /// A session to be started.

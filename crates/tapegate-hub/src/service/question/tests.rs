@@ -358,6 +358,7 @@ fn hub(policy: &Policy, profile: Profile, message: &Message) -> Option<Came> {
         traceparent: None,
         tape_session_id: None,
         tape_seq: None,
+        folder: None,
     };
     let principal = principal();
     let question = Question {

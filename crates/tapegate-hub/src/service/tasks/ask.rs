@@ -100,6 +100,7 @@ impl Tasks {
             params: None,
             call_hash: hash_of(&decided.method, request),
             principal: asking.principal.to_owned(),
+            folder: request.folder.clone().unwrap_or_default(),
             workflow: asking.workflow.to_owned(),
             reason: decided.decision.reason.to_string(),
             approvers: workflow.approvers.clone(),

@@ -136,6 +136,8 @@ fn an_approval_that_nobody_waited_for_lets_the_same_call_through_once() {
         Request { call_hash: "abd".to_owned(), ..request.clone() },
         Request { server_id: "other".to_owned(), ..request.clone() },
         Request { principal: "other".to_owned(), ..request.clone() },
+        Request { folder: "/other".to_owned(), ..request.clone() },
+        Request { policy: "/other/tapegate.yaml".to_owned(), ..request.clone() },
     ] {
         assert!(approvals.approved_before(&other, NOW).unwrap().is_none());
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::logs::LogArgs;
+use crate::person::KeyArgs;
 use crate::settings::{ProjectArgs, Surroundings};
 
 /// Serve the policy, approvals, activity log and metrics for many shims
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) key: KeyArgs,
+    #[command(flatten)]
     pub(super) log: LogArgs,
 }
 
@@ -44,6 +47,9 @@ Examples:
 
 Where a hub listens is in hub/endpoint of the state folder. The hub says at its start which file
 holds the token; it lies out of the project, where agents cannot read it.
+
+Calls are approved and denied through a hub only if a person has started it at a terminal, or with
+--non-interactive and --key-file; another hub refuses that, and does the rest.
 
 A changed policy is taken up at once if it was accepted (`tapegate policy accept`) or permits
 nothing more; one that does not load changes nothing. SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at

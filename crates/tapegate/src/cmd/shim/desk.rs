@@ -52,6 +52,8 @@ struct Inner {
     reins: Reins,
     key: Key,
     connection_id: String,
+    folder: String,
+    policy: String,
     clock: Clock,
     /// Wakes whoever looks for decisions.
     news: Notify,
@@ -73,6 +75,10 @@ pub(super) struct Begin {
     pub(super) reins: Reins,
     pub(super) key: Key,
     pub(super) connection_id: String,
+    /// The folder that the session works in.
+    pub(super) folder: String,
+    /// The policy's file.
+    pub(super) policy: String,
     pub(super) clock: Clock,
 }
 
@@ -87,7 +93,7 @@ impl Desk {
             // What cannot be removed now is found again later.
             approvals.clean_hourly(begin.clock.now().wall_us, KEPT).ok();
         }
-        let Begin { settle, journal, reins, key, connection_id, clock } = begin;
+        let Begin { settle, journal, reins, key, connection_id, folder, policy, clock } = begin;
         Self(Arc::new(Inner {
             approvals,
             open: Mutex::default(),
@@ -96,6 +102,8 @@ impl Desk {
             reins,
             key,
             connection_id,
+            folder,
+            policy,
             clock,
             news: Notify::new(),
         }))
@@ -284,6 +292,8 @@ impl Inner {
             params,
             call_hash: asking.call_hash(),
             principal: asking.principal.name.clone(),
+            folder: self.folder.clone(),
+            policy: self.policy.clone(),
             workflow: asking.workflow_name.to_owned(),
             reason: self.journal.masked(asking.reason),
             approvers: asking.workflow.approvers.clone(),

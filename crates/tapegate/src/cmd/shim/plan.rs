@@ -39,6 +39,8 @@ pub(super) struct Plan {
     pub(super) state: PathBuf,
     /// Why there is no place for state, if there is none.
     pub(super) state_failure: Option<Failure>,
+    /// The folder that the session works in.
+    pub(super) folder: String,
     /// The hub to be joined.
     pub(super) hub: Option<HubPlace>,
     pub(super) connection_id: String,
@@ -109,6 +111,7 @@ impl Plan {
             state_failure: no_state.or(no_hub),
             server_id,
             state,
+            folder: around.folder.to_string_lossy().into_owned(),
             session_id: tapes::session_id(&connection_id, clock.now()),
             connection_id,
             key: Key::on_tape(redaction::random()?),
@@ -148,6 +151,12 @@ impl Plan {
             Some(rule) => Ok(StartPolicy { rule, files, notices }),
             None => Err(refused(path, &faults)),
         }
+    }
+
+    /// The policy's file as text; nothing if there is none.
+    pub(super) fn policy_name(&self) -> String {
+        let path = self.config.as_deref().unwrap_or(Path::new(""));
+        path.to_string_lossy().into_owned()
     }
 
     /// The server: the one that was named, or else where the policy says that it is.

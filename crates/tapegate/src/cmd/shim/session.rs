@@ -95,6 +95,8 @@ async fn alone(
             reins: reins.clone(),
             key: plan.key.clone(),
             connection_id: plan.connection_id.clone(),
+            folder: plan.folder.clone(),
+            policy: plan.policy_name(),
             clock: plan.clock,
         },
     );

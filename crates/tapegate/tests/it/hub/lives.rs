@@ -59,7 +59,7 @@ fn what_waits_for_people_waits_through_a_kill_and_a_new_start() {
     // What is left behind of a killed hub is in nobody's way.
     assert!(place.token_file().exists() && place.file("endpoint").exists());
     let old = hub.token.clone();
-    let hub = place.start();
+    let hub = place.start_deciding();
     assert_ne!(hub.token, old, "each run has its own token");
     let task = format!("/governance/task/{id}");
     assert_eq!(hub.get(&task).json()["status"], "pending");
@@ -77,6 +77,27 @@ fn what_waits_for_people_waits_through_a_kill_and_a_new_start() {
         .unwrap();
     let words = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert_eq!(checked.status.code(), Some(0), "{words}\n{}", log(&place.state()));
+}
+
+#[test]
+fn whoever_starts_a_hub_without_a_terminal_or_a_key_approves_nothing_through_it() {
+    let place = Place::new();
+    let mut hub = place.start();
+    hub.says("nobody decides about calls through this hub");
+    let id = hub.evaluate("pay")["task_id"].as_str().unwrap().to_owned();
+    for verb in ["approve", "deny"] {
+        let refused = hub.post(&format!("/approvals/{id}/{verb}"), r#"{"by":"ann"}"#);
+        assert_eq!(refused.status, 403, "{}", refused.body);
+        assert!(refused.body.contains("takes a person at a terminal"), "{}", refused.body);
+    }
+    assert_eq!(hub.get(&format!("/governance/task/{id}")).json()["status"], "pending");
+    // The key that Tapegate keeps for itself does not stand in for a person.
+    let home = place.folder.path().join("tapegate");
+    let own = PrivateDir::path_of(&home, &place.state()).join("key");
+    let own = own.to_str().unwrap();
+    let other = Place::new();
+    let failed = other.fails(&["--non-interactive", "--key-file", own]);
+    assert_eq!(failed.status.code(), Some(1));
 }
 
 #[test]

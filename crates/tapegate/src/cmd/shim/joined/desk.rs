@@ -34,6 +34,7 @@ pub(super) struct Counter {
     reins: Reins,
     journal: Journal,
     connection_id: String,
+    folder: String,
 }
 
 /// Who puts them to the hub.
@@ -71,9 +72,10 @@ impl Counter {
     ) -> (Self, Clerk) {
         let (questions, errands) = mpsc::unbounded_channel();
         let (reins, connection_id) = (reins.clone(), plan.connection_id.clone());
+        let folder = plan.folder.clone();
         let client = Arc::clone(client);
         let clerk = Clerk { client, errands, settle, journal: journal.clone() };
-        (Self { questions, reins, journal: journal.clone(), connection_id }, clerk)
+        (Self { questions, reins, journal: journal.clone(), connection_id, folder }, clerk)
     }
 }
 
@@ -108,6 +110,7 @@ impl People for Counter {
             traceparent: None,
             tape_session_id: None,
             tape_seq: None,
+            folder: Some(self.folder.clone()),
         };
         let question = Question { ticket, request, subject: asking.subject.clone() };
         // The clerk is there as long as the session is.
