@@ -13,6 +13,8 @@ pub mod frame;
 pub mod gate;
 /// JSON as a view on bytes.
 pub mod json;
+/// What careless servers make of what they are sent.
+pub mod lenient;
 /// Cutting a byte stream into lines, in bounded memory.
 pub mod lines;
 /// A client that asks a server what it has.

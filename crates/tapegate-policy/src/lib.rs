@@ -11,8 +11,6 @@ pub mod cases;
 pub mod decide;
 /// Taking out of list replies what may not be seen.
 pub mod filter;
-/// Folders, and which paths lie in them.
-pub mod folder;
 /// Which requests are decided about, and what they are about.
 pub mod gated;
 /// A policy from what was observed.
@@ -45,7 +43,6 @@ pub mod redact;
 pub mod refuse;
 /// What people who decide are shown of a call.
 pub mod shown;
-mod spelling;
 /// Whether a changed policy permits nothing more.
 pub mod tighten;
 /// The trace that a call belongs to.

@@ -8,7 +8,6 @@
 
 mod coerce;
 mod lenient;
-mod numbers;
 mod urls;
 mod values;
 
@@ -18,8 +17,9 @@ use std::cmp::Ordering;
 use regex::Regex;
 use tapegate_core::json::path::Path;
 use tapegate_core::json::{Number, string};
+use tapegate_core::lenient::folder::{Folder, climbs};
+use tapegate_core::lenient::numbers;
 
-use crate::folder::{Folder, climbs};
 use crate::glob::Glob;
 use lenient::LenientPath;
 

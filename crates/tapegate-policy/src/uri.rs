@@ -5,8 +5,8 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::folder::normal_path;
-use crate::spelling::nfkc;
+use tapegate_core::lenient::folder::normal_path;
+use tapegate_core::lenient::spelling::nfkc;
 
 /// Schemes whose URLs have a host, with their default ports; to them a backslash is a slash.
 const SPECIAL: [(&str, u16); 5] =

@@ -11,8 +11,8 @@ use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
 use crate::glob::Glob;
 use crate::model::{Policy, Source};
-use crate::spelling::{nfkc, percent_decode, trimmed};
 use crate::uri::{self, Reader, resolved};
+use tapegate_core::lenient::spelling::{nfkc, percent_decode, trimmed};
 
 /// How many readings are looked at; what has more is made to be misread.
 const READINGS_MAX: usize = 256;

@@ -4,8 +4,8 @@
 //! letter is decoded in the same way; stars, `?` and classes stay.
 
 use super::{Glob, Letter, Piece};
-use crate::spelling::{nfkc, percent_decoded};
 use crate::uri;
+use tapegate_core::lenient::spelling::{nfkc, percent_decoded};
 
 /// The decoded form of a glob; `None` if it is written so.
 pub(super) fn decoded(pieces: &[Piece]) -> Option<Box<Glob>> {

@@ -6,8 +6,8 @@ use tapegate_yaml::shape::Shape::{
 use tapegate_yaml::shape::{Entry, Rest, Shape, Strays, Table, Word};
 
 use super::{expression, time, url};
-use crate::folder::Folder;
 use crate::glob::Glob;
+use tapegate_core::lenient::folder::Folder;
 
 /// The schemas of files that this build reads.
 const SCHEMA: Shape = Whole(1, 1);

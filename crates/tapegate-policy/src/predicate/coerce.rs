@@ -5,13 +5,14 @@
 //! one. Where a number is wanted and nobody can tell which it is, it counts as the one that is.
 
 use tapegate_core::json::{self, Cursor, Fault, Kind, Number};
+use tapegate_core::lenient::alike::{self, bool_word, embedded, is_null_word};
+use tapegate_core::lenient::folder::{Folder, each_reading, normal_path};
+use tapegate_core::lenient::numbers::{self, Readings};
+use tapegate_core::lenient::spelling::{nfc, nfd, nfkc, spellings};
 
-use super::lenient::{NESTED_MAX, embedded};
-use super::numbers::{self, Readings};
+use super::lenient::NESTED_MAX;
 use super::{Test, in_range, is_number, same, urls};
-use crate::folder::{Folder, each_reading, normal_path};
 use crate::glob::Glob;
-use crate::spelling::{nfkc, spellings, trimmed};
 
 /// How deep lists and objects are followed.
 const DEPTH_MAX: usize = 64;
@@ -165,8 +166,8 @@ fn text_may_be(test: &Test, text: &str) -> bool {
             let mut all = spellings(text);
             all.push(text.to_owned());
             if !text.is_ascii() {
-                all.push(crate::spelling::nfc(text));
-                all.push(crate::spelling::nfd(text));
+                all.push(nfc(text));
+                all.push(nfd(text));
             }
             let matches = |text: &str| regex.is_match(text);
             all.iter().any(|text| matches(text)) || urls::any_reading(text, matches)
@@ -214,25 +215,7 @@ fn text_may_equal(wanted: &[u8], text: &str) -> bool {
 
 /// Whether two texts could be read as the same.
 fn texts_may_equal(wanted: &str, text: &str) -> bool {
-    if wanted == text {
-        return true;
-    }
-    // Words for true and false are one word each to those who read them.
-    if let (Some(one), Some(two)) = (bool_word(wanted), bool_word(text))
-        && one == two
-    {
-        return true;
-    }
-    let (one, two) = (numbers::of_text(wanted), numbers::of_text(text));
-    let plain = |readings: &Readings| !readings.unclear && !readings.numbers.is_empty();
-    if plain(&one) && plain(&two) && one.numbers.iter().any(|one| two.any_is(one.as_bytes())) {
-        return true;
-    }
-    let mut forms = spellings(text);
-    forms.push(text.to_owned());
-    let mut wanted_forms = spellings(wanted);
-    wanted_forms.push(wanted.to_owned());
-    forms.iter().any(|form| wanted_forms.contains(form)) || urls::may_equal(wanted, text)
+    alike::texts_may_equal(wanted, text) || urls::may_equal(wanted, text)
 }
 
 fn numbers_in_range(readings: &Readings, min: Option<&str>, max: Option<&str>) -> bool {
@@ -286,21 +269,4 @@ fn joined(list: &[u8], depth: usize) -> Option<String> {
         });
     }
     Some(texts.join(","))
-}
-
-/// What a word says to those who read words as true and false.
-fn bool_word(text: &str) -> Option<bool> {
-    let word = nfkc(trimmed(text)).to_lowercase();
-    match word.as_str() {
-        "true" | "t" | "yes" | "y" | "on" | "1" | "1.0" | "enable" | "enabled" => Some(true),
-        "false" | "f" | "no" | "n" | "off" | "0" | "0.0" | "" | "disable" | "disabled" => {
-            Some(false)
-        }
-        _ => None,
-    }
-}
-
-fn is_null_word(text: &str) -> bool {
-    let word = nfkc(trimmed(text)).to_lowercase();
-    matches!(word.as_str(), "" | "null" | "none" | "nil" | "undefined" | "~")
 }

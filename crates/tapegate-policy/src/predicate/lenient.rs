@@ -4,14 +4,12 @@
 //! and a list of one for its value. This walk follows a path in all of these ways at once. What is
 //! nested too deep or branches too often to be followed is reported as unclear.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use tapegate_core::frame;
 use tapegate_core::json::path::{Path, Select, Step};
 use tapegate_core::json::{self, Cursor, Fault, Str, write_str};
-
-use crate::spelling::{nfkc, trimmed};
+use tapegate_core::lenient::alike::embedded;
+use tapegate_core::lenient::key::{fold, fold_name, fold_text};
 
 /// How deep values are followed.
 const DEPTH_MAX: usize = 128;
@@ -64,12 +62,7 @@ type Flow = ControlFlow<End>;
 impl LenientPath {
     pub(super) fn new(path: &Path) -> Self {
         let folded = path.steps.iter().map(|step| match &step.select {
-            Select::Key(key) => {
-                let mut raw = Vec::new();
-                write_str(&mut raw, key);
-                let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
-                fold(Str { raw: inner, escaped: inner.contains(&b'\\') }).into_owned()
-            }
+            Select::Key(key) => fold_name(key),
             _ => String::new(),
         });
         Self { folded: folded.collect(), steps: path.steps.clone() }
@@ -259,15 +252,6 @@ fn takes_single(select: &Select) -> bool {
     matches!(select, Select::All | Select::Index(0))
 }
 
-/// The JSON list, object or text that a text is, if it is one.
-pub(super) fn embedded(text: &str) -> Option<&[u8]> {
-    let bare = trimmed(text);
-    if !bare.starts_with(['{', '[', '"']) {
-        return None;
-    }
-    json::check(bare.as_bytes()).ok()
-}
-
 /// The parts of a text that may be a list: what stands between commas, blanks, brackets and quotes.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let several = text.contains([',', ';', '|', '\n', ' ', '[', '(', '\t']);
@@ -280,17 +264,4 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 fn counts(byte: u8) -> bool {
     !matches!(byte, b'_' | b'-')
-}
-
-/// What all keys have in common that careless readers take for one.
-fn fold(key: Str<'_>) -> Cow<'static, str> {
-    let folded = frame::fold(key);
-    Cow::Owned(fold_text(&String::from_utf8_lossy(&folded)))
-}
-
-fn fold_text(text: &str) -> String {
-    let letters = nfkc(text).to_lowercase();
-    // Forms write the key of a list with brackets; what is not seen is dropped by some readers.
-    let letters = trimmed(&letters).trim_end_matches("[]");
-    letters.chars().filter(|letter| !matches!(letter, '_' | '-' | '\u{ad}')).collect()
 }

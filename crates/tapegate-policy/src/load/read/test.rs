@@ -5,10 +5,10 @@ use tapegate_yaml::field::{Fields, expected};
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Value};
 
-use crate::folder::Folder;
 use crate::glob::Glob;
 use crate::load::expression;
 use crate::predicate::{Predicate, Test};
+use tapegate_core::lenient::folder::Folder;
 
 /// How many regular expressions a policy may have; each may take a lot of memory.
 pub(super) const REGEXES_MAX: usize = 1_000;

@@ -9,15 +9,13 @@
 mod path_text;
 mod readings;
 
-use crate::spelling::percent_decode;
+use super::spelling::percent_decode;
 use path_text::{is_unambiguous, resolved, stays_in};
 use readings::after_scheme;
 
-pub(crate) use path_text::{climbs, normal_path};
-pub(crate) use readings::each_reading;
+pub use path_text::{climbs, normal_path};
+pub use readings::{ReadingsEnd, each_reading};
 
-/// How many folders of one path are listed at most; deeper ones are left out.
-const ANCESTORS_MAX: usize = 256;
 /// What a folder starts with that is written as a URI.
 const URI_START: &str = "file://";
 
@@ -103,30 +101,6 @@ impl Folder {
     }
 }
 
-/// The folders that a text lies in if it is a path, whoever reads it: itself and all above it, from
-/// `/` down. Nothing if it is not plainly an absolute path.
-pub fn ancestors(text: &str) -> Vec<String> {
-    let steps: Vec<String> = resolved(text).into_iter().map(str::to_owned).collect();
-    let mut common = steps.len();
-    let is_odd = |path: &str| {
-        while common > 0 && !stays_in(&steps[..common], path) {
-            common -= 1;
-        }
-        !is_unambiguous(path)
-    };
-    if each_reading(text, is_odd).is_break() {
-        return Vec::new();
-    }
-    let mut folders = vec!["/".to_owned()];
-    let mut folder = String::new();
-    for step in steps.iter().take(common.min(ANCESTORS_MAX)) {
-        folder.push('/');
-        folder.push_str(step);
-        folders.push(folder.clone());
-    }
-    folders
-}
-
 /// The path of a `file:` URI, escapes and all, if every reader of URIs finds the same place by it: no
 /// host, nothing that ends the path, no step up, and no escape of a letter that means something.
 fn uri_path(text: &str) -> Option<&str> {
@@ -153,7 +127,7 @@ fn is_other_uri(text: &str) -> bool {
 }
 
 fn folded(step: &str) -> String {
-    crate::spelling::nfkc(step).to_lowercase()
+    super::spelling::nfkc(step).to_lowercase()
 }
 
 #[cfg(test)]

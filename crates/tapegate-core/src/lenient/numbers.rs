@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use tapegate_core::json::Number;
+use crate::json::Number;
 
-use crate::spelling::{nfkc, trimmed};
+use super::spelling::{nfkc, trimmed};
 
 /// How `one` compares to `two`; `None` if a power of ten is beyond counting.
-pub(super) fn order(one: &Number<'_>, two: &Number<'_>) -> Option<Ordering> {
+pub fn order(one: &Number<'_>, two: &Number<'_>) -> Option<Ordering> {
     let (a, b) = (sign(one), sign(two));
     if a != b || a == 0 {
         return Some(a.cmp(&b));
@@ -32,29 +32,31 @@ fn size(number: &Number<'_>) -> Option<i128> {
 
 /// The numbers that servers may read.
 #[derive(Debug, Default)]
-pub(super) struct Readings {
+pub struct Readings {
     /// Each as the text of a number; zeros may lead.
-    pub(super) numbers: Vec<String>,
+    pub numbers: Vec<String>,
     /// Whether it may be another number, or none at all.
-    pub(super) unclear: bool,
+    pub unclear: bool,
     /// Whether there are digits of a script that is not read here.
-    pub(super) odd_digits: bool,
+    pub odd_digits: bool,
 }
 
 impl Readings {
     /// Whether one of them is this number.
-    pub(super) fn any_is(&self, number: &[u8]) -> bool {
+    pub fn any_is(&self, number: &[u8]) -> bool {
         let mut wanted = vec![Number::read(number)];
         let close = nearest(number);
         wanted.extend(close.iter().map(|close| Number::read(close.as_bytes())));
         self.numbers.iter().any(|one| wanted.contains(&Number::read(one.as_bytes())))
     }
 
-    pub(super) fn any_zero(&self) -> bool {
+    /// Whether one of them is zero.
+    pub fn any_zero(&self) -> bool {
         self.numbers.iter().any(|one| Number::read(one.as_bytes()).digits().next().is_none())
     }
 
-    pub(super) fn all_zero(&self) -> bool {
+    /// Whether it is surely zero.
+    pub fn all_zero(&self) -> bool {
         let zero = |one: &String| Number::read(one.as_bytes()).digits().next().is_none();
         !self.unclear && self.numbers.iter().all(zero)
     }
@@ -96,14 +98,14 @@ fn nearest(number: &[u8]) -> Option<String> {
 }
 
 /// The numbers that the text of a JSON number may be read as.
-pub(super) fn of_number(number: &[u8]) -> Readings {
+pub fn of_number(number: &[u8]) -> Readings {
     let mut readings = Readings::default();
     readings.add(&String::from_utf8_lossy(number));
     readings
 }
 
 /// The numbers that a text may be read as.
-pub(super) fn of_text(text: &str) -> Readings {
+pub fn of_text(text: &str) -> Readings {
     let mut readings = Readings::default();
     let normal = nfkc(trimmed(text));
     let text = normal.trim();

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
-use crate::folder::normal_path;
+use super::folder::normal_path;
 
 /// How many times escapes are decoded; no server does so more often.
 const DECODED_MAX: usize = 4;
@@ -15,7 +15,7 @@ const DECODED_MAX: usize = 4;
 const LONG_BYTES: usize = 1 << 14;
 
 /// What a text may be read as, besides as it is written.
-pub(crate) fn spellings(text: &str) -> Vec<String> {
+pub fn spellings(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     if is_plain(text) {
         return found;
@@ -63,7 +63,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// A text without blanks, control and invisible characters around it.
-pub(crate) fn trimmed(text: &str) -> &str {
+pub fn trimmed(text: &str) -> &str {
     text.trim_matches(|letter: char| {
         letter.is_whitespace()
             || letter.is_control()
@@ -72,17 +72,17 @@ pub(crate) fn trimmed(text: &str) -> &str {
 }
 
 /// A text in the normal form in which compatible characters are one.
-pub(crate) fn nfkc(text: &str) -> Cow<'_, str> {
+pub fn nfkc(text: &str) -> Cow<'_, str> {
     if is_normal(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
 }
 
 /// A text with characters and their accents put together.
-pub(crate) fn nfc(text: &str) -> String {
+pub fn nfc(text: &str) -> String {
     text.nfc().collect()
 }
 
 /// A text with characters and their accents taken apart.
-pub(crate) fn nfd(text: &str) -> String {
+pub fn nfd(text: &str) -> String {
     text.nfd().collect()
 }
 
@@ -92,7 +92,7 @@ fn is_normal(text: &str) -> bool {
 
 /// A text with its percent escapes decoded, once, twice and so on, and whether none is left; nothing
 /// if it has none.
-pub(crate) fn percent_decoded(text: &str) -> (Vec<String>, bool) {
+pub fn percent_decoded(text: &str) -> (Vec<String>, bool) {
     let mut found: Vec<String> = Vec::new();
     let mut next = percent_decode(text);
     while let Some(decoded) = next {
@@ -107,7 +107,7 @@ pub(crate) fn percent_decoded(text: &str) -> (Vec<String>, bool) {
 
 /// A text with every percent escape decoded once; `None` if it has none. Bytes that are not UTF-8
 /// are replaced.
-pub(crate) fn percent_decode(text: &str) -> Option<String> {
+pub fn percent_decode(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut at = memchr::memchr(b'%', bytes)?;
     let mut out: Vec<u8> = Vec::new();

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::spelling::{nfkc, percent_decode, trimmed};
+use super::super::spelling::{nfkc, percent_decode, trimmed};
 
 /// How many readings are looked at; a text that has more is made to be misread.
 const READINGS_MAX: usize = 128;
@@ -16,7 +16,7 @@ const READINGS_BYTES_FACTOR: usize = 16;
 
 /// Why not every reading was looked at.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ReadingsEnd {
+pub enum ReadingsEnd {
     /// The caller has seen enough.
     Stopped,
     /// There are more than are looked at.
@@ -24,10 +24,7 @@ pub(crate) enum ReadingsEnd {
 }
 
 /// Shows every reading of a text, the text itself first, until `show` returns true.
-pub(crate) fn each_reading(
-    text: &str,
-    mut show: impl FnMut(&str) -> bool,
-) -> ControlFlow<ReadingsEnd> {
+pub fn each_reading(text: &str, mut show: impl FnMut(&str) -> bool) -> ControlFlow<ReadingsEnd> {
     if show(text) {
         return ControlFlow::Break(ReadingsEnd::Stopped);
     }

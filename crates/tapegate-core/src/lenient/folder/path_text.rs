@@ -3,7 +3,7 @@
 use super::readings::{each_reading, is_ignored};
 
 /// A path without `.`, `..`, empty steps and backslashes; `None` if it is like that already.
-pub(crate) fn normal_path(path: &str) -> Option<String> {
+pub fn normal_path(path: &str) -> Option<String> {
     if !path.contains(['/', '\\']) {
         return None;
     }
@@ -24,7 +24,7 @@ pub(crate) fn normal_path(path: &str) -> Option<String> {
 }
 
 /// Whether a path goes up somewhere, by any reading.
-pub(crate) fn climbs(path: &str) -> bool {
+pub fn climbs(path: &str) -> bool {
     let up = |path: &str| {
         path.contains("..")
             && path.split(['/', '\\']).any(|step| step.trim_matches(char::is_whitespace) == "..")

@@ -1,0 +1,15 @@
+//! What servers that are careless about spelling make of texts, numbers, keys and paths.
+//!
+//! Whatever stops a call is held against each of these readings, whatever lets one pass against what is
+//! written alone. Rules and Cedar policies both read by this, so that they stop the same.
+
+/// Texts that are the same to some reader.
+pub mod alike;
+/// Folders, and which paths lie in them.
+pub mod folder;
+/// Keys that are the same to some reader.
+pub mod key;
+/// Numbers to the last digit, and what becomes of them.
+pub mod numbers;
+/// Other ways to spell a text.
+pub mod spelling;

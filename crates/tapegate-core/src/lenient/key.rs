@@ -1,0 +1,51 @@
+//! Keys of objects that are the same to some reader.
+
+use crate::frame;
+use crate::json::{Str, write_str};
+
+use super::spelling::{nfkc, trimmed};
+
+/// What all keys have in common that careless readers take for one: neither case, blanks, `_`, `-` nor other
+/// forms of the same letters tell them apart.
+pub fn fold(key: Str<'_>) -> String {
+    fold_text(&String::from_utf8_lossy(&frame::fold(key)))
+}
+
+/// The same for a key that is not in JSON.
+pub fn fold_name(name: &str) -> String {
+    let mut raw = Vec::new();
+    write_str(&mut raw, name);
+    let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
+    fold(Str { raw: inner, escaped: inner.contains(&b'\\') })
+}
+
+/// The same for a part of a text.
+pub fn fold_text(text: &str) -> String {
+    let letters = nfkc(text).to_lowercase();
+    // Forms write the key of a list with brackets; what is not seen is dropped by some readers.
+    let letters = trimmed(&letters).trim_end_matches("[]");
+    letters.chars().filter(|letter| !matches!(letter, '_' | '-' | '\u{ad}')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_fold_as_lenient_readers_fold_them() {
+        let folded = |raw: &str| fold(Str { raw: raw.as_bytes(), escaped: raw.contains('\\') });
+        for key in [
+            "file_path",
+            "filePath",
+            "FILE-PATH",
+            " filepath ",
+            "filepath[]",
+            r"\u0066ilepath",
+            "ｆilepath",
+        ] {
+            assert_eq!(folded(key), "filepath", "{key}");
+        }
+        assert_eq!(folded("ri\u{17f}\u{212a}"), "risk");
+        assert_ne!(folded("filepaths"), "filepath");
+    }
+}
