@@ -77,6 +77,7 @@ fn question<'a>(name: &'a str, arguments: &'a str) -> Question<'a> {
         arguments: Some(arguments.as_bytes()),
         policy_id: "main",
         wall_us: 1_700_000_000_000_000,
+        url_reader: None,
     }
 }
 

@@ -2,21 +2,44 @@
 //!
 //! Nothing that goes wrong opens the gate: a `forbid` that cannot be evaluated, or that reads an
 //! argument that is not what it should be, counts as a refusal, and a `permit` of that sort does
-//! not hold.
+//! not hold, though it still has people asked if it says so. Arguments that servers may read in
+//! several ways are asked about by each: one reading is enough to stop, and all must pass.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cedar_policy::{
-    AuthorizationError, Context, Decision, Effect, PolicyId, PolicySet, Response,
-    RestrictedExpression,
+    AuthorizationError, Decision, Effect, PolicyId, PolicySet, Response, RestrictedExpression,
 };
 
-use crate::moment::Moment;
+use crate::build::asks_for;
+use crate::combine::Combinations;
 use crate::plan::{self, Short};
 use crate::scene::Scene;
-use crate::value::{Arguments, Misfit, arguments};
-use crate::{Answer, Cedar, Question};
+use crate::value::{Arguments, Misfit, arguments, record};
+use crate::{Answer, Cedar, Kept, Question};
+
+/// The policies that are asked, and what is known before.
+struct Asked<'a> {
+    policies: &'a PolicySet,
+    /// Whether none was left out.
+    whole: bool,
+    errors: Vec<String>,
+    /// Policies that have people asked, whatever the others say.
+    asking: BTreeSet<String>,
+}
+
+/// What policies say by one reading of the arguments.
+#[derive(Default)]
+struct Held {
+    /// Those that permit.
+    permits: BTreeSet<String>,
+    /// Those that have people asked.
+    asking: BTreeSet<String>,
+    /// Those that refuse, and why.
+    refusal: Option<(Vec<String>, String)>,
+    errors: Vec<String>,
+}
 
 impl Cedar {
     /// What the policies say of a call.
@@ -24,9 +47,15 @@ impl Cedar {
         let (action, kind) = self.dialect.action(question.method, question.name);
         let called = action == "tools/call";
         let types = self.types.of(called, question.server, question.name);
-        let made = arguments(question.arguments, &self.reads.arguments, types);
+        let mut made =
+            arguments(question.arguments, &self.reads.arguments, types, question.url_reader);
+        let too_many = Combinations::limit(&mut made.alternatives);
+        made.misfits.extend(too_many);
         if made.misfits.is_empty() {
-            return self.hold(&self.policies, question, made, (action, kind), Vec::new());
+            let policies = &self.policies;
+            let (errors, asking) = (Vec::new(), BTreeSet::new());
+            let asked = Asked { policies, whole: true, errors, asking };
+            return self.hold(asked, question, made, (action, kind));
         }
         self.ask_around(question, made, (action, kind))
     }
@@ -41,74 +70,124 @@ impl Cedar {
     ) -> Answer {
         let mut policies = self.policies.clone();
         let (mut errors, mut refusing) = (Vec::new(), BTreeSet::new());
+        let (mut whole, mut people) = (true, BTreeSet::new());
         for (id, kept) in &self.kept {
             let about = kept.selector.may_be_about(action, kind, question.server, question.name);
-            let touched =
-                made.misfits.iter().find(|misfit| kept.reads.arguments.touches(&misfit.path));
+            let touched = made.misfits.iter().find(|misfit| kept.minds(misfit));
             let Some(misfit) = touched.filter(|_| about) else { continue };
             errors.push(format!("policy `{id}` was not asked: {}", say(misfit)));
             let forbids = kept.effect == Effect::Forbid;
             if forbids || policies.remove_static(PolicyId::new(id)).is_err() {
                 refusing.insert(id.clone());
             }
+            whole = false;
+            if kept.approval.is_some() {
+                // It may be about this call, so people are asked.
+                people.insert(id.clone());
+            }
         }
         if refusing.is_empty() {
-            return self.hold(&policies, question, made, (action, kind), errors);
+            let asked = Asked { policies: &policies, whole, errors, asking: people };
+            return self.hold(asked, question, made, (action, kind));
         }
         let reason = format!("{}; that counts as a refusal", errors.join("; "));
-        Answer {
-            permit: false,
-            policies: refusing.into_iter().collect(),
-            approval: None,
-            errors,
-            reason,
-        }
+        refused(reason, refusing.into_iter().collect(), errors)
     }
 
     fn hold(
         &self,
-        policies: &PolicySet,
+        asked: Asked<'_>,
         question: &Question<'_>,
         made: Arguments,
         (action, kind): (&'static str, &'static str),
-        errors: Vec<String>,
     ) -> Answer {
-        let Some((scene, context)) = self.put(question, made, action, kind) else {
-            return refused("the call cannot be put to Cedar".to_owned(), Vec::new(), errors);
+        let lost = || "the call cannot be put to Cedar".to_owned();
+        let Some(scene) = self.scene(question, &made, action, kind) else {
+            return refused(lost(), Vec::new(), asked.errors);
         };
+        let Some(held) = self.held(&asked, &scene, question, &made, None) else {
+            return refused(lost(), Vec::new(), asked.errors);
+        };
+        let mut errors = [asked.errors.clone(), held.errors].concat();
+        if let Some((policies, reason)) = held.refusal {
+            return refused(reason, policies, errors);
+        }
+        let (mut permits, mut asking) = (held.permits, held.asking);
+        asking.extend(asked.asking.iter().cloned());
+        if permits.is_empty() {
+            return self.answer(permits, &asking, errors);
+        }
+        for combination in Combinations::of(&made.alternatives) {
+            let read = || format!(", as {}", combination.words());
+            let held =
+                self.held(&asked, &scene, question, &made, Some(combination.readings(&made)));
+            let Some(held) = held else { return refused(lost(), Vec::new(), errors) };
+            let new = |error: &String| !errors.contains(error);
+            let new: Vec<String> = held.errors.into_iter().filter(new).collect();
+            errors.extend(new);
+            if let Some((policies, reason)) = held.refusal {
+                return refused(reason + &read(), policies, errors);
+            }
+            permits.retain(|id| held.permits.contains(id));
+            asking.extend(held.asking);
+            if permits.is_empty() {
+                return refused(format!("no policy permits it{}", read()), Vec::new(), errors);
+            }
+        }
+        self.answer(permits, &asking, errors)
+    }
+
+    /// What policies say by one reading of the arguments: as they are written, or by these.
+    fn held(
+        &self,
+        asked: &Asked<'_>,
+        scene: &Scene,
+        question: &Question<'_>,
+        made: &Arguments,
+        readings: Option<Option<RestrictedExpression>>,
+    ) -> Option<Held> {
+        let written = record(made.members.clone())?;
+        let readings = match readings {
+            Some(readings) => readings?,
+            None => written.clone(),
+        };
+        let context = self.context(question, written, readings, &made.folders)?;
         // The short way knows nothing of policies that were left out.
-        let whole = policies.num_of_policies() == self.kept.len();
-        if let Some(plan) = scene.plan(&self.policies).filter(|_| whole)
-            && let Short::Permits(deciding) = plan.ask(&scene, context.clone())
+        if let Some(plan) = scene.plan(&self.policies).filter(|_| asked.whole)
+            && let Short::Permits(deciding) = plan.ask(scene, context.clone())
         {
-            return self.answer(deciding, errors);
+            return Some(Held::of(deciding));
         }
-        match plan::ask(policies, &scene, context) {
-            Some(response) => self.judge(&response, errors),
-            None => refused("the call cannot be put to Cedar".to_owned(), Vec::new(), errors),
-        }
+        Some(self.judge(&plan::ask(asked.policies, scene, context)?))
     }
 
     /// Nothing forbids, and these permit.
-    fn answer(&self, deciding: BTreeSet<String>, errors: Vec<String>) -> Answer {
-        if deciding.is_empty() {
+    fn answer(
+        &self,
+        permits: BTreeSet<String>,
+        asking: &BTreeSet<String>,
+        errors: Vec<String>,
+    ) -> Answer {
+        if permits.is_empty() {
             return refused("no policy permits it".to_owned(), Vec::new(), errors);
         }
         let asks = |id: &String| self.kept.get(id).and_then(|kept| kept.approval.clone());
-        Answer {
-            permit: true,
-            approval: deciding.iter().find_map(asks),
-            reason: format!("permitted by {}", list(&deciding)),
-            policies: deciding.into_iter().collect(),
-            errors,
-        }
+        let mut policies = permits;
+        let reason = format!("permitted by {}", list(&policies));
+        let approval = policies.union(asking).find_map(asks);
+        policies.extend(asking.iter().cloned());
+        Answer { permit: true, approval, reason, policies: policies.into_iter().collect(), errors }
     }
 
     /// What a response of Cedar comes to.
-    fn judge(&self, response: &Response, mut errors: Vec<String>) -> Answer {
-        let mut failed = BTreeSet::new();
+    fn judge(&self, response: &Response) -> Held {
+        let (mut errors, mut failed, mut asking) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
             let id: &str = error.policy_id().as_ref();
+            if let Some(own) = asks_for(id) {
+                asking.insert(own.to_owned());
+                continue;
+            }
             errors.push(format!("policy `{id}`: {}", error.inner()));
             if self.kept.get(id).is_none_or(|kept| kept.effect == Effect::Forbid) {
                 failed.insert(id.to_owned());
@@ -116,58 +195,61 @@ impl Cedar {
         }
         let deciding: BTreeSet<String> =
             response.diagnostics().reason().map(|id| AsRef::<str>::as_ref(id).to_owned()).collect();
+        let mut held = Held::default();
         if response.decision() == Decision::Deny && !deciding.is_empty() {
             let reason = format!("forbidden by {}", list(&deciding));
-            return refused(reason, deciding.into_iter().collect(), errors);
-        }
-        if !failed.is_empty() {
+            held.refusal = Some((deciding.into_iter().collect(), reason));
+        } else if !failed.is_empty() {
             let reason = format!(
                 "{} forbids but could not be evaluated, which counts as a refusal: {}",
                 list(&failed),
                 errors.join("; ")
             );
-            return refused(reason, failed.into_iter().collect(), errors);
+            held.refusal = Some((failed.into_iter().collect(), reason));
+        } else {
+            held = Held::of(deciding);
         }
-        self.answer(deciding, errors)
+        held.asking.extend(asking);
+        Held { errors, ..held }
     }
 
-    /// The scene and the context of a question.
-    fn put(
+    fn scene(
         &self,
         question: &Question<'_>,
-        made: Arguments,
+        made: &Arguments,
         action: &str,
         kind: &str,
-    ) -> Option<(Arc<Scene>, Context)> {
-        let arguments = RestrictedExpression::new_record(made.members).ok()?;
-        let scene = if self.reads.by_resource && action == "tools/call" {
-            let again = Some(arguments.clone());
-            Arc::new(Scene::new(&self.names, question, action, kind, again)?)
-        } else {
-            self.scenes.get(&self.names, question, action, kind)?
-        };
-        Some((scene, self.context(question, arguments)?))
+    ) -> Option<Arc<Scene>> {
+        if self.reads.by_resource && action == "tools/call" {
+            let again = Some(record(made.members.clone())?);
+            return Some(Arc::new(Scene::new(&self.names, question, action, kind, again)?));
+        }
+        self.scenes.get(&self.names, question, action, kind)
     }
+}
 
-    fn context(&self, question: &Question<'_>, arguments: RestrictedExpression) -> Option<Context> {
-        let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
-        let mut pairs = vec![("arguments".to_owned(), arguments)];
-        if self.reads.ids {
-            pairs.push(("policy_id".to_owned(), text(question.policy_id)));
-            pairs.push(("source_id".to_owned(), text(question.server)));
+impl Held {
+    /// These policies hold, and none forbids.
+    fn of(deciding: BTreeSet<String>) -> Self {
+        let mut held = Self::default();
+        for id in deciding {
+            match asks_for(&id) {
+                Some(own) => drop(held.asking.insert(own.to_owned())),
+                None => drop(held.permits.insert(id)),
+            }
         }
-        if self.reads.time {
-            let moment = Moment::new(question.wall_us);
-            let time = [
-                ("hour", moment.hour),
-                ("day_of_week", moment.day_of_week),
-                ("timestamp", moment.timestamp),
-            ];
-            let time =
-                time.map(|(name, value)| (name.to_owned(), RestrictedExpression::new_long(value)));
-            pairs.push(("time".to_owned(), RestrictedExpression::new_record(time).ok()?));
+        held
+    }
+}
+
+impl Kept {
+    /// Whether it concerns the policy that an argument is not as it should be.
+    fn minds(&self, misfit: &Misfit) -> bool {
+        let arguments = &self.reads.arguments;
+        match misfit.climbs {
+            true => arguments.get(&misfit.path).is_some_and(|tree| tree.path_pattern),
+            false => arguments.touches(&misfit.path),
         }
-        Context::from_pairs(pairs).ok()
     }
 }
 

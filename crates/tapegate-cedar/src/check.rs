@@ -112,7 +112,7 @@ fn distance(one: &str, two: &str) -> usize {
 }
 
 /// Where a name stands in a policy, as a word of its own.
-fn word(statement: &str, name: &str) -> Option<usize> {
+pub(crate) fn word(statement: &str, name: &str) -> Option<usize> {
     let part = |one: char| one.is_alphanumeric() || one == '_';
     statement.match_indices(name).map(|(at, _)| at).find(|at| {
         let before = statement[..*at].chars().next_back().is_some_and(part);

@@ -4,21 +4,27 @@
 //! calls and get decisions. It reads no clock, no file and no environment.
 
 mod ask;
+mod build;
 mod check;
+mod combine;
+mod context;
 mod dialect;
 mod load;
 mod moment;
 mod own_schema;
 mod plan;
+mod polarity;
 mod reads;
 mod scene;
 mod schema;
 mod selector;
 mod shape;
 mod statements;
+mod tree;
 mod types;
 mod typing;
 mod value;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,7 +103,12 @@ pub struct Question<'a> {
     pub policy_id: &'a str,
     /// Microseconds since 1970.
     pub wall_us: i64,
+    /// How servers read URLs, if that is to be seen to.
+    pub url_reader: Option<UrlReader>,
 }
+
+/// What a text may be read as if it is a URL, besides as it is written; `None` if that is too much.
+pub type UrlReader = fn(&str) -> Option<Vec<String>>;
 
 /// What Cedar says of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,6 +128,8 @@ pub struct Answer {
 /// Cedar policies that were checked.
 #[derive(Debug)]
 pub struct Cedar {
+    /// As they are asked: each test reads what it is there for, and each policy that has people asked
+    /// stands twice, the second time for whatever may be read so.
     policies: PolicySet,
     kept: BTreeMap<String, Kept>,
     reads: Reads,

@@ -2,29 +2,33 @@
 
 use std::collections::BTreeMap;
 
+use cedar_policy::pst;
 use cedar_policy::{Effect, ParseErrors, Policy, PolicyId, PolicySet, Schema, Template};
 
+use crate::build::build;
 use crate::check::{self, Found};
 use crate::dialect::{Dialect, Mention, mentions};
+use crate::polarity::{Aim, FOLDERS, Split, split};
 use crate::reads::Reads;
-use crate::scene::{Names, Scenes};
 use crate::schema::schema;
 use crate::selector::Selector;
 use crate::statements::{spot, statements};
-use crate::types::{Clash, Record};
+use crate::types::{Clash, Record, Type};
 use crate::typing::Types;
-use crate::{Cedar, Fault, Kept, Text, Tool, own_schema};
+use crate::{Cedar, Fault, Text, Tool, own_schema};
 
 /// A policy and where it stands.
-struct Read {
+pub(crate) struct Read {
     text: usize,
     offset: usize,
-    id: String,
-    policy: Policy,
-    reads: Reads,
-    selector: Selector,
+    pub(crate) id: String,
+    pub(crate) policy: Policy,
+    pub(crate) body: pst::Template,
+    pub(crate) split: Option<Split>,
+    pub(crate) reads: Reads,
+    pub(crate) selector: Selector,
     mentions: Vec<Mention>,
-    approval: Option<String>,
+    pub(crate) approval: Option<String>,
 }
 
 struct Loader<'a> {
@@ -97,13 +101,34 @@ impl Loader<'_> {
                         selector: Selector::of(&pst),
                         mentions: mentions(&pst),
                         approval: None,
+                        body: pst.body().clone(),
+                        split: None,
                         policy,
                     };
-                    all.push(read);
+                    all.push(self.split(read, statement));
                 }
                 Err(words) => self.fault(text, Some(offset), true, words),
             }
         }
+    }
+
+    /// Says of every test in a policy what it is there for.
+    fn split(&mut self, mut read: Read, statement: &str) -> Read {
+        let aim = match read.policy.effect() {
+            Effect::Forbid => Aim::Stop,
+            Effect::Permit => Aim::Pass,
+        };
+        match split(&read.body, aim) {
+            Ok(split) => {
+                read.reads.take(&split);
+                read.split = Some(split);
+            }
+            Err(words) => {
+                let at = check::word(statement, FOLDERS).unwrap_or_default();
+                self.fault(read.text, Some(read.offset + at), true, words);
+            }
+        }
+        read
     }
 
     /// Gives every policy the name it goes by, and reads its annotations.
@@ -179,7 +204,8 @@ impl Loader<'_> {
         if let Some(own) = &own {
             types.fix(own.arguments.clone());
         }
-        for read in all {
+        // What is wrong with the others was said.
+        for read in all.iter().filter(|read| read.split.is_some()) {
             let found = match &own {
                 Some(own) => check::check(&read.policy, own.schema.clone(), None),
                 None => self.check_one(read, &dialect, &types),
@@ -223,7 +249,14 @@ impl Loader<'_> {
         if found.iter().any(|found| found.error) {
             return found;
         }
-        match Schema::from_json_value(schema(dialect, tool, &other)) {
+        let folders = match folder_types(&read.reads, tool) {
+            Ok(folders) => folders,
+            Err(words) => {
+                let statement = &self.texts[read.text].text[read.offset..];
+                return vec![Found { at: check::word(statement, FOLDERS), error: true, words }];
+            }
+        };
+        match Schema::from_json_value(schema(dialect, tool, &other, &folders)) {
             Ok(schema) => {
                 found.extend(check::check(&read.policy, schema, common.as_ref()));
                 found
@@ -251,21 +284,19 @@ fn words(clash: &Clash) -> String {
     )
 }
 
-fn build(all: &[Read], dialect: Dialect, types: Types) -> Option<Cedar> {
-    let mut policies = PolicySet::new();
-    let mut kept = BTreeMap::new();
-    let mut reads = Reads::default();
-    for read in all {
-        policies.add(read.policy.clone()).ok()?;
-        reads.add(&read.reads);
-        let one = Kept {
-            effect: read.policy.effect(),
-            approval: read.approval.clone(),
-            reads: read.reads.clone(),
-            selector: read.selector.clone(),
-        };
-        kept.insert(read.id.clone(), one);
+/// The type of `context.folders`, or which argument cannot be a path.
+fn folder_types(reads: &Reads, tool: &Record) -> Result<Record, String> {
+    let mut folders = Record::default();
+    for path in reads.folders.keys() {
+        match tool.kind_at(path) {
+            None | Some(Type::Any | Type::String) => {}
+            Some(Type::Set(of)) if matches!(**of, Type::Any | Type::String) => {}
+            Some(kind) => {
+                let (path, kind) = (path.join("."), kind.name());
+                return Err(format!("the argument `{path}` is {kind}, and not a path"));
+            }
+        }
+        folders.require(path, Type::Set(Box::new(Type::String)));
     }
-    let names = Names::new(&dialect)?;
-    Some(Cedar { policies, kept, reads, dialect, types, names, scenes: Scenes::default() })
+    Ok(folders)
 }

@@ -86,7 +86,7 @@ pub(crate) fn ask(policies: &PolicySet, scene: &Scene, context: Context) -> Opti
     Some(Authorizer::new().is_authorized(&request, policies, &scene.entities))
 }
 
-fn made(body: Template) -> Option<cedar_policy::Policy> {
+pub(crate) fn made(body: Template) -> Option<cedar_policy::Policy> {
     let policy = Policy::Static(StaticPolicy::try_from(body).ok()?);
     cedar_policy::Policy::from_pst(policy).ok()
 }

@@ -6,32 +6,28 @@
 use std::collections::BTreeMap;
 
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Policy, UnaryOp, Var};
+use tapegate_core::lenient::folder::Folder;
 
-use crate::types::{Clash, Record, Type};
+use crate::polarity::{FOLDERS, Split};
+use crate::tree::Tree;
+use crate::types::Type;
+use crate::wanted::AllWanted;
 
 /// What is read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reads {
     /// The arguments.
     pub(crate) arguments: Tree,
+    /// Whether all readings of them are.
+    pub(crate) readings: bool,
     /// Whether they are read as `resource.arguments`.
     pub(crate) by_resource: bool,
+    /// The folders that arguments are held against, by their paths.
+    pub(crate) folders: BTreeMap<Vec<String>, Vec<Folder>>,
     /// Whether `context.time` is.
     pub(crate) time: bool,
     /// Whether `context.policy_id` or `context.source_id` is.
     pub(crate) ids: bool,
-}
-
-/// The members of an object that are read.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tree {
-    /// Whether it is read as a whole.
-    pub(crate) whole: bool,
-    /// Whether it is read at all, if only to see whether it is there.
-    pub(crate) read: bool,
-    /// What it is taken for.
-    pub(crate) uses: Vec<Type>,
-    pub(crate) members: BTreeMap<String, Tree>,
 }
 
 impl Reads {
@@ -53,9 +49,33 @@ impl Reads {
     /// Adds what another policy reads.
     pub(crate) fn add(&mut self, other: &Self) {
         self.arguments.add(&other.arguments);
+        for (path, folders) in &other.folders {
+            self.folders.entry(path.clone()).or_default().extend(folders.iter().cloned());
+        }
+        self.readings |= other.readings;
         self.by_resource |= other.by_resource;
         self.time |= other.time;
         self.ids |= other.ids;
+    }
+
+    /// Adds which folders and patterns of paths a policy holds arguments against.
+    pub(crate) fn take(&mut self, split: &Split) {
+        self.readings |= split.reads_readings;
+        for test in &split.folders {
+            let known = self.folders.entry(test.path.clone()).or_default();
+            known.extend(test.folders.iter().cloned());
+            self.arguments.at(&test.path).folders.extend(test.folders.iter().cloned());
+        }
+        for path in &split.path_patterns {
+            self.arguments.at(path).path_pattern = true;
+        }
+    }
+
+    /// Adds what policies that stop look for.
+    pub(crate) fn want(&mut self, all: &AllWanted) {
+        for (path, wanted) in all {
+            self.arguments.at(path).wanted.get_or_insert_default().add(wanted);
+        }
     }
 
     /// Goes through an expression that is taken for a `want`.
@@ -146,6 +166,7 @@ impl Reads {
                 self.ids = true;
             }
             (Var::Context, ["arguments", path @ ..]) => self.arguments.note(path, want),
+            (Var::Context, [FOLDERS, path @ ..]) => self.arguments.note(path, None),
             (Var::Context, ["time", ..]) => self.time = true,
             (Var::Resource, ["arguments", path @ ..]) => {
                 self.by_resource = true;
@@ -155,79 +176,6 @@ impl Reads {
             _ => return false,
         }
         true
-    }
-}
-
-impl Tree {
-    fn note(&mut self, path: &[&str], want: Option<Type>) {
-        self.read = true;
-        match path {
-            [] => self.whole = true,
-            [name] => {
-                let leaf = self.members.entry((*name).to_owned()).or_default();
-                leaf.read = true;
-                leaf.uses.extend(want);
-            }
-            [name, rest @ ..] => {
-                self.members.entry((*name).to_owned()).or_default().note(rest, want);
-            }
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.whole |= other.whole;
-        self.read |= other.read;
-        self.uses.extend(other.uses.iter().cloned());
-        for (name, tree) in &other.members {
-            self.members.entry(name.clone()).or_default().add(tree);
-        }
-    }
-
-    /// Whether what is at a path, or anything under or above it, is read.
-    pub(crate) fn touches(&self, path: &[String]) -> bool {
-        match path {
-            _ if self.whole => true,
-            [] => self.read || !self.members.is_empty(),
-            [name, rest @ ..] => {
-                self.members.get(name).is_some_and(|tree| tree.is_leaf() || tree.touches(rest))
-            }
-        }
-    }
-
-    fn is_leaf(&self) -> bool {
-        self.members.is_empty()
-    }
-
-    /// The paths that are read and that a record has not.
-    pub(crate) fn missing_in(&self, record: &Record) -> Vec<Vec<String>> {
-        let mut missing = Vec::new();
-        for (name, tree) in &self.members {
-            match record.members.get(name).map(|member| &member.kind) {
-                None => missing.push(vec![name.clone()]),
-                Some(Type::Record(inner)) => {
-                    let below = tree.missing_in(inner).into_iter();
-                    missing.extend(below.map(|path| [vec![name.clone()], path].concat()));
-                }
-                Some(_) => {}
-            }
-        }
-        missing
-    }
-
-    /// The types that the uses imply; nothing is required.
-    pub(crate) fn implied(&self) -> Result<Record, Clash> {
-        let mut record = Record::default();
-        for (name, tree) in &self.members {
-            let kind = tree.kind().map_err(|clash| clash.within(name))?;
-            record.add(name.clone(), kind)?;
-        }
-        Ok(record)
-    }
-
-    fn kind(&self) -> Result<Type, Clash> {
-        let uses = self.uses.iter().cloned();
-        let members = (!self.is_leaf()).then(|| self.implied()).transpose()?;
-        uses.chain(members.map(Type::Record)).try_fold(Type::Any, Type::unify)
     }
 }
 

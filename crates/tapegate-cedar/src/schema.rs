@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::dialect::Dialect;
+use crate::polarity::FOLDERS;
 use crate::types::Record;
 
 /// The actions and the types of what each is done to.
@@ -16,8 +17,8 @@ pub(crate) const ACTIONS: [(&str, &[&str]); 6] = [
 ];
 
 /// The schema in a dialect, as JSON. `tool` is what calls of tools carry, `other` what all else
-/// carries.
-pub(crate) fn schema(dialect: &Dialect, tool: &Record, other: &Record) -> Value {
+/// carries, `folders` the arguments that folders are known of.
+pub(crate) fn schema(dialect: &Dialect, tool: &Record, other: &Record, folders: &Record) -> Value {
     let actions = ACTIONS
         .iter()
         .filter(|(name, _)| !dialect.two_actions || matches!(*name, "tools/call" | "mcp/method"))
@@ -25,20 +26,20 @@ pub(crate) fn schema(dialect: &Dialect, tool: &Record, other: &Record) -> Value 
             let called = *name == "tools/call";
             let kinds = if called { vec![dialect.tool] } else { kinds.to_vec() };
             let arguments = if called { tool } else { other };
-            ((*name).to_owned(), action(&kinds, arguments))
+            ((*name).to_owned(), action(&kinds, arguments, folders))
         });
     let mut actions: serde_json::Map<String, Value> = actions.collect();
     if dialect.namespace == "ThoughtGate" {
         // Older files have policies for these. Nothing is ever asked by them.
         for name in ["Forward", "Approve"] {
-            actions.insert(name.to_owned(), action(&[dialect.tool, "McpMethod"], tool));
+            actions.insert(name.to_owned(), action(&[dialect.tool, "McpMethod"], tool, folders));
         }
     }
     let name = dialect.namespace;
     json!({ name: { "entityTypes": entities(dialect, tool), "actions": actions } })
 }
 
-fn action(kinds: &[&str], arguments: &Record) -> Value {
+fn action(kinds: &[&str], arguments: &Record, folders: &Record) -> Value {
     let context = json!({
         "type": "Record",
         "attributes": {
@@ -46,6 +47,7 @@ fn action(kinds: &[&str], arguments: &Record) -> Value {
             "source_id": { "type": "String" },
             "time": record(&[("hour", "Long"), ("day_of_week", "Long"), ("timestamp", "Long")]),
             "arguments": arguments.to_schema(),
+            FOLDERS: folders.to_schema(),
         },
     });
     json!({ "appliesTo": { "principalTypes": ["App"], "resourceTypes": kinds, "context": context } })

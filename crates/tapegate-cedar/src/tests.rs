@@ -2,7 +2,9 @@
 
 mod answers;
 mod dialects;
+mod folders;
 mod props;
+mod readings;
 mod words;
 
 use crate::{Answer, Caller, Cedar, Fault, Question, Text, Tool};
@@ -56,6 +58,7 @@ fn ask(cedar: &Cedar, method: &str, name: &str, arguments: Option<&str>) -> Answ
         arguments: arguments.map(str::as_bytes),
         policy_id: "main",
         wall_us: 1_700_000_000_000_000,
+        url_reader: None,
     };
     let answer = cedar.ask(&question);
     // From the third time on, answers come by the short way.

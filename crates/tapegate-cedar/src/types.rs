@@ -62,6 +62,11 @@ impl Type {
         }
     }
 
+    /// What it holds, if it is a record.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        if let Self::Record(record) = self { Some(record) } else { None }
+    }
+
     /// The one type that both uses of a value agree on.
     pub(crate) fn unify(self, other: Self) -> Result<Self, Clash> {
         match (self, other) {
@@ -165,6 +170,31 @@ impl Record {
             (name.clone(), kind)
         });
         json!({ "type": "Record", "attributes": Value::Object(members.collect()) })
+    }
+
+    /// The type of what is at a path, if it is known.
+    pub(crate) fn kind_at(&self, path: &[String]) -> Option<&Type> {
+        let [name, rest @ ..] = path else { return None };
+        match (&self.members.get(name)?.kind, rest) {
+            (kind, []) => Some(kind),
+            (Type::Record(record), rest) => record.kind_at(rest),
+            _ => None,
+        }
+    }
+
+    /// Adds a member that is always there, and the records on the way to it.
+    pub(crate) fn require(&mut self, path: &[String], kind: Type) {
+        let [name, rest @ ..] = path else { return };
+        if rest.is_empty() {
+            self.members.insert(name.clone(), Member { kind, required: true });
+            return;
+        }
+        let empty = || Member { kind: Type::Record(Self::default()), required: true };
+        if let Type::Record(record) =
+            &mut self.members.entry(name.clone()).or_insert_with(empty).kind
+        {
+            record.require(rest, kind);
+        }
     }
 
     /// Why the member at a path has no type, if it was left out.

@@ -8,6 +8,7 @@ use crate::reads::Reads;
 use crate::selector::Selector;
 use crate::shape;
 use crate::types::{Clash, Record};
+use crate::value::MemberTypes;
 
 /// The types of arguments.
 #[derive(Debug, Default)]
@@ -61,15 +62,14 @@ impl Types {
     }
 
     /// The types of the arguments of a call.
-    pub(crate) fn of(&self, tool: bool, server: &str, name: &str) -> Option<&Record> {
+    pub(crate) fn of(&self, tool: bool, server: &str, name: &str) -> MemberTypes<'_> {
         if !tool {
-            return self.other.of_name(server, name);
-        }
-        if let Some(fixed) = &self.fixed {
-            return Some(fixed);
+            return MemberTypes { declared: None, implied: self.other.of_name(server, name) };
         }
         let known = self.tools.get(server).and_then(|tools| tools.get(name));
-        known.or_else(|| self.unknown.of_name(server, name))
+        // A tool may be sent what its definition does not say, and take it.
+        let implied = self.unknown.of_name(server, name);
+        MemberTypes { declared: self.fixed.as_ref().or(known), implied }
     }
 
     /// What the tools that a policy can be about have in common; `None` if none of them is known.

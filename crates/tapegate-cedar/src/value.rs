@@ -2,38 +2,37 @@
 //!
 //! This cannot fail. A value that does not fit the type it is declared to have is a [`Misfit`]: it
 //! is not made at all, and policies that read it are not asked. So is what different readers of
-//! JSON understand differently: members that stand twice, or twice but for their case.
+//! JSON understand differently: members that stand twice, or twice but for their spelling. Where a
+//! value fits but may be read as another, the others are given too.
+
+mod leaf;
+mod made;
+mod number;
 
 use cedar_policy::RestrictedExpression;
-use tapegate_core::json::{Cursor, Fault, Kind, Number};
+use tapegate_core::json::{Cursor, Fault, Kind, Str};
+use tapegate_core::lenient::key::fold;
 
-use crate::reads::Tree;
+use crate::UrlReader;
+use crate::tree::Tree;
 use crate::types::{Record, Type};
+use number::number;
+
+pub(crate) use made::{
+    Alternatives, Arguments, FolderFacts, MemberTypes, Members, Misfit, Shown, record,
+};
 
 /// How deep values may be nested.
 const DEPTH_MAX: usize = 64;
-/// The digits after the point that a decimal of Cedar has.
-const DECIMAL_DIGITS: i64 = 4;
-
-/// An argument that Cedar cannot be shown as what it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misfit {
-    /// Where it is; empty for the arguments as a whole.
-    pub(crate) path: Vec<String>,
-    /// What is wrong with it.
-    pub(crate) why: String,
-}
-
-/// The arguments of a call.
-#[derive(Debug, Default)]
-pub(crate) struct Arguments {
-    pub(crate) members: Vec<(String, RestrictedExpression)>,
-    pub(crate) misfits: Vec<Misfit>,
-}
 
 /// Makes values of those arguments that are read.
-pub(crate) fn arguments(raw: Option<&[u8]>, reads: &Tree, types: Option<&Record>) -> Arguments {
-    let mut maker = Maker { path: Vec::new(), misfits: Vec::new() };
+pub(crate) fn arguments(
+    raw: Option<&[u8]>,
+    reads: &Tree,
+    types: MemberTypes<'_>,
+    url_reader: Option<UrlReader>,
+) -> Arguments {
+    let mut maker = Maker { url_reader, ..Maker::default() };
     let members = match raw {
         Some(raw) if reads.whole || reads.read => maker.top(raw, reads, types),
         _ => Ok(Vec::new()),
@@ -43,27 +42,38 @@ pub(crate) fn arguments(raw: Option<&[u8]>, reads: &Tree, types: Option<&Record>
         maker.misfit(format!("they are not JSON: {fault}"));
         Vec::new()
     });
-    Arguments { members, misfits: maker.misfits }
+    Arguments { members, ..maker.made }
 }
 
+impl<'a> MemberTypes<'a> {
+    fn place(&self, name: &str, tree: Option<&'a Tree>) -> Place<'a> {
+        let of = |types: Option<&'a Record>| types?.members.get(name).map(|member| &member.kind);
+        let implied = of(self.implied);
+        Place { tree, kind: of(self.declared).or(implied).unwrap_or(&Type::Any), implied }
+    }
+}
+
+#[derive(Default)]
 struct Maker {
     path: Vec<String>,
-    misfits: Vec<Misfit>,
+    made: Arguments,
+    /// Whether texts that may be read as others do not fit.
+    plain_only: bool,
+    url_reader: Option<UrlReader>,
 }
-
-type Members = Vec<(String, RestrictedExpression)>;
 
 impl Maker {
     fn misfit(&mut self, why: impl Into<String>) {
-        self.misfits.push(Misfit { path: self.path.clone(), why: why.into() });
+        let (path, why) = (self.path.clone(), why.into());
+        self.made.misfits.push(Misfit { path, why, climbs: false });
     }
 
-    fn top(&mut self, raw: &[u8], reads: &Tree, types: Option<&Record>) -> Result<Members, Fault> {
+    fn top(&mut self, raw: &[u8], reads: &Tree, types: MemberTypes<'_>) -> Result<Members, Fault> {
         let mut cursor = Cursor::new(raw)?;
         match cursor.kind()? {
             Kind::Object => {
-                let tree = (!reads.whole).then_some(reads);
-                let members = self.object(&mut cursor, tree, types, DEPTH_MAX)?;
+                self.plain_only = reads.wanted.is_some();
+                let members = self.object(&mut cursor, Some(reads), types, DEPTH_MAX)?;
                 cursor.end()?;
                 Ok(members)
             }
@@ -80,27 +90,27 @@ impl Maker {
         &mut self,
         cursor: &mut Cursor<'_>,
         tree: Option<&Tree>,
-        types: Option<&Record>,
+        types: MemberTypes<'_>,
         depth: usize,
     ) -> Result<Members, Fault> {
         let mut members: Members = Vec::new();
         let mut seen: Vec<String> = Vec::new();
+        let all = tree.is_none_or(Tree::takes_all);
         cursor.open()?;
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
-            let key = key.decode();
-            let inner = match tree {
-                None => None,
-                Some(tree) => match tree.members.get(&*key) {
-                    Some(inner) => Some(inner),
-                    None => {
-                        self.twin(tree, types, &key);
-                        cursor.value()?;
-                        continue;
-                    }
-                },
-            };
-            let name = key.into_owned();
+            let name = key.decode();
+            let inner = tree.and_then(|tree| tree.members.get(&*name));
+            if inner.is_none()
+                && let Some(tree) = tree
+            {
+                self.lookalike(tree, types.declared, key, &name);
+            }
+            if inner.is_none() && !all {
+                cursor.value()?;
+                continue;
+            }
+            let name = name.into_owned();
             if seen.contains(&name) {
                 self.path.push(name);
                 self.misfit("it is there twice");
@@ -108,11 +118,9 @@ impl Maker {
                 members.retain(|(name, _)| Some(name) != twice.as_ref());
                 cursor.value()?;
             } else {
-                let inner = inner.filter(|inner| !inner.members.is_empty() && !inner.whole);
-                let member = types.and_then(|types| types.members.get(&name));
-                let kind = member.map_or(&Type::Any, |member| &member.kind);
+                let place = types.place(&name, inner);
                 self.path.push(name);
-                let value = self.value(cursor, inner, kind, depth)?;
+                let value = self.value(cursor, place, depth)?;
                 let name = self.path.pop().unwrap_or_default();
                 members.extend(value.map(|value| (name.clone(), value)));
                 seen.push(name);
@@ -122,13 +130,14 @@ impl Maker {
     }
 
     /// A key that nobody reads, but that a careless server takes for one that is read.
-    fn twin(&mut self, tree: &Tree, types: Option<&Record>, key: &str) {
-        if types.is_some_and(|types| types.members.contains_key(key)) {
+    fn lookalike(&mut self, tree: &Tree, declared: Option<&Record>, key: Str<'_>, name: &str) {
+        if tree.members.is_empty() || declared.is_some_and(|own| own.members.contains_key(name)) {
             return;
         }
-        if let Some(name) = tree.members.keys().find(|name| folds_to(name, key)) {
-            self.path.push(name.clone());
-            self.misfit(format!("there is also `{key}`, which differs only in case"));
+        let folded = fold(key);
+        if let Some((own, _)) = tree.members.iter().find(|(_, tree)| tree.folded == folded) {
+            self.path.push(own.clone());
+            self.misfit(format!("there is also `{name}`, which servers may take for it"));
             self.path.pop();
         }
     }
@@ -136,88 +145,110 @@ impl Maker {
     fn value(
         &mut self,
         cursor: &mut Cursor<'_>,
-        tree: Option<&Tree>,
-        kind: &Type,
+        place: Place<'_>,
         depth: usize,
-    ) -> Result<Option<RestrictedExpression>, Fault> {
+    ) -> Result<Option<Shown>, Fault> {
         let found = cursor.kind()?;
-        let made = match (found, kind) {
-            (Kind::Null, _) => {
+        let made = match (found, place.kind) {
+            (Kind::Null, kind) => {
                 cursor.value()?;
-                return Ok(None);
+                self.null(place.tree, kind);
+                None
             }
-            (Kind::String, Type::String | Type::Any) => self.string(cursor)?,
+            (found, Type::Any) if found != Kind::String && place.is_compared() => {
+                self.misfit(format!("it is {} and not text", say(found)));
+                cursor.value()?;
+                None
+            }
+            (Kind::String, Type::String | Type::Any) => self.string(cursor, place.tree)?,
             (Kind::Bool, Type::Bool | Type::Any) => {
-                Some(RestrictedExpression::new_bool(cursor.value()? == b"true"))
+                Some(RestrictedExpression::new_bool(cursor.value()? == b"true")).map(Shown::One)
             }
             (Kind::Number, Type::Long | Type::Decimal | Type::Any) => {
-                let text = cursor.value()?;
-                let made = number(text, kind);
-                if made.is_none() {
-                    self.misfit(match kind {
-                        Type::Long => "it is no whole number of 64 bits",
-                        _ => "it has more than four digits after the point, or too many before it",
-                    });
-                }
-                made
+                self.number(cursor.value()?, place).map(Shown::One)
             }
-            (Kind::Array, Type::Set(_) | Type::Any) => self.array(cursor, kind, depth)?,
-            (Kind::Object, Type::Record(_) | Type::Any) => {
-                self.record(cursor, tree, kind, depth)?
-            }
+            (Kind::Array, Type::Set(_) | Type::Any) => self.array(cursor, place, depth)?,
+            (Kind::Object, Type::Record(_) | Type::Any) => self.record(cursor, place, depth)?,
             (found, kind) => {
                 self.misfit(format!("it is {} and not {}", say(found), kind.name()));
                 cursor.value()?;
                 None
             }
         };
+        if matches!(found, Kind::Bool | Kind::Number | Kind::Object) && place.wants_path() {
+            self.misfit(format!("it is {} and not a path", say(found)));
+        }
         Ok(made)
     }
 
-    fn string(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<RestrictedExpression>, Fault> {
-        let text = cursor.string()?;
-        if !text.escaped {
-            return Ok(Some(RestrictedExpression::new_string(text.text().to_owned())));
-        }
-        let mut bytes = Vec::new();
-        text.exact(&mut bytes);
-        // Only half of a surrogate pair is no UTF-8.
-        let made = String::from_utf8(bytes).ok().map(RestrictedExpression::new_string);
+    fn number(&mut self, text: &[u8], place: Place<'_>) -> Option<RestrictedExpression> {
+        let made = number(text, place.kind);
         if made.is_none() {
-            self.misfit("it holds half a character");
+            self.misfit(match place.kind {
+                Type::Long => "it is no whole number of 64 bits",
+                _ => "it has more than four digits after the point, or too many before it",
+            });
+        } else if place.tree.is_some_and(|tree| tree.wanted.is_some()) {
+            self.alternatives(number::readings(text, place.kind));
         }
-        Ok(made)
+        made
+    }
+
+    fn string(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        tree: Option<&Tree>,
+    ) -> Result<Option<Shown>, Fault> {
+        let Some(text) = exact(cursor.string()?) else {
+            self.misfit("it holds half a character");
+            return Ok(None);
+        };
+        self.text(&text, tree);
+        Ok(Some(Shown::One(RestrictedExpression::new_string(text))))
     }
 
     fn array(
         &mut self,
         cursor: &mut Cursor<'_>,
-        kind: &Type,
+        place: Place<'_>,
         depth: usize,
-    ) -> Result<Option<RestrictedExpression>, Fault> {
+    ) -> Result<Option<Shown>, Fault> {
         let Some(depth) = self.deeper(cursor, depth)? else { return Ok(None) };
-        let of = if let Type::Set(of) = kind { of } else { &Type::Any };
+        let of = if let Type::Set(of) = place.kind { of } else { &Type::Any };
+        let raw = cursor.value()?;
+        let mut cursor = Cursor::new(raw)?;
         let mut elements = Vec::new();
         cursor.open()?;
         let mut first = true;
+        let element = Place { tree: None, kind: of, implied: None };
         while cursor.element(&mut first)? {
-            elements.extend(self.value(cursor, None, of, depth)?);
+            let value = self.value(&mut cursor, element, depth)?;
+            elements.extend(value.and_then(|value| match value {
+                Shown::One(value) => Some(value),
+                Shown::Record(members) => record(members),
+            }));
         }
-        Ok(Some(RestrictedExpression::new_set(elements)))
+        if let Some(tree) = place.tree {
+            self.elements(raw, &elements, tree, of)?;
+        }
+        Ok(Some(Shown::One(RestrictedExpression::new_set(elements))))
     }
 
     fn record(
         &mut self,
         cursor: &mut Cursor<'_>,
-        tree: Option<&Tree>,
-        kind: &Type,
+        place: Place<'_>,
         depth: usize,
-    ) -> Result<Option<RestrictedExpression>, Fault> {
+    ) -> Result<Option<Shown>, Fault> {
         let Some(depth) = self.deeper(cursor, depth)? else { return Ok(None) };
-        let types = if let Type::Record(types) = kind { Some(types) } else { None };
-        let members = self.object(cursor, tree, types, depth)?;
-        // Members that stand twice are gone, so this is always a record.
-        Ok(RestrictedExpression::new_record(members).ok())
+        let declared = place.kind.record();
+        let implied = place.implied.and_then(Type::record);
+        let types = MemberTypes { declared, implied };
+        let outside = self.plain_only;
+        self.plain_only |= place.tree.is_some_and(|tree| tree.wanted.is_some());
+        let members = self.object(cursor, place.tree, types, depth)?;
+        self.plain_only = outside;
+        Ok(Some(Shown::Record(members)))
     }
 
     /// The depth that is left; beyond it, the value is passed over.
@@ -231,6 +262,38 @@ impl Maker {
     }
 }
 
+/// What is known of the place that a value stands at.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// What is read of it.
+    tree: Option<&'a Tree>,
+    kind: &'a Type,
+    /// What policies take it for.
+    implied: Option<&'a Type>,
+}
+
+impl Place<'_> {
+    /// Whether it is compared with something that is not known before the call.
+    fn is_compared(&self) -> bool {
+        let wanted = self.tree.and_then(|tree| tree.wanted.as_ref());
+        wanted.is_some_and(|wanted| wanted.other) && self.tree.is_some_and(Tree::takes_all)
+    }
+
+    fn wants_path(&self) -> bool {
+        self.tree.is_some_and(|tree| !tree.folders.is_empty())
+    }
+}
+
+/// A text as it is; `None` if half of a surrogate pair is in it, which is no UTF-8.
+fn exact(text: Str<'_>) -> Option<String> {
+    if !text.escaped {
+        return Some(text.text().to_owned());
+    }
+    let mut bytes = Vec::new();
+    text.exact(&mut bytes);
+    String::from_utf8(bytes).ok()
+}
+
 fn say(kind: Kind) -> &'static str {
     match kind {
         Kind::Object => "an object",
@@ -239,60 +302,6 @@ fn say(kind: Kind) -> &'static str {
         Kind::Number => "a number",
         Kind::Bool => "true or false",
         Kind::Null => "null",
-    }
-}
-
-/// A number as the type it should have; of none, a whole number is a `Long`, one that a decimal can
-/// hold is that, and all others are text.
-fn number(text: &[u8], kind: &Type) -> Option<RestrictedExpression> {
-    let long = || scaled(text, 0).map(RestrictedExpression::new_long);
-    let decimal = || scaled(text, DECIMAL_DIGITS).map(decimal);
-    match kind {
-        Type::Long => long(),
-        Type::Decimal => decimal(),
-        _ => long().or_else(decimal).or_else(|| {
-            Some(RestrictedExpression::new_string(String::from_utf8_lossy(text).into_owned()))
-        }),
-    }
-}
-
-/// A number times a power of ten, if that is a whole number of 64 bits.
-fn scaled(text: &[u8], power: i64) -> Option<i64> {
-    const DIGITS_MAX: i64 = 19;
-    let number = Number::read(text);
-    let zeros = number.power().ok()?.checked_add(power)?;
-    let count = i64::try_from(number.digits().count()).ok()?;
-    if count == 0 {
-        return Some(0);
-    }
-    if zeros < 0 || count.checked_add(zeros)? > DIGITS_MAX {
-        return None;
-    }
-    let digits = number.digits().fold(0_i128, |sum, digit| sum * 10 + i128::from(digit - b'0'));
-    let value = digits * 10_i128.pow(u32::try_from(zeros).ok()?);
-    i64::try_from(if number.is_negative() { -value } else { value }).ok()
-}
-
-fn decimal(scaled: i64) -> RestrictedExpression {
-    let sign = if scaled < 0 { "-" } else { "" };
-    let (whole, fraction) = (scaled.unsigned_abs() / 10_000, scaled.unsigned_abs() % 10_000);
-    RestrictedExpression::new_decimal(format!("{sign}{whole}.{fraction:04}"))
-}
-
-/// Whether two names differ at most in case, as lenient readers compare them.
-fn folds_to(one: &str, two: &str) -> bool {
-    let fold = |text: &str| -> Vec<char> {
-        let chars = text.chars().map(|one| match one {
-            'ſ' => 's',
-            '\u{212a}' => 'k',
-            one => one,
-        });
-        chars.flat_map(char::to_lowercase).collect()
-    };
-    if one.is_ascii() && two.is_ascii() {
-        one.eq_ignore_ascii_case(two)
-    } else {
-        fold(one) == fold(two)
     }
 }
 

@@ -71,12 +71,53 @@ fn json_values() -> impl Strategy<Value = Value> {
     })
 }
 
+/// An object without members that are null, which may be read as false or as zero.
+fn without_nulls(value: Value) -> Value {
+    let Value::Object(members) = value else { return value };
+    let kept = members.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
+}
+
 /// Arguments that are what the schema says they are.
 fn fitting() -> impl Strategy<Value = Value> {
     let text = || prop::option::of("[ab]{0,2}");
     let list = prop::option::of(prop::collection::vec("[ab]", 0..3));
     (text(), prop::option::of(-5_i64..5), prop::option::of(any::<bool>()), list, text())
         .prop_map(|(s, n, b, l, o)| json!({ "s": s, "n": n, "b": b, "l": l, "o": { "s": o } }))
+        .prop_map(without_nulls)
+}
+
+/// A permit for all and forbids with tests that stop.
+fn policies_that_stop() -> impl Strategy<Value = String> {
+    prop::collection::vec(0..6_usize, 1..4).prop_map(|conditions| {
+        let forbid = |at: usize| {
+            format!("forbid(principal, action, resource) when {{ {} }};\n", CONDITIONS[at])
+        };
+        let forbids: String = conditions.into_iter().map(forbid).collect();
+        format!("permit(principal, action, resource);\n{forbids}")
+    })
+}
+
+/// The same arguments to a careless server.
+fn respelled(value: &Value, how: u8) -> Value {
+    let text = |text: &str| match how {
+        0 => format!(" {text}\n"),
+        1 => text.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+        2 => text.chars().map(|one| char::from_u32(one as u32 + 0xfee0).unwrap()).collect(),
+        3 => json!(text).to_string(),
+        _ => text.to_owned(),
+    };
+    match value {
+        Value::String(own) => text(own).into(),
+        Value::Number(_) | Value::Bool(_) if how < 4 => value.to_string().into(),
+        Value::Array(all) if how == 5 => Value::from(json!(all).to_string()),
+        Value::Array(all) => all.iter().map(|one| respelled(one, how)).collect(),
+        Value::Object(members) => {
+            let key = |name: &String| if how == 4 { name.to_uppercase() } else { name.clone() };
+            members.iter().map(|(name, one)| (key(name), respelled(one, how))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// A value the plain way; null is left out.
@@ -106,7 +147,8 @@ fn reference(cedar: &Cedar, name: &str, arguments: &Value) -> bool {
     let scene = Scene::new(&cedar.names, &question, "tools/call", "Tool", None).unwrap();
     let arguments = plain(arguments).unwrap();
     let context = Context::from_pairs([
-        ("arguments".to_owned(), arguments),
+        ("arguments".to_owned(), arguments.clone()),
+        ("readings".to_owned(), arguments),
         ("policy_id".to_owned(), RestrictedExpression::new_string("main".to_owned())),
     ]);
     let (principal, action, resource) = (scene.principal, scene.action, scene.resource);
@@ -152,6 +194,19 @@ proptest! {
             if answer.permit {
                 prop_assert!(reference(&cedar, &name, &plain), "{} {}", text, arguments);
             }
+        }
+    }
+
+    /// What is stopped stays stopped when it is spelled as careless servers take for the same.
+    #[test]
+    fn no_spelling_turns_a_refusal_into_a_permit(
+        text in policies_that_stop(), pinned in any::<bool>(), arguments in fitting(), how in 0..6_u8
+    ) {
+        let cedar = loaded(&text, pinned).unwrap();
+        let other = respelled(&arguments, how);
+        if !call(&cedar, "x", &arguments.to_string()).permit {
+            let answer = call(&cedar, "x", &other.to_string());
+            prop_assert!(!answer.permit, "{} {} {}", text, arguments, other);
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tapegate_cedar::{Caller, Question};
+use tapegate_cedar::{Answer, Caller, Question};
 
 use super::name::{Name, NamedCall};
-use super::readings::rank;
+use super::readings::{rank, uri_readings};
 use super::rules::{Hit, Range, RuleScope, passes_otherwise, rule, verb};
 use super::steps::Steps;
 use super::{Decision, Facts, GateName, Outcome};
@@ -13,6 +13,7 @@ use crate::gated::{Gated, Offer};
 use crate::methods::Duty;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 use crate::own_files::OWN_FILES;
+use crate::uri::is_url;
 
 /// Who calls if nobody has said.
 const NOBODY: &str = "unknown";
@@ -233,7 +234,7 @@ fn cedar(
             roles: &principal.roles,
             client: principal.client.as_deref(),
         });
-    let answer = cedar.ask(&Question {
+    let question = Question {
         caller,
         server: call.source,
         method: call.method,
@@ -241,7 +242,16 @@ fn cedar(
         arguments: call.arguments,
         policy_id,
         wall_us: facts.wall_us,
-    });
+        url_reader: Some(url_readings),
+    };
+    let mut answer = cedar.ask(&question);
+    if answer.permit {
+        // A forbid is also about what many servers take for the same URI; a permit is not.
+        let mut short = call.as_read.shortened();
+        let forbids =
+            |name| Some(cedar.ask(&Question { name, ..question.clone() })).filter(forbids);
+        answer = short.find_map(forbids).unwrap_or(answer);
+    }
     steps.add(|| format!("cedar: {}", answer.reason));
     let decision = if !answer.permit {
         said(Outcome::Deny, GateName::Policy, answer.reason.into())
@@ -251,6 +261,16 @@ fn cedar(
         said(Outcome::Forward, GateName::Policy, answer.reason.into())
     };
     Decision { policies: answer.policies, by_name: false, ..decision }
+}
+
+/// Whether Cedar refuses because a policy forbids, and not only because none permits.
+fn forbids(answer: &Answer) -> bool {
+    !answer.permit && !answer.policies.is_empty()
+}
+
+/// What a URL in an argument may be read as.
+fn url_readings(text: &str) -> Option<Vec<String>> {
+    if is_url(text) { uri_readings(text).ok() } else { Some(Vec::new()) }
 }
 
 /// Has people asked; if nobody can be, the call goes nowhere.

@@ -22,6 +22,11 @@ impl<'a> Name<'a> {
         Self { read, written, shortened }
     }
 
+    /// What of a URI leads to the same for many servers.
+    pub(super) fn shortened(&self) -> impl Iterator<Item = &'a str> {
+        self.shortened.into_iter().flatten()
+    }
+
     /// Whether a glob that lets calls through is about it: to the letter as it is written. Another
     /// reading may also be what the glob comes to when read in the same way.
     pub(crate) fn must_match(&self, glob: &Glob) -> bool {

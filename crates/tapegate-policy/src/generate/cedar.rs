@@ -47,10 +47,6 @@ fn thing(server: &Server, method: &str, kind: &str, one: &Use, out: &mut String)
     if !one.takes_arguments {
         lost("*", "Cedar cannot say that there are no arguments at all");
     }
-    for row in one.limits.rows.iter().filter(|row| !row.required) {
-        let upper = path_text(&row.path).to_uppercase();
-        lost(&upper, "Cedar takes it for another argument, and servers may not");
-    }
     let id = format!("{}/{method}/{}", server.id, one.name);
     let _ = writeln!(out, "\n// {}", calls(one.count));
     for (name, why) in &less {
@@ -207,6 +203,17 @@ fn test(
     numbers: Option<fn(&str) -> String>,
 ) -> Option<String> {
     match limit {
+        Limit::Under(folders) => {
+            let known = place.replacen("context.arguments", "context.folders", 1);
+            let folders: Vec<String> = folders.iter().map(|folder| cedar(folder)).collect();
+            let inside = match &folders[..] {
+                [one] => format!("{known}.contains({one})"),
+                all => format!("{known}.containsAny([{}])", all.join(", ")),
+            };
+            // Where no definition is known, this says that it is one path and not a list.
+            let is_text = format!("{place} like \"*\"");
+            Some(if each { inside } else { format!("({is_text} && {inside})") })
+        }
         Limit::OneOf(values) if values.iter().all(|one| one.starts_with('"')) => {
             let text = |json: &String| string(json.as_bytes()).map(|text| cedar(&text));
             let texts: Option<Vec<String>> = values.iter().map(text).collect();
@@ -224,17 +231,6 @@ fn test(
             let values: Vec<String> =
                 values.iter().map(|one| numbers.map(|f| f(one))).collect::<Option<_>>()?;
             Some(one_of(&values, place))
-        }
-        Limit::Under(folders) => {
-            let inside = folders.iter().map(|folder| match folder.as_str() {
-                "/" => format!("{place} like \"/*\""),
-                folder => {
-                    let below = cedar_under(&format!("{folder}/"));
-                    format!("{place} == {} || {place} like {below}", cedar(folder))
-                }
-            });
-            let inside: Vec<String> = inside.collect();
-            Some(format!("(({}) && {})", inside.join(" || "), stays(place)))
         }
         Limit::Relative(folders) => {
             let inside = folders.iter().map(|folder| match folder.as_str() {

@@ -93,6 +93,14 @@ fn attacks_do_not_pass() {
             ("open", r#"{"file":"src/../../etc/passwd"}"#),
             ("open", r#"{"file":"~/x"}"#),
             ("open", r#"{"file":"docs/x"}"#),
+            ("read", r#"{"path":"/srv/a.txt","Mode":"raw"}"#),
+            ("read", r#"{"path":"/srv/a.txt","FOLLOW":true}"#),
+            ("read", r#"{"path":"/srv/a.txt","Cwd":"/"}"#),
+            ("list", r#"{"dirs":["/srv/a","/etc"],"opts":{"deep":true,"force":false}}"#),
+            ("list", r#"{"dirs":"/etc","opts":{"deep":true,"force":false}}"#),
+            ("list", r#"{"dirs":"[\"/etc\"]","opts":{"deep":true,"force":false}}"#),
+            ("list", r#"{"dirs":["/srv/a"],"opts":{"force":true}}"#),
+            ("list", r#"{"dirs":["/srv/a"],"opts":"{\"force\":true}"}"#),
             ("pay", r#"{"amount":51,"currency":"EUR","dry_run":true}"#),
             ("pay", r#"{"amount":"30","currency":"EUR","dry_run":true}"#),
             ("pay", r#"{"amount":30,"currency":"EUR"}"#),
@@ -101,20 +109,8 @@ fn attacks_do_not_pass() {
         ],
     );
     let made = generate(&sample(), &wish(false)).unwrap();
-    for (name, arguments) in [
-        ("ping", r#"{"x":1}"#),
-        ("read", r#"{"path":"/srv/a.txt","Mode":"raw"}"#),
-        ("read", r#"{"path":"/srv/a.txt","FOLLOW":true}"#),
-        ("read", r#"{"path":"/srv/a.txt","Cwd":"/"}"#),
-        ("list", r#"{"dirs":["/srv/a","/etc"],"opts":{"deep":true}}"#),
-        ("list", r#"{"dirs":"/etc","opts":{"deep":true}}"#),
-        ("list", r#"{"dirs":"[\"/etc\"]","opts":{"deep":true}}"#),
-        ("list", r#"{"dirs":["/srv/a"],"opts":{"force":true}}"#),
-        ("list", r#"{"dirs":["/srv/a"],"opts":"{\"force\":true}"}"#),
-    ] {
-        let found = outcome(&made, &wish(false), "files", name, arguments);
-        assert_eq!(found, Outcome::Deny, "{name} {arguments}\n{}", made.policy);
-    }
+    let surplus = outcome(&made, &wish(false), "files", "ping", r#"{"x":1}"#);
+    assert_eq!(surplus, Outcome::Deny);
     let elsewhere = outcome(&made, &wish(false), "other", "ping", "{}");
     assert_eq!(elsewhere, Outcome::Deny);
 }
@@ -156,9 +152,10 @@ fn what_cedar_cannot_say_and_what_is_run_are_warned_about() {
     assert_eq!(rules.warnings, expected);
     let cedar = generate(&sample(), &wish(true)).unwrap();
     let told = cedar.warnings.join("\n");
-    assert!(told.contains("Cedar does not test `dirs[*]` of `list`"), "{told}");
-    assert!(told.contains("Cedar does not test `FOLLOW` of `read`"), "{told}");
-    assert!(cedar.cedar.unwrap().contains("// `dirs[*]` is not tested:"));
+    assert!(told.contains("Cedar does not test `*` of `ping`"), "{told}");
+    let text = cedar.cedar.unwrap();
+    assert!(text.contains("// `*` is not tested:"), "{text}");
+    assert!(text.contains("context.folders.dirs.contains(\"/srv\")"), "{text}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod alike;
 mod annotations;
 mod bypasses;
+mod cedar;
 mod coercing;
 mod converters;
 mod folders;

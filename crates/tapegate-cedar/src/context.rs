@@ -1,0 +1,61 @@
+//! What policies see besides who calls what.
+
+use cedar_policy::{Context, RestrictedExpression};
+
+use crate::combine::put;
+use crate::moment::Moment;
+use crate::polarity::{FOLDERS, POSSIBLE_FOLDERS, READINGS};
+use crate::value::{FolderFacts, record};
+use crate::{Cedar, Question};
+
+impl Cedar {
+    pub(crate) fn context(
+        &self,
+        question: &Question<'_>,
+        written: RestrictedExpression,
+        readings: RestrictedExpression,
+        folders: &[FolderFacts],
+    ) -> Option<Context> {
+        let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
+        let mut pairs = vec![("arguments".to_owned(), written)];
+        if self.reads.readings {
+            pairs.push((READINGS.to_owned(), readings));
+        }
+        if !self.reads.folders.is_empty() {
+            pairs.push((FOLDERS.to_owned(), self.folders(folders, |facts| &facts.sure)?));
+            let possible = self.folders(folders, |facts| &facts.possible)?;
+            pairs.push((POSSIBLE_FOLDERS.to_owned(), possible));
+        }
+        if self.reads.ids {
+            pairs.push(("policy_id".to_owned(), text(question.policy_id)));
+            pairs.push(("source_id".to_owned(), text(question.server)));
+        }
+        if self.reads.time {
+            let moment = Moment::new(question.wall_us);
+            let time = [
+                ("hour", moment.hour),
+                ("day_of_week", moment.day_of_week),
+                ("timestamp", moment.timestamp),
+            ];
+            let time =
+                time.map(|(name, value)| (name.to_owned(), RestrictedExpression::new_long(value)));
+            pairs.push(("time".to_owned(), RestrictedExpression::new_record(time).ok()?));
+        }
+        Context::from_pairs(pairs).ok()
+    }
+
+    /// The folders of every argument that some policy asks for folders of: none if it is not there.
+    fn folders(
+        &self,
+        found: &[FolderFacts],
+        of: impl Fn(&FolderFacts) -> &Vec<String>,
+    ) -> Option<RestrictedExpression> {
+        let mut members = Vec::new();
+        for path in self.reads.folders.keys() {
+            let facts = found.iter().filter(|facts| facts.path == *path);
+            let texts = facts.flat_map(&of).cloned().map(RestrictedExpression::new_string);
+            put(&mut members, path, RestrictedExpression::new_set(texts));
+        }
+        record(members)
+    }
+}

@@ -1,0 +1,270 @@
+//! Which reading of an argument each test in a policy is held against.
+//!
+//! What helps to stop a call counts if some server could read the arguments so; what helps to let it pass
+//! counts only as it is written. In a `forbid` a test stops, behind `!`, `!=` or `unless` it lets pass; in a
+//! `permit` it is the other way round. Tests that stop are made to read `context.readings` and
+//! `context.possible_folders`, which go through all readings, in place of `context.arguments` and
+//! `context.folders`.
+
+use std::sync::Arc;
+
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Template, UnaryOp, Var};
+use tapegate_core::lenient::folder::Folder;
+
+use crate::reads::chain;
+
+/// The arguments by one of their readings, for tests that stop.
+pub(crate) const READINGS: &str = "readings";
+/// The folders that arguments surely lie in.
+pub(crate) const FOLDERS: &str = "folders";
+/// The folders that arguments may lie in, for tests that stop.
+pub(crate) const POSSIBLE_FOLDERS: &str = "possible_folders";
+
+/// How often conditions of `if` may be nested in each other: each is asked in both ways.
+const CONDITIONS_MAX: usize = 6;
+
+/// What a test is there for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Aim {
+    #[default]
+    Stop,
+    Pass,
+}
+
+/// A folder test: which argument, and which folders it is held against.
+#[derive(Debug)]
+pub(crate) struct FolderTest {
+    pub(crate) path: Vec<String>,
+    pub(crate) folders: Vec<Folder>,
+}
+
+/// A policy's conditions, by what each test is there for.
+#[derive(Debug)]
+pub(crate) struct Split {
+    pub(crate) clauses: Vec<Clause>,
+    pub(crate) folders: Vec<FolderTest>,
+    /// Whether some test stops, and so reads all readings.
+    pub(crate) reads_readings: bool,
+    /// Arguments that must be like a path in order to pass, or not to be stopped.
+    pub(crate) path_patterns: Vec<Vec<String>>,
+}
+
+/// Splits the conditions of a policy that has this aim. What is wrong with it is told in words.
+pub(crate) fn split(body: &Template, aim: Aim) -> Result<Split, String> {
+    let mut splitter = Splitter { aim, ..Splitter::default() };
+    let mut clauses = Vec::new();
+    for clause in body.clauses() {
+        clauses.push(match clause {
+            Clause::When(expr) => Clause::When(splitter.turn(expr, aim)?),
+            Clause::Unless(expr) => Clause::Unless(splitter.turn(expr, aim.other())?),
+        });
+    }
+    let Splitter { folders, path_patterns, reads_readings, .. } = splitter;
+    Ok(Split { clauses, folders, reads_readings, path_patterns })
+}
+
+#[derive(Default)]
+struct Splitter {
+    /// What the policy as a whole is there for.
+    aim: Aim,
+    folders: Vec<FolderTest>,
+    path_patterns: Vec<Vec<String>>,
+    reads_readings: bool,
+    nested: usize,
+}
+
+impl Aim {
+    fn other(self) -> Self {
+        match self {
+            Self::Stop => Self::Pass,
+            Self::Pass => Self::Stop,
+        }
+    }
+}
+
+impl Splitter {
+    /// Turns an expression that is true or false.
+    fn turn(&mut self, expr: &Arc<Expr>, aim: Aim) -> Result<Arc<Expr>, String> {
+        match &**expr {
+            Expr::BinaryOp { op: op @ (BinaryOp::And | BinaryOp::Or), left, right } => {
+                let (left, right) = (self.turn(left, aim)?, self.turn(right, aim)?);
+                Ok(Arc::new(Expr::BinaryOp { op: *op, left, right }))
+            }
+            Expr::UnaryOp { op: UnaryOp::Not, expr: inner } if !is_negated_test(inner) => {
+                let expr = self.turn(inner, aim.other())?;
+                Ok(Arc::new(Expr::UnaryOp { op: UnaryOp::Not, expr }))
+            }
+            Expr::BinaryOp { op: BinaryOp::NotEq, .. } => self.test(expr, aim.other()),
+            Expr::IfThenElse { cond, then_expr, else_expr } if mentions_arguments(cond) => {
+                // Each branch is taken if some reading leads there.
+                self.nested += 1;
+                if self.nested > CONDITIONS_MAX {
+                    return Err("`if` is nested too deep in conditions of `if`".to_owned());
+                }
+                let (holds, fails) = (self.turn(cond, aim)?, self.turn(cond, aim.other())?);
+                self.nested -= 1;
+                let fails = Arc::new(Expr::UnaryOp { op: UnaryOp::Not, expr: fails });
+                let then_expr = both(holds, self.turn(then_expr, aim)?);
+                let else_expr = both(fails, self.turn(else_expr, aim)?);
+                let op = BinaryOp::Or;
+                Ok(Arc::new(Expr::BinaryOp { op, left: then_expr, right: else_expr }))
+            }
+            Expr::IfThenElse { cond, then_expr, else_expr } => Ok(Arc::new(Expr::IfThenElse {
+                cond: Arc::clone(cond),
+                then_expr: self.turn(then_expr, aim)?,
+                else_expr: self.turn(else_expr, aim)?,
+            })),
+            _ => self.test(expr, aim),
+        }
+    }
+
+    fn test(&mut self, expr: &Arc<Expr>, aim: Aim) -> Result<Arc<Expr>, String> {
+        if let Some(test) = folder_test(expr)? {
+            self.folders.push(test);
+        } else if mentions(expr, &is_folders) {
+            return Err(format!(
+                "`context.{FOLDERS}` says which folders an argument lies in, and can only be asked for \
+                 them: `context.{FOLDERS}.path.contains(\"/data\")`, or `containsAny([…])`"
+            ));
+        }
+        match aim {
+            Aim::Pass => {
+                self.path_patterns.extend(path_pattern(expr));
+                Ok(Arc::clone(expr))
+            }
+            Aim::Stop => {
+                self.reads_readings |= mentions_arguments(expr);
+                Ok(Arc::new(self.redirected(expr)))
+            }
+        }
+    }
+
+    /// An expression that reads all readings.
+    fn redirected(&self, expr: &Expr) -> Expr {
+        let again = |expr: &Arc<Expr>| Arc::new(self.redirected(expr));
+        match expr {
+            Expr::GetAttr { expr, attr } => match (&**expr, attr.as_str()) {
+                (Expr::Var(Var::Context), "arguments") => of_context(READINGS),
+                (Expr::Var(Var::Resource), "arguments") => of_context(READINGS),
+                (Expr::Var(Var::Context), FOLDERS) => of_context(POSSIBLE_FOLDERS),
+                _ => Expr::GetAttr { expr: again(expr), attr: attr.clone() },
+            },
+            // Something that is `null` is there for who stops, and not for who lets pass.
+            Expr::HasAttr { .. } if self.aim == Aim::Pass => expr.clone(),
+            Expr::HasAttr { expr, attrs } => {
+                Expr::HasAttr { expr: again(expr), attrs: attrs.clone() }
+            }
+            Expr::UnaryOp { op, expr } => Expr::UnaryOp { op: *op, expr: again(expr) },
+            Expr::BinaryOp { op, left, right } => {
+                Expr::BinaryOp { op: *op, left: again(left), right: again(right) }
+            }
+            Expr::Like { expr, pattern } => {
+                Expr::Like { expr: again(expr), pattern: pattern.clone() }
+            }
+            Expr::IfThenElse { cond, then_expr, else_expr } => Expr::IfThenElse {
+                cond: again(cond),
+                then_expr: again(then_expr),
+                else_expr: again(else_expr),
+            },
+            Expr::Set(elements) => Expr::Set(elements.iter().map(again).collect()),
+            Expr::Record(members) => {
+                let members = members.iter().map(|(name, value)| (name.clone(), again(value)));
+                Expr::Record(members.collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+fn both(left: Arc<Expr>, right: Arc<Expr>) -> Arc<Expr> {
+    Arc::new(Expr::BinaryOp { op: BinaryOp::And, left, right })
+}
+
+fn of_context(name: &str) -> Expr {
+    Expr::GetAttr { expr: Arc::new(Expr::Var(Var::Context)), attr: name.into() }
+}
+
+/// Whether what is not so is a test of its own: `>` may be written as not `<=`, and false as not true.
+fn is_negated_test(expr: &Expr) -> bool {
+    matches!(expr, Expr::BinaryOp { op: BinaryOp::Less | BinaryOp::LessEq, .. })
+        || chain(expr).is_some()
+}
+
+/// Whether the path of an argument must be like a pattern that looks like a folder.
+fn path_pattern(expr: &Expr) -> Option<Vec<String>> {
+    use cedar_policy::pst::PatternElem::Char;
+    let Expr::Like { expr, pattern } = expr else { return None };
+    let climbs = pattern.windows(2).any(|pair| matches!(pair, [Char('.'), Char('.')]));
+    if climbs || !pattern.contains(&Char('/')) {
+        return None;
+    }
+    match chain(expr)? {
+        (Var::Context | Var::Resource, names) => match &names[..] {
+            ["arguments", path @ ..] => Some(path.iter().map(|name| (*name).to_owned()).collect()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The folders that a test wants an argument to lie in, if it is such a test.
+fn folder_test(expr: &Expr) -> Result<Option<FolderTest>, String> {
+    let Expr::BinaryOp { op, left, right } = expr else { return Ok(None) };
+    let Some((Var::Context, names)) = chain(left) else { return Ok(None) };
+    let [FOLDERS, path @ ..] = &names[..] else { return Ok(None) };
+    let literals: Vec<&Expr> = match (op, &**right) {
+        (BinaryOp::Contains, right) => vec![right],
+        (BinaryOp::ContainsAny, Expr::Set(elements)) => elements.iter().map(|one| &**one).collect(),
+        _ => return Ok(None),
+    };
+    let mut folders = Vec::new();
+    for literal in literals {
+        let Expr::Literal(Literal::String(text)) = literal else { return Ok(None) };
+        folders.push(Folder::parse(text)?);
+    }
+    let path = path.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    Ok(Some(FolderTest { path, folders }).filter(|test| !test.path.is_empty()))
+}
+
+fn is_folders(expr: &Expr) -> bool {
+    match expr {
+        Expr::GetAttr { expr, attr } => **expr == Expr::Var(Var::Context) && attr == FOLDERS,
+        Expr::HasAttr { expr, attrs } => {
+            **expr == Expr::Var(Var::Context) && attrs.first() == FOLDERS
+        }
+        _ => false,
+    }
+}
+
+fn mentions_arguments(expr: &Expr) -> bool {
+    mentions(expr, &|expr| match expr {
+        Expr::GetAttr { expr, attr } => {
+            matches!(**expr, Expr::Var(Var::Context | Var::Resource))
+                && (attr == "arguments" || attr == FOLDERS)
+        }
+        _ => false,
+    })
+}
+
+/// Whether something is part of an expression.
+fn mentions(expr: &Expr, is: &dyn Fn(&Expr) -> bool) -> bool {
+    if is(expr) {
+        return true;
+    }
+    match expr {
+        Expr::UnaryOp { expr, .. }
+        | Expr::GetAttr { expr, .. }
+        | Expr::HasAttr { expr, .. }
+        | Expr::Like { expr, .. } => mentions(expr, is),
+        Expr::BinaryOp { left, right, .. } => mentions(left, is) || mentions(right, is),
+        Expr::Is { expr, in_expr, .. } => {
+            mentions(expr, is) || in_expr.iter().any(|expr| mentions(expr, is))
+        }
+        Expr::IfThenElse { cond, then_expr, else_expr } => {
+            [cond, then_expr, else_expr].into_iter().any(|expr| mentions(expr, is))
+        }
+        Expr::Set(elements) => elements.iter().any(|expr| mentions(expr, is)),
+        Expr::Record(members) => members.values().any(|expr| mentions(expr, is)),
+        _ => false,
+    }
+}

@@ -1,0 +1,122 @@
+//! Which members of arguments are read, and for what.
+
+use std::collections::BTreeMap;
+
+use tapegate_core::lenient::folder::Folder;
+use tapegate_core::lenient::key::fold_name;
+
+use crate::types::{Clash, Record, Type};
+use crate::wanted::Wanted;
+
+/// The members of an object that are read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tree {
+    /// Whether it is read as a whole.
+    pub(crate) whole: bool,
+    /// Whether it is read at all, if only to see whether it is there.
+    pub(crate) read: bool,
+    /// What it is taken for.
+    pub(crate) uses: Vec<Type>,
+    /// What policies that stop look for in it, if they look into it.
+    pub(crate) wanted: Option<Wanted>,
+    /// The folders it is held against.
+    pub(crate) folders: Vec<Folder>,
+    /// Whether some policy wants it to be like a path.
+    pub(crate) path_pattern: bool,
+    /// The name of it as careless readers of keys compare it.
+    pub(crate) folded: String,
+    pub(crate) members: BTreeMap<String, Tree>,
+}
+
+impl Tree {
+    pub(crate) fn note(&mut self, path: &[&str], want: Option<Type>) {
+        self.read = true;
+        match path {
+            [] => self.whole = true,
+            [name] => {
+                let leaf = self.member(name);
+                leaf.read = true;
+                leaf.uses.extend(want);
+            }
+            [name, rest @ ..] => self.member(name).note(rest, want),
+        }
+    }
+
+    fn member(&mut self, name: &str) -> &mut Self {
+        let new = || Self { folded: fold_name(name), ..Self::default() };
+        self.members.entry(name.to_owned()).or_insert_with(new)
+    }
+
+    /// What is read at a path.
+    pub(crate) fn get(&self, path: &[String]) -> Option<&Self> {
+        path.iter().try_fold(self, |tree, name| tree.members.get(name))
+    }
+
+    /// What is at a path, made if need be.
+    pub(crate) fn at(&mut self, path: &[String]) -> &mut Self {
+        path.iter().fold(self, |tree, name| tree.member(name))
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.whole |= other.whole;
+        self.read |= other.read;
+        self.uses.extend(other.uses.iter().cloned());
+        self.folders.extend(other.folders.iter().cloned());
+        self.path_pattern |= other.path_pattern;
+        for (name, tree) in &other.members {
+            self.member(name).add(tree);
+        }
+    }
+
+    /// Whether what is at a path, or anything under or above it, is read.
+    pub(crate) fn touches(&self, path: &[String]) -> bool {
+        match path {
+            _ if self.whole => true,
+            [] => self.read || !self.members.is_empty(),
+            [name, rest @ ..] => {
+                self.members.get(name).is_some_and(|tree| tree.is_leaf() || tree.touches(rest))
+            }
+        }
+    }
+
+    /// Whether all that is in it is read.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.whole || self.is_leaf()
+    }
+
+    fn is_leaf(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The paths that are read and that a record has not.
+    pub(crate) fn missing_in(&self, record: &Record) -> Vec<Vec<String>> {
+        let mut missing = Vec::new();
+        for (name, tree) in &self.members {
+            match record.members.get(name).map(|member| &member.kind) {
+                None => missing.push(vec![name.clone()]),
+                Some(Type::Record(inner)) => {
+                    let below = tree.missing_in(inner).into_iter();
+                    missing.extend(below.map(|path| [vec![name.clone()], path].concat()));
+                }
+                Some(_) => {}
+            }
+        }
+        missing
+    }
+
+    /// The types that the uses imply; nothing is required.
+    pub(crate) fn implied(&self) -> Result<Record, Clash> {
+        let mut record = Record::default();
+        for (name, tree) in &self.members {
+            let kind = tree.kind().map_err(|clash| clash.within(name))?;
+            record.add(name.clone(), kind)?;
+        }
+        Ok(record)
+    }
+
+    fn kind(&self) -> Result<Type, Clash> {
+        let uses = self.uses.iter().cloned();
+        let members = (!self.is_leaf()).then(|| self.implied()).transpose()?;
+        uses.chain(members.map(Type::Record)).try_fold(Type::Any, Type::unify)
+    }
+}

@@ -1,0 +1,130 @@
+//! What else a value may be read as, and which folders it lies in.
+
+use cedar_policy::RestrictedExpression;
+use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::lenient::folder::climbs;
+
+use super::{Alternatives, FolderFacts, Maker, Misfit, exact, number};
+use crate::tree::Tree;
+use crate::types::Type;
+use crate::wanted::{TooMany, Wanted, is_plain};
+
+impl Maker {
+    pub(super) fn alternatives(&mut self, readings: Vec<(String, RestrictedExpression)>) {
+        if !readings.is_empty() {
+            self.made.alternatives.push(Alternatives { path: self.path.clone(), readings });
+        }
+    }
+
+    /// Nothing at all may be read as false, as zero or as an empty text.
+    pub(super) fn null(&mut self, tree: Option<&Tree>, kind: &Type) {
+        let Some(wanted) = tree.and_then(|tree| tree.wanted.as_ref()) else { return };
+        let value = match kind {
+            Type::Bool => RestrictedExpression::new_bool(false),
+            Type::Long => RestrictedExpression::new_long(0),
+            Type::Decimal => RestrictedExpression::new_decimal("0.0"),
+            Type::String if wanted.takes_empty() => RestrictedExpression::new_string(String::new()),
+            _ => return,
+        };
+        self.alternatives(vec![("nothing".to_owned(), value)]);
+    }
+
+    /// Looks at a text that policies read.
+    pub(super) fn text(&mut self, text: &str, tree: Option<&Tree>) {
+        if self.plain_only && !is_plain(text) {
+            self.misfit("it holds a text that may be read as another");
+        }
+        let Some(tree) = tree else { return };
+        if tree.path_pattern && climbs(text) {
+            let why = "it leads up, out of the folder that it begins with".to_owned();
+            self.made.misfits.push(Misfit { path: self.path.clone(), why, climbs: true });
+        }
+        if !tree.folders.is_empty() {
+            self.folders(&[text.to_owned()], tree);
+        }
+        if let Some(readings) = self.readings(text, tree.wanted.as_ref()) {
+            let value = |text: String| (text.clone(), RestrictedExpression::new_string(text));
+            self.alternatives(readings.into_iter().map(value).collect());
+        }
+    }
+
+    /// Looks at the elements of a list that policies read.
+    pub(super) fn elements(
+        &mut self,
+        raw: &[u8],
+        elements: &[RestrictedExpression],
+        tree: &Tree,
+        of: &Type,
+    ) -> Result<(), Fault> {
+        if tree.folders.is_empty() && tree.wanted.is_none() {
+            return Ok(());
+        }
+        let mut texts = Vec::new();
+        // All readings of all elements, and each element by its first other reading.
+        let (mut every, mut first_readings) = (elements.to_vec(), Vec::new());
+        let mut differs = false;
+        let mut cursor = Cursor::new(raw)?;
+        let mut first = true;
+        cursor.open()?;
+        while cursor.element(&mut first)? {
+            let (kind, value) = (cursor.kind()?, cursor.value()?);
+            let mut others = Vec::new();
+            let mut own = None;
+            match kind {
+                Kind::String => {
+                    let text = Cursor::new(value)?.string()?;
+                    let Some(text) = exact(text) else { continue };
+                    let read = self.readings(&text, tree.wanted.as_ref()).unwrap_or_default();
+                    others.extend(read.into_iter().map(RestrictedExpression::new_string));
+                    own = Some(RestrictedExpression::new_string(text.clone()));
+                    texts.push(text);
+                }
+                Kind::Number if tree.wanted.is_some() => {
+                    others.extend(number::readings(value, of).into_iter().map(|(_, value)| value));
+                    own = number::number(value, of);
+                }
+                _ => {}
+            }
+            if kind != Kind::String && kind != Kind::Null && !tree.folders.is_empty() {
+                self.misfit("it holds something that is not a path");
+            }
+            differs |= !others.is_empty();
+            first_readings.extend(others.first().cloned().or(own));
+            every.extend(others);
+        }
+        if !tree.folders.is_empty() {
+            self.folders(&texts, tree);
+        }
+        if differs {
+            let sets = [every, first_readings].map(RestrictedExpression::new_set);
+            self.alternatives(sets.map(|set| ("other texts".to_owned(), set)).into());
+        }
+        Ok(())
+    }
+
+    /// The readings of a text that make a difference to policies that stop.
+    fn readings(&mut self, text: &str, wanted: Option<&Wanted>) -> Option<Vec<String>> {
+        let wanted = wanted?;
+        let urls = self.url_reader.map_or(Some(Vec::new()), |read| read(text));
+        let found = urls.ok_or(TooMany).and_then(|urls| wanted.readings(text, urls));
+        if found.is_err() {
+            self.misfit("it can be read in too many ways");
+        }
+        found.ok()
+    }
+
+    /// Which folders paths lie in: all of them for sure, or one of them perhaps.
+    fn folders(&mut self, paths: &[String], tree: &Tree) {
+        let mut facts =
+            FolderFacts { path: self.path.clone(), sure: Vec::new(), possible: Vec::new() };
+        for folder in &tree.folders {
+            if !paths.is_empty() && paths.iter().all(|path| folder.holds(path)) {
+                facts.sure.push(folder.text().to_owned());
+            }
+            if paths.iter().any(|path| folder.may_hold(path)) {
+                facts.possible.push(folder.text().to_owned());
+            }
+        }
+        self.made.folders.push(facts);
+    }
+}

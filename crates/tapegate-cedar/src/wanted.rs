@@ -1,0 +1,297 @@
+//! What policies that stop look for in an argument, and which readings of a text make a difference to them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, PatternElem, Var};
+use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::lenient::alike::{TextForms, embedded};
+use tapegate_core::lenient::folder::{each_reading, normal_path};
+use tapegate_core::lenient::spelling::{nfc, nfd, spellings};
+
+use crate::polarity::READINGS;
+use crate::reads::chain;
+
+/// How many readings of one text are asked about.
+pub(crate) const READINGS_MAX: usize = 64;
+/// How many texts of JSON in a text are looked at, how deep, and how often in a text of such JSON again.
+const EMBEDDED_MAX: usize = 4_096;
+const DEPTH_MAX: usize = 64;
+const NESTED_MAX: usize = 4;
+
+/// What is looked for in one argument.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// The texts it is compared with.
+    texts: BTreeMap<String, Arc<TextForms>>,
+    /// The patterns it must be like.
+    patterns: Vec<Vec<PatternElem>>,
+    /// Whether it is compared with something that is not known before the call.
+    pub(crate) other: bool,
+}
+
+/// What is looked for, by the path of the argument.
+pub(crate) type AllWanted = BTreeMap<Vec<String>, Wanted>;
+
+/// Too many readings to ask about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
+
+/// Adds what clauses look for in the readings of arguments.
+pub(crate) fn gather(clauses: &[Clause], all: &mut AllWanted) {
+    for clause in clauses {
+        let (Clause::When(expr) | Clause::Unless(expr)) = clause;
+        walk(expr, all);
+    }
+}
+
+fn walk(expr: &Expr, all: &mut AllWanted) {
+    if let Some(path) = path(expr) {
+        all.entry(path).or_default().other = true;
+        return;
+    }
+    match expr {
+        Expr::BinaryOp { op, left, right } => binary(*op, left, right, all),
+        Expr::Like { expr, pattern } => match path(expr) {
+            Some(path) => all.entry(path).or_default().patterns.push(pattern.clone()),
+            None => walk(expr, all),
+        },
+        // That something is there is the same by every reading.
+        Expr::HasAttr { expr, .. } if path(expr).is_some() => {}
+        Expr::UnaryOp { expr, .. } | Expr::GetAttr { expr, .. } | Expr::HasAttr { expr, .. } => {
+            walk(expr, all);
+        }
+        Expr::Is { expr, in_expr, .. } => {
+            walk(expr, all);
+            in_expr.iter().for_each(|expr| walk(expr, all));
+        }
+        Expr::IfThenElse { cond, then_expr, else_expr } => {
+            [cond, then_expr, else_expr].into_iter().for_each(|expr| walk(expr, all));
+        }
+        Expr::Set(elements) => elements.iter().for_each(|expr| walk(expr, all)),
+        Expr::Record(members) => members.values().for_each(|expr| walk(expr, all)),
+        _ => {}
+    }
+}
+
+fn binary(op: BinaryOp, left: &Expr, right: &Expr, all: &mut AllWanted) {
+    let compares = !matches!(op, BinaryOp::And | BinaryOp::Or);
+    for (one, other) in [(left, right), (right, left)] {
+        match path(one).filter(|_| compares) {
+            Some(path) => {
+                let wanted = all.entry(path).or_default();
+                match texts(other) {
+                    Some(texts) => {
+                        for text in texts {
+                            let forms = || Arc::new(TextForms::of(&text));
+                            wanted.texts.entry(text.clone()).or_insert_with(forms);
+                        }
+                    }
+                    None => wanted.other = true,
+                }
+            }
+            None => walk(one, all),
+        }
+    }
+}
+
+/// The texts that a literal consists of; nothing of numbers, `None` if it is no literal.
+fn texts(expr: &Expr) -> Option<Vec<String>> {
+    match expr {
+        Expr::Literal(Literal::String(text)) => Some(vec![text.to_string()]),
+        Expr::Literal(_) => Some(Vec::new()),
+        Expr::UnaryOp { expr, .. } => texts(expr).map(|_| Vec::new()),
+        Expr::Set(elements) => {
+            let all: Option<Vec<_>> = elements.iter().map(|one| texts(one)).collect();
+            Some(all?.concat())
+        }
+        _ => None,
+    }
+}
+
+/// The path of an argument that is read by all its readings.
+fn path(expr: &Expr) -> Option<Vec<String>> {
+    let (Var::Context, names) = chain(expr)? else { return None };
+    let [READINGS, path @ ..] = &names[..] else { return None };
+    Some(path.iter().map(|name| (*name).to_owned()).collect())
+}
+
+impl Wanted {
+    /// Adds what another policy looks for.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.texts
+            .extend(other.texts.iter().map(|(text, forms)| (text.clone(), Arc::clone(forms))));
+        self.patterns.extend(other.patterns.iter().cloned());
+        self.other |= other.other;
+    }
+
+    /// Whether the empty text is looked for, which `null` may be read as.
+    pub(crate) fn takes_empty(&self) -> bool {
+        self.texts.contains_key("")
+    }
+
+    /// The readings of a text that are not the same to policies as the text is, and each of which is
+    /// not the same as another. `urls` are those that it has as a URL.
+    pub(crate) fn readings(&self, text: &str, urls: Vec<String>) -> Result<Vec<String>, TooMany> {
+        let mut found: Vec<String> = Vec::new();
+        let mut known = vec![self.seen_as(text)];
+        let forms = (!self.texts.is_empty()).then(|| TextForms::of(text));
+        let alike = self
+            .texts
+            .iter()
+            .filter(|(_, wanted)| forms.as_ref().is_some_and(|forms| forms.may_equal(wanted)));
+        let alike = alike.map(|(wanted, _)| wanted.clone());
+        for reading in alike.chain(readings(text)?).chain(urls) {
+            let seen = self.seen_as(&reading);
+            if reading == text || found.contains(&reading) || !self.other && known.contains(&seen) {
+                continue;
+            }
+            if found.len() == READINGS_MAX {
+                return Err(TooMany);
+            }
+            known.push(seen);
+            found.push(reading);
+        }
+        Ok(found)
+    }
+
+    /// What policies can tell of a text: which of their texts it is, and which patterns it is like.
+    fn seen_as(&self, text: &str) -> (Option<String>, Vec<bool>) {
+        let same = self.texts.contains_key(text).then(|| text.to_owned());
+        (same, self.patterns.iter().map(|pattern| is_like(pattern, text)).collect())
+    }
+}
+
+/// Whether a text can be read only as it is written.
+pub(crate) fn is_plain(text: &str) -> bool {
+    readings(text).is_ok_and(|all| all.iter().all(|reading| reading == text))
+}
+
+/// What a text may be read as; as it is written may be among them.
+fn readings(text: &str) -> Result<Vec<String>, TooMany> {
+    let mut all = Vec::new();
+    within(text, NESTED_MAX, &mut all)?;
+    Ok(all)
+}
+
+fn within(text: &str, nested: usize, all: &mut Vec<String>) -> Result<(), TooMany> {
+    all.extend(spellings(text));
+    if !text.is_ascii() {
+        all.extend([nfc(text), nfd(text)]);
+    }
+    let gathered = each_reading(text, |reading| {
+        all.extend(normal_path(reading));
+        all.push(reading.to_owned());
+        false
+    });
+    if gathered.is_break() {
+        return Err(TooMany);
+    }
+    let Some(json) = embedded(text) else { return Ok(()) };
+    let Some(nested) = nested.checked_sub(1) else { return Err(TooMany) };
+    let mut inner = Vec::new();
+    let gathered =
+        Cursor::new(json).and_then(|mut cursor| strings(&mut cursor, DEPTH_MAX, &mut inner));
+    if gathered != Ok(true) || inner.len() > EMBEDDED_MAX {
+        return Err(TooMany);
+    }
+    for text in inner {
+        within(&text, nested, all)?;
+        all.push(text);
+    }
+    Ok(())
+}
+
+/// Gathers the texts in a JSON value; false if it is nested too deep.
+fn strings(cursor: &mut Cursor<'_>, depth: usize, all: &mut Vec<String>) -> Result<bool, Fault> {
+    let kind = cursor.kind()?;
+    match kind {
+        Kind::String => all.push(cursor.string()?.decode().into_owned()),
+        Kind::Array | Kind::Object => {
+            let Some(depth) = depth.checked_sub(1) else { return Ok(false) };
+            let mut first = true;
+            cursor.open()?;
+            while match kind {
+                Kind::Array => cursor.element(&mut first)?,
+                _ => cursor.key(&mut first)?.is_some(),
+            } {
+                if !strings(cursor, depth, all)? {
+                    return Ok(false);
+                }
+            }
+        }
+        _ => drop(cursor.value()?),
+    }
+    Ok(true)
+}
+
+/// Whether a text is like a pattern, as Cedar compares them.
+fn is_like(pattern: &[PatternElem], text: &str) -> bool {
+    let text: Vec<char> = text.chars().collect();
+    let (mut at, mut place) = (0, 0);
+    // Where to go on if what follows the last star does not fit.
+    let mut star: Option<(usize, usize)> = None;
+    while place < text.len() {
+        match pattern.get(at) {
+            Some(PatternElem::Wildcard) => {
+                star = Some((at + 1, place));
+                at += 1;
+            }
+            Some(PatternElem::Char(letter)) if *letter == text[place] => {
+                at += 1;
+                place += 1;
+            }
+            _ => {
+                let Some((after, begun)) = &mut star else { return false };
+                *begun += 1;
+                (at, place) = (*after, *begun);
+            }
+        }
+    }
+    pattern[at..].iter().all(|one| *one == PatternElem::Wildcard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_compared_as_cedar_does() {
+        let pattern = |text: &str| -> Vec<PatternElem> {
+            let letter =
+                |one| if one == '*' { PatternElem::Wildcard } else { PatternElem::Char(one) };
+            text.chars().map(letter).collect()
+        };
+        for (text, like, holds) in [
+            ("", "", true),
+            ("", "*", true),
+            ("a", "", false),
+            ("/etc/x", "/etc/*", true),
+            ("/etc", "/etc/*", false),
+            ("aXbXc", "a*b*c", true),
+            ("abcbc", "*bc", true),
+            ("abcb", "*bc", false),
+            ("ab", "a**b", true),
+        ] {
+            assert_eq!(is_like(&pattern(like), text), holds, "{text} like {like}");
+        }
+    }
+
+    #[test]
+    fn only_readings_that_make_a_difference_are_kept() {
+        let mut wanted = Wanted::default();
+        wanted.texts.insert("all".to_owned(), Arc::new(TextForms::of("all")));
+        assert_eq!(wanted.readings("one", Vec::new()), Ok(vec![]));
+        assert_eq!(wanted.readings("all", Vec::new()), Ok(vec![]));
+        assert_eq!(wanted.readings(" %6fne\n", Vec::new()), Ok(vec![]));
+        for text in
+            [" all", "%61ll", "ａll", "\"all\"", "[\"x\",[\"all\"]]", "{\"a\":\"al\\u006c\"}"]
+        {
+            assert_eq!(wanted.readings(text, Vec::new()), Ok(vec!["all".to_owned()]), "{text}");
+        }
+        let many = format!("[{}\"x\"]", "\"x\",".repeat(EMBEDDED_MAX));
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(wanted.readings(&many, Vec::new()), Err(TooMany));
+        assert_eq!(wanted.readings(&deep, Vec::new()), Err(TooMany));
+    }
+}

@@ -1,0 +1,78 @@
+//! Cedar policies in a policy: what they stop is stopped in every spelling that rules stop.
+
+use tapegate_policy::decide::{Call, Facts, Outcome, decide};
+use tapegate_policy::model::Profile;
+
+use crate::rig::policy_with;
+
+const POLICY: &str = "
+schema: 1
+governance: {defaults: {action: policy, policy_id: p}}
+cedar: {policies: [p.cedar]}
+";
+
+/// Whether a call with these arguments is forwarded by a permit for all and this forbid.
+fn passes(condition: &str, arguments: &str) -> bool {
+    let cedar = format!(
+        "permit(principal, action, resource);\n\
+         forbid(principal, action, resource) when {{ {condition} }};"
+    );
+    let policy = policy_with(POLICY, &[("p.cedar", &cedar)]);
+    let arguments = Some(arguments.as_bytes());
+    let call = Call { source: "fs", method: "tools/call", name: "fetch", arguments };
+    decide(&policy, Profile::Production, &call, &Facts::default()).strict == Outcome::Forward
+}
+
+#[test]
+fn a_forbid_stops_a_url_in_every_spelling() {
+    let like =
+        "context.arguments has url && context.arguments.url like \"http://169.254.169.254/*\"";
+    let same = "context.arguments has url && context.arguments.url == \"http://169.254.169.254/x\"";
+    for url in [
+        "http://169.254.169.254/x",
+        "HTTP://169.254.169.254/x",
+        "http://169.254.169.254:80/x",
+        "http://me@169.254.169.254/x",
+        "http://2852039166/x",
+        "http://0xa9.0376.43518/x",
+        "http://[::ffff:169.254.169.254]/x",
+        " http:\\\\\\\\169.254.169.254/%78",
+    ] {
+        let arguments = format!("{{\"url\":\"{url}\"}}");
+        assert!(!passes(like, &arguments), "{url}");
+        assert!(!passes(same, &arguments), "{url}");
+    }
+    for url in ["http://169.254.169.25/x", "https://docs.example/a%20b"] {
+        assert!(passes(like, &format!("{{\"url\":\"{url}\"}}")), "{url}");
+    }
+}
+
+#[test]
+fn folders_are_the_same_to_cedar_and_to_rules() {
+    let under = "context.folders.path.contains(\"/etc\")";
+    for path in ["/etc/passwd", "/x/../etc", "file:///etc/x", "etc/x", "/%65tc/x"] {
+        assert!(!passes(under, &format!("{{\"path\":\"{path}\"}}")), "{path}");
+    }
+    assert!(passes(under, r#"{"path":"/data/x"}"#) && passes(under, "{}"));
+}
+
+#[test]
+fn a_forbid_stops_a_uri_with_a_query_a_fragment_or_a_slash_at_its_end() {
+    let cedar = "permit(principal, action, resource);\n\
+                 forbid(principal, action, resource) when { resource.name == \"note://secret/a\" };";
+    let policy = policy_with(POLICY, &[("p.cedar", cedar)]);
+    let passes = |name: &str| {
+        let call = Call { source: "fs", method: "resources/read", name, arguments: None };
+        decide(&policy, Profile::Production, &call, &Facts::default()).strict == Outcome::Forward
+    };
+    for uri in [
+        "note://secret/a",
+        "note://secret/a?x",
+        "note://secret/a#x",
+        "note://secret/a/",
+        "note://secret/%61",
+    ] {
+        assert!(!passes(uri), "{uri}");
+    }
+    assert!(passes("note://secret/b?x") && passes("note://secret/a/b"));
+}
