@@ -35,6 +35,8 @@ pub struct Wish {
     pub head: Vec<String>,
     /// The file with Cedar policies, as the policy names it; none if rules are to decide.
     pub cedar: Option<String>,
+    /// The user's own folder, which is never opened as a whole.
+    pub home: Option<String>,
 }
 
 /// A policy that was made, as text.
@@ -51,7 +53,7 @@ pub struct Generated {
 
 /// Makes a policy and tries it. The error says why the text is not good enough to be given out.
 pub fn generate(traffic: &Traffic, wish: &Wish) -> Result<Generated, String> {
-    let mut servers = uses::uses(traffic);
+    let mut servers = uses::uses(traffic, wish.home.as_deref());
     loop {
         let generated = write(&servers, wish);
         let policy = tried(&generated, wish)?;

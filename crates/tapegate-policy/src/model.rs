@@ -13,7 +13,7 @@ use crate::decide::{Name, Principal};
 use crate::glob::Glob;
 use crate::own_files::OwnFiles;
 use crate::pins::{HintTest, Lock};
-use crate::predicate::Predicate;
+use crate::predicate::ArgumentTest;
 
 /// A policy.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ pub struct Rule {
     /// The servers it is about; none for all.
     pub sources: Vec<Glob>,
     /// What the arguments must be like; all of these hold.
-    pub arguments: Vec<Predicate>,
+    pub arguments: Vec<ArgumentTest>,
     /// What the accepted definition of the tool must say about it; all of these hold. A rule that has
     /// any is about tools only.
     pub hints: Vec<HintTest>,

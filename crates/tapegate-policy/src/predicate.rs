@@ -6,7 +6,9 @@
 //! some server could read. Numbers are compared by their digits, never as floating point alone, so
 //! that no integer is too large.
 
+mod argument_test;
 mod coerce;
+mod known_arguments;
 mod lenient;
 mod urls;
 mod values;
@@ -22,6 +24,9 @@ use tapegate_core::lenient::numbers;
 
 use crate::glob::Glob;
 use lenient::LenientPath;
+
+pub use argument_test::ArgumentTest;
+pub use known_arguments::KnownArguments;
 
 /// A path into the arguments, and what must be there.
 #[derive(Debug)]
@@ -63,6 +68,16 @@ impl Predicate {
     /// A test of what a path leads to; with `not`, it must fail. `path_text` is the path as it was written.
     pub fn new(path: Path, path_text: String, test: Test, not: bool) -> Self {
         Self { lenient: LenientPath::new(&path), path, path_text, test, not, optional: false }
+    }
+
+    /// The path, and as it was written.
+    pub fn path(&self) -> (&Path, &str) {
+        (&self.path, &self.path_text)
+    }
+
+    /// The test, and whether it must fail.
+    pub fn test(&self) -> (&Test, bool) {
+        (&self.test, self.not)
     }
 
     /// The same test, which also holds where there is nothing, or `null`.

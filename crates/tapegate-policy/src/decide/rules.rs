@@ -9,7 +9,7 @@ use crate::glob::Glob;
 use crate::methods::fold;
 use crate::model::{Act, OnDrift, Policy, Rule};
 use crate::pins::{HintTest, HintValue, Hints};
-use crate::predicate::Predicate;
+use crate::predicate::ArgumentTest;
 
 /// A rule that is about a call.
 pub(super) struct Hit<'p> {
@@ -151,10 +151,10 @@ impl<'a> Subject<'a> {
         if let Some(index) = rule.hints.iter().position(fails) {
             return Some(Mismatch::Hint(index, hints.get(rule.hints[index].hint)));
         }
-        let fails = |predicate: &Predicate| match rule.act {
-            Act::Forward => !predicate.must_hold(self.arguments()),
+        let fails = |test: &ArgumentTest| match rule.act {
+            Act::Forward => !test.must_hold(self.arguments()),
             // What stops a call stops all that some server could read so.
-            _ => !predicate.may_hold(self.arguments()),
+            _ => !test.may_hold(self.arguments()),
         };
         rule.arguments.iter().position(fails).map(Mismatch::Argument)
     }
@@ -175,7 +175,7 @@ impl<'a> Subject<'a> {
         let possible = rule.arguments.iter().filter(|one| !one.must_hold(self.arguments()));
         let mut words: Vec<String> =
             unknown.map(|test| format!("`{}` is unknown", test.hint.name())).collect();
-        words.extend(possible.map(Predicate::possible_words));
+        words.extend(possible.map(ArgumentTest::possible_words));
         if words.is_empty() { String::new() } else { format!(", since {}", words.join(" and ")) }
     }
 

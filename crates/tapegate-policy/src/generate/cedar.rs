@@ -44,8 +44,8 @@ fn thing(server: &Server, method: &str, kind: &str, one: &Use, out: &mut String)
             Said::Less(why) => lost(&path_text(&row.path), why),
         }
     }
-    if !one.takes_arguments {
-        lost("*", "Cedar cannot say that there are no arguments at all");
+    if one.is_closed {
+        lost("*", "Cedar cannot say that there are no other arguments");
     }
     let id = format!("{}/{method}/{}", server.id, one.name);
     let _ = writeln!(out, "\n// {}", calls(one.count));

@@ -36,9 +36,11 @@ const BROAD: &[&str] = &[
 /// How many folders a test lists.
 const FOLDERS_MAX: usize = 12;
 
-/// The fewest folders that hold all of these paths without being broad; `None` if a text is not a
-/// path that means one place, if a broad folder was used itself, or if there are too many.
-pub(super) fn folders(paths: &BTreeSet<String>) -> Option<Vec<String>> {
+/// The fewest folders that hold all of these paths without being broad or the user's own; `None` if a
+/// text is not a path that means one place, if a broad folder was used itself, or if there are too
+/// many.
+pub(super) fn folders(paths: &BTreeSet<String>, home: Option<&str>) -> Option<Vec<String>> {
+    let home = home.and_then(parts).unwrap_or_default();
     let mut all = Vec::new();
     for path in paths {
         all.push(parts(path)?);
@@ -49,7 +51,7 @@ pub(super) fn folders(paths: &BTreeSet<String>) -> Option<Vec<String>> {
     }
     all.sort();
     let mut found = Vec::new();
-    if !cover(&all, &mut found) {
+    if !cover(&all, &home, &mut found) {
         return None;
     }
     found.sort();
@@ -86,19 +88,17 @@ fn parts(path: &str) -> Option<Vec<String>> {
 }
 
 /// Writes the folders that hold `paths`, which are sorted; false if a broad folder was used itself.
-fn cover(paths: &[Vec<String>], found: &mut Vec<String>) -> bool {
+fn cover(paths: &[Vec<String>], home: &[String], found: &mut Vec<String>) -> bool {
     let Some((first, last)) = paths.first().zip(paths.last()) else { return true };
     // Of sorted lists the first and the last share the least.
     let shared = first.iter().zip(last).take_while(|(one, two)| one == two).count();
     let shared = &first[..shared];
     if first == last {
-        // One path: its folder, since its neighbours are the next to be asked for.
-        let folder = &shared[..shared.len().saturating_sub(1)];
-        let is_open = is_broad(shared);
-        found.push(text(if is_broad(folder) { shared } else { folder }));
-        return !is_open;
+        // One path stands for itself: if it is a folder, its neighbours were never asked for.
+        found.push(text(shared));
+        return !is_broad(shared, home);
     }
-    if !is_broad(shared) {
+    if !is_broad(shared, home) {
         found.push(text(shared));
         return true;
     }
@@ -108,7 +108,7 @@ fn cover(paths: &[Vec<String>], found: &mut Vec<String>) -> bool {
             return false;
         }
         let end = rest.iter().take_while(|path| path.get(shared.len()) == next).count();
-        if !cover(&rest[..end], found) {
+        if !cover(&rest[..end], home, found) {
             return false;
         }
         rest = &rest[end..];
@@ -116,8 +116,12 @@ fn cover(paths: &[Vec<String>], found: &mut Vec<String>) -> bool {
     true
 }
 
-fn is_broad(folder: &[String]) -> bool {
+fn is_broad(folder: &[String], home: &[String]) -> bool {
     let text = text(folder);
+    // What lies above the user's folder holds it.
+    if !folder.is_empty() && home.starts_with(folder) {
+        return true;
+    }
     let is_home = matches!(folder, [_, home, _] if home == "home" || home == "Users");
     is_home || BROAD.contains(&text.as_str())
 }
@@ -136,19 +140,22 @@ mod tests {
 
     fn of(paths: &[&str]) -> Option<String> {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-        folders(&paths).map(|found| found.join(" "))
+        folders(&paths, Some("/work/me")).map(|found| found.join(" "))
     }
 
     #[test]
     fn paths_are_widened_to_their_common_folder() {
         let cases: &[(&[&str], Option<&str>)] = &[
-            (&["/srv/a.txt"], Some("/srv")),
+            (&["/srv/a.txt"], Some("/srv/a.txt")),
+            (&["/home/me/proj"], Some("/home/me/proj")),
+            (&["/work/me/a/x", "/work/me/a/y"], Some("/work/me/a")),
+            (&["/work/me/a", "/work/me/b/y"], Some("/work/me/a /work/me/b/y")),
             (&["/srv/a.txt", "/srv/b/c.txt"], Some("/srv")),
             (&["/srv/out", "/srv/out/1"], Some("/srv/out")),
             (&["/home/me/work/a", "/home/me/work/b/c"], Some("/home/me/work")),
             (&["/data"], Some("/data")),
             (&["src/a.rs", "src/b.rs"], Some("src")),
-            (&["README.md"], Some(".")),
+            (&["README.md"], Some("README.md")),
             (&["src/a.rs", "docs/b.md"], Some(".")),
         ];
         for (paths, expected) in cases {
@@ -159,11 +166,15 @@ mod tests {
     #[test]
     fn folders_that_hold_a_whole_system_or_a_home_are_not_opened() {
         assert_eq!(of(&["/etc/hosts"]).as_deref(), Some("/etc/hosts"));
-        assert_eq!(of(&["/etc/hosts", "/srv/a"]).as_deref(), Some("/etc/hosts /srv"));
+        assert_eq!(of(&["/etc/hosts", "/srv/a"]).as_deref(), Some("/etc/hosts /srv/a"));
         assert_eq!(of(&["/home/me/.bashrc"]).as_deref(), Some("/home/me/.bashrc"));
-        assert_eq!(of(&["/home/me/a/x", "/home/me/b/y"]).as_deref(), Some("/home/me/a /home/me/b"));
-        assert_eq!(of(&["/var/x", "/var/y/z"]).as_deref(), Some("/var/x /var/y"));
+        assert_eq!(
+            of(&["/home/me/a/x", "/home/me/b/y"]).as_deref(),
+            Some("/home/me/a/x /home/me/b/y")
+        );
+        assert_eq!(of(&["/var/x", "/var/y/z"]).as_deref(), Some("/var/x /var/y/z"));
         assert_eq!(of(&["/home/me"]), None);
+        assert_eq!(of(&["/work/me"]), None);
         assert_eq!(of(&["/", "/srv/a"]), None);
     }
 

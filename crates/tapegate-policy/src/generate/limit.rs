@@ -65,6 +65,8 @@ pub(super) struct Limits {
     pub(super) rows: Vec<Row>,
     /// Arguments that were used and may be anything.
     pub(super) open: Vec<String>,
+    /// Arguments that the tool takes, that were never used and may be anything.
+    pub(super) unused: Vec<String>,
     /// Those of them that deserve a second look, and why.
     pub(super) risks: Vec<(String, &'static str)>,
 }
@@ -72,6 +74,8 @@ pub(super) struct Limits {
 /// Decides what may stand in the arguments of one tool.
 pub(super) struct Limiter {
     redactor: Option<Redactor>,
+    /// The user's own folder, which no test opens.
+    home: Option<String>,
 }
 
 /// What may be at a place, or why anything may.
@@ -82,9 +86,10 @@ enum Decision {
 }
 
 impl Limiter {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(home: Option<&str>) -> Self {
         let rules = Rules::parse(["secrets"]).ok();
-        Self { redactor: rules.map(|rules| Redactor::new(rules, Key::on_tape([0; 32]))) }
+        let redactor = rules.map(|rules| Redactor::new(rules, Key::on_tape([0; 32])));
+        Self { redactor, home: home.map(str::to_owned) }
     }
 
     /// Whether a text may stand in a policy: it is no secret, and no placeholder of one, in whose
@@ -103,7 +108,8 @@ impl Limiter {
             let property = properties.iter().find(|(own, _)| own == name).map(|(_, text)| *text);
             let before = limits.rows.len();
             let always = seen_here.count == seen.total;
-            let place = Place { path: vec![Step::Key(name.clone())], name, property, always };
+            let path = vec![Step::Key(name.clone())];
+            let place = Place { path, name, property, always, is_defined: schema.is_some() };
             self.at(seen_here, &place, &mut limits);
             let declared = property.and_then(|text| member(text, "type")).and_then(string);
             for row in &mut limits.rows[before..] {
@@ -111,14 +117,17 @@ impl Limiter {
             }
         }
         for (name, property) in &properties {
-            if !seen.members.contains_key(name)
-                && let Some(limit) = unused(name, property)
-            {
-                let declared = member(property, "type").and_then(string).map(String::from);
-                let path = vec![Step::Key(name.clone())];
-                let digits = Digits::Long;
-                limits.rows.push(Row { path, required: false, limit, digits, declared });
+            if seen.members.contains_key(name) {
+                continue;
             }
+            let path = vec![Step::Key(name.clone())];
+            let Some(limit) = unused(name, property) else {
+                limits.unused.push(path_text(&path));
+                continue;
+            };
+            let declared = member(property, "type").and_then(string).map(String::from);
+            let digits = Digits::Long;
+            limits.rows.push(Row { path, required: false, limit, digits, declared });
         }
         limits
     }
@@ -127,10 +136,14 @@ impl Limiter {
         match seen.kind() {
             Kind::Object => {
                 let Some(inner) = &seen.objects else { return };
+                if inner.members.is_empty() {
+                    limits.open.push(place.text());
+                }
                 for (name, seen_here) in &inner.members {
                     let path = [&place.path[..], &[Step::Key(name.clone())]].concat();
                     let always = place.always && !seen.null && seen_here.count == inner.total;
-                    self.at(seen_here, &Place { path, name, property: None, always }, limits);
+                    let place = Place { path, name, property: None, always, ..*place };
+                    self.at(seen_here, &place, limits);
                 }
                 return;
             }
@@ -139,7 +152,7 @@ impl Limiter {
                 let path = [&place.path[..], &[Step::Each]].concat();
                 let always = place.always && !seen.null && !seen.empty_list;
                 let property = place.property.and_then(|property| member(property, "items"));
-                return self.at(inner, &Place { path, name: place.name, property, always }, limits);
+                return self.at(inner, &Place { path, property, always, ..*place }, limits);
             }
             _ => {}
         }
@@ -170,7 +183,7 @@ impl Limiter {
                 },
                 None => Decision::Open,
             },
-            Kind::Bool => switch(place.name, &seen.bools),
+            Kind::Bool => switch(place, &seen.bools),
             Kind::Mixed if names::is_reach(place.name) => {
                 Decision::Risk("its values are of several types, which one test cannot hold")
             }
@@ -197,7 +210,8 @@ impl Limiter {
         let is_place = names::is_path(name)
             || !names::is_free_text(name) && seen.texts.iter().all(|text| looks_like_path(text));
         if is_place && !is_sentence(&seen.texts) {
-            let folders = if seen.more_texts { None } else { folders(&seen.texts) };
+            let home = self.home.as_deref();
+            let folders = if seen.more_texts { None } else { folders(&seen.texts, home) };
             return match folders.filter(|all| all.iter().all(|one| self.may_show(one))) {
                 Some(folders) if folders.iter().all(|one| one.starts_with('/')) => {
                     Decision::Limit(Limit::Under(folders))
@@ -231,6 +245,8 @@ struct Place<'a> {
     property: Option<&'a [u8]>,
     /// Whether it was there in every call.
     always: bool,
+    /// Whether the tool's definition was seen.
+    is_defined: bool,
 }
 
 impl Place<'_> {
@@ -277,7 +293,8 @@ fn is_word(text: &str) -> bool {
 }
 
 /// A switch is held to its value where that is the harmless one of two that differ.
-fn switch(name: &str, values: &BTreeSet<bool>) -> Decision {
+fn switch(place: &Place<'_>, values: &BTreeSet<bool>) -> Decision {
+    let name = place.name;
     let only = |value| values.len() == 1 && values.contains(&value);
     if only(true) && names::is_safety_switch(name) {
         return Decision::Limit(Limit::OneOf(vec!["true".to_owned()]));
@@ -285,7 +302,11 @@ fn switch(name: &str, values: &BTreeSet<bool>) -> Decision {
     if only(false) && names::is_risky_switch(name) && !names::is_safety_switch(name) {
         return Decision::Limit(Limit::OneOf(vec!["false".to_owned()]));
     }
-    Decision::Open
+    // Without a definition nobody knows what the other value does.
+    match values.len() == 1 && !place.is_defined {
+        true => Decision::Risk("it had one value only, and the tape does not say what it does"),
+        false => Decision::Open,
+    }
 }
 
 /// What may be in an argument that the tool takes and that was never given.

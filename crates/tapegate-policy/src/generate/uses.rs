@@ -27,8 +27,8 @@ pub(super) struct Server {
 pub(super) struct Use {
     pub(super) name: String,
     pub(super) count: usize,
-    /// Whether it was ever given an argument, or could be by its definition.
-    pub(super) takes_arguments: bool,
+    /// Whether arguments that are not named are refused.
+    pub(super) is_closed: bool,
     pub(super) limits: Limits,
 }
 
@@ -43,8 +43,8 @@ pub(super) struct Uris {
 }
 
 /// What is used, server by server.
-pub(super) fn uses(traffic: &Traffic) -> Vec<Server> {
-    let limiter = Limiter::new();
+pub(super) fn uses(traffic: &Traffic, home: Option<&str>) -> Vec<Server> {
+    let limiter = Limiter::new(home);
     let mut servers: BTreeMap<&str, Server> = BTreeMap::new();
     for ((server, method, name), all) in traffic.things() {
         let known = servers.entry(server).or_insert_with(|| Server::new(server));
@@ -54,9 +54,7 @@ pub(super) fn uses(traffic: &Traffic) -> Vec<Server> {
         all.iter().for_each(|(text, times)| members.call(text.as_deref(), *times));
         let thing = |schema: Option<&str>| {
             let limits = limiter.limits(&members, schema);
-            let takes_arguments =
-                !members.members.is_empty() || !limits.rows.is_empty() || schema.is_some();
-            Use { name: name.clone(), count, takes_arguments, limits }
+            Use { name: name.clone(), count, is_closed: true, limits }
         };
         match gated {
             Gated::Call => known.tools.push(thing(traffic.schema(server, name))),
@@ -64,12 +62,13 @@ pub(super) fn uses(traffic: &Traffic) -> Vec<Server> {
                 let mut prompt = thing(None);
                 // A prompt only puts its arguments into a text.
                 prompt.limits.risks.clear();
+                prompt.is_closed = members.members.is_empty();
                 known.prompts.push(prompt);
             }
             Gated::Complete => {
                 let limits = Limits::default();
                 let name = name.clone();
-                known.completed.push(Use { name, count, takes_arguments: true, limits });
+                known.completed.push(Use { name, count, is_closed: false, limits });
             }
             _ => known.uri(gated.method(), name, count),
         }
@@ -118,7 +117,7 @@ impl Server {
                 one.limits.risks.push((path, "servers could read its values in several ways"));
                 opened = true;
             }
-            opened |= !std::mem::replace(&mut one.takes_arguments, true);
+            opened |= std::mem::take(&mut one.is_closed);
         }
         opened
     }

@@ -27,8 +27,8 @@ pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
         None => {
             out += "    # What no rule lets through is refused. `approve` would ask a person instead.\n";
             out += "    action: deny\n";
-            out += "  # One rule a tool. An argument that no test names may be anything; `optional` ones may\n";
-            out += "  # be left out. `under` is a folder with everything in it.\n  rules:\n";
+            out += "  # One rule a tool. `optional` arguments may be left out; those in `other_arguments` may be\n";
+            out += "  # anything, and no others may be there. `under` is a folder with everything in it.\n  rules:\n";
             servers.iter().for_each(|server| rules(server, &mut out));
         }
     }
@@ -111,15 +111,19 @@ fn rule(server: &Server, method: &str, one: &Use, out: &mut String) {
     }
     let _ = writeln!(out, "    - match: {}\n      action: forward", yaml(&literal(&one.name)));
     scope(server, method, out);
-    if !one.takes_arguments {
-        out.push_str("      arguments:\n        \"*\": { exists: false }\n");
-        return;
-    }
     if !one.limits.rows.is_empty() {
         out.push_str("      arguments:\n");
     }
     for row in &one.limits.rows {
         let _ = writeln!(out, "        {}: {}", yaml(&path_text(&row.path)), row.test());
+    }
+    if one.is_closed {
+        let others: Vec<String> =
+            one.limits.open.iter().chain(&one.limits.unused).map(|name| yaml(name)).collect();
+        let _ = match others.is_empty() {
+            true => writeln!(out, "      other_arguments: none"),
+            false => writeln!(out, "      other_arguments: [{}]", others.join(", ")),
+        };
     }
 }
 

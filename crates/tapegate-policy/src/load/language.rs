@@ -15,6 +15,7 @@ const GLOB_SHAPE: Shape = Shape::Word(&GLOB);
 const GLOBS: Shape = Either(&[GLOB_SHAPE, List(&GLOB_SHAPE)]);
 const FOLDER_SHAPE: Shape = Shape::Word(&FOLDER);
 const FOLDERS: Shape = Either(&[FOLDER_SHAPE, List(&FOLDER_SHAPE)]);
+const OTHER_ARGUMENTS: Shape = Either(&[Choice(&["none"]), List(&Name)]);
 const HINT_VALUE: Shape = Either(&[Bool, Choice(&["unknown"])]);
 const HINT_VALUES: Shape = Either(&[Bool, Choice(&["unknown"]), List(&HINT_VALUE)]);
 const NAMES: Shape = Either(&[Name, List(&Name)]);
@@ -260,6 +261,7 @@ pub static RULE: Table = Table {
         Entry::new("source", GLOBS, "The servers it is about; all, unless given."),
         Entry::new("method", GLOBS, "The methods it is about, in any letter case; all that are gated, unless given. Others are only held against rules that name them.").ours(),
         Entry::new("arguments", MapOf(&TEST_SHAPE), "What the arguments must be like: paths into them, and a test for each. For `forward` a test must hold for every value that the path leads to, exactly as it is written; for `deny` and `approve` it is enough that some server could read one of them so.").ours(),
+        Entry::new("other_arguments", OTHER_ARGUMENTS, "For `forward`: the arguments that may be there besides those that are tested, with any value, or `none`. Others are not looked at, unless this is given.").ours(),
         Entry::new("annotations", Shape::Table(&ANNOTATIONS), "What the pinned definition of the tool must say about it. Such a rule is about `tools/call` only.").ours(),
         Entry::new("policy_id", Name, "What `context.policy_id` says to Cedar. Must be there if Cedar is asked."),
         Entry::new("approval", Name, "The workflow by which people are asked; with `action: policy`, after Cedar has permitted. The only one there is, unless given."),

@@ -7,6 +7,7 @@ mod approval;
 mod governance;
 mod path_glob;
 mod rest;
+mod rule_checks;
 mod sources;
 mod telemetry;
 mod test;

@@ -14,7 +14,7 @@ use super::{MayLoosen, act_tightens, contains, same};
 use crate::glob::Glob;
 use crate::load::MARK;
 use crate::model::{Act, Rule};
-use crate::predicate::Predicate;
+use crate::predicate::ArgumentTest;
 
 pub(super) fn tighten(old: (&[Rule], &Act), new: &[Rule]) -> Result<(), MayLoosen> {
     let (mut old, default) = old;
@@ -93,8 +93,8 @@ fn narrowed(wide: &[Glob], narrow: &[Glob]) -> bool {
     wide.is_empty() || !narrow.is_empty() && contains(wide, narrow)
 }
 
-/// Whether every predicate of `part` stands in `whole`.
-fn has_all(whole: &[Predicate], part: &[Predicate]) -> bool {
+/// Whether every test of `part` stands in `whole`.
+fn has_all(whole: &[ArgumentTest], part: &[ArgumentTest]) -> bool {
     part.iter().all(|one| whole.iter().any(|other| same(one, other)))
 }
 

@@ -21,9 +21,9 @@ fn compare(name: &str, text: &str) {
 #[test]
 fn what_is_made_of_a_session_is_as_it_was() {
     let head = vec!["A test.".to_owned()];
-    let rules = generate(&sample(), &Wish { head: head.clone(), cedar: None }).unwrap();
+    let rules = generate(&sample(), &Wish { head: head.clone(), ..Wish::default() }).unwrap();
     compare("rules.yaml", &rules.policy);
-    let wish = Wish { head, cedar: Some("observed.cedar".to_owned()) };
+    let wish = Wish { head, cedar: Some("observed.cedar".to_owned()), home: None };
     let asked = generate(&sample(), &wish).unwrap();
     compare("asking.yaml", &asked.policy);
     compare("observed.cedar", &asked.cedar.unwrap());

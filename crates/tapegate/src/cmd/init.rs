@@ -90,7 +90,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         (starter::write(&found.servers), Traffic::default())
     } else {
         let traffic = observe(&named, args.server_id.as_deref())?;
-        let wish = Wish { head: head(&traffic, "tapegate init"), cedar: None };
+        let home = around.first(&["HOME"]).and_then(|home| home.into_string().ok());
+        let wish = Wish { head: head(&traffic, "tapegate init"), cedar: None, home };
         let made = make(&traffic, &wish)?;
         made.warnings.iter().for_each(|warning| talk::warn(warning));
         (starter::with_more(&made.policy), traffic)
@@ -141,10 +142,8 @@ fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
 
 /// The tapes of this project, where they usually are.
 fn tapes(around: &Surroundings<'_>) -> Vec<PathBuf> {
-    let mut folders = vec![around.folder.join(".tapegate/tapes"), around.folder.join("tapes")];
-    // The state folder may be elsewhere, or there may be none.
-    folders.extend(around.state_folder(None).ok().map(|state| state.join("tapes")));
-    folders.dedup();
+    // The state folder has the tapes of every project of the user, which say nothing about this one.
+    let folders = [around.folder.join(".tapegate/tapes"), around.folder.join("tapes")];
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         // What cannot be read is told by whoever names it.

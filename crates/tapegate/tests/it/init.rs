@@ -231,9 +231,24 @@ fn with_a_tape_only_what_is_on_it_passes() {
         let shut = "  server db, VS Code (project), .vscode/mcp.json; on no tape, so nothing of it passes\n";
         assert!(words.contains(shut), "{words}");
         let text = fs::read_to_string(folder.join(name)).unwrap();
-        assert!(text.contains("path: { under: /a }") && text.contains("redaction:"), "{text}");
+        assert!(text.contains("path: { under: /a/b }") && text.contains("redaction:"), "{text}");
         assert!(tapegate(folder, &["check", name]).status.success());
     }
+}
+
+#[test]
+fn tapes_of_other_projects_are_not_read() {
+    let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    put(home.path(), ".local/state/tapegate/tapes/other.jsonl", TAPE);
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .args(["init", "--from-tapes"])
+        .current_dir(folder.path())
+        .env("HOME", home.path())
+        .env_remove("XDG_STATE_HOME")
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
+    assert!(String::from_utf8_lossy(&run.stderr).starts_with("error: there are no tapes in"));
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(super) fn sample() -> Traffic {
         call("list", r#"{"dirs":["/srv/a","/srv/b"],"opts":{"deep":true,"force":false}}"#),
         call("fetch", r#"{"url":"https://docs.example/a?b","note":"what is it"}"#),
         call("open", r#"{"file":"src/main.rs"}"#),
+        call("open", r#"{"file":"src/deep/a.rs"}"#),
         call("pay", r#"{"amount":30,"currency":"EUR","dry_run":true}"#),
         call("run", r#"{"command":"make all"}"#),
         call("ping", "{}"),

@@ -4,19 +4,18 @@ use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Spot, Value};
 
-use super::{Known, globs, quoted, test, twice};
+use super::{Known, globs, quoted, rule_checks, test, twice};
 use crate::glob::Glob;
 use crate::methods::fold;
 use crate::model::{Act, EmbeddedMessages, Rule, Source};
 use crate::own_files::OwnFiles;
 use crate::pins::{Hint, HintTest, HintValue};
+use crate::predicate::ArgumentTest;
 
 /// What `context.policy_id` says if nothing else is given.
 const POLICY_ID: &str = "default";
 /// How many rules there may be; each may be held against every call.
 const RULES_MAX: usize = 10_000;
-/// How many rules before a rule are looked at to see whether it is ever reached.
-const BEFORE_MAX: usize = 200;
 
 /// What is done with calls.
 #[derive(Default)]
@@ -80,8 +79,7 @@ impl Governance {
             findings.enter(&format!("[{index}]"));
             if let Some(rule) = rule(node, index, known, sources, &mut regexes, findings) {
                 self.note(node, Some(&rule.act), findings);
-                shadowed(node, &rule, &self.rules, findings);
-                hidden(node, &rule, sources, findings);
+                rule_checks::check(node, &rule, (&self.rules, sources), findings);
                 self.rules.push(rule);
             }
             findings.leave();
@@ -146,9 +144,7 @@ fn rule(
             findings.within(key, |findings| findings.error(node.spot, words));
         }
     }
-    let arguments = findings.within("arguments", |findings| {
-        fields.get("arguments").map_or_else(Vec::new, |node| test::read(node, regexes, findings))
-    });
+    let arguments = arguments(&fields, act.as_ref(), regexes, findings);
     let hints = findings.within("annotations", |findings| {
         fields.get("annotations").map_or_else(Vec::new, |node| hints(node, findings))
     });
@@ -165,6 +161,25 @@ fn rule(
         act,
         description: text("description"),
     })
+}
+
+/// What a rule wants of the arguments.
+fn arguments(
+    fields: &Fields<'_>,
+    act: Option<&Act>,
+    regexes: &mut usize,
+    findings: &mut Findings,
+) -> Vec<ArgumentTest> {
+    let mut arguments = findings.within("arguments", |findings| {
+        fields.get("arguments").map_or_else(Vec::new, |node| test::read(node, regexes, findings))
+    });
+    if let Some(node) = fields.get("other_arguments") {
+        let known = findings.within("other_arguments", |findings| {
+            test::other_arguments(node, &arguments, act, findings)
+        });
+        arguments.push(ArgumentTest::NoOthers(known));
+    }
+    arguments
 }
 
 /// What a rule wants of the hints about a tool.
@@ -248,47 +263,5 @@ fn known_sources(node: Option<&Node>, globs: &[Glob], sources: &[Source], findin
         };
         let words = format!("there is no server `{}` in `sources`; {hint}", glob.text());
         findings.error(spot.map_or(Spot::default(), |node| node.spot), words);
-    }
-}
-
-/// Tells a rule about names that no server exposes.
-fn hidden(node: &Node, rule: &Rule, sources: &[Source], findings: &mut Findings) {
-    let shows = |source: &Source, name: &str| {
-        let kinds = [&source.tools, &source.prompts, &source.resources];
-        source.enabled && kinds.iter().any(|kind| kind.shows(name))
-    };
-    let plain = rule.methods.is_empty() && rule.matches.iter().all(Glob::is_plain);
-    let seen = |glob: &Glob| sources.iter().any(|source| shows(source, glob.text()));
-    if plain && !rule.matches.is_empty() && !rule.matches.iter().any(seen) {
-        let names: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
-        let words = format!("this rule matches nothing: no server exposes {}", quoted(&names));
-        findings.warning(node.spot, words);
-    }
-}
-
-/// Tells a rule that no call ever comes to.
-fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) {
-    let covers = |one: &[Glob], two: &[Glob]| {
-        let has = |glob: &Glob| {
-            one.iter().any(|g| g.is_all() || g == glob || glob.is_plain() && g.matches(glob.text()))
-        };
-        two.iter().all(has) && !two.is_empty()
-    };
-    let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
-    let first = before.iter().take(BEFORE_MAX).find(|first| {
-        first.arguments.is_empty()
-            && first.hints.is_empty()
-            && covers(&first.matches, &rule.matches)
-            && covers_or_all(&first.sources, &rule.sources)
-            // Rules that name methods are also about methods that are not gated.
-            && (covers(&first.methods, &rule.methods)
-                || first.methods.is_empty() && rule.methods.is_empty())
-    });
-    if let Some(first) = first {
-        let (name, line) = (&first.name, first.line);
-        let words = format!(
-            "this rule is never reached: `{name}` in line {line} comes first and matches all that it would"
-        );
-        findings.warning(node.spot, words);
     }
 }

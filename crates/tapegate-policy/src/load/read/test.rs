@@ -7,14 +7,15 @@ use tapegate_yaml::node::{Node, Value};
 
 use crate::glob::Glob;
 use crate::load::expression;
-use crate::predicate::{Predicate, Test};
 use tapegate_core::lenient::folder::Folder;
+use crate::model::Act;
+use crate::predicate::{ArgumentTest, KnownArguments, Predicate, Test};
 
 /// How many regular expressions a policy may have; each may take a lot of memory.
 pub(super) const REGEXES_MAX: usize = 1_000;
 
 /// Reads paths and what must be there; `regexes` is how many expressions there may still be.
-pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) -> Vec<Predicate> {
+pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) -> Vec<ArgumentTest> {
     let mut predicates = Vec::new();
     for (key, node) in node.as_map().unwrap_or_default() {
         findings.enter(&key.name);
@@ -34,7 +35,7 @@ pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) ->
                 let optional = is_map && Fields::of(node).flag("optional", findings) == Some(true);
                 predicates.extend(found.into_iter().map(|(test, not)| {
                     let made = Predicate::new(path.clone(), key.name.clone(), test, not);
-                    if optional { made.or_left_out() } else { made }
+                    ArgumentTest::Value(if optional { made.or_left_out() } else { made })
                 }));
             }
             Err(fault) => {
@@ -46,6 +47,38 @@ pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) ->
         findings.leave();
     }
     predicates
+}
+
+/// What a rule says of the arguments that its tests do not name: the names of those that may be there
+/// with any value, or `none`.
+pub(super) fn other_arguments(
+    node: &Node,
+    tests: &[ArgumentTest],
+    act: Option<&Act>,
+    findings: &mut Findings,
+) -> KnownArguments {
+    if act.is_some_and(|act| *act != Act::Forward) {
+        let words = "`other_arguments` goes with `action: forward`; a rule that stops would be got around by one argument more";
+        findings.error(node.spot, words);
+    }
+    let mut known = KnownArguments::default();
+    for test in tests {
+        if let ArgumentTest::Value(predicate) = test {
+            let (path, text) = predicate.path();
+            known.add(path, text);
+        }
+    }
+    for node in node.as_list().unwrap_or_default() {
+        let text = node.as_text().unwrap_or_default();
+        match Path::read(text) {
+            Ok(path) => known.add(&path, text),
+            Err(fault) => {
+                let (what, at) = (fault.what, fault.at + 1);
+                findings.error(node.spot, format!("this is no path: {what} at character {at}"));
+            }
+        }
+    }
+    known
 }
 
 /// The tests that a node stands for, each with whether it must not hold.

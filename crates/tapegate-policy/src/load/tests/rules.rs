@@ -234,34 +234,37 @@ fn arguments_are_tested_by_path() {
 
 #[test]
 fn a_glob_on_a_path_is_told_with_the_test_that_was_meant() {
-    let with =
-        |path: &str| rules(&format!("  - {{action: forward, arguments: {{path: {path}}}}}\n"));
+    let with = |path: &str| {
+        rules(&format!("  - {{match: x, action: forward, arguments: {{path: {path}}}}}\n"))
+    };
     let words = "`/tmp/*` compares text, and a path has other spellings (`/tmp/../etc/passwd`, `../x`); write `{ under: /tmp }`";
     finds(
         &with("/tmp/*"),
-        &[&format!("5:41 warning: governance.rules[0].arguments.path: {words}")],
+        &[&format!("5:51 warning: governance.rules[0].arguments.path: {words}")],
     );
     finds(&with("{under: /tmp}"), &[]);
     finds(
         &with("{under: [/tmp, data]}"),
         &[
-            "5:56 error: governance.rules[0].arguments.path.under[1]: `data` is not an absolute folder; it must start with `/`, or with a variable such as `${PWD}`",
+            "5:66 error: governance.rules[0].arguments.path.under[1]: `data` is not an absolute folder; it must start with `/`, or with a variable such as `${PWD}`",
         ],
     );
     finds(
         &with("{under: []}"),
         &[
-            "5:41 error: governance.rules[0].arguments.path: `under` is an empty list, which no path lies in",
+            "5:51 error: governance.rules[0].arguments.path: `under` is an empty list, which no path lies in",
         ],
     );
 }
 
 #[test]
 fn optional_stands_beside_a_test() {
-    let with = |test: &str| rules(&format!("  - {{action: forward, arguments: {{n: {test}}}}}\n"));
+    let with = |test: &str| {
+        rules(&format!("  - {{match: x, action: forward, arguments: {{n: {test}}}}}\n"))
+    };
     finds(&with("{max: 5, optional: true}"), &[]);
     finds(&with("{max: 5, optional: false}"), &[]);
-    let at = "5:38 error: governance.rules[0].arguments.n:";
+    let at = "5:48 error: governance.rules[0].arguments.n:";
     finds(
         &with("{optional: true}"),
         &[&format!("{at} there is no test here; write `exists: true` for anything")],
@@ -307,7 +310,7 @@ fn tests_that_mean_nothing_are_told() {
 fn a_rule_that_is_never_reached_is_told() {
     finds(
         &rules(
-            "  - {match: read_*, action: forward, arguments: {a: b}}
+            "  - {match: read_*, action: forward, arguments: {a: b}, other_arguments: none}
   - {id: reads, match: read_*, action: forward}
   - {match: read_file, action: deny}
   - {match: [write, read_x], action: deny}

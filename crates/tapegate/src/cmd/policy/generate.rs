@@ -19,11 +19,11 @@ use crate::talk;
 
 /// Make a policy from tapes: the tools that were used pass, and nothing else
 ///
-/// Each tool, prompt and resource that was used gets one rule. Paths are kept to the folders they
-/// were in, URLs to their hosts, choices to the values that were chosen, and switches such as
-/// `force` stay off. Free text, ids and counts may be anything. Secrets are not written down. Calls
-/// that the server or a policy refused do not count. The policy is read back and tried on every
-/// other call of the tapes before it is written.
+/// Each tool, prompt and resource that was used gets one rule. One path is kept to itself, several to
+/// the folder that they share, URLs to their hosts, choices to the values that were chosen, and
+/// switches such as `force` stay off. Free text, ids and counts may be anything; arguments that were
+/// never seen are refused. Secrets are not written down. Calls that the server or a policy refused do
+/// not count. The policy is read back and tried on every other call of the tapes before it is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +58,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let traffic = observe(&args.tapes, args.server_id.as_deref())?;
     let cedar = args.cedar.as_deref().map(|cedar| named_from(cedar, output));
-    let wish = Wish { head: head(&traffic, "tapegate policy generate"), cedar };
+    let home = std::env::var("HOME").ok();
+    let wish = Wish { head: head(&traffic, "tapegate policy generate"), cedar, home };
     let made = make(&traffic, &wish)?;
     made.warnings.iter().for_each(|warning| talk::warn(warning));
     if let (Some(path), Some(text)) = (&args.cedar, &made.cedar) {

@@ -1,0 +1,176 @@
+//! What is wrong with a rule that could be read: it does nothing, or less than it seems to.
+
+use tapegate_yaml::field::Fields;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Spot};
+use tapegate_yaml::shape::near;
+
+use super::quoted;
+use crate::folder::Folder;
+use crate::gated::Gated;
+use crate::glob::Glob;
+use crate::methods::{PROTOCOL, fold};
+use crate::model::{Act, Rule, Source};
+use crate::predicate::{ArgumentTest, Predicate, Test};
+
+/// How many rules before a rule are looked at to see whether it is ever reached.
+const BEFORE_MAX: usize = 200;
+/// The methods whose calls have arguments.
+const WITH_ARGUMENTS: &[Gated] = &[Gated::Call, Gated::Prompt];
+/// Those of things that have annotations.
+const WITH_ANNOTATIONS: &[Gated] = &[Gated::Call];
+
+/// Tells what is wrong with a rule, given those before it and the servers there are.
+pub(super) fn check(
+    node: &Node,
+    rule: &Rule,
+    (before, sources): (&[Rule], &[Source]),
+    findings: &mut Findings,
+) {
+    shadowed(node, rule, before, findings);
+    hidden(node, rule, sources, findings);
+    methods(node, rule, findings);
+    without_arguments(node, rule, findings);
+    unseen_arguments(node, rule, findings);
+    roots(node, rule, findings);
+}
+
+/// The methods of the protocol.
+fn known_methods() -> impl Iterator<Item = &'static str> {
+    PROTOCOL.iter().map(|method| method.name).chain(Gated::ALL.map(Gated::method))
+}
+
+/// Tells a method that the protocol nearly has.
+fn methods(node: &Node, rule: &Rule, findings: &mut Findings) {
+    for glob in rule.methods.iter().filter(|glob| glob.is_plain()) {
+        if known_methods().any(|name| glob.matches(&fold(name))) {
+            continue;
+        }
+        if let Some(near) = near(glob.text(), known_methods()) {
+            let text = glob.text();
+            let words = format!("the protocol has no method `{text}`; did you mean `{near}`?");
+            findings.within("method", |f| f.warning(spot(node, "method"), words));
+        }
+    }
+}
+
+/// Tells a rule that tests what no call of its methods has: it would never match.
+fn without_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
+    let tests = [
+        ("arguments", WITH_ARGUMENTS, !rule.arguments.is_empty()),
+        ("annotations", WITH_ANNOTATIONS, !rule.hints.is_empty()),
+    ];
+    for (key, having, _) in tests.iter().filter(|(_, _, tested)| *tested) {
+        let has = |glob: &Glob| having.iter().any(|gated| glob.matches(gated.method()));
+        let key = if Fields::of(node).get(key).is_some() { *key } else { "other_arguments" };
+        for glob in rule.methods.iter().filter(|glob| !has(glob)) {
+            let Some(method) = known_methods().find(|name| glob.matches(&fold(name))) else {
+                continue;
+            };
+            let words = format!(
+                "this rule matches nothing by `method: {method}`: only {} has `{key}`{}",
+                quoted(&having.iter().map(|gated| gated.method()).collect::<Vec<_>>()),
+                way_out(method)
+            );
+            findings.within(key, |findings| findings.error(spot(node, key), words));
+        }
+        let is_uri = |glob: &Glob| glob.text().contains("://");
+        if rule.methods.is_empty() && !rule.matches.is_empty() && rule.matches.iter().all(is_uri) {
+            let words = format!("this rule matches nothing: a resource has no `{key}`");
+            findings.within(key, |findings| findings.error(spot(node, key), words));
+        }
+    }
+}
+
+/// What to write instead of a test of arguments that are never there.
+fn way_out(method: &str) -> &'static str {
+    match method.starts_with("resources/") {
+        true => "; write the URI as `match`, such as `match: \"file:///etc/*\"`",
+        false => "; leave it out, or the rule",
+    }
+}
+
+/// Warns of a rule that forwards any of several tools by some of their arguments: others pass unseen.
+fn unseen_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
+    let closed = |test: &ArgumentTest| match test {
+        ArgumentTest::NoOthers(_) => true,
+        ArgumentTest::Value(predicate) => {
+            matches!(predicate.path().1.trim_start_matches(['$', '.']), "*")
+        }
+    };
+    let several = rule.matches.iter().any(|glob| !glob.is_plain());
+    if rule.act == Act::Forward
+        && several
+        && !rule.arguments.is_empty()
+        && !rule.arguments.iter().any(closed)
+    {
+        let words = "this rule is about several tools and looks only at the arguments that it names; others, such as `paths`, pass unseen. Name the tools, or add `other_arguments: none`";
+        findings.within("arguments", |f| f.warning(spot(node, "arguments"), words));
+    }
+}
+
+/// Warns of folders in which every path lies.
+fn roots(node: &Node, rule: &Rule, findings: &mut Findings) {
+    let predicates = rule.arguments.iter().filter_map(|test| match test {
+        ArgumentTest::Value(predicate) => Some(predicate),
+        ArgumentTest::NoOthers(_) => None,
+    });
+    let is_root = |predicate: &&Predicate| match predicate.test() {
+        (Test::Under(folders), false) => folders.iter().any(Folder::is_root),
+        _ => false,
+    };
+    for predicate in predicates.filter(is_root) {
+        let words = format!(
+            "`{}` is held against `/`, under which every absolute path lies; name a folder, or see to it that the variable does",
+            predicate.path().1
+        );
+        findings.within("arguments", |f| f.warning(spot(node, "arguments"), words));
+    }
+}
+
+/// Where a key of a rule stands.
+fn spot(node: &Node, key: &str) -> Spot {
+    Fields::of(node).get(key).map_or(node.spot, |node| node.spot)
+}
+
+/// Tells a rule about names that no server exposes.
+fn hidden(node: &Node, rule: &Rule, sources: &[Source], findings: &mut Findings) {
+    let shows = |source: &Source, name: &str| {
+        let kinds = [&source.tools, &source.prompts, &source.resources];
+        source.enabled && kinds.iter().any(|kind| kind.shows(name))
+    };
+    let plain = rule.methods.is_empty() && rule.matches.iter().all(Glob::is_plain);
+    let seen = |glob: &Glob| sources.iter().any(|source| shows(source, glob.text()));
+    if plain && !rule.matches.is_empty() && !rule.matches.iter().any(seen) {
+        let names: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
+        let words = format!("this rule matches nothing: no server exposes {}", quoted(&names));
+        findings.warning(node.spot, words);
+    }
+}
+
+/// Tells a rule that no call ever comes to.
+fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) {
+    let covers = |one: &[Glob], two: &[Glob]| {
+        let has = |glob: &Glob| {
+            one.iter().any(|g| g.is_all() || g == glob || glob.is_plain() && g.matches(glob.text()))
+        };
+        two.iter().all(has) && !two.is_empty()
+    };
+    let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
+    let first = before.iter().take(BEFORE_MAX).find(|first| {
+        first.arguments.is_empty()
+            && first.hints.is_empty()
+            && covers(&first.matches, &rule.matches)
+            && covers_or_all(&first.sources, &rule.sources)
+            // Rules that name methods are also about methods that are not gated.
+            && (covers(&first.methods, &rule.methods)
+                || first.methods.is_empty() && rule.methods.is_empty())
+    });
+    if let Some(first) = first {
+        let (name, line) = (&first.name, first.line);
+        let words = format!(
+            "this rule is never reached: `{name}` in line {line} comes first and matches all that it would"
+        );
+        findings.warning(node.spot, words);
+    }
+}

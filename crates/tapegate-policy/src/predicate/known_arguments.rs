@@ -1,0 +1,166 @@
+//! The arguments that a rule names, and whether a call has others.
+//!
+//! A test looks only at what its path leads to, so an argument that no test names passes unseen. A rule
+//! with `other_arguments` matches only if there is none: each key, on every level that a path leads
+//! through, is named to the letter, and a text stands nowhere in place of an object or a list.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use tapegate_core::json::path::{Path, Select};
+use tapegate_core::json::{Cursor, Fault, Kind};
+
+/// The arguments that a rule names.
+#[derive(Debug, Default)]
+pub struct KnownArguments {
+    root: KnownValue,
+    /// The paths as they were written.
+    paths: Vec<String>,
+}
+
+/// What may be inside a value. A value of which nothing is said may have anything in it.
+#[derive(Debug, Default)]
+struct KnownValue {
+    keys: BTreeMap<String, KnownValue>,
+    /// What every other child is.
+    each: Option<Box<KnownValue>>,
+}
+
+impl KnownArguments {
+    /// Adds what a path names.
+    pub fn add(&mut self, path: &Path, path_text: &str) {
+        let mut value = &mut self.root;
+        for step in &path.steps {
+            value = match &step.select {
+                Select::Key(key) => value.keys.entry(key.clone()).or_default(),
+                Select::Index(_) | Select::All => value.each.get_or_insert_default(),
+            };
+        }
+        let text = path_text.to_owned();
+        if !self.paths.contains(&text) {
+            self.paths.push(text);
+        }
+    }
+
+    /// Whether the raw JSON of a call's arguments has no others. What is not JSON has.
+    pub(super) fn are_all(&self, arguments: &[u8]) -> bool {
+        let is_object = arguments.trim_ascii_start().first() == Some(&b'{');
+        // A rule that names nothing is about calls without arguments.
+        let named = match self.root.is_open() {
+            true => is_empty(arguments),
+            false => self.root.covers(arguments),
+        };
+        is_object && named.unwrap_or(false)
+    }
+}
+
+impl KnownValue {
+    fn is_open(&self) -> bool {
+        self.keys.is_empty() && self.each.is_none()
+    }
+
+    fn covers(&self, value: &[u8]) -> Result<bool, Fault> {
+        if self.is_open() {
+            return Ok(true);
+        }
+        let mut cursor = Cursor::new(value)?;
+        let kind = cursor.kind()?;
+        if !matches!(kind, Kind::Object | Kind::Array) {
+            return Ok(value.trim_ascii() == b"null");
+        }
+        cursor.open()?;
+        let mut first = true;
+        loop {
+            let known = match kind {
+                Kind::Object => {
+                    let Some(key) = cursor.key(&mut first)? else { return Ok(true) };
+                    self.keys.get(key.decode().as_ref()).or(self.each.as_deref())
+                }
+                _ => {
+                    if !cursor.element(&mut first)? {
+                        return Ok(true);
+                    }
+                    self.each.as_deref()
+                }
+            };
+            let child = cursor.value()?;
+            match known {
+                Some(known) if known.covers(child)? => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+}
+
+fn is_empty(object: &[u8]) -> Result<bool, Fault> {
+    let mut cursor = Cursor::new(object)?;
+    let mut first = true;
+    Ok(cursor.open()? == Kind::Object && cursor.key(&mut first)?.is_none())
+}
+
+impl Display for KnownArguments {
+    /// What it wants, in words for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.paths.is_empty() {
+            true => f.write_str("there are no arguments"),
+            false => write!(f, "there are no arguments besides `{}`", self.paths.join("`, `")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(paths: &[&str]) -> KnownArguments {
+        let mut known = KnownArguments::default();
+        for path in paths {
+            known.add(&Path::read(path).unwrap(), path);
+        }
+        known
+    }
+
+    #[test]
+    fn an_argument_that_is_not_named_is_found_on_every_level() {
+        for (paths, good, bad) in [
+            (
+                &["path"][..],
+                &[r#"{"path":"/a"}"#, "{}", r#" {"path":{"any":1}} "#][..],
+                &[
+                    r#"{"path":"/a","paths":["/b"]}"#,
+                    r#"{"Path":"/a"}"#,
+                    r#"{"path ":"/a"}"#,
+                    r#"["/a"]"#,
+                    r#""{}""#,
+                    "",
+                    "null",
+                ][..],
+            ),
+            (&[], &["{}", "{ }"], &[r#"{"a":1}"#, "[]"]),
+            (&["*"], &[r#"{"a":1,"b":2}"#], &["[1]"]),
+            (
+                &["opts.path", "head"],
+                &[r#"{"opts":{"path":"/a"},"head":1}"#, r#"{"opts":null}"#, r#"{"opts":{}}"#],
+                &[
+                    r#"{"opts":{"path":"/a","cwd":"/b"}}"#,
+                    r#"{"opts":"{\"cwd\":1}"}"#,
+                    r#"{"opts":[{"path":"/a"}]}"#,
+                    r#"{"opts":5}"#,
+                ],
+            ),
+            (
+                &["items[*].path"],
+                &[r#"{"items":[{"path":"/a"},{}]}"#],
+                &[r#"{"items":[{"path":"/a","x":1}]}"#, r#"{"items":["x"]}"#],
+            ),
+            (&["..path"], &[r#"{"path":1}"#], &[r#"{"a":{"path":1}}"#]),
+        ] {
+            for arguments in good {
+                assert!(named(paths).are_all(arguments.as_bytes()), "{paths:?} {arguments}");
+            }
+            for arguments in bad {
+                assert!(!named(paths).are_all(arguments.as_bytes()), "{paths:?} {arguments}");
+            }
+        }
+    }
+}
