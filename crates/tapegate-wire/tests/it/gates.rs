@@ -267,11 +267,11 @@ fn events_are_judged_one_by_one_and_keep_their_ids() {
     assert_eq!(
         body,
         concat!(
-            "event: message\nid: e1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[\"-\"]}\n\n",
-            "id: e2\n\n",
-            "id: e3\n\n",
-            ": a remark\n\n",
-            "event: message\nid: e4\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{\"tools\":[\"-\"]}}\n\n",
+            "id: e1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[\"-\"]}\n\n",
+            "id: e2\ndata: \n\n",
+            "id: e3\ndata: \n\n",
+            ":\n\n",
+            "id: e4\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{\"tools\":[\"-\"]}}\n\n",
         )
     );
 }
@@ -366,7 +366,7 @@ fn when_too_many_calls_are_held_further_requests_wait_and_the_rest_passes() {
 fn a_server_cannot_send_its_client_past_the_gate() {
     let port = raw(|seen| {
         match seen.head.starts_with("GET") {
-        true => format!("{EVENTS}event: endpoint\ndata: http://elsewhere.test/post\n\n: end\n\n"),
+        true => format!("{EVENTS}event: endpoint\ndata: http://elsewhere.test/post\n\nid: end\n\n"),
         false => "HTTP/1.1 307 There\r\nlocation: //elsewhere.test/mcp\r\nalt-svc: h3=\":1\"\r\ncontent-length: 0\r\n\r\n".to_owned(),
     }
     });
@@ -379,7 +379,7 @@ fn a_server_cannot_send_its_client_past_the_gate() {
     let mut stream = gate.send("GET /mcp", &["accept: text/event-stream"], "");
     web::head(&mut stream);
     let mut seen = String::new();
-    while !seen.contains(": end") {
+    while !seen.contains("id: end") {
         seen.push_str(&web::chunk(&mut stream).unwrap());
     }
     assert!(!seen.contains("elsewhere"), "{seen}");
