@@ -15,6 +15,14 @@ pub enum ArgumentTest {
 }
 
 impl ArgumentTest {
+    /// Why the arguments are not as they must be, where that is easily missed.
+    pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
+        match self {
+            Self::Value(predicate) => predicate.advice(arguments),
+            _ => None,
+        }
+    }
+
     /// Whether the raw JSON of a call's arguments is as it must be, whoever reads it.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
         match self {

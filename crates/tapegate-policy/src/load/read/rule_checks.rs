@@ -6,12 +6,12 @@ use tapegate_yaml::node::{Node, Spot};
 use tapegate_yaml::shape::near;
 
 use super::quoted;
-use crate::folder::Folder;
 use crate::gated::Gated;
 use crate::glob::Glob;
 use crate::methods::{PROTOCOL, fold};
 use crate::model::{Act, Rule, Source};
 use crate::predicate::{ArgumentTest, Predicate, Test};
+use tapegate_core::lenient::folder::Folder;
 
 /// How many rules before a rule are looked at to see whether it is ever reached.
 const BEFORE_MAX: usize = 200;

@@ -7,9 +7,9 @@ use tapegate_yaml::node::{Node, Value};
 
 use crate::glob::Glob;
 use crate::load::expression;
-use tapegate_core::lenient::folder::Folder;
 use crate::model::Act;
 use crate::predicate::{ArgumentTest, KnownArguments, Predicate, Test};
+use tapegate_core::lenient::folder::Folder;
 
 /// How many regular expressions a policy may have; each may take a lot of memory.
 pub(super) const REGEXES_MAX: usize = 1_000;

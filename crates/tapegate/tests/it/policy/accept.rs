@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use tapegate_store::accepted::AcceptedPolicies;
+use tapegate_store::accepted::{AcceptedPolicies, PolicyPaths};
 use tempfile::TempDir;
 
 use crate::support::{accept_policy, at_terminal, at_terminal_typing_ahead, tapegate};
@@ -45,7 +45,8 @@ impl Project {
 
     /// The text that is in force, if one was accepted.
     fn in_force(&self) -> Option<String> {
-        let accepted = AcceptedPolicies::new(&self.home()).get(&self.policy()).unwrap()?;
+        let paths = PolicyPaths::of(&self.policy(), None);
+        let accepted = AcceptedPolicies::new(&self.home()).get(&paths).unwrap()?;
         accepted.texts.get("tapegate.yaml").cloned()
     }
 }

@@ -37,7 +37,7 @@ fn a_late_approval_does_not_reach_the_same_call_of_another_project() {
 fn with_variable(run: &Run, arguments: &[&str], variable: Option<&str>) -> Output {
     let mut command = tapegate();
     command.args(arguments).env("TAPEGATE_HOME", state(run)).current_dir(run.folder());
-    variable.iter().for_each(|name| drop(command.env(name, "1")));
+    variable.iter().for_each(|name| _ = command.env(name, "1"));
     command.output().unwrap()
 }
 
