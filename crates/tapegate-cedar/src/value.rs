@@ -162,7 +162,7 @@ impl Maker {
             }
             (Kind::String, Type::String | Type::Any) => self.string(cursor, place.tree)?,
             (Kind::Bool, Type::Bool | Type::Any) => {
-                Some(RestrictedExpression::new_bool(cursor.value()? == b"true")).map(Shown::One)
+                Some(Shown::One(RestrictedExpression::new_bool(cursor.value()? == b"true")))
             }
             (Kind::Number, Type::Long | Type::Decimal | Type::Any) => {
                 self.number(cursor.value()?, place).map(Shown::One)

@@ -112,11 +112,6 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
         ".vscode/mcp.json",
         "{\"servers\": {\"db\": {\"command\": \"db\"}, \"off\": {\"command\": \"x\", \"disabled\": true}, \"on\": {\"command\": \"tapegate\", \"args\": [\"shim\", \"--\", \"x\"]}}}",
     );
-    put(
-        folder,
-        "home/.gemini/settings.json",
-        r#"{"mcpServers":{"slow":{"command":"slow","timeout":60000,"trust":false,"includeTools":["a"]}}}"#,
-    );
     put(folder, "home/.config/zed/settings.json", "{ broken");
     let before = fs::read(folder.join("home/.claude.json")).unwrap();
     let words = said(&tapegate(folder, &["init"]));
@@ -142,8 +137,6 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
             "    \"fetch\":\n      enabled: true\n      type: stdio\n      name: \"fetch\"\n      cmd: \"{binary}\"\n"
         ),
         "    \"db\": { \"type\": \"stdio\", \"command\": ".to_owned(),
-        "\"slow\"], \"timeout\": 60000, \"trust\": false }\n      (keep what else the old entry says: includeTools)\n"
-            .to_owned(),
         "  server off, VS Code (project), .vscode/mcp.json; disabled\n".to_owned(),
         "  server on, VS Code (project), .vscode/mcp.json; behind the gate already\n".to_owned(),
         "  skipped ~/.config/zed/settings.json: not valid JSON: ".to_owned(),
@@ -178,6 +171,20 @@ fn a_dry_run_writes_nothing_and_the_summary_is_one_document() {
     assert_eq!(summary["tapes"][0]["count"], 1);
     assert_eq!(fs::read_to_string(folder.join("tapegate.yaml")).unwrap(), "mine");
     assert!(!folder.join(".tapegate").exists());
+}
+
+#[test]
+fn a_time_limit_of_the_old_entry_is_kept_and_what_cannot_be_shown_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    put(
+        folder.path(),
+        "home/.gemini/settings.json",
+        r#"{"mcpServers":{"slow":{"command":"slow","timeout":60000,"trust":false,"includeTools":["a"]}}}"#,
+    );
+    let words = said(&tapegate(folder.path(), &["init"]));
+    let kept = "\"slow\"], \"timeout\": 60000, \"trust\": false }\n      \
+                (keep what else the old entry says: includeTools)\n";
+    assert!(words.contains(kept), "{words}");
 }
 
 #[test]
