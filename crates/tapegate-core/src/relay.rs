@@ -127,7 +127,9 @@ impl Relay {
             }
             Event::Withdrawn { ticket } => self.withdraw(at, ticket, gate),
             Event::Tick => self.tick(at, gate, emit),
-            Event::Unheld { lane, why } => self.close_holds(at, lane, why, gate, emit),
+            Event::Unheld { lane, why, keeps_lists } => {
+                self.close_holds(at, (lane, keeps_lists), why, gate, emit);
+            }
             Event::Gone { lane, side, why } => self.give_up(at, (lane, side), why, gate, emit),
         }
     }

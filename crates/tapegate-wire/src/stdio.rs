@@ -108,7 +108,7 @@ impl Session<'_> {
             number = signals.next() => {
                 self.up.stop_reading();
                 let why = Cause::Signal(number).words();
-                self.unhold(&why);
+                self.unhold(&why, false);
                 self.turn_away(&why);
                 if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {
                     self.let_go();
@@ -122,10 +122,15 @@ impl Session<'_> {
                     self.moved(Side::Server, Turn::Broken);
                 } else if self.up.waits() && self.up.is_left() {
                     // Its end lies behind lines that are not read while so many calls are held.
-                    self.unhold(LEFT);
+                    self.unhold(LEFT, true);
                     self.pass(Side::Client, Pump::pass);
                 }
             }
+        }
+        if self.up.is_ended() {
+            // A client that has left must not have calls approved and run for nobody. What waits for a
+            // list of ours needs no person, until the list shows that it does.
+            self.unhold(LEFT, true);
         }
         if self.deck.held() == 0 {
             self.up.close_if_done();
@@ -162,8 +167,7 @@ impl Session<'_> {
             (Turn::Ended, Side::Server) => self.pass(side, Pump::finish),
             (Turn::Ended, Side::Client) => {
                 self.pass(side, Pump::finish);
-                // A client that has left must not have calls approved and run for nobody.
-                self.unhold(LEFT);
+                self.unhold(LEFT, true);
             }
             (Turn::Broken, Side::Server) => {
                 // Nobody reads what the server says: the client is gone.
@@ -215,9 +219,9 @@ impl Session<'_> {
     }
 
     /// Answers what is held, because nobody's decision is waited for any longer.
-    fn unhold(&mut self, why: &str) {
+    fn unhold(&mut self, why: &str, keeps_lists: bool) {
         if self.deck.held() > 0 {
-            self.feed(Event::Unheld { lane: None, why });
+            self.feed(Event::Unheld { lane: None, why, keeps_lists });
         }
     }
 

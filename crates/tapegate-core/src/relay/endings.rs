@@ -131,14 +131,15 @@ impl Relay {
     pub(super) fn close_holds<G: Gate + ?Sized>(
         &mut self,
         at: At,
-        lane: Option<Lane>,
+        (lane, keeps_lists): (Option<Lane>, bool),
         why: &str,
         gate: &mut G,
         emit: &mut Emit<'_, '_>,
     ) {
         for asker in [Side::Client, Side::Server] {
-            for one in self.unhold(at, lane, asker, HoldEnd::Closed, gate) {
-                self.answer_for(at, asker, one, why, emit);
+            while let Some(held) = self.holds.take_of(lane, asker, keeps_lists) {
+                gate.ended(at, held.ticket, HoldEnd::Closed);
+                self.answer_for(at, asker, held.unanswered(), why, emit);
             }
         }
     }
@@ -153,7 +154,7 @@ impl Relay {
         gate: &mut G,
     ) -> Vec<Left> {
         let mut unanswered = Vec::new();
-        while let Some(held) = self.holds.take_of(lane, asker) {
+        while let Some(held) = self.holds.take_of(lane, asker, false) {
             gate.ended(at, held.ticket, how);
             unanswered.push(held.unanswered());
         }

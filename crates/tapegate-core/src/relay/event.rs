@@ -117,6 +117,8 @@ pub enum Event<'a> {
         lane: Option<Lane>,
         /// Why, for those who wait.
         why: &'a str,
+        /// Whether calls that wait only for a list of ours are waited for: no person is needed.
+        keeps_lists: bool,
     },
     /// A side is gone and will not answer what it was asked.
     Gone {

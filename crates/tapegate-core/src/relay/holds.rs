@@ -167,9 +167,18 @@ impl Holds {
         self.take_if(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
     }
 
-    /// Takes the oldest call of `from`, in one conversation or in all.
-    pub(super) fn take_of(&mut self, lane: Option<Lane>, from: Side) -> Option<Held> {
-        self.take_if(|held| held.from == from && lane.is_none_or(|lane| lane == held.lane))
+    /// Takes the oldest call of `from`, in one conversation or in all; not one that waits for a list of
+    /// ours if those are kept.
+    pub(super) fn take_of(
+        &mut self,
+        lane: Option<Lane>,
+        from: Side,
+        keeps_lists: bool,
+    ) -> Option<Held> {
+        self.take_if(|held| {
+            let is_there = held.from == from && lane.is_none_or(|lane| lane == held.lane);
+            is_there && !(keeps_lists && held.awaits_list)
+        })
     }
 
     /// Takes the oldest call that has waited too long.

@@ -355,7 +355,7 @@ impl World {
                 assert!(due.is_none_or(|due| due > self.ms * 1_000_000), "nothing is overdue");
             }
             Step::Unheld => {
-                self.feed(Event::Unheld { lane: None, why: "over" });
+                self.feed(Event::Unheld { lane: None, why: "over", keeps_lists: false });
                 assert_eq!(self.relay.held(), 0);
             }
             Step::Gone => {

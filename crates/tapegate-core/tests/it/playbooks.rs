@@ -217,7 +217,7 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
             return settled(Settlement::Approved(approval));
         }
         "deny" => return settled(Settlement::Refused(refusal(-32007, "a person said no"))),
-        "unheld" => return Event::Unheld { lane: None, why: rest },
+        "unheld" => return Event::Unheld { lane: None, why: rest, keeps_lists: false },
         "failed" => {
             let (id, error) = rest.split_once(' ').unwrap();
             let (id, error) = (id.as_bytes(), error.as_bytes());

@@ -90,7 +90,8 @@ impl Bridge {
     /// Ends what is held, because the client that would be answered has left.
     async fn unhold(&self) -> Result<(), Stopped> {
         let turn = self.outlet.turn().await;
-        let outgoing = self.station.pass(Event::Unheld { lane: Some(self.lane), why: LEFT })?;
+        let unheld = Event::Unheld { lane: Some(self.lane), why: LEFT, keeps_lists: false };
+        let outgoing = self.station.pass(unheld)?;
         self.say(&turn, None, apart(outgoing).0);
         Ok(())
     }

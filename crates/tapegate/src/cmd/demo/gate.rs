@@ -1,7 +1,7 @@
 //! The last act of the demo: the same agent with a gate in front of the same server.
 //!
-//! One tool needs a person's yes, which the demo gives as a person would, by `tapegate approvals`;
-//! the other is denied. What was decided is read from the activity log.
+//! One tool needs a person's yes, which the demo gives in the person's place; the other is denied. What
+//! was decided is read from the activity log.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
-use tapegate_store::user_state::PrivateDir;
+use tapegate_store::approvals::{Approvals, Decided, Ruling};
 
 use super::agent;
+use crate::state::now_us;
 
 const POLICY: &str = "\
 schema: 1
@@ -68,16 +69,18 @@ impl<'a> Gate<'a> {
         Ok(good)
     }
 
-    /// Says yes to the first call that waits, as a person at a terminal would.
+    /// Says yes to the first call that waits. `tapegate approvals` wants a person, and the demo may
+    /// be run where there is none; the state folder and its key are the demo's own.
     fn approve(&self) {
+        let state = self.folder.join("state");
         for _ in 0..LOOKS_MAX {
-            let mut approve = self.command();
-            approve.args(["approvals", "approve", "--all", "--by", "demo"]);
-            // The demo stands in for the person, with the key that the shim has made.
-            let state = self.folder.join("state");
-            let key = PrivateDir::path_of(&state, &state).join("key");
-            approve.args(["--non-interactive", "--key-file"]).arg(key);
-            if approve.output().is_ok_and(|done| done.status.success() && !done.stdout.is_empty()) {
+            let approved = Approvals::of_project(&state, &state).and_then(|approvals| {
+                let Some(request) = approvals.pending(now_us())?.pop() else { return Ok(false) };
+                let (ruling, by) = (Ruling::Approved, "demo".to_owned());
+                let decided = Decided { ruling, by, at_us: now_us(), reason: None };
+                approvals.decide(&request.id, &decided).map(|()| true)
+            });
+            if approved.is_ok_and(|approved| approved) {
                 return;
             }
             std::thread::sleep(LOOK_EVERY);

@@ -110,10 +110,7 @@ fn an_approval_from_the_terminal_reaches_who_waits_at_the_hub() {
         let done = crate::support::tapegate()
             .args(["approvals", "deny", &id, "--by", "bob"])
             .args(["--non-interactive", "--key-file"])
-            .arg(
-                PrivateDir::path_of(&place.folder.path().join("tapegate"), &place.state())
-                    .join("key"),
-            )
+            .arg(place.key_file())
             .arg("--state")
             .arg(place.state())
             .env_remove("TAPEGATE_HOME")

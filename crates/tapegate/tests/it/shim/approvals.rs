@@ -255,9 +255,7 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
     run.signal(rustix::process::Signal::KILL);
     let end = run.end();
     decide(&end.run, Ruling::Approved, &id);
-    let mut again = shim(&asking(), &["log=log", "serve"])
-        .env("TAPEGATE_HOME", end.run.folder().join("state").to_str().unwrap())
-        .start();
+    let mut again = shim("", &["log=log", "serve"]).within(end.run.folder()).start();
     // The same call, in another order of members.
     again.send(call_with(5, "ask", r#"{"a":[1],"b":2}"#).as_bytes());
     assert_eq!(answer(&again, 5)["result"]["for"], 5);

@@ -19,7 +19,7 @@ use super::stand::{
     FORWARD, answer, answer_in, ask, call, decide, event, events, held, is_refused, messages,
     rules, server_got,
 };
-use crate::support::{GUARD, Run, Setup, shim};
+use crate::support::{GUARD, Run, Setup, key_flags, shim};
 use crate::web;
 
 /// A hub that is ended on every way out.
@@ -33,6 +33,13 @@ impl Hub {
     /// A hub with this policy, on a port of its own.
     fn start(policy: &str, flags: &[&str]) -> Self {
         Self::start_at(tempfile::tempdir().unwrap(), policy, flags)
+    }
+
+    /// A hub through which people decide.
+    fn start_deciding(policy: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = key_flags(&folder.path().join("state"));
+        Self::start_at(folder, policy, &flags.each_ref().map(String::as_str))
     }
 
     fn start_at(folder: TempDir, policy: &str, flags: &[&str]) -> Self {
@@ -135,7 +142,7 @@ fn what_shims_count_is_among_the_hub_s_metrics() {
 
 #[test]
 fn people_are_asked_through_the_hub_and_a_yes_or_no_reaches_the_caller() {
-    let hub = Hub::start(&rules(&[("ask*", "approve")]), &[]);
+    let hub = Hub::start_deciding(&rules(&[("ask*", "approve")]));
     let mut run = hub.shim(&["log=log", "serve"]).start();
     for (id, verb) in [(1, "approve"), (2, "deny")] {
         run.send(call(id, &format!("ask_{id}")).as_bytes());

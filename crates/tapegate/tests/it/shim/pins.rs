@@ -115,6 +115,18 @@ fn a_rug_pull_is_refused_to_a_client_that_never_lists() {
 }
 
 #[test]
+fn a_client_that_asks_and_closes_its_end_gets_its_answer_once_the_list_is_compared() {
+    let setup = shim(FORWARD, &[]).server(&serve());
+    pin(setup.folder());
+    let mut run = setup.start();
+    run.send(format!("{INITIALIZE}\n{INITIALIZED}\n{}\n", calculate(1)).as_bytes());
+    let ended = run.end_of_input();
+    let got = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let answer = got.lines().find(|line| line.contains(r#""id":1"#)).unwrap_or_default();
+    assert!(answer.contains(r#""result""#), "{got}\n{}", ended.stderr);
+}
+
+#[test]
 fn a_rug_pull_is_refused_by_http_in_front_of_a_process() {
     let setup = shim(FORWARD, &[]).server(&serve()).flags(&["--http", "127.0.0.1:0"]);
     pin(setup.folder());
