@@ -183,7 +183,8 @@ fn when_too_many_calls_are_held_the_client_is_not_read_from_and_the_rest_goes_on
         let line = house.line();
         assert!(line.contains("tools/call"), "{line}");
     }
-    assert_eq!(house.leave().0, Vec::<String>::new());
+    let (rest, _) = house.leave();
+    assert!(rest.iter().all(|line| line.contains("before it answered")), "{rest:?}");
 }
 
 #[test]
