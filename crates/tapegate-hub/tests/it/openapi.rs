@@ -224,7 +224,7 @@ async fn evaluate(held: &mut Held, hub: &Running) {
         "params": {"name": "rm"}, "message_type": "request", "profile": "production",
         "connection_id": "c", "request_id": "r", "principal": principal, "drift": "d",
         "held": true, "approval_id": "ap_x", "workflow": "default", "traceparent": "t", "tape_session_id": "s",
-        "tape_seq": 1
+        "tape_seq": 1, "folder": "/srv/project"
     });
     let full = held.full("GovernanceEvaluateRequest", full);
     assert_eq!(held.ask(hub, "POST", path, full).await["decision"], "deny");
