@@ -5,6 +5,7 @@
 //! percent-encoded, escaped, in another case, and inside of a command or the head of a patch. Prose
 //! and the content of files that merely mention a name pass.
 
+mod marks;
 mod spelling;
 mod strings;
 
@@ -67,17 +68,16 @@ impl OwnFiles {
         // An escape may hide any letter.
         memchr::memchr2(b'%', b'\\', arguments).is_some()
             || !arguments.is_ascii()
-            || has_word(arguments, b"gate")
-            || has_word(arguments, b"tape")
-            || has_word(arguments, b"xdg_")
-            || has_word(arguments, b".local")
-            || self.last_steps().any(|last| has_word(arguments, last.as_bytes()))
+            || marks::found(arguments)
+            || self.odd_steps().any(|step| has_word(arguments, step.as_bytes()))
     }
 
-    /// The last step of each path, and the one before it of a folder of the user's.
-    fn last_steps(&self) -> impl Iterator<Item = &String> {
+    /// The last step of each path, and the one before it of a folder of the user's, unless the marks
+    /// of our names find them.
+    fn odd_steps(&self) -> impl Iterator<Item = &String> {
         let around = self.paths.iter().filter_map(|path| around(path)?.last());
-        self.paths.iter().filter_map(|path| path.last()).chain(around)
+        let steps = self.paths.iter().filter_map(|path| path.last()).chain(around);
+        steps.filter(|step| !marks::found(step.as_bytes()))
     }
 
     /// The name by which a call names one of the files, if it does.
