@@ -6,6 +6,7 @@
 //! process tree) can still pretend to be a person; SECURITY.md says so.
 
 mod agent;
+mod attempt;
 mod key;
 mod key_file;
 
@@ -21,6 +22,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 use crate::settings::user_state::user_state_dir;
+pub(crate) use attempt::Attempt;
 pub(crate) use key::KeyArgs;
 
 /// Makes sure that a person can be asked whether to do `what`, such as "approving a call".

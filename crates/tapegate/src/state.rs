@@ -1,9 +1,10 @@
 //! The state folder that a command works on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
 
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
@@ -31,6 +32,15 @@ impl StateArgs {
             }
         }
     }
+}
+
+/// Appends an event to the activity log of a state folder.
+pub(crate) fn log_event(state_folder: &Path, event: &Event<'_>) -> Result<(), ActivityError> {
+    // When the log is rotated is for commands that know the policy.
+    let options = Options { rotate_bytes: u64::MAX, retention: None };
+    let mut log = ActivityLog::open(state_folder, options)?;
+    log.append(event);
+    log.commit()
 }
 
 /// The time, in microseconds since 1970.

@@ -1,5 +1,6 @@
 //! `tapegate approvals`
 
+mod attempts;
 mod deciders;
 
 use std::path::{Path, PathBuf};

@@ -5,11 +5,12 @@ use std::io::Write;
 use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
 use tapegate_store::activity::{ActivityError, Event};
-use tapegate_store::approvals::{Decided, Entry, Request, Ruling};
+use tapegate_store::approvals::{ApprovalError, Decided, Entry, Request, Ruling, is_id};
 
 use super::folder::Project;
 use super::{Args, Format, Verb, failure, find};
 use crate::exit::{Exit, Failure};
+use crate::person::Attempt;
 use crate::settings::Surroundings;
 use crate::state::now_us;
 use crate::views::approvals as view;
@@ -17,7 +18,10 @@ use crate::{person, talk};
 
 pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let by = by(args)?;
-    args.key.authorize("deciding about a call", &project.state)?;
+    let command = command(args);
+    let attempt = Attempt { kind: "approval", command: &command, approval_id: whole_id(args) };
+    let authorized = args.key.authorize("deciding about a call", &project.state);
+    attempt.log_if_refused(&project.state, authorized)?;
     let entries = project.entries()?;
     let meant: Vec<Entry> = match args.all {
         true => entries.into_iter().filter(|entry| view::is_pending(entry, now_us())).collect(),
@@ -28,7 +32,8 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         talk::say("nothing waits for approval");
         return Ok(Exit::Ok);
     }
-    if !args.key.is_given() && !confirmed(args.verb, &meant)? {
+    let confirmed = || attempt.log_if_refused(&project.state, confirmed(args.verb, &meant));
+    if !args.key.is_given() && !confirmed()? {
         talk::say("nothing was decided");
         return Ok(Exit::Findings);
     }
@@ -44,13 +49,40 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
                 tell(args.format, request, decided, out)?;
             }
             Err(error) => {
+                let is_theirs = is_another_s(&error);
                 let failed = failure(error);
+                if is_theirs {
+                    let attempt = Attempt { approval_id: Some(&request.id), ..attempt };
+                    attempt.log_refusal(&project.state, &failed.words);
+                }
                 talk::error(&failed.words, None);
                 exit = failed.exit;
             }
         }
     }
     Ok(exit)
+}
+
+/// The command, as it was typed but for its options.
+fn command(args: &Args) -> String {
+    let verb = if args.verb == Verb::Approve { "approve" } else { "deny" };
+    match args.all {
+        true => format!("approvals {verb} --all"),
+        false => format!("approvals {verb} {}", args.ids.join(" ")),
+    }
+}
+
+/// The one request that is named, if it is by its whole name.
+fn whole_id(args: &Args) -> Option<&str> {
+    match &args.ids[..] {
+        [id] if is_id(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// Whether a decision was refused because it is for somebody else to make.
+fn is_another_s(error: &ApprovalError) -> bool {
+    matches!(error, ApprovalError::NotAnApprover { .. } | ApprovalError::OwnRequest { .. })
 }
 
 /// Shows every request in full, and asks once.

@@ -6,23 +6,27 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::folder::Project;
 use crate::exit::{Exit, Failure};
+use crate::person::Attempt;
 use crate::settings::user_state::project_key;
 use crate::views::visible;
 use crate::{person, talk};
 
 /// Writes a copy of the project's key to a new file.
 pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
-    person::require(
+    let command = format!("approvals export-key {path}");
+    let attempt = Attempt { kind: "approval", command: &command, approval_id: None };
+    let required = person::require(
         "exporting the project's key",
         "run it in a terminal that you opened and no agent did",
-    )?;
+    );
+    attempt.log_if_refused(&project.state, required)?;
     let question = format!(
         "write a copy of this project's key to `{}`?\nWhoever can read that file can approve calls \
          and accept policies of `{}`, without a person.",
         visible::inline(path, usize::MAX),
         project.state.display()
     );
-    if !person::confirm(&question)? {
+    if !attempt.log_if_refused(&project.state, person::confirm(&question))? {
         talk::say("nothing was written");
         return Ok(Exit::Findings);
     }

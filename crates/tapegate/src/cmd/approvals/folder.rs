@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use tapegate_store::activity::{ActivityLog, Event, Options};
+use tapegate_store::activity::{ActivityError, Event};
 use tapegate_store::approvals::{Approvals, Entry};
 
 use super::failure;
 use crate::exit::Failure;
 use crate::settings::user_state::user_state_dir;
-use crate::state::now_us;
+use crate::state::{log_event, now_us};
 use crate::talk;
 
 /// A project, by its state folder.
@@ -46,15 +46,8 @@ impl Project {
     }
 
     /// Appends an event to the activity log.
-    pub(super) fn log(
-        &self,
-        event: &Event<'_>,
-    ) -> Result<(), tapegate_store::activity::ActivityError> {
-        // When the log is rotated is for commands that know the policy.
-        let options = Options { rotate_bytes: u64::MAX, retention: None };
-        let mut log = ActivityLog::open(&self.state, options)?;
-        log.append(event);
-        log.commit()
+    pub(super) fn log(&self, event: &Event<'_>) -> Result<(), ActivityError> {
+        log_event(&self.state, event)
     }
 
     /// Earlier versions kept approvals in the project, where an agent could write them.

@@ -7,14 +7,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tapegate_store::accepted::{Acceptance, AcceptedPolicy};
-use tapegate_store::activity::{ActivityLog, Event, Options};
+use tapegate_store::activity::Event;
 
 use super::{backtest, loading};
 use crate::cmd::shim::rulebook::{Found, Rule};
 use crate::exit::{Exit, Failure};
-use crate::person::{self, KeyArgs};
+use crate::person::{self, Attempt, KeyArgs};
 use crate::settings::{Surroundings, user_state_hint};
-use crate::state::now_us;
+use crate::state::{log_event, now_us};
 use crate::talk;
 use crate::trust::{self, Trust};
 use crate::views::{unified, visible};
@@ -83,13 +83,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         writeln!(out, "`{}` is in force already, with hash {hash}", path.display())?;
         return Ok(Exit::Ok);
     }
-    args.key.authorize("accepting a policy", &state)?;
+    let command = format!("policy accept {}", path.display());
+    let attempt = attempt(&command);
+    attempt.log_if_refused(&state, args.key.authorize("accepting a policy", &state))?;
     match &accepted {
         Ok(accepted) => show(accepted.as_ref(), &texts, &rule, &state, out)?,
         Err(why) => talk::warn(&format!("{why}; it is replaced")),
     }
     out.flush()?;
-    if !args.key.is_given() && !person::confirm("Accept this policy?")? {
+    let confirm = || attempt.log_if_refused(&state, person::confirm("Accept this policy?"));
+    if !args.key.is_given() && !confirm()? {
         writeln!(out, "not accepted; what was in force stays")?;
         return Ok(Exit::Findings);
     }
@@ -100,6 +103,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     log(&state, "accepted", &words, rule.version());
     writeln!(out, "{words}")?;
     Ok(Exit::Ok)
+}
+
+/// What is logged if it is refused.
+fn attempt(command: &str) -> Attempt<'_> {
+    Attempt { kind: "policy", command, approval_id: None }
 }
 
 /// The policy that is meant. One whose file is gone can still be forgotten.
@@ -129,9 +137,12 @@ fn forget(
     state: &Path,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    args.key.authorize("forgetting a policy", state)?;
+    let command = format!("policy accept --forget {}", path.display());
+    let attempt = attempt(&command);
+    attempt.log_if_refused(state, args.key.authorize("forgetting a policy", state))?;
     let question = format!("Forget what was accepted of `{}`?", path.display());
-    if !args.key.is_given() && !person::confirm(&question)? {
+    let confirm = || attempt.log_if_refused(state, person::confirm(&question));
+    if !args.key.is_given() && !confirm()? {
         return Ok(Exit::Findings);
     }
     match trust.forget(path).map_err(|why| Failure::new(Exit::Io, why))? {
@@ -176,21 +187,17 @@ fn show(
 
 /// Logs what a person did. It holds without that, so a failure is only a warning.
 fn log(state: &Path, event: &str, words: &str, version: &str) {
-    let options = Options { rotate_bytes: u64::MAX, retention: None };
-    let logged = ActivityLog::open(state, options).and_then(|mut log| {
-        log.append(&Event {
-            wall_us: now_us(),
-            level: "warn",
-            kind: "policy",
-            component: "cli",
-            policy_reason: Some(words.into()),
-            policy_version: (!version.is_empty()).then(|| version.into()),
-            extra: format!("\"event\":\"{event}\"").into(),
-            ..Event::default()
-        });
-        log.commit()
-    });
-    if let Err(error) = logged {
+    let event = Event {
+        wall_us: now_us(),
+        level: "warn",
+        kind: "policy",
+        component: "cli",
+        policy_reason: Some(words.into()),
+        policy_version: (!version.is_empty()).then(|| version.into()),
+        extra: format!("\"event\":\"{event}\"").into(),
+        ..Event::default()
+    };
+    if let Err(error) = log_event(state, &event) {
         talk::warn(&format!("this is not in the activity log: {error}"));
     }
 }

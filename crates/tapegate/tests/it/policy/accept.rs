@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use serde_json::Value;
 use tapegate_store::accepted::{AcceptedPolicies, PolicyPaths};
 use tempfile::TempDir;
 
@@ -87,6 +88,33 @@ fn anything_else_leaves_what_was_in_force() {
     let (code, said) = at_terminal(&project.command(&["accept", "--forget"]), "y\n");
     assert_eq!(code, 0, "{said}");
     assert_eq!(project.in_force(), None);
+}
+
+#[test]
+fn a_refused_acceptance_is_logged_as_an_attempt() {
+    let project = Project::new();
+    let log = project.home().join("activity.jsonl");
+    let attempts = || -> Vec<Value> {
+        let text = fs::read_to_string(&log).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        events.filter(|event| event["event"] == "refused").collect()
+    };
+    assert_eq!(attempts().len(), 0);
+    for arguments in [&["accept"][..], &["accept", "--forget"]] {
+        let done = project.command(arguments).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(done.status.code(), Some(1));
+    }
+    let (code, _) = at_terminal(project.command(&["accept"]).env("CLAUDECODE", "1"), "y\n");
+    assert_eq!(code, 1);
+    let found = attempts();
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (event, reason) in found.iter().zip(["no terminal", "no terminal", "CLAUDECODE is set"]) {
+        assert_eq!((&event["kind"], &event["level"]), (&"policy".into(), &"error".into()));
+        assert_eq!(event["governance_decision"], "refused", "{event}");
+        assert!(event["policy_reason"].as_str().unwrap().contains(reason), "{event}");
+    }
+    assert!(found[1]["command"].as_str().unwrap().starts_with("policy accept --forget "));
+    assert_eq!(project.in_force().as_deref(), Some(STRICT));
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! Attempts to decide that were refused, in the activity log.
+//!
+//! An agent that tries to approve its own calls should leave a trace, as one does that writes a
+//! decision by hand.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use tapegate_store::activity::Event;
+
+use crate::exit::Failure;
+use crate::state::{log_event, now_us};
+use crate::talk;
+use crate::views::{json, visible};
+
+/// Longer command lines are cut.
+const COMMAND_CHARS_MAX: usize = 500;
+
+/// Something that takes a person, as it was tried.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    /// The kind of event: `approval` or `policy`.
+    pub(crate) kind: &'static str,
+    /// The command and what it was about, such as `approvals approve ap_k3x9`.
+    pub(crate) command: &'a str,
+    /// The request for approval, if it is known.
+    pub(crate) approval_id: Option<&'a str>,
+}
+
+impl Attempt<'_> {
+    /// Logs that this was refused, in the project with this state folder.
+    pub(crate) fn log_refusal(&self, state_folder: &Path, reason: &str) {
+        // Where there is no state there is no project, and a refusal does not make one.
+        if !state_folder.is_dir() {
+            return;
+        }
+        let command = visible::inline(self.command, COMMAND_CHARS_MAX);
+        let quoted = json::quoted(&command);
+        let extra =
+            format!("\"event\":\"refused\",\"command\":{}", String::from_utf8_lossy(&quoted));
+        let event = Event {
+            wall_us: now_us(),
+            level: "error",
+            kind: self.kind,
+            component: "cli",
+            governance_decision: Some("refused".into()),
+            gate: (self.kind == "approval").then_some("approval"),
+            policy_reason: Some(format!("refused `tapegate {command}`: {reason}").into()),
+            approval_id: self.approval_id.map(Cow::Borrowed),
+            extra: extra.into(),
+            ..Event::default()
+        };
+        if let Err(error) = log_event(state_folder, &event) {
+            talk::warn(&format!("this attempt is not in the activity log: {error}"));
+        }
+    }
+
+    /// The same, if something went wrong.
+    pub(crate) fn log_if_refused<T>(
+        &self,
+        state_folder: &Path,
+        done: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        done.inspect_err(|failure| self.log_refusal(state_folder, &failure.words))
+    }
+}
