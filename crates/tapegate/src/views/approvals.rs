@@ -18,6 +18,8 @@ const ARGUMENTS_CHARS_MAX: usize = 80;
 const DETAILS_CHARS_MAX: usize = usize::MAX / 8;
 /// Longer names are cut.
 const NAME_CHARS_MAX: usize = 40;
+/// Of longer paths the beginning is cut.
+const PATH_CHARS_MAX: usize = 40;
 /// A caller that leaves so shortly before the end has waited to the end: clocks and files take time.
 const MOMENT_US: i64 = 2_000_000;
 
@@ -35,7 +37,7 @@ pub(crate) fn table(entries: &[Entry], with_state: bool, now_us: i64) -> String 
     if with_state {
         heads.push("STATE");
     }
-    heads.push("ARGUMENTS");
+    heads.extend(["FOLDER", "POLICY", "ARGUMENTS"]);
     let mut rows = vec![heads.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for entry in entries {
         let request = &entry.request;
@@ -50,6 +52,8 @@ pub(crate) fn table(entries: &[Entry], with_state: bool, now_us: i64) -> String 
         if with_state {
             row.push(state(entry, now_us));
         }
+        row.push(dashed(&path(&request.folder)));
+        row.push(dashed(&path(policy_within(request))));
         row.push(arguments(request, ARGUMENTS_CHARS_MAX));
         rows.push(row);
     }
@@ -86,6 +90,8 @@ pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
     if has_more(request) {
         line("params", visible::value(params(request).as_bytes(), DETAILS_CHARS_MAX));
     }
+    line("folder", plain(&request.folder));
+    line("policy", plain(&request.policy));
     line("caller", caller(request, now_us));
     line("principal", plain(&request.principal));
     line("workflow", plain(&request.workflow));
@@ -120,6 +126,8 @@ pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
         request.params.iter().for_each(|raw| json.raw("params", raw.as_bytes()));
         json.text("call_hash", &request.call_hash);
         json.text("principal", &request.principal);
+        json.text("folder", &request.folder);
+        json.text("policy", &request.policy);
         json.text("workflow", &request.workflow);
         json.text("reason", &request.reason);
         json.texts("approvers", &request.approvers);
@@ -216,6 +224,22 @@ fn dashed(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
+/// A path, whose beginning is cut if it is long: the end tells projects apart.
+fn path(text: &str) -> String {
+    let whole = visible::inline(text, DETAILS_CHARS_MAX);
+    let cut = whole.chars().count().saturating_sub(PATH_CHARS_MAX);
+    match whole.char_indices().nth(cut) {
+        Some((from, _)) if cut > 0 => format!("…{}", &whole[from..]),
+        _ => whole,
+    }
+}
+
+/// The policy's file, as seen from the caller's folder if it lies in there.
+fn policy_within(request: &Request) -> &str {
+    let inside = request.policy.strip_prefix(&request.folder);
+    inside.and_then(|rest| rest.strip_prefix('/')).unwrap_or(&request.policy)
+}
+
 /// A time that has passed or is left, in its two largest units.
 fn span(us: i64) -> String {
     let secs = us.max(0) / 1_000_000;
@@ -273,6 +297,8 @@ mod tests {
             asked: 1,
             waiting: 1,
             workflow: "default".to_owned(),
+            folder: "/home/u/shop".to_owned(),
+            policy: "/home/u/shop/tapegate.yaml".to_owned(),
             ..Request::default()
         };
         Entry { request, decided: None, used: false }
@@ -282,14 +308,30 @@ mod tests {
     fn a_table_shows_what_can_be_seen_and_nothing_else() {
         let text = table(&[entry()], false, NOW);
         let expected = "\
-ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLOW  CALLER   ARGUMENTS
-ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   waiting  {\"path\":\"/\\u001b[31m\\u202ex\"}
+ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLOW  CALLER   FOLDER        POLICY         ARGUMENTS
+ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   waiting  /home/u/shop  tapegate.yaml  {\"path\":\"/\\u001b[31m\\u202ex\"}
 ";
         assert_eq!(text, expected);
         let shown = details(&entry(), NOW);
         assert!(!text.chars().chain(shown.chars()).any(|c| c != '\n' && c.is_control()));
         assert!(!text.contains('\u{202e}') && !shown.contains('\u{202e}'));
         assert_eq!(table(&[], false, NOW), "nothing waits for approval\n");
+    }
+
+    #[test]
+    fn the_folder_and_the_policy_of_a_request_are_shown_and_cannot_hide() {
+        let long = format!("/{}/shop\u{1b}[2J", "x".repeat(100));
+        let request = Request { folder: long, policy: "/etc/p.yaml".to_owned(), ..entry().request };
+        let entry = Entry { request, ..entry() };
+        let listed = table(std::slice::from_ref(&entry), false, NOW);
+        assert!(listed.contains("xxx/shop\\u001b[2J  /etc/p.yaml  "), "{listed}");
+        assert!(!listed.contains(&"x".repeat(50)), "{listed}");
+        let shown = details(&entry, NOW);
+        assert!(shown.contains("policy      /etc/p.yaml\n"), "{shown}");
+        assert!(shown.contains(&format!("folder      /{}/shop\\u001b[2J\n", "x".repeat(100))));
+        let read: serde_json::Value = serde_json::from_slice(&json(&entry, NOW)).unwrap();
+        assert_eq!(read["policy"], "/etc/p.yaml");
+        assert_eq!(read["folder"], entry.request.folder);
     }
 
     #[test]
