@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -72,6 +72,20 @@ impl Disk {
         check(file.metadata().map_err(other)?)?;
         Ok(file)
     }
+}
+
+/// Refuses a pipe, a socket or a device: reading one may never come to an end. Whether the file is
+/// there at all is for whoever reads it.
+pub(crate) fn refuse_special_file(path: &Path) -> Result<(), Failure> {
+    let Ok(kind) = path.metadata().map(|found| found.file_type()) else { return Ok(()) };
+    let name = match () {
+        () if kind.is_file() || kind.is_dir() => return Ok(()),
+        () if kind.is_fifo() => "pipe",
+        () if kind.is_socket() => "socket",
+        () => "device",
+    };
+    let words = format!("cannot read `{}`: it is a {name}, not a regular file", path.display());
+    Err(Failure::new(Exit::Io, words).hint("write it to a file first, and pass that file's name"))
 }
 
 /// How much there may be in a scenario, as the environment has it.

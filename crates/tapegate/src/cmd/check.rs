@@ -16,6 +16,7 @@ use anyhow::Context;
 use tapegate_core::json::write_str;
 use tapegate_scenario::load::Form;
 
+use crate::disk;
 use crate::exit::{Exit, Failure};
 
 /// Look over tapes, logs, scenarios and policies and report every fault with its line
@@ -35,7 +36,7 @@ Examples:
   tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
 Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is none, 3 a file
-could not be read.")]
+could not be read, or is a pipe or a device.")]
 pub(crate) struct Args {
     /// Tapes, plain or gzip, of any dialect; activity logs, whose older files are looked over with
     /// them; scenarios, policies and their tests, which end in .yaml or .yml; lock files
@@ -106,6 +107,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
     let mut logs = 0;
     for path in &args.files {
+        disk::refuse_special_file(path)?;
         let is_bad = match kind(path)? {
             Kind::Tape => tape::check(args, path, out)?,
             Kind::Activity => {
@@ -137,8 +139,8 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
         return Ok(Kind::Activity);
     }
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        // What can be read only once is read by whoever wants all of it.
+    if path.is_dir() {
+        // Whoever wants to read it says that it is a folder.
         return Ok(match (policy::is_named(path), is_yaml) {
             (true, _) => Kind::Policy,
             (false, true) => Kind::Scenario(Form::Scenario),

@@ -25,7 +25,7 @@ pub(super) fn is_named(path: &Path) -> bool {
 /// Prints what is found in a policy; true if it is bad.
 pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
-    let Loaded { policy, mut findings, sources, .. } = load(&main, &Disk::default());
+    let Loaded { policy, mut findings, sources, .. } = load(&main, &Disk::of_regular_files());
     findings.extend(policy.iter().flat_map(|policy| unapprovable(policy, &caller(policy))));
     let found = Found { kind: "policy", main: &main, list: &findings, sources: &sources };
     trust::warn_if_not_in_force(path);

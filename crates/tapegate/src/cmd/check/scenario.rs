@@ -19,7 +19,7 @@ pub(super) fn check(
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
     let loading = Loading {
-        files: &Disk::default(),
+        files: &Disk::of_regular_files(),
         library: Some(args.library.to_string_lossy().into_owned()),
         limits: disk::limits()?,
         form,

@@ -52,13 +52,13 @@ pub(super) fn path(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
 
 /// The policy in a file. Everything that is wrong with it is told.
 pub(super) fn read(path: PathBuf) -> Result<Found, Failure> {
-    let loaded = load::load(&path.to_string_lossy(), &Disk::default());
+    let loaded = load::load(&path.to_string_lossy(), &Disk::of_regular_files());
     found(path, loaded)
 }
 
 /// The same without its lock file.
 pub(super) fn read_unpinned(path: PathBuf) -> Result<Found, Failure> {
-    let loaded = load::load_unpinned(&path.to_string_lossy(), &Disk::default());
+    let loaded = load::load_unpinned(&path.to_string_lossy(), &Disk::of_regular_files());
     found(path, loaded)
 }
 

@@ -149,7 +149,7 @@ impl Args {
 /// Loads a file of tests. Everything that is wrong with it is told.
 fn load(path: &Path) -> anyhow::Result<Suite> {
     let name = path.to_string_lossy();
-    let loaded = cases::load(&name, &Disk::default())
+    let loaded = cases::load(&name, &Disk::of_regular_files())
         .map_err(|error| Failure::new(Exit::Io, format!("cannot read `{name}`: {error}")))?;
     for finding in &loaded.findings {
         let line = loading::told(&name, finding);
