@@ -78,7 +78,13 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
     match done {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::explain(&error),
-        Err(error) => usage(&error, &argv),
+        Err(error) => {
+            let exit = usage(&error, &argv);
+            if argv.get(1).is_some_and(|word| word == "shim") {
+                shim::answer_misuse(&error, &argv);
+            }
+            exit
+        }
     }
 }
 

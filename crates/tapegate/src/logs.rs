@@ -61,16 +61,21 @@ impl Log {
         component: &'static str,
         server_id: &str,
     ) -> Result<Self, Failure> {
-        let json = match args.log_format {
-            Some(word) => word == FormatWord::Json,
-            None => !std::io::stderr().is_terminal(),
-        };
         let least = match (args.quiet, args.verbose) {
             (true, _) => Level::Error,
             (_, true) => Level::Debug,
             _ => least(around)?,
         };
-        Ok(Self { json, least, component, server_id: server_id.to_owned() })
+        Ok(Self { least, ..Self::unset(args, component, server_id) })
+    }
+
+    /// The log whose level nobody has set.
+    pub(crate) fn unset(args: &LogArgs, component: &'static str, server_id: &str) -> Self {
+        let json = match args.log_format {
+            Some(word) => word == FormatWord::Json,
+            None => !std::io::stderr().is_terminal(),
+        };
+        Self { json, least: Level::Warn, component, server_id: server_id.to_owned() }
     }
 
     /// Whether anything is said at this level.

@@ -17,6 +17,7 @@ mod pins;
 mod reloads;
 pub(crate) mod stand;
 mod start;
+mod start_settings;
 mod stress;
 mod trust;
 mod trust_changes;

@@ -31,6 +31,8 @@ pub(super) enum FailureKind {
     Tape,
     /// A folder that Tapegate keeps its state or its tapes in.
     State,
+    /// The environment or the command line.
+    Settings,
 }
 
 impl FailureKind {
@@ -38,7 +40,7 @@ impl FailureKind {
     pub(super) fn event(self) -> &'static str {
         match self {
             Self::Policy => "policy",
-            Self::Server | Self::Hub | Self::Tape | Self::State => "session",
+            Self::Server | Self::Hub | Self::Tape | Self::State | Self::Settings => "session",
         }
     }
 
@@ -50,6 +52,7 @@ impl FailureKind {
             Self::Policy => (CODE_UNGOVERNED, "policy_not_loaded"),
             Self::Tape => (CODE_UNGOVERNED, "recording_unavailable"),
             Self::State => (CODE_UNGOVERNED, "state_folder_refused"),
+            Self::Settings => (CODE_UNGOVERNED, "settings_invalid"),
         }
     }
 }

@@ -21,13 +21,13 @@ use tapegate_wire::signals::Signals;
 use tapegate_yaml::files::Held;
 use tokio::sync::{Notify, mpsc};
 
-use super::absent::{FailureKind, StartFailure};
+use super::absent::{self, FailureKind, StartFailure};
 use super::desk::SETTLEMENTS_MAX;
 use super::guard::Guard;
 use super::heard::Heard;
 use super::journal::Sink;
 use super::plan::{HubPlace, Plan};
-use super::refusal::{refuse_to_start, stand_in};
+use super::refusal::{log_failure, refuse_to_start, stand_in};
 use super::reload::Reload;
 use super::rulebook::{self, Found, Rule};
 use super::session::{self, serve};
@@ -42,11 +42,19 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How long the hub is told that we have ended.
 const FAREWELL: Duration = Duration::from_millis(500);
 
+/// What a person can do about a hub that does not answer.
+const NO_HUB_HINT: &str =
+    "start one by `tapegate hub`, and check --governance-endpoint and --token-file";
+
 /// Governs by the policy of a hub.
 pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
-    let client = Client::new(&place.endpoint, &place.token_file)
-        .map_err(|error| Failure::new(Exit::Usage, error))?;
-    let client = Arc::new(client);
+    let client = match Client::new(&place.endpoint, &place.token_file) {
+        Ok(client) => Arc::new(client),
+        Err(error) => {
+            let failure = Failure::new(Exit::Usage, error).hint(NO_HUB_HINT);
+            return refuse_to_start(&plan, FailureKind::Settings, failure).await;
+        }
+    };
     let hang_up = Arc::new(Notify::new());
     let (stop, stopped) = mpsc::channel(1);
     let mut signals = Signals::listen()?.with_reload(Arc::clone(&hang_up)).with_stop(stopped);
@@ -95,7 +103,10 @@ struct Joined {
 impl Joined {
     async fn govern(self, plan: &Plan, signals: Signals) -> anyhow::Result<Exit> {
         let Self { client, snapshot, rule, sink, mail, hang_up, stop } = self;
-        let upstream = plan.upstream(&rule)?;
+        let upstream = match plan.upstream(&rule) {
+            Ok(upstream) => upstream,
+            Err(failure) => return refuse_to_start(plan, FailureKind::Settings, failure).await,
+        };
         let journal = session::journal(plan, &rule, sink);
         let reins = Reins::new(rule.regime.clone());
         let (settle, settlements) = mpsc::channel(SETTLEMENTS_MAX);
@@ -146,8 +157,14 @@ async fn no_hub(
     (stop, signals): (&mpsc::Sender<()>, Signals),
 ) -> anyhow::Result<Exit> {
     let words = format!("the governance service is not available: {error}");
+    let old = tapegate_hub::corner::old_token_file(&plan.state);
+    let hint = match old.exists() {
+        false => NO_HUB_HINT.to_owned(),
+        true => format!("{NO_HUB_HINT}; `{}` is not read: agents can read it", old.display()),
+    };
+    log_failure(plan, FailureKind::Hub, &words);
     if plan.args.http.is_none() {
-        let (message, exit) = (words.clone(), Exit::Transport);
+        let (message, exit) = (absent::shortened(&words, Some(&hint)), Exit::Transport);
         let failure = StartFailure { message, kind: FailureKind::Hub, exit };
         let soon = async {
             tokio::time::sleep(LAST_WORDS).await;
@@ -159,12 +176,6 @@ async fn no_hub(
             never = soon => match never {},
         }
     }
-    let hint = "start one by `tapegate hub`, and check --governance-endpoint and --token-file";
-    let old = tapegate_hub::corner::old_token_file(&plan.state);
-    let hint = match old.exists() {
-        false => hint.to_owned(),
-        true => format!("{hint}; `{}` is not read: agents can read it", old.display()),
-    };
     Err(Failure::new(Exit::Transport, words).hint(hint).into())
 }
 

@@ -10,6 +10,7 @@ use tapegate_wire::clock::Clock;
 
 use super::args::Args;
 use super::rulebook::{Found, Rule};
+use super::settings_faults::SettingsFaults;
 use super::tapes;
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
@@ -24,6 +25,8 @@ const HIDDEN: [&str; 3] = ["TAPEGATE_", "THOUGHTGATE_", "CLAUDE_CODE_MESSAGING_"
 /// Where a session is governed from.
 pub(super) struct Plan {
     pub(super) args: Args,
+    /// What is wrong with the environment or the command line, if anything is.
+    pub(super) settings_failure: Option<Failure>,
     pub(super) server_id: String,
     /// The policy's file, if there is one.
     pub(super) config: Option<PathBuf>,
@@ -74,8 +77,11 @@ pub(super) struct HubPlace {
 impl Plan {
     /// The plan that a command line asks for.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
-        let around = Surroundings::ours()?;
-        let server_id = match (&args.server_id, args.upstream.named()?) {
+        let mut faults = SettingsFaults::default();
+        let nowhere = Surroundings { folder: PathBuf::from("/"), variable: &|_| None };
+        let around = faults.or(Surroundings::ours().map_err(no_folder), nowhere);
+        let named = faults.or(args.upstream.named(), None);
+        let server_id = match (&args.server_id, named) {
             (Some(id), _) => id.clone(),
             (None, named) => {
                 let given = around.first(&["TAPEGATE_SERVER_ID", "THOUGHTGATE_SERVER_ID"]);
@@ -83,7 +89,8 @@ impl Plan {
                 given.and_then(|id| id.into_string().ok()).or_else(made).unwrap_or_default()
             }
         };
-        let log = Log::new(&args.log, &around, "shim", &server_id)?;
+        let log = Log::new(&args.log, &around, "shim", &server_id);
+        let log = faults.or(log, Log::unset(&args.log, "shim", &server_id));
         let (state, no_state) = match around.state_folder(args.project.config.as_deref()) {
             Ok(state) => (state, None),
             Err(failure) => (PathBuf::new(), Some(failure)),
@@ -100,13 +107,16 @@ impl Plan {
             Ok(located) => (located, None),
             Err(failure) => (Located::default(), Some(failure)),
         };
+        let policy_required = faults.or(around.policy_required(args.require_policy), true);
+        let wanted = faults.or(around.profile(args.project.profile), None);
         Ok(Self {
+            settings_failure: faults.into_failure(),
             config: located.path,
             passed_over: located.passed_over,
             config_failure,
             trust,
-            policy_required: around.policy_required(args.require_policy)?,
-            wanted: around.profile(args.project.profile)?,
+            policy_required,
+            wanted,
             hub,
             state_failure: no_state.or(no_hub),
             server_id,
@@ -184,6 +194,12 @@ impl Plan {
             ..said
         }
     }
+}
+
+/// The folder that we were started in is gone, or cannot be read.
+fn no_folder(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Io, format!("cannot find the current folder: {error}"))
+        .hint("start the client again in a folder that exists")
 }
 
 /// No policy was found, and one is required.

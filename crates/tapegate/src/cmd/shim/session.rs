@@ -43,6 +43,9 @@ const SERVER_ENDED_HINT: &str = "run the server's command in a terminal to see w
 /// Governs until the session ends.
 pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if let Some(failure) = plan.settings_failure.take() {
+        return runtime.block_on(refuse_to_start(&plan, FailureKind::Settings, failure));
+    }
     if let Some(failure) = plan.state_failure.take() {
         return runtime.block_on(refuse_to_start(&plan, FailureKind::State, failure));
     }
@@ -59,7 +62,12 @@ pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
         return runtime.block_on(refuse_to_start(&plan, FailureKind::State, failure));
     }
     let watch = Watch::new(policy.files.clone());
-    let upstream = plan.upstream(&policy.rule)?;
+    let upstream = match plan.upstream(&policy.rule) {
+        Ok(upstream) => upstream,
+        Err(failure) => {
+            return runtime.block_on(refuse_to_start(&plan, FailureKind::Settings, failure));
+        }
+    };
     runtime.block_on(alone(&plan, &policy, watch, &upstream))
 }
 
@@ -204,7 +212,7 @@ pub(super) async fn serve(
     };
     let ended = match session::run(&route, signals, guard).await {
         Ok(ended) => ended,
-        Err(error) => return unrecorded(plan, guard, error).await,
+        Err(error) => return unopened(plan, guard, error).await,
     };
     let (words, hint, exit, signals) = match ended {
         Ended::Exit(exit) => match guard.unheard.take() {
@@ -224,17 +232,20 @@ pub(super) async fn serve(
 }
 
 /// Tells a client why its session does not start though the policy has loaded: the tape cannot be
-/// written, or the address is in use.
-async fn unrecorded(plan: &Plan, guard: &Guard<'_>, error: anyhow::Error) -> anyhow::Result<Exit> {
-    let failure = match error.downcast::<Failure>() {
-        Ok(failure) if failure.exit == Exit::Io && plan.args.http.is_none() => failure,
-        Ok(failure) => return Err(failure.into()),
-        Err(error) => return Err(error),
+/// written, a header or the server's URL is wrong, or the address is in use.
+async fn unopened(plan: &Plan, guard: &Guard<'_>, error: anyhow::Error) -> anyhow::Result<Exit> {
+    let failure = error.downcast::<Failure>()?;
+    let kind = match failure.exit {
+        Exit::Io => FailureKind::Tape,
+        _ => FailureKind::Settings,
     };
+    note_failure(plan, &guard.journal, kind, &failure.words);
+    if plan.args.http.is_some() {
+        // There may be no listener, and so no client to be told.
+        return Err(failure.into());
+    }
     let Failure { exit, words, hint } = failure;
     talk::error(&words, hint.as_deref());
-    note_failure(plan, &guard.journal, FailureKind::Tape, &words);
     let message = absent::shortened(&words, hint.as_deref());
-    stand_in(plan, StartFailure { message, kind: FailureKind::Tape, exit }, Signals::listen()?)
-        .await
+    stand_in(plan, StartFailure { message, kind, exit }, Signals::listen()?).await
 }

@@ -256,8 +256,13 @@ fn ec_stdio_036_without_a_hub_what_was_asked_is_answered_and_the_shim_exits() {
         .start();
     run.send(ask(1, "initialize").as_bytes());
     let end = run.end().exits(4).complains("governance service").complains("tapegate hub");
-    assert_eq!(answer_in(&end.stdout, &1.into())["error"]["code"], -32000);
+    let error = answer_in(&end.stdout, &1.into());
+    assert_eq!(error["error"]["code"], -32000);
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("Tapegate: the governance service"), "{message}");
+    assert!(message.contains("Start one by `tapegate hub`"), "{message}");
     assert_eq!(server_got(end.run.folder()), "", "no server was started");
+    event(end.run.folder(), &[("event", "start_failed"), ("kind", "session")]);
 }
 
 #[test]
@@ -272,6 +277,10 @@ fn without_the_token_nothing_is_governed_and_nothing_passes() {
         run.send(call(1, "a").as_bytes());
         let end = run.end().exits(4);
         assert_eq!(server_got(end.run.folder()), "");
+        let error = answer_in(&end.stdout, &1.into());
+        assert_eq!(error["error"]["data"]["error_type"], "service_unavailable", "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("token"), "{error}");
+        event(end.run.folder(), &[("event", "start_failed"), ("kind", "session")]);
     }
 }
 
