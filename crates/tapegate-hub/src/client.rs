@@ -4,6 +4,8 @@
 //! question has its time. What went wrong is told apart by [`ClientError`], so that a shim can tell
 //! a hub that is gone from one that hangs. Nothing here decides what a shim does then.
 //!
+//! The token is sent to nobody who has not shown, on the same connection, that it holds it.
+//!
 //! Tasks are spawned on the runtime that is current; none of them needs a `LocalSet`.
 
 mod error;
@@ -54,7 +56,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// The hub at `endpoint`, such as `http://127.0.0.1:19090`, whose token is in `token_file`.
+    /// The hub at `endpoint`, such as `http://127.0.0.1:19090`; one of its tokens is in `token_file`.
     /// Neither is looked at before it is needed.
     pub fn new(endpoint: &str, token_file: &Path) -> Result<Self, ClientError> {
         let bare = endpoint.trim().trim_end_matches('/');
@@ -75,7 +77,8 @@ impl Client {
         format!("http://{}", self.authority)
     }
 
-    /// Waits until the hub is there, for half a minute at most.
+    /// Waits until somebody answers, for half a minute at most. Whether that is the hub is made sure
+    /// of with the first question that needs the token.
     pub async fn ready(&self) -> Result<(), ClientError> {
         let mut pause = READY_FIRST;
         let mut tries = 1;
@@ -198,16 +201,24 @@ impl Client {
         self.authorised(asked).await?.json()
     }
 
-    /// Asks with the token. If it is another hub by now, its token is read and shown once.
+    /// Asks with the token. If that is of a hub that has ended, the file may have the one of the next.
     async fn authorised(&self, asked: Asked) -> Result<Exchange, ClientError> {
         let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(token) = known {
-            match self.exchange(asked.clone().token(&token)).await {
-                Err(ClientError::Unauthorised) => {}
-                done => return done,
+        let Some(known) = known else { return self.exchange_anew(asked, self.read_token()?).await };
+        match self.exchange(asked.clone().token(&known)).await {
+            Err(error @ (ClientError::Unproven(_) | ClientError::Unauthorised)) => {
+                match self.read_token() {
+                    Ok(token) if !token.is(known.reveal().as_bytes()) => {
+                        self.exchange_anew(asked, token).await
+                    }
+                    _ => Err(error),
+                }
             }
+            done => done,
         }
-        let token = self.read_token()?;
+    }
+
+    async fn exchange_anew(&self, asked: Asked, token: Token) -> Result<Exchange, ClientError> {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
         self.exchange(asked.token(&token)).await
     }

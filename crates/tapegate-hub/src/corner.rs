@@ -1,7 +1,7 @@
-//! The hub's corner of a state folder: where it is found, the secret, and that there is only one.
+//! The hub's corner of a state folder: where it is found, the secrets, and that there is only one.
 //!
-//! The state folder usually lies in the project, whose files a governed agent can read. The token
-//! therefore lies in the project's private folder in the user's state folder, beside its key.
+//! The state folder usually lies in the project, whose files a governed agent can read. The tokens
+//! therefore lie in the project's private folder in the user's state folder, beside its key.
 //!
 //! Files are readable by their owner alone, are written beside and moved into place, and links are
 //! not followed. The lock is the kernel's, so that nothing is left of a hub that was killed but
@@ -15,16 +15,27 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tapegate_store::user_state::{PrivateDir, UserStateError};
 
-use crate::token::Token;
+use crate::token::Tokens;
 
-/// The name of the token's file in the project's private folder.
+/// The names of the tokens' files in the project's private folder.
 const TOKEN: &str = "hub-token";
+const APPROVER_TOKEN: &str = "hub-approver-token";
+
+/// Where the tokens are to be kept, if somebody says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedTokenFiles {
+    /// That of the shims.
+    pub shims: Option<PathBuf>,
+    /// That of the approvers.
+    pub approvers: Option<PathBuf>,
+}
 
 /// A claim to be the only hub of a state folder. What it has written is taken away with it.
 #[derive(Debug)]
 pub struct Corner {
     endpoint: PathBuf,
     token: PathBuf,
+    approver_token: PathBuf,
     old_token: Option<String>,
     _lock: File,
 }
@@ -40,6 +51,9 @@ pub enum ClaimError {
         /// Where that hub listens, if it has said so.
         at: Option<String>,
     },
+    /// Both tokens would lie in one file.
+    #[error("the tokens of shims and approvers cannot both be kept in `{0}`")]
+    OneFile(PathBuf),
     /// The private folder of the project cannot be used.
     #[error(transparent)]
     Private(#[from] UserStateError),
@@ -58,9 +72,14 @@ pub fn endpoint_file(state: &Path) -> PathBuf {
     state.join("hub/endpoint")
 }
 
-/// Where the hub of a state folder keeps its token, unless a file was named.
+/// Where the hub of a state folder keeps the shims' token, unless a file was named.
 pub fn token_file(user_state: &Path, state: &Path) -> PathBuf {
     PrivateDir::path_of(user_state, state).join(TOKEN)
+}
+
+/// Where it keeps the approvers' token, unless a file was named.
+pub fn approver_token_file(user_state: &Path, state: &Path) -> PathBuf {
+    PrivateDir::path_of(user_state, state).join(APPROVER_TOKEN)
 }
 
 /// Where earlier versions kept the token: in the state folder, where agents can read it. It is not
@@ -82,12 +101,12 @@ pub fn read_small(path: &Path) -> io::Result<String> {
 }
 
 impl Corner {
-    /// Claims the state folder `state`, which is made if it is not there. The token will be kept in
-    /// `named`, or else in the private folder of the project below `user_state`.
+    /// Claims the state folder `state`, which is made if it is not there. The tokens will be kept where
+    /// `named` says, or else in the private folder of the project below `user_state`.
     pub fn claim(
         state: &Path,
         user_state: &Path,
-        named: Option<&Path>,
+        named: NamedTokenFiles,
     ) -> Result<Self, ClaimError> {
         let folder = state.join("hub");
         let fault = |path: &Path| {
@@ -105,18 +124,29 @@ impl Corner {
             }
             Err(error) => return Err(fault(&path)(error.into())),
         }
-        let token = match named {
-            Some(named) => named.to_owned(),
-            None => PrivateDir::open(user_state, state)?.path().join(TOKEN),
+        let place = |named: Option<PathBuf>, name: &str| match named {
+            Some(named) => Ok::<_, UserStateError>(named),
+            None => Ok(PrivateDir::open(user_state, state)?.path().join(name)),
         };
+        let token = place(named.shims, TOKEN)?;
+        let approver_token = place(named.approvers, APPROVER_TOKEN)?;
+        if is_same_place(&token, &approver_token) {
+            return Err(ClaimError::OneFile(token));
+        }
         // Only with the lock: before, it could be the token of a hub that runs.
         let old_token = remove_old_token(state, &token);
-        Ok(Self { endpoint: endpoint_file(state), token, old_token, _lock: lock })
+        let endpoint = endpoint_file(state);
+        Ok(Self { endpoint, token, approver_token, old_token, _lock: lock })
     }
 
-    /// Where the token is.
+    /// Where the shims' token is.
     pub fn token_path(&self) -> &Path {
         &self.token
+    }
+
+    /// Where the approvers' token is.
+    pub fn approver_token_path(&self) -> &Path {
+        &self.approver_token
     }
 
     /// What became of a token that an earlier version left in the project, if there was one.
@@ -125,9 +155,14 @@ impl Corner {
     }
 
     /// Lets others find us.
-    pub fn announce(&self, endpoint: &str, token: &Token) -> Result<(), ClaimError> {
-        // Whoever finds an endpoint finds the token that belongs to it.
-        for (path, text) in [(&self.token, token.reveal()), (&self.endpoint, endpoint)] {
+    pub fn announce(&self, endpoint: &str, tokens: &Tokens) -> Result<(), ClaimError> {
+        // Whoever finds an endpoint finds the tokens that belong to it.
+        let files = [
+            (&self.approver_token, tokens.approvers.reveal()),
+            (&self.token, tokens.shims.reveal()),
+            (&self.endpoint, endpoint),
+        ];
+        for (path, text) in files {
             replace(path, text).map_err(|source| ClaimError::Io { path: path.clone(), source })?;
         }
         Ok(())
@@ -136,7 +171,7 @@ impl Corner {
 
 impl Drop for Corner {
     fn drop(&mut self) {
-        for path in [&self.endpoint, &self.token] {
+        for path in [&self.endpoint, &self.token, &self.approver_token] {
             // What cannot be taken away is replaced by the next hub.
             fs::remove_file(path).ok();
         }
@@ -157,6 +192,13 @@ fn remove_old_token(state: &Path, token: &Path) -> Option<String> {
             "`{name}` is not used, and cannot be removed: {error}; the hub's token no longer lies in the project"
         )),
     }
+}
+
+/// Whether two names lead to one file, which need not be there.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    let folder = |path: &Path| path.parent().map(|folder| folder.canonicalize());
+    let same_folder = matches!((folder(one), folder(other)), (Some(Ok(a)), Some(Ok(b))) if a == b);
+    one == other || (same_folder && one.file_name() == other.file_name())
 }
 
 /// Puts a file with one line in the place of what is there, even a link.

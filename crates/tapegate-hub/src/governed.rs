@@ -71,7 +71,7 @@ impl Governed {
     }
 
     /// What a shim needs to make the same of it.
-    pub fn snapshot(&self, state_folder: String) -> Snapshot {
+    pub fn snapshot(&self, state_folder: String, own_files: &[String]) -> Snapshot {
         Snapshot {
             version: self.version().to_owned(),
             lease_ms: crate::LEASE.as_millis() as u64,
@@ -81,6 +81,7 @@ impl Governed {
             files: self.texts.files.clone(),
             env: self.texts.env.clone(),
             state_folder: Some(state_folder),
+            own_files: own_files.to_owned(),
             recording: self.recording(),
         }
     }

@@ -1,7 +1,7 @@
 //! The governance service that many shims share.
 //!
 //! A hub loads the policy and hands it out, asks people, keeps the activity log of those who cannot
-//! write it themselves, and counts. It listens on loopback, to whoever has the token of this run.
+//! write it themselves, and counts. It listens on loopback, to whoever has a token of this run.
 //! It decides by the same function as shims do, and it never falls back to forwarding everything.
 
 use std::time::Duration;
@@ -18,11 +18,13 @@ pub mod governed;
 pub mod limits;
 /// What is counted.
 pub mod metrics;
+/// How a hub shows that it is the hub.
+pub mod proof;
 /// A hub from its start to its end.
 pub mod serve;
 /// The service.
 pub mod service;
-/// The secret of a run.
+/// The secrets of a run.
 pub mod token;
 
 mod otlp;

@@ -1,8 +1,8 @@
 //! The service: who may ask what, and who answers.
 //!
 //! Everything runs on one thread, so that a policy is swapped between two questions and never
-//! within one. A request passes the listener's guard (Host and Origin), then must show the token,
-//! and only then is its body read.
+//! within one. A request passes the listener's guard (Host and Origin), then must show a token that
+//! allows what it asks for, and only then is its body read.
 
 mod answer;
 mod body;
@@ -22,6 +22,7 @@ mod tasks;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -36,7 +37,7 @@ use crate::governed::{Governed, Loading};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::otlp::Exporter;
-use crate::token::Token;
+use crate::token::Tokens;
 use follow::Follow;
 use journal::Journal;
 pub use route::ROUTES;
@@ -58,8 +59,12 @@ pub struct Options {
     pub user_state: PathBuf,
     /// The profile that holds where there is no policy.
     pub profile: Option<Profile>,
-    /// The secret of this run.
-    pub token: Token,
+    /// Where it listens. It proves that it is the hub for this address alone.
+    pub address: SocketAddr,
+    /// The secrets of this run.
+    pub tokens: Tokens,
+    /// Files of the hub that calls may not name, which shims are told.
+    pub own_files: Vec<String>,
     /// Why nobody decides about calls through this hub, if nobody does.
     pub undecided: Option<String>,
     /// Loads the policy, as often as it is asked to.

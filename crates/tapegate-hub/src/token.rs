@@ -1,4 +1,4 @@
-//! The secret that whoever talks to a hub must know. Each run has its own.
+//! The secrets that those who talk to a hub must know. Each run has its own.
 
 use std::fmt;
 use std::hint::black_box;
@@ -37,6 +37,37 @@ impl Token {
     }
 }
 
+/// The two secrets of a run.
+#[derive(Debug, Clone)]
+pub struct Tokens {
+    /// What shims show.
+    pub shims: Token,
+    /// What those show who approve, deny and end the hub; it serves for everything else, too.
+    pub approvers: Token,
+}
+
+/// Who shows a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A shim, or who has its token.
+    Shim,
+    /// Somebody who may decide about calls and end the hub.
+    Approver,
+}
+
+impl Tokens {
+    /// New ones.
+    pub fn fresh() -> io::Result<Self> {
+        Ok(Self { shims: Token::fresh()?, approvers: Token::fresh()? })
+    }
+
+    /// Whose token was shown.
+    pub fn caller(&self, shown: &[u8]) -> Option<Caller> {
+        let (is_approver, is_shim) = (self.approvers.is(shown), self.shims.is(shown));
+        is_approver.then_some(Caller::Approver).or(is_shim.then_some(Caller::Shim))
+    }
+}
+
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
@@ -48,7 +79,7 @@ pub fn fresh_name() -> io::Result<String> {
     random_hex(8)
 }
 
-fn random_hex(count: usize) -> io::Result<String> {
+pub(crate) fn random_hex(count: usize) -> io::Result<String> {
     let mut bytes = vec![0; count];
     let mut filled = 0;
     while filled < count {
@@ -73,5 +104,15 @@ mod tests {
         assert!(!format!("{token:?}").contains(text));
         assert!(Token::read(&format!("{text}\n")).unwrap().is(text.as_bytes()));
         assert!(Token::read(" \n").is_none() && Token::read("a b").is_none());
+    }
+
+    #[test]
+    fn each_token_tells_who_shows_it() {
+        let tokens = Tokens::fresh().unwrap();
+        let caller = |token: &Token| tokens.caller(token.reveal().as_bytes());
+        assert_eq!(caller(&tokens.shims), Some(Caller::Shim));
+        assert_eq!(caller(&tokens.approvers), Some(Caller::Approver));
+        assert_eq!(caller(&Token::fresh().unwrap()), None);
+        assert_eq!(tokens.caller(b""), None);
     }
 }

@@ -5,9 +5,10 @@
 //! user's state folder, and is refused if somebody else could have put it there.
 //!
 //! ```text
-//! <user state>/private/<16 hex digits>/project   the state folder of the project, as text
-//! <user state>/private/<16 hex digits>/key       32 random bytes
-//! <user state>/private/<16 hex digits>/hub-token the token of the hub that runs, if one does
+//! <user state>/private/<16 hex digits>/project             the state folder of the project, as text
+//! <user state>/private/<16 hex digits>/key                 32 random bytes
+//! <user state>/private/<16 hex digits>/hub-token           the shims' token of the hub that runs, if one does
+//! <user state>/private/<16 hex digits>/hub-approver-token  the approvers' token
 //! ```
 
 pub mod hint;

@@ -194,15 +194,20 @@ impl Surroundings<'_> {
     }
 }
 
-/// The folders on this machine that hold Tapegate's own files, for the built-in rule about them.
-pub(crate) fn own_folders(policy: &Path) -> Vec<PathBuf> {
+/// The folders and files on this machine that are Tapegate's own, for the built-in rule about them.
+pub(crate) fn own_places(policy: &Path) -> Vec<PathBuf> {
     let Ok(around) = Surroundings::ours() else { return Vec::new() };
     let config = around.user_config().and_then(|path| path.parent().map(Path::to_owned));
     let of_policy = around.state_folder(Some(policy)).ok();
     let state = [around.user_state_dir().ok(), around.state_folder(None).ok(), of_policy, config];
-    let named = state.into_iter().flatten();
-    // A path may be given with links or without them.
-    named.flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect()
+    let tokens = [around.token_file(None), around.approver_token_file(None)];
+    state.into_iter().chain(tokens).flatten().flat_map(spellings).collect()
+}
+
+/// A path as it is written, and without links on the way to it. What it leads to need not be there.
+pub(crate) fn spellings(path: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    [path.canonicalize().ok().or_else(in_folder), Some(path)].into_iter().flatten()
 }
 
 /// Whether there is a config here that may be relied on. What is there and is none, such as a link

@@ -38,6 +38,8 @@ pub(crate) struct Trust {
     accepted: Option<AcceptedPolicies>,
     /// What was accepted and could not be kept, so that this process at least remembers it.
     unkept: RefCell<Option<(PolicyPaths, AcceptedPolicy)>>,
+    /// Files of ours that calls may not name, beside those that every policy knows.
+    own_files: Vec<PathBuf>,
 }
 
 /// When a policy is loaded. At the start there is nothing to fall back to.
@@ -89,7 +91,12 @@ impl Trust {
     /// Accepted policies are kept in the user's state folder.
     pub(crate) fn new() -> Self {
         let accepted = user_state_dir().ok().map(|folder| AcceptedPolicies::new(&folder));
-        Self { accepted, unkept: RefCell::default() }
+        Self { accepted, unkept: RefCell::default(), own_files: Vec::new() }
+    }
+
+    /// The same with more files of ours that calls may not name.
+    pub(crate) fn with_own_files(self, own_files: Vec<PathBuf>) -> Self {
+        Self { own_files, ..self }
     }
 
     /// Loads the policy that governs where `path` is the policy's file.
@@ -100,7 +107,7 @@ impl Trust {
         key: &Key,
         moment: Moment,
     ) -> Governing {
-        let load = |files: PolicyFiles| load_texts(path, files, wanted, key);
+        let load = |files: PolicyFiles| load_texts(path, files, wanted, key, &self.own_files);
         let mut file = load(PolicyFiles::on_disk(path));
         let copies = self.accepted.iter().flat_map(|all| all.copy_paths(&paths(path)));
         file.found.files.extend(copies);
@@ -175,7 +182,7 @@ pub(crate) fn warn_if_not_in_force(path: &Path) {
 /// The policy in a file as it is on disk, with the texts that it is made of.
 pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMap<String, String>) {
     let key = Key::on_tape([0; 32]);
-    let loaded = load_texts(path, PolicyFiles::on_disk(path), wanted, &key);
+    let loaded = load_texts(path, PolicyFiles::on_disk(path), wanted, &key, &[]);
     (loaded.found, loaded.by_name)
 }
 
@@ -183,7 +190,7 @@ pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMa
 pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> Found {
     let key = Key::on_tape([0; 32]);
     let files = PolicyFiles::accepted(&accepted.path, accepted.texts.clone());
-    load_texts(&accepted.path, files, wanted, &key).found
+    load_texts(&accepted.path, files, wanted, &key, &[]).found
 }
 
 impl Governing {
@@ -237,8 +244,14 @@ fn compare(path: &Path, old: &Texts, new: &Texts) -> Result<(), MayLoosen> {
     tightens(&load(old), &load(new))
 }
 
-fn load_texts(path: &Path, files: PolicyFiles, wanted: Option<Profile>, key: &Key) -> LoadedTexts {
-    let mut found = rulebook::load(&path.to_string_lossy(), &files, wanted, key);
+fn load_texts(
+    path: &Path,
+    files: PolicyFiles,
+    wanted: Option<Profile>,
+    key: &Key,
+    own_files: &[PathBuf],
+) -> LoadedTexts {
+    let mut found = rulebook::load(&path.to_string_lossy(), &files, wanted, key, own_files);
     let main_missing = files.main_missing();
     let noted = files.into_noted();
     found.files = noted.asked;

@@ -127,6 +127,9 @@ pub struct Snapshot {
     /// Where the activity log, approvals and tapes lie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_folder: Option<String>,
+    /// Files of the hub that calls may not name, beside those that every shim knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_files: Vec<String>,
     /// Whether tapes are kept.
     #[serde(default = "yes")]
     pub recording: bool,

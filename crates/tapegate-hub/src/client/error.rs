@@ -29,6 +29,12 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the connection to the hub broke: {0}")]
     Broken(String),
+    /// Somebody listens there who cannot show that it is the hub.
+    #[error(
+        "what answers at http://{0} does not hold this hub's token: another program took its port, \
+         the token file is another hub's, or the hub is of an older version; restart hub and shims"
+    )]
+    Unproven(String),
     /// The token is not the hub's.
     #[error("the hub does not know the token")]
     Unauthorised,
@@ -48,6 +54,6 @@ pub enum ClientError {
 impl ClientError {
     /// Whether there is no hub any more, as opposed to one that is slow or objects.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Refused(_))
+        matches!(self, Self::Refused(_) | Self::Unproven(_))
     }
 }

@@ -1,9 +1,11 @@
 //! One question to a hub, by a connection of its own.
 //!
 //! Questions are rare, and a connection on loopback costs less than finding out that an old one
-//! was closed meanwhile.
+//! was closed meanwhile. A port may have changed its owner since the last one. So a question with a
+//! token is put only after whoever has accepted the connection has shown that it holds the token.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,7 +14,7 @@ use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
@@ -20,12 +22,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::ClientError;
 use crate::api::ErrorAnswer;
+use crate::proof::{CHALLENGE, Challenge, PROOF};
 use crate::token::Token;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_millis(500);
 /// The largest answer: a policy with all its files.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A connection on which requests can be sent.
+type Sender = SendRequest<Full<Bytes>>;
 
 /// A question.
 #[derive(Clone)]
@@ -64,12 +70,12 @@ impl Asked {
         Self { stream: true, ..self }
     }
 
-    fn request(self, authority: &Authority) -> Result<Request<Full<Bytes>>, http::Error> {
+    fn request(self, address: SocketAddr) -> Result<Request<Full<Bytes>>, http::Error> {
         let media_type = if self.stream { "text/event-stream" } else { "application/json" };
         let mut request = Request::builder()
             .method(self.method)
             .uri(self.path)
-            .header(HOST, authority.as_str())
+            .header(HOST, address.to_string())
             .header(ACCEPT, media_type)
             .header(CONNECTION, "close");
         if self.body.is_some() {
@@ -97,9 +103,7 @@ pub(super) async fn ask(authority: &Authority, asked: Asked) -> Result<Exchange,
     let until = Instant::now() + asked.patience;
     let late = |_| ClientError::TimedOut(authority.to_string());
     let stream = asked.stream;
-    let request =
-        asked.request(authority).map_err(|error| ClientError::Answer(error.to_string()))?;
-    let answer = timeout_at(until, send(authority, request)).await.map_err(late)??;
+    let answer = timeout_at(until, send(authority, asked)).await.map_err(late)??;
     let status = answer.status();
     if status == StatusCode::OK && stream {
         return Ok(Exchange::Stream(answer.into_body()));
@@ -117,14 +121,20 @@ pub(super) async fn ask(authority: &Authority, asked: Asked) -> Result<Exchange,
     }
 }
 
-async fn send(
-    authority: &Authority,
-    request: Request<Full<Bytes>>,
-) -> Result<Response<Incoming>, ClientError> {
-    let broken = |error: hyper::Error| ClientError::Broken(error.to_string());
+async fn send(authority: &Authority, asked: Asked) -> Result<Response<Incoming>, ClientError> {
+    let (mut sender, address) = connect(authority).await?;
+    if let Some(token) = &asked.token {
+        prove(&mut sender, address, token).await?;
+    }
+    let request = asked.request(address).map_err(unspeakable)?;
+    sender.send_request(request).await.map_err(broken)
+}
+
+/// A connection, and the address that it leads to.
+async fn connect(authority: &Authority) -> Result<(Sender, SocketAddr), ClientError> {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-    let address = (host, authority.port_u16().unwrap_or_default());
-    let connecting = timeout(CONNECT, TcpStream::connect(address)).await;
+    let target = (host, authority.port_u16().unwrap_or_default());
+    let connecting = timeout(CONNECT, TcpStream::connect(target)).await;
     let tcp = match connecting {
         Ok(Ok(tcp)) => tcp,
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -134,12 +144,40 @@ async fn send(
         Err(_) => return Err(ClientError::TimedOut(authority.to_string())),
     };
     tcp.set_nodelay(true).ok();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(tcp)).await.map_err(broken)?;
+    let address = tcp.peer_addr().map_err(|error| ClientError::Broken(error.to_string()))?;
+    let (sender, connection) = http1::handshake(TokioIo::new(tcp)).await.map_err(broken)?;
     tokio::spawn(async move {
         // Whoever waits for the answer is told.
         connection.await.ok();
     });
-    sender.send_request(request).await.map_err(broken)
+    Ok((sender, address))
+}
+
+/// Makes sure that whoever is at the other end holds the token. It has not been sent before that.
+async fn prove(sender: &mut Sender, address: SocketAddr, token: &Token) -> Result<(), ClientError> {
+    let challenge = Challenge::fresh().map_err(|error| ClientError::Broken(error.to_string()))?;
+    let request = Request::builder()
+        .uri("/healthz")
+        .header(HOST, address.to_string())
+        .header(CHALLENGE, challenge.text())
+        .body(Full::default())
+        .map_err(unspeakable)?;
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    let mut proofs = answer.headers().get_all(PROOF).iter();
+    if !proofs.any(|proof| challenge.is_proven_by(proof.as_bytes(), token, address)) {
+        return Err(ClientError::Unproven(address.to_string()));
+    }
+    // The next request can be sent once this answer has been read.
+    collect(answer.into_body()).await?;
+    sender.ready().await.map_err(broken)
+}
+
+fn broken(error: hyper::Error) -> ClientError {
+    ClientError::Broken(error.to_string())
+}
+
+fn unspeakable(error: http::Error) -> ClientError {
+    ClientError::Answer(error.to_string())
 }
 
 async fn collect(mut body: Incoming) -> Result<Bytes, ClientError> {

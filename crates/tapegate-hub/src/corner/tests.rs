@@ -11,35 +11,48 @@ fn places() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (folder, state, user_state)
 }
 
+fn naming(shims: Option<&Path>, approvers: Option<&Path>) -> NamedTokenFiles {
+    let [shims, approvers] = [shims, approvers].map(|path| path.map(Path::to_owned));
+    NamedTokenFiles { shims, approvers }
+}
+
 #[test]
 fn a_folder_has_one_hub_which_can_be_found_until_it_ends() {
     let (_folder, state, user_state) = places();
-    let first = Corner::claim(&state, &user_state, None).unwrap();
-    let early = Corner::claim(&state, &user_state, None).unwrap_err().to_string();
+    let first = Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
+    let early =
+        Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap_err().to_string();
     assert_eq!(early, format!("another hub is running for `{}`", state.display()));
-    let token = Token::fresh().unwrap();
-    first.announce("http://127.0.0.1:1", &token).unwrap();
-    let late = Corner::claim(&state, &user_state, None).unwrap_err().to_string();
+    let tokens = Tokens::fresh().unwrap();
+    first.announce("http://127.0.0.1:1", &tokens).unwrap();
+    let late =
+        Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap_err().to_string();
     assert!(late.ends_with(", at http://127.0.0.1:1"), "{late}");
     let file = token_file(&user_state, &state);
-    assert_eq!(read_small(&file).unwrap(), token.reveal());
+    assert_eq!(read_small(&file).unwrap(), tokens.shims.reveal());
+    let approvers = approver_token_file(&user_state, &state);
+    assert_eq!(read_small(&approvers).unwrap(), tokens.approvers.reveal());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&state.join("hub")), mode(file.parent().unwrap())), (0o700, 0o700));
-    assert_eq!((mode(&file), mode(&endpoint_file(&state))), (0o600, 0o600));
+    for path in [&file, &approvers, &endpoint_file(&state)] {
+        assert_eq!(mode(path), 0o600, "{}", path.display());
+    }
     drop(first);
-    assert!(!file.exists() && !endpoint_file(&state).exists());
-    Corner::claim(&state, &user_state, None).unwrap();
+    assert!(!file.exists() && !approvers.exists() && !endpoint_file(&state).exists());
+    Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
 }
 
 #[test]
 fn no_file_in_the_state_folder_holds_the_token() {
     let (_folder, state, user_state) = places();
-    let corner = Corner::claim(&state, &user_state, None).unwrap();
-    let token = Token::fresh().unwrap();
-    corner.announce("http://127.0.0.1:1", &token).unwrap();
+    let corner = Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
+    let tokens = Tokens::fresh().unwrap();
+    corner.announce("http://127.0.0.1:1", &tokens).unwrap();
     for entry in fs::read_dir(state.join("hub")).unwrap() {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
-        assert!(!text.contains(token.reveal()), "{text}");
+        for token in [&tokens.shims, &tokens.approvers] {
+            assert!(!text.contains(token.reveal()), "{text}");
+        }
     }
 }
 
@@ -49,15 +62,18 @@ fn a_token_that_an_earlier_version_left_in_the_project_is_removed_and_that_is_sa
     fs::create_dir_all(state.join("hub")).unwrap();
     let old = old_token_file(&state);
     fs::write(&old, "old").unwrap();
-    let corner = Corner::claim(&state, &user_state, None).unwrap();
+    let corner = Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
     let words = corner.old_token().unwrap();
     assert!(words.starts_with(&format!("removed `{}`", old.display())), "{words}");
     assert!(!old.exists());
     drop(corner);
-    assert_eq!(Corner::claim(&state, &user_state, None).unwrap().old_token(), None);
+    assert_eq!(
+        Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap().old_token(),
+        None
+    );
     // What cannot be removed is named all the same.
     fs::create_dir(&old).unwrap();
-    let corner = Corner::claim(&state, &user_state, None).unwrap();
+    let corner = Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
     assert!(corner.old_token().unwrap().contains("cannot be removed"));
     drop(corner);
     fs::remove_dir(&old).unwrap();
@@ -65,11 +81,11 @@ fn a_token_that_an_earlier_version_left_in_the_project_is_removed_and_that_is_sa
     let victim = folder.path().join("victim");
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, &old).unwrap();
-    Corner::claim(&state, &user_state, None).unwrap();
+    Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
     assert!(!old.is_symlink() && victim.exists());
     // Somebody who names this very file gets it.
-    let corner = Corner::claim(&state, &user_state, Some(&old)).unwrap();
-    corner.announce("http://127.0.0.1:1", &Token::fresh().unwrap()).unwrap();
+    let corner = Corner::claim(&state, &user_state, naming(Some(&old), None)).unwrap();
+    corner.announce("http://127.0.0.1:1", &Tokens::fresh().unwrap()).unwrap();
     assert!(old.exists() && corner.old_token().is_none());
 }
 
@@ -83,14 +99,17 @@ fn links_are_neither_written_through_nor_read() {
     let file = token_file(&user_state, &state);
     symlink(&victim, &file).unwrap();
     assert!(read_small(&file).is_err());
-    let corner = Corner::claim(&state, &user_state, None).unwrap();
-    corner.announce("http://127.0.0.1:1", &Token::fresh().unwrap()).unwrap();
+    let corner = Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
+    corner.announce("http://127.0.0.1:1", &Tokens::fresh().unwrap()).unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     assert!(!fs::symlink_metadata(&file).unwrap().is_symlink());
     drop(corner);
     symlink(&victim, state.join("hub/lock.new")).unwrap();
     fs::rename(state.join("hub/lock.new"), state.join("hub/lock")).unwrap();
-    assert!(matches!(Corner::claim(&state, &user_state, None), Err(ClaimError::Io { .. })));
+    assert!(matches!(
+        Corner::claim(&state, &user_state, NamedTokenFiles::default()),
+        Err(ClaimError::Io { .. })
+    ));
 }
 
 #[test]
@@ -107,9 +126,29 @@ fn pipes_and_devices_are_not_read_for_a_token() {
 #[test]
 fn a_private_folder_that_others_can_enter_is_refused() {
     let (_folder, state, user_state) = places();
-    drop(Corner::claim(&state, &user_state, None).unwrap());
+    drop(Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap());
     let private = token_file(&user_state, &state).parent().unwrap().to_owned();
     fs::set_permissions(&private, fs::Permissions::from_mode(0o755)).unwrap();
-    let error = Corner::claim(&state, &user_state, None).unwrap_err();
+    let error = Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap_err();
     assert!(matches!(&error, ClaimError::Private(_)), "{error}");
+}
+
+#[test]
+fn the_two_tokens_have_two_files() {
+    let (folder, state, user_state) = places();
+    let (one, link) = (folder.path().join("one"), folder.path().join("link"));
+    symlink(folder.path(), &link).unwrap();
+    let usual = (token_file(&user_state, &state), approver_token_file(&user_state, &state));
+    PrivateDir::open(&user_state, &state).unwrap();
+    for named in [
+        naming(Some(&one), Some(&one)),
+        naming(Some(&one), Some(&link.join("one"))),
+        naming(Some(&usual.1), None),
+        naming(None, Some(&usual.0)),
+    ] {
+        let error = Corner::claim(&state, &user_state, named).unwrap_err();
+        assert!(matches!(&error, ClaimError::OneFile(_)), "{error}");
+    }
+    let named = naming(Some(&one), Some(&link.join("other")));
+    assert!(Corner::claim(&state, &user_state, named).is_ok());
 }

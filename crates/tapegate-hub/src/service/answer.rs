@@ -34,8 +34,14 @@ impl Refusal {
     }
 
     pub(super) fn unauthorized() -> Self {
-        let words = "the Authorization header must be `Bearer` and the token of this run";
+        let words = "the Authorization header must be `Bearer` and a token of this run";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", words)
+    }
+
+    pub(super) fn not_an_approver() -> Self {
+        let words = "this takes the approvers' token (hub-approver-token, or --approver-token-file); \
+                     the shims' token does not allow it";
+        Self::new(StatusCode::FORBIDDEN, "forbidden", words)
     }
 
     pub(super) fn not_found(words: &str) -> Self {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tapegate_wire::http::listen::{Cord, Handler, Reply};
@@ -14,15 +14,15 @@ use super::route::{self, Found, Route};
 use super::stream::parameter;
 use super::{Hub, OPENAPI, body};
 use crate::api::{GovernanceEvaluateRequest, ShutdownResponse};
+use crate::token::Caller;
 
 impl Hub {
     async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ApiBody> {
         let (head, body) = request.into_parts();
         let found = route::find(&head.method, head.uri.path());
-        let open = matches!(found, Found::Route(Route::Healthz, _));
-        if !open && !self.knows(&head.headers) {
+        if let Err(refusal) = self.admit(&found, &head.headers) {
             tapegate_wire::http::linger(body);
-            return Refusal::unauthorized().into();
+            return refusal.into();
         }
         let (route, id) = match found {
             Found::Route(route, id) => (route, id.to_owned()),
@@ -39,7 +39,10 @@ impl Hub {
         let trace = head.headers.get("traceparent").and_then(|value| value.to_str().ok());
         let done =
             match body::read(route, &head.headers, body, self.options.limits.body_patience).await {
-                Ok(body) => self.act(route, &Asked { id: &id, query, trace, body }).await,
+                Ok(body) => {
+                    let headers = &head.headers;
+                    self.act(route, &Asked { id: &id, query, trace, headers, body }).await
+                }
                 Err(refusal) => Err(refusal),
             };
         done.unwrap_or_else(|refusal| {
@@ -54,7 +57,7 @@ impl Hub {
         route: Route,
         asked: &Asked<'_>,
     ) -> Result<Response<ApiBody>, Refusal> {
-        let Asked { id, query, trace, body } = asked;
+        let Asked { id, query, trace, headers, body } = asked;
         match route {
             Route::Evaluate => {
                 let mut request: GovernanceEvaluateRequest = parse(body)?;
@@ -84,7 +87,7 @@ impl Hub {
             Route::Heartbeat => Ok(json(&self.heartbeat(parse(body)?))),
             Route::Snapshot => {
                 let folder = self.options.state_folder.to_string_lossy().into_owned();
-                Ok(json(&self.governed().snapshot(folder)))
+                Ok(json(&self.governed().snapshot(folder, &self.options.own_files)))
             }
             Route::Stream => Ok(self.stream(query)),
             Route::Shutdown => {
@@ -92,19 +95,29 @@ impl Hub {
                 let (active_servers, _) = self.shims.borrow_mut().active(self.clock.now());
                 Ok(json(&ShutdownResponse { shutdown: true, active_servers }))
             }
-            Route::Healthz => Ok(self.healthz()),
+            Route::Healthz => Ok(self.healthz(headers)),
             Route::Readyz => Ok(self.readyz()),
         }
     }
 
-    /// Whether a request shows the token.
-    fn knows(&self, headers: &HeaderMap) -> bool {
-        let mut shown = headers.get_all(AUTHORIZATION).iter();
-        let (Some(value), None) = (shown.next(), shown.next()) else { return false };
-        let Some((scheme, secret)) = value.as_bytes().split_first_chunk::<7>() else {
-            return false;
-        };
-        scheme.eq_ignore_ascii_case(b"bearer ") && self.options.token.is(secret.trim_ascii())
+    /// Whether a request shows a token that allows what it asks for.
+    fn admit(&self, found: &Found<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
+        match (found, self.caller(headers)) {
+            (Found::Route(Route::Healthz, _), _) | (_, Some(Caller::Approver)) => Ok(()),
+            (_, None) => Err(Refusal::unauthorized()),
+            (Found::Route(route, _), Some(Caller::Shim)) if route.is_for_approvers() => {
+                Err(Refusal::not_an_approver())
+            }
+            (_, Some(Caller::Shim)) => Ok(()),
+        }
+    }
+
+    /// Whose token a request shows.
+    fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+        let value = single(headers, AUTHORIZATION)?;
+        let (scheme, secret) = value.split_first_chunk::<7>()?;
+        let secret = scheme.eq_ignore_ascii_case(b"bearer ").then_some(secret)?;
+        self.options.tokens.caller(secret.trim_ascii())
     }
 }
 
@@ -130,6 +143,7 @@ struct Asked<'a> {
     query: &'a str,
     /// W3C trace context, from its header.
     trace: Option<&'a str>,
+    headers: &'a HeaderMap,
     body: Bytes,
 }
 
@@ -147,6 +161,13 @@ impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.busy.set(self.0.busy.get() - 1);
     }
+}
+
+/// The value of a header that must be there once.
+pub(super) fn single(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
+    let mut values = headers.get_all(name).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    Some(value.as_bytes())
 }
 
 /// Reads a body, or says what is missing.

@@ -1,10 +1,15 @@
 //! How the hub itself is, and what it has counted.
 
-use http::{Response, StatusCode};
+use std::net::SocketAddr;
+
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 use super::Hub;
 use super::answer::{ApiBody, json, text_reply};
+use super::door::single;
+use crate::proof::{self, CHALLENGE, Challenge, PROOF};
 
 /// That we are alive.
 #[derive(Serialize)]
@@ -31,9 +36,27 @@ struct Readiness {
 }
 
 impl Hub {
-    pub(super) fn healthz(&self) -> Response<ApiBody> {
+    pub(super) fn healthz(&self, headers: &HeaderMap) -> Response<ApiBody> {
         let uptime_seconds = self.clock.now().mono_ns / 1_000_000_000;
-        json(&Health { status: "healthy", version: env!("CARGO_PKG_VERSION"), uptime_seconds })
+        let version = env!("CARGO_PKG_VERSION");
+        let mut response = json(&Health { status: "healthy", version, uptime_seconds });
+        for proof in self.proofs(headers).iter().flatten() {
+            if let Ok(proof) = HeaderValue::try_from(proof) {
+                response.headers_mut().append(PROOF, proof);
+            }
+        }
+        response
+    }
+
+    /// The answers to a challenge, one by each token. There are none for an address that is not ours.
+    fn proofs(&self, headers: &HeaderMap) -> Option<[String; 2]> {
+        let challenge = Challenge::read(single(headers, CHALLENGE)?)?;
+        let host = std::str::from_utf8(single(headers, HOST)?).ok()?;
+        let named: SocketAddr = host.parse().ok()?;
+        let tokens = &self.options.tokens;
+        let prove = |token| challenge.proof(token, named);
+        proof::is_own(self.options.address, named)
+            .then(|| [&tokens.shims, &tokens.approvers].map(prove))
     }
 
     pub(super) fn readyz(&self) -> Response<ApiBody> {

@@ -93,6 +93,11 @@ fn fit<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
 }
 
 impl Route {
+    /// Whether the shims' token is not enough: an agent may be able to read it.
+    pub(super) fn is_for_approvers(self) -> bool {
+        matches!(self, Self::Approvals | Self::Approve | Self::Deny | Self::Shutdown)
+    }
+
     /// Whether it may be asked for without a body, though the method has one.
     pub(super) fn needs_no_body(self) -> bool {
         matches!(self, Self::Shutdown | Self::Cancel)

@@ -34,7 +34,7 @@ fn a_shim_waits_joins_beats_and_is_told_of_the_end() {
         assert!(!client.heartbeat(&beat(None)).await.unwrap().shutdown);
         let mut pushes = client.pushes("c1").await.unwrap();
         assert_eq!(pushes.next().await.unwrap(), Push::Policy { version: String::new() });
-        let ended = client.shutdown().await.unwrap();
+        let ended = running.approver.shutdown().await.unwrap();
         assert_eq!((ended.shutdown, ended.active_servers), (true, 1));
         assert_eq!(pushes.next().await.unwrap(), Push::Shutdown);
         assert!(client.heartbeat(&beat(None)).await.unwrap().shutdown);
@@ -76,7 +76,7 @@ fn what_goes_wrong_is_told_apart() {
         let token = token_file(&state, &state);
         std::fs::write(&token, "wrong").unwrap();
         let error = running.client.snapshot().await.unwrap_err();
-        assert!(matches!(error, ClientError::Unauthorised), "{error}");
+        assert!(matches!(error, ClientError::Unproven(_)) && error.is_gone(), "{error}");
         std::fs::write(&token, &running.token).unwrap();
         running.client.snapshot().await.unwrap();
         let error = running.client.cancel("a/b").await.unwrap_err();

@@ -6,6 +6,7 @@ mod deciding;
 mod joining;
 mod openapi;
 mod otlp;
+mod proving;
 mod slow;
 mod support;
 mod tasks;

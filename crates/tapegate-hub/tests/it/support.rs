@@ -4,18 +4,18 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tapegate_hub::api::{GovernanceEvaluateRequest, MessageType, Profile, StreamDirection};
 use tapegate_hub::client::Client;
-use tapegate_hub::corner::{Corner, token_file};
+use tapegate_hub::corner::{Corner, NamedTokenFiles, approver_token_file, token_file};
 use tapegate_hub::governed::{Loading, Texts};
 use tapegate_hub::limits::Limits;
 use tapegate_hub::service::{Hub, Level, Options};
-use tapegate_hub::token::Token;
+use tapegate_hub::token::Tokens;
 use tapegate_policy::load;
 use tapegate_wire::http::listen::Listener;
 use tapegate_yaml::files::Held;
@@ -28,9 +28,13 @@ pub(crate) const GUARD: Duration = Duration::from_secs(30);
 /// A hub that listens.
 pub(crate) struct Running {
     pub(crate) hub: Rc<Hub>,
+    /// Who has the shims' token.
     pub(crate) client: Client,
+    /// Who has the approvers' token.
+    pub(crate) approver: Client,
     pub(crate) address: String,
     pub(crate) token: String,
+    approver_token: String,
     /// What a person was told.
     pub(crate) told: Rc<RefCell<Vec<(Level, String)>>>,
     folder: TempDir,
@@ -40,6 +44,12 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn state(&self) -> PathBuf {
         self.folder.path().to_owned()
+    }
+
+    /// Ends the hub, and leaves its folder for another.
+    pub(crate) fn end(self) -> TempDir {
+        self.hub.close();
+        self.folder
     }
 }
 
@@ -57,49 +67,79 @@ pub(crate) fn with_limits<F: Future<Output = ()>>(
     load: impl Fn() -> Loading + 'static,
     test: impl FnOnce(Rc<Running>) -> F,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let session = async {
-        let (running, listener) = start(limits, load).await;
-        let hub = Rc::clone(&running.hub);
-        tokio::select! {
-            () = test(Rc::new(running)) => {}
-            () = hub.work() => {}
-            never = listener.serve(Rc::clone(&hub)) => match never {},
-        }
+    session(async {
+        let folder = tempfile::tempdir().unwrap();
+        let (running, listener) = start(folder, ":0", limits, load).await;
+        serve(&Rc::clone(&running.hub), &listener, test(Rc::new(running))).await;
+    });
+}
+
+/// Has a hub serve while a test runs.
+pub(crate) async fn serve<T>(
+    hub: &Rc<Hub>,
+    listener: &Listener,
+    test: impl Future<Output = T>,
+) -> T {
+    let work = async {
+        hub.work().await;
+        std::future::pending::<T>().await
     };
+    tokio::select! {
+        done = test => done,
+        never = work => never,
+        never = listener.serve(Rc::clone(hub)) => match never {},
+    }
+}
+
+/// Runs a test that starts hubs by itself.
+pub(crate) fn session(session: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let tasks = tokio::task::LocalSet::new();
     let session = tasks.run_until(session);
     runtime.block_on(async { tokio::time::timeout(GUARD, session).await.unwrap() });
 }
 
-async fn start(limits: Limits, load: impl Fn() -> Loading + 'static) -> (Running, Listener) {
-    let folder = tempfile::tempdir().unwrap();
-    let listener = Listener::bind(":0").await.unwrap();
+/// A hub that listens, and is served by nobody yet.
+pub(crate) async fn start(
+    folder: TempDir,
+    address: &str,
+    limits: Limits,
+    load: impl Fn() -> Loading + 'static,
+) -> (Running, Listener) {
+    let listener = Listener::bind(address).await.unwrap();
     let listener = listener.limited(limits.connections_max, limits.head_patience);
-    let address = listener.address().unwrap().to_string();
+    let address = listener.address().unwrap();
     let endpoint = format!("http://{address}");
-    let token = Token::fresh().unwrap();
-    let corner = Corner::claim(folder.path(), folder.path(), None).unwrap();
-    corner.announce(&endpoint, &token).unwrap();
+    let tokens = Tokens::fresh().unwrap();
+    let state = folder.path();
+    let corner = Corner::claim(state, state, NamedTokenFiles::default()).unwrap();
+    corner.announce(&endpoint, &tokens).unwrap();
     let told: Rc<RefCell<Vec<(Level, String)>>> = Rc::default();
     let heard = Rc::clone(&told);
     let hub = Hub::new(Options {
-        state_folder: folder.path().to_owned(),
-        user_state: folder.path().to_owned(),
+        state_folder: state.to_owned(),
+        user_state: state.to_owned(),
         profile: None,
-        token: token.clone(),
+        address,
+        tokens: tokens.clone(),
+        own_files: vec![corner.token_path().to_string_lossy().into_owned()],
         undecided: None,
         load: Box::new(load),
         notice: Box::new(move |level, words| heard.borrow_mut().push((level, words.to_owned()))),
         limits,
     });
-    let client = client_of(folder.path(), &endpoint);
-    let (hub, token) = (hub.unwrap(), token.reveal().to_owned());
-    (Running { hub, client, address, token, told, folder, _corner: corner }, listener)
-}
-
-fn client_of(state: &Path, endpoint: &str) -> Client {
-    Client::new(endpoint, &token_file(state, state)).unwrap()
+    let running = Running {
+        hub: hub.unwrap(),
+        client: Client::new(&endpoint, &token_file(state, state)).unwrap(),
+        approver: Client::new(&endpoint, &approver_token_file(state, state)).unwrap(),
+        address: address.to_string(),
+        token: tokens.shims.reveal().to_owned(),
+        approver_token: tokens.approvers.reveal().to_owned(),
+        told,
+        _corner: corner,
+        folder,
+    };
+    (running, listener)
 }
 
 /// A call of a tool.
@@ -159,13 +199,13 @@ pub(crate) async fn raw(address: &str, request: impl AsRef<[u8]>) -> String {
     tokio::task::spawn_blocking(asked).await.unwrap()
 }
 
-/// A request with the token, as bytes.
+/// A request with the approvers' token, as bytes.
 pub(crate) fn request(running: &Running, method: &str, path: &str, body: &str) -> String {
     format!(
         "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         running.address,
-        running.token,
+        running.approver_token,
         body.len()
     )
 }

@@ -53,7 +53,7 @@ fn a_call_waits_is_approved_and_may_be_sent_once() {
         pushes.next().await.unwrap();
         let (settled, decided) = tokio::join!(client.settled(&id), async {
             tokio::task::yield_now().await;
-            client.approve(&id, &by("ann")).await.unwrap()
+            running.approver.approve(&id, &by("ann")).await.unwrap()
         });
         let settled = settled.unwrap();
         assert_eq!((settled.status, decided.status), (TaskStatus::Approved, TaskStatus::Approved));
@@ -66,7 +66,7 @@ fn a_call_waits_is_approved_and_may_be_sent_once() {
         assert_eq!(valid.decision, GovernanceDecision::Forward);
         let again = client.revalidate(&id, &asked).await.unwrap_err();
         assert!(again.to_string().contains("has been used"), "{again}");
-        let late = client.deny(&id, &by("bob")).await.unwrap_err();
+        let late = running.approver.deny(&id, &by("bob")).await.unwrap_err();
         assert!(matches!(late, ClientError::Status { status: 409, .. }), "{late}");
     });
 }
@@ -76,11 +76,11 @@ fn only_those_who_are_named_may_decide() {
     with_hub(loaded, |running| async move {
         let client = &running.client;
         let id = client.evaluate(&call("buy")).await.unwrap().task_id.unwrap();
-        let error = client.approve(&id, &by("eve")).await.unwrap_err();
+        let error = running.approver.approve(&id, &by("eve")).await.unwrap_err();
         assert!(matches!(error, ClientError::Status { status: 403, .. }), "{error}");
-        let error = client.approve(&id, &by(" ")).await.unwrap_err();
+        let error = running.approver.approve(&id, &by(" ")).await.unwrap_err();
         assert!(matches!(error, ClientError::Status { status: 400, .. }), "{error}");
-        let denied = client.deny(&id, &by("bob")).await.unwrap();
+        let denied = running.approver.deny(&id, &by("bob")).await.unwrap();
         assert_eq!(denied.status, TaskStatus::Rejected);
         assert_eq!(client.task(&id).await.unwrap().status, TaskStatus::Rejected);
     });
@@ -118,7 +118,7 @@ fn a_task_can_be_taken_back_and_stays_so() {
         let id = client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
         assert_eq!(client.cancel(&id).await.unwrap().status, TaskStatus::Cancelled);
         assert_eq!(client.cancel(&id).await.unwrap().status, TaskStatus::Cancelled);
-        assert!(client.approve(&id, &by("ann")).await.is_err());
+        assert!(running.approver.approve(&id, &by("ann")).await.is_err());
         let unknown = client.task("ap_0000000000000000").await.unwrap_err();
         assert!(matches!(unknown, ClientError::Status { status: 404, .. }), "{unknown}");
     });
@@ -142,7 +142,7 @@ fn an_approval_that_came_too_late_lets_the_same_call_through_once() {
     with_hub(loaded, |running| async move {
         let client = &running.client;
         let id = client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
-        client.approve(&id, &by("ann")).await.unwrap();
+        running.approver.approve(&id, &by("ann")).await.unwrap();
         let again = client.evaluate(&call("pay")).await.unwrap();
         assert_eq!(again.decision, GovernanceDecision::Forward);
         let third = client.evaluate(&call("pay")).await.unwrap();
@@ -192,7 +192,7 @@ fn what_a_shim_holds_is_asked_its_way_and_logged_by_the_shim_alone() {
         let answer = running.client.evaluate(&asked).await.unwrap();
         assert_eq!(answer.decision, GovernanceDecision::PendingApproval);
         let id = answer.task_id.unwrap();
-        let error = running.client.approve(&id, &by("eve")).await.unwrap_err();
+        let error = running.approver.approve(&id, &by("eve")).await.unwrap_err();
         assert!(error.to_string().contains("ann, bob"), "{error}");
         let log = std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
         assert!(!log.contains(r#""kind":"decision""#) && !log.contains(r#""kind":"approval""#));
@@ -217,7 +217,7 @@ fn a_hundred_who_wait_for_one_decision_all_hear_of_it() {
         while !scrape().await.contains("thoughtgate_active_requests 101") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        running.client.approve(&id, &by("ann")).await.unwrap();
+        running.approver.approve(&id, &by("ann")).await.unwrap();
         let heard = waiting.join_all().await;
         assert!(heard.iter().all(|status| *status == TaskStatus::Approved), "{heard:?}");
         assert!(scrape().await.contains("thoughtgate_active_requests 1\n"));

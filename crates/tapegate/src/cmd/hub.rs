@@ -5,14 +5,14 @@ mod policy;
 
 pub(crate) use args::Args;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use tapegate_hub::corner::{ClaimError, Corner};
 use tapegate_hub::limits::Limits;
 use tapegate_hub::serve::{self, Ended, Signals};
 use tapegate_hub::service::{Hub, Level as Care, Options, StartError};
-use tapegate_hub::token::Token;
+use tapegate_hub::token::Tokens;
 use tapegate_store::state_dir;
 use tapegate_wire::http::listen::{ListenError, Listener};
 
@@ -31,20 +31,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     };
     let changed = state_dir::secure(&state).map_err(|error| Failure::new(Exit::Io, error))?;
     changed.iter().for_each(|words| log.say(Level::Warn, words));
-    let (user_state, named) = (around.user_state_dir()?, args.token_file(&around));
+    let user_state = around.user_state_dir()?;
     around.note_user_state(&state);
-    let corner = Corner::claim(&state, &user_state, named.as_deref()).map_err(claimed)?;
-    corner.old_token().iter().for_each(|words| log.say(Level::Warn, words));
-    if let Some(words) = around.exposed_token(corner.token_path()) {
-        log.say(Level::Warn, &words);
-    }
+    let corner = Corner::claim(&state, &user_state, args.token_files(&around)).map_err(claimed)?;
+    warn_of_tokens(&corner, &around, &log);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let listener = runtime.block_on(listen(&args))?;
-    let token = Token::fresh()?;
     let required = around.policy_required(args.require_policy)?;
-    let shelf = Rc::new(Shelf::new(&args.project, required, &around)?);
+    let own_files = [corner.token_path(), corner.approver_token_path()].map(Path::to_owned);
+    let shelf = Rc::new(Shelf::new(&args.project, required, &around, own_files.to_vec())?);
     if required && !shelf.has_policy() {
         let words = "no policy found, and one is required";
         let hint = "`tapegate init` writes one, and --config FILE names one";
@@ -52,16 +49,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     }
     let undecided = undecided(&args, &state)?;
     undecided.iter().for_each(|words| log.announce(words));
-    let hub = start(&state, user_state, (&token, undecided), &shelf, &log)?;
+    let (address, tokens) = (listener.address()?, Tokens::fresh()?);
+    let notice = Rc::clone(&log);
+    let loading = Rc::clone(&shelf);
+    let hub = start(Options {
+        state_folder: state,
+        user_state,
+        address,
+        tokens: tokens.clone(),
+        own_files: own_files.map(|path| path.to_string_lossy().into_owned()).to_vec(),
+        undecided,
+        load: Box::new(move || loading.load()),
+        notice: Box::new(move |care, words| tell(&notice, care, words)),
+        profile: shelf.wanted(),
+        limits: Limits::default(),
+    })?;
     // Whoever hears that it listens may change the policy at once.
     let watch = Watch::new(shelf.files());
-    let endpoint = format!("http://{}", listener.address()?);
-    corner.announce(&endpoint, &token).map_err(claimed)?;
+    let endpoint = format!("http://{address}");
+    corner.announce(&endpoint, &tokens).map_err(claimed)?;
     let policy = hub.governed();
     let (name, profile) = (policy.name(), policy.profile.name());
-    let place = corner.token_path().display();
+    let (token, approver_token) = (corner.token_path(), corner.approver_token_path());
     log.announce(&format!(
-        "listening on {endpoint}; the token is in {place}; policy {name}, profile {profile}"
+        "listening on {endpoint}; the shims' token is in {}; the approvers' token is in {}; \
+         policy {name}, profile {profile}",
+        token.display(),
+        approver_token.display()
     ));
     let ended = runtime.block_on(serve::serve(
         Rc::clone(&hub),
@@ -89,29 +103,27 @@ fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-fn start(
-    state: &Path,
-    user_state: PathBuf,
-    (token, undecided): (&Token, Option<String>),
-    shelf: &Rc<Shelf>,
-    log: &Rc<Log>,
-) -> Result<Rc<Hub>, Failure> {
-    let (loading, log) = (Rc::clone(shelf), Rc::clone(log));
-    let profile = shelf.wanted();
-    let options = Options {
-        state_folder: state.to_owned(),
-        user_state,
-        token: token.clone(),
-        undecided,
-        load: Box::new(move || loading.load()),
-        notice: Box::new(move |care, words| match care {
-            Care::Info => log.announce(words),
-            Care::Warn => log.say(Level::Warn, words),
-            Care::Error => log.say(Level::Error, words),
-        }),
-        profile,
-        limits: Limits::default(),
-    };
+/// Says what is worth knowing about where the tokens lie.
+fn warn_of_tokens(corner: &Corner, around: &Surroundings<'_>, log: &Log) {
+    let exposed = [
+        around.exposed_token(corner.token_path(), "--token-file"),
+        around.exposed_token(corner.approver_token_path(), "--approver-token-file"),
+    ];
+    let old = corner.old_token().map(str::to_owned);
+    old.into_iter()
+        .chain(exposed.into_iter().flatten())
+        .for_each(|words| log.say(Level::Warn, &words));
+}
+
+fn tell(log: &Log, care: Care, words: &str) {
+    match care {
+        Care::Info => log.announce(words),
+        Care::Warn => log.say(Level::Warn, words),
+        Care::Error => log.say(Level::Error, words),
+    }
+}
+
+fn start(options: Options) -> Result<Rc<Hub>, Failure> {
     Hub::new(options).map_err(|error| {
         let words = error.to_string();
         match error {
@@ -152,6 +164,9 @@ fn claimed(error: ClaimError) -> Failure {
     match &error {
         ClaimError::Taken { .. } => Failure::new(Exit::Findings, error)
             .hint("one hub serves every shim of a state folder; --state names another folder"),
+        ClaimError::OneFile(_) => Failure::new(Exit::Usage, error).hint(
+            "shims must not approve; name two files by --token-file and --approver-token-file",
+        ),
         ClaimError::Io { .. } | ClaimError::Private(_) => Failure::new(Exit::Io, error),
     }
 }

@@ -40,14 +40,30 @@ impl Surroundings<'_> {
         })
     }
 
-    /// A warning if the file with the hub's token lies in the folder that the hub was started in,
-    /// where an agent may be able to read it.
-    pub(crate) fn exposed_token(&self, token_file: &Path) -> Option<String> {
+    /// Where the shims' token of a hub is, if somebody says.
+    pub(crate) fn token_file(&self, named: Option<&Path>) -> Option<PathBuf> {
+        self.named_file(named, "TAPEGATE_TOKEN_FILE")
+    }
+
+    /// Where the approvers' token of a hub is, if somebody says.
+    pub(crate) fn approver_token_file(&self, named: Option<&Path>) -> Option<PathBuf> {
+        self.named_file(named, "TAPEGATE_APPROVER_TOKEN_FILE")
+    }
+
+    fn named_file(&self, named: Option<&Path>, variable: &str) -> Option<PathBuf> {
+        let by_variable = || self.first(&[variable]).map(PathBuf::from);
+        let named = named.map(Path::to_owned).or_else(by_variable);
+        named.map(|path| self.folder.join(path))
+    }
+
+    /// A warning if a file with a token of the hub lies in the folder that the hub was started in,
+    /// where an agent may be able to read it. `flag` names another place.
+    pub(crate) fn exposed_token(&self, token_file: &Path, flag: &str) -> Option<String> {
         let folder = resolved(token_file.parent()?);
         self.is_inside(&folder, &self.folder).then(|| {
             format!(
                 "the token file `{}` lies inside the project: an agent that can read the project's \
-                 files can use the hub's API; name another by --token-file",
+                 files can use the hub's API; name another by {flag}",
                 token_file.display()
             )
         })

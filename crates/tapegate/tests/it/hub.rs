@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tapegate_hub::corner::token_file;
+use tapegate_hub::corner::{approver_token_file, token_file};
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
@@ -41,7 +41,9 @@ struct Run {
     child: Child,
     said: Arc<Mutex<String>>,
     address: String,
+    /// The shims' token.
     token: String,
+    approver_token: String,
 }
 
 /// A reply.
@@ -71,9 +73,14 @@ impl Place {
         self.state().join("hub").join(name)
     }
 
-    /// Where the token lies, if nobody names another place.
+    /// Where the shims' token lies, if nobody names another place.
     fn token_file(&self) -> PathBuf {
         token_file(&self.folder.path().join("tapegate"), &self.state())
+    }
+
+    /// Where the approvers' token lies, if nobody names another place.
+    fn approver_token_file(&self) -> PathBuf {
+        approver_token_file(&self.folder.path().join("tapegate"), &self.state())
     }
 
     fn command(&self, flags: &[&str]) -> Command {
@@ -142,13 +149,15 @@ impl Run {
                 heard.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
             }
         });
-        let mut run = Self { child, said, address: String::new(), token: String::new() };
+        let (address, token, approver_token) = Default::default();
+        let mut run = Self { child, said, address, token, approver_token };
         run.says("listening on http://");
         let said = run.said.lock().unwrap().clone();
-        let address = said.split("listening on http://").nth(1).unwrap().split(';').next();
-        address.unwrap().clone_into(&mut run.address);
-        let told = said.split("the token is in ").nth(1).unwrap().split(';').next().unwrap();
-        run.token = fs::read_to_string(told).unwrap().trim().to_owned();
+        let after = |words: &str| said.split(words).nth(1).unwrap().split(';').next().unwrap();
+        after("listening on http://").clone_into(&mut run.address);
+        let token = |words: &str| fs::read_to_string(after(words)).unwrap().trim().to_owned();
+        run.token = token("the shims' token is in ");
+        run.approver_token = token("the approvers' token is in ");
         run
     }
 
@@ -185,12 +194,14 @@ impl Run {
         ))
     }
 
-    /// Headers of somebody who may ask.
+    /// Headers of somebody who may ask for everything.
     fn headers(&self) -> String {
-        format!(
-            "Host: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n",
-            self.address, self.token
-        )
+        self.headers_with(&self.approver_token)
+    }
+
+    fn headers_with(&self, token: &str) -> String {
+        let address = &self.address;
+        format!("Host: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n")
     }
 
     /// Sends bytes as they are and reads to the end.

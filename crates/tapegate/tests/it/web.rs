@@ -38,7 +38,15 @@ impl WebServer {
     pub(crate) fn start(
         reply: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(0, reply)
+    }
+
+    /// The same on a port that was chosen.
+    pub(crate) fn start_at(
+        port: u16,
+        reply: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen: Arc<(Mutex<Vec<Seen>>, Condvar)> = Arc::default();
         let (log, reply) = (Arc::clone(&seen), Arc::new(reply));

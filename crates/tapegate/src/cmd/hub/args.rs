@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
+use tapegate_hub::corner::NamedTokenFiles;
+
 use crate::logs::LogArgs;
 use crate::person::KeyArgs;
 use crate::settings::{ProjectArgs, Surroundings};
 
 /// Serve the policy, approvals, activity log and metrics for many shims
 ///
-/// Listens on loopback, to whoever has the token of this run. Shims that join it get the policy from
+/// Listens on loopback, to whoever has a token of this run. Shims that join it get the policy from
 /// it and again when it changes, and have people asked through it. `POST /governance/evaluate`
 /// answers for anybody else.
 #[derive(Debug, clap::Args)]
@@ -25,12 +27,17 @@ pub(crate) struct Args {
     /// The port; 0 takes a free one
     #[arg(long, visible_alias = "governance-port", value_name = "PORT", default_value_t = 0)]
     pub(super) port: u16,
-    /// Listen on this address, not on loopback: whoever can reach it needs only the token
+    /// Listen on this address, not on loopback: whoever can reach it needs only a token
     #[arg(long, value_name = "ADDRESS")]
     pub(super) host: Option<String>,
-    /// Where the token is written [default: the project's private folder in the user's state folder]
+    /// Where the shims' token is written [default: hub-token in the project's private folder in the
+    /// user's state folder]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Where the approvers' token is written, which it takes to approve, deny and shut down [default:
+    /// hub-approver-token in the project's private folder]
+    #[arg(long, value_name = "FILE")]
+    approver_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) key: KeyArgs,
     #[command(flatten)]
@@ -45,8 +52,10 @@ Examples:
   tapegate hub --port 19090 --token-file ~/.hub-token
   curl -H \"Authorization: Bearer $(cat ~/.hub-token)\" http://127.0.0.1:19090/metrics
 
-Where a hub listens is in hub/endpoint of the state folder. The hub says at its start which file
-holds the token; it lies out of the project, where agents cannot read it.
+Where a hub listens is in hub/endpoint of the state folder. The hub says at its start which files
+hold the tokens; they lie out of the project, where agents cannot read them. Shims need the shims'
+token, and send it only to a hub that has proven to hold it. To approve, to deny and to shut down
+takes the approvers' token.
 
 Calls are approved and denied through a hub only if a person has started it at a terminal, or with
 --non-interactive and --key-file; another hub refuses that, and does the rest.
@@ -59,10 +68,11 @@ Exit 1: another hub serves this state folder; 2: the policy does not load; 3: th
 cannot be used; 4: the port cannot be had; 64: wrong usage; 130/143: signals.";
 
 impl Args {
-    /// Where the token is to be written, if somebody says.
-    pub(super) fn token_file(&self, around: &Surroundings<'_>) -> Option<PathBuf> {
-        let by_variable = || around.first(&["TAPEGATE_TOKEN_FILE"]).map(PathBuf::from);
-        let named = self.token_file.clone().or_else(by_variable);
-        named.map(|path| around.folder.join(path))
+    /// Where the tokens are to be written, if somebody says.
+    pub(super) fn token_files(&self, around: &Surroundings<'_>) -> NamedTokenFiles {
+        NamedTokenFiles {
+            shims: around.token_file(self.token_file.as_deref()),
+            approvers: around.approver_token_file(self.approver_token_file.as_deref()),
+        }
     }
 }

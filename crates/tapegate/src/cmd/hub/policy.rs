@@ -40,8 +40,9 @@ impl Shelf {
         project: &ProjectArgs,
         required: bool,
         around: &Surroundings<'_>,
+        own_files: Vec<PathBuf>,
     ) -> Result<Self, anyhow::Error> {
-        let trust = Trust::new();
+        let trust = Trust::new().with_own_files(own_files);
         let located = trust.locate(around, project.config.as_deref())?;
         let shelf = Self {
             named: project.config.clone(),

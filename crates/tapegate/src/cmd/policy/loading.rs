@@ -11,7 +11,7 @@ use tapegate_yaml::finding::{Finding, Severity};
 
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
-use crate::settings::{ProfileWord, Surroundings, own_folders};
+use crate::settings::{ProfileWord, Surroundings, own_places};
 use crate::talk;
 use crate::trust;
 use crate::views::visible;
@@ -76,9 +76,7 @@ fn found(path: PathBuf, loaded: Loaded) -> Result<Found, Failure> {
     }
     match loaded.policy {
         Some(mut policy) => {
-            own_folders(&path)
-                .iter()
-                .for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+            own_places(&path).iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
             Ok(Found { policy, path: path.clone() })
         }
         None => {

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Join the hub here, which then hands out the policy and asks people
     #[arg(long, value_name = "URL")]
     pub(super) governance_endpoint: Option<String>,
-    /// The file with the hub's token [default: where `tapegate hub` puts it]
+    /// The file with the shims' token of the hub [default: where `tapegate hub` puts it]
     #[arg(long, value_name = "FILE", requires = "governance_endpoint")]
     pub(super) token_file: Option<PathBuf>,
     #[command(flatten)]

@@ -193,7 +193,9 @@ pub(super) fn load(snapshot: &Snapshot, plan: &Plan) -> Found {
         held = held.with(path, text.as_bytes());
     }
     held.variables.extend(snapshot.env.clone());
-    rulebook::load(main, &held, profile, &plan.key)
+    let theirs = snapshot.own_files.iter().map(PathBuf::from);
+    let own: Vec<PathBuf> = plan.own_files.iter().cloned().chain(theirs).collect();
+    rulebook::load(main, &held, profile, &plan.key, &own)
 }
 
 /// The stricter one of two profiles: an agent's config must not loosen what the hub holds to.

@@ -46,6 +46,8 @@ pub(super) struct Plan {
     pub(super) folder: String,
     /// The hub to be joined.
     pub(super) hub: Option<HubPlace>,
+    /// Files of ours that calls may not name, beside those that every policy knows.
+    pub(super) own_files: Vec<PathBuf>,
     pub(super) connection_id: String,
     /// The name of the session's tape, by which events find it.
     pub(super) session_id: String,
@@ -117,6 +119,7 @@ impl Plan {
             trust,
             policy_required,
             wanted,
+            own_files: hub.iter().map(|hub| hub.token_file.clone()).collect(),
             hub,
             state_failure: no_state.or(no_hub),
             server_id,
@@ -230,9 +233,7 @@ fn hub(args: &Args, around: &Surroundings<'_>, state: &Path) -> Result<Option<Hu
     let Some(endpoint) = args.governance_endpoint.clone().or_else(by_variable) else {
         return Ok(None);
     };
-    let named = args.token_file.clone();
-    let named = named.or_else(|| around.first(&["TAPEGATE_TOKEN_FILE"]).map(PathBuf::from));
-    let token_file = match named {
+    let token_file = match around.token_file(args.token_file.as_deref()) {
         Some(named) => named,
         None => tapegate_hub::corner::token_file(&around.user_state_dir()?, state),
     };

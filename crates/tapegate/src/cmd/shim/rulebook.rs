@@ -11,7 +11,7 @@ use tapegate_policy::warden::Regime;
 use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::{Finding, Severity};
 
-use crate::settings::own_folders;
+use crate::settings::{own_places, spellings};
 use crate::views::visible;
 
 /// What came of loading a policy.
@@ -52,8 +52,14 @@ impl Rule {
     }
 }
 
-/// Loads a policy from anywhere.
-pub(crate) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: &Key) -> Found {
+/// Loads a policy from anywhere. `own` are files of ours beside those that are known here.
+pub(crate) fn load(
+    main: &str,
+    files: &dyn Files,
+    wanted: Option<Profile>,
+    key: &Key,
+    own: &[PathBuf],
+) -> Found {
     let load::Loaded { policy, findings, sources, .. } = load::load(main, files);
     let of = |wanted: Severity| {
         let some = findings.iter().filter(move |finding| finding.severity == wanted);
@@ -63,8 +69,8 @@ pub(crate) fn load(main: &str, files: &dyn Files, wanted: Option<Profile>, key: 
     let rule = policy.map(|mut policy| {
         let profile = wanted.or(policy.profile).unwrap_or_default();
         policy.settle(profile);
-        let folders = own_folders(Path::new(main));
-        folders.iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+        let own = own.iter().cloned().flat_map(spellings).chain(own_places(Path::new(main)));
+        own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
         let policy = Some(Arc::new(policy));

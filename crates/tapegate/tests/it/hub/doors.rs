@@ -41,14 +41,47 @@ fn nobody_gets_in_without_the_token_of_this_run() {
     }
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     assert_eq!(hub.send(request).json()["status"], "healthy");
-    assert!(!hub.said.lock().unwrap().contains(token), "the token is told to nobody");
+    for token in [token, &hub.approver_token] {
+        assert!(!hub.said.lock().unwrap().contains(token), "a token is told to nobody");
+    }
     let mode = |path: &Path| {
         use std::os::unix::fs::PermissionsExt;
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
     };
     assert_eq!((mode(&place.file("endpoint")), mode(&place.file(""))), (0o600, 0o700));
-    let token_file = place.token_file();
-    assert_eq!((mode(&token_file), mode(token_file.parent().unwrap())), (0o600, 0o700));
+    for token_file in [place.token_file(), place.approver_token_file()] {
+        assert_eq!((mode(&token_file), mode(token_file.parent().unwrap())), (0o600, 0o700));
+    }
+}
+
+#[test]
+fn the_shims_token_neither_approves_nor_ends_the_hub() {
+    let place = Place::new();
+    let mut hub = place.start_deciding();
+    let id = hub.evaluate("pay")["task_id"].as_str().unwrap().to_owned();
+    let ask = |request_line: &str, token: &str| {
+        let (headers, body) = (hub.headers_with(token), r#"{"by":"ann"}"#);
+        hub.send(format!(
+            "{request_line} HTTP/1.1\r\n{headers}Content-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    let (approve, deny) =
+        (format!("POST /approvals/{id}/approve"), format!("POST /approvals/{id}/deny"));
+    for line in ["GET /approvals", &approve, &deny, "POST /governance/shutdown"] {
+        assert_eq!(ask(line, "wrong").status, 401, "{line}");
+        let refused = ask(line, &hub.token);
+        assert_eq!(refused.status, 403, "{line}: {}", refused.body);
+        assert!(refused.body.contains("approvers' token"), "{}", refused.body);
+    }
+    for line in ["GET /readyz", "GET /metrics", "GET /openapi.json", "GET /governance/snapshot"] {
+        assert_eq!(ask(line, &hub.token).status, 200, "{line}");
+        assert_eq!(ask(line, &hub.approver_token).status, 200, "{line}");
+    }
+    assert_eq!(ask(&approve, &hub.approver_token).json()["status"], "approved");
+    assert_eq!(ask("POST /governance/shutdown", &hub.approver_token).status, 200);
+    assert_eq!(hub.end().code(), Some(0));
 }
 
 #[test]
@@ -121,16 +154,41 @@ fn ec_stdio_040_a_port_in_use_is_named() {
 fn the_token_can_be_put_where_somebody_wants_it() {
     let (place, away) = (Place::new(), tempfile::tempdir().unwrap());
     let elsewhere = away.path().join("secret");
-    let hub = place.start_with(&["--token-file", elsewhere.to_str().unwrap()]);
-    assert!(!place.token_file().exists());
+    let approvers = away.path().join("more-secret");
+    let hub = place.start_with(&[
+        "--token-file",
+        elsewhere.to_str().unwrap(),
+        "--approver-token-file",
+        approvers.to_str().unwrap(),
+    ]);
+    assert!(!place.token_file().exists() && !place.approver_token_file().exists());
     assert_eq!(hub.get("/readyz").status, 200);
     assert!(!hub.said.lock().unwrap().contains("lies inside the project"));
+    // Both are names that calls may not have, whoever asks.
+    let names = [elsewhere.clone(), approvers];
+    for path in &names {
+        let read = call("read", &format!("{{\"path\":{path:?}}}"));
+        let answer = hub.post("/governance/evaluate", &read).json();
+        assert_eq!(answer["policy_id"], "tapegate:own-files", "{answer}");
+    }
+    let told = hub.get("/governance/snapshot").json()["own_files"].clone();
+    assert_eq!(told, serde_json::json!(names));
     drop(hub);
-    let inside = place.folder.path().join("secret");
-    let hub = place.start_with(&["--token-file", inside.to_str().unwrap()]);
-    let words = hub.said.lock().unwrap().clone();
-    let warned = format!("the token file `{}` lies inside the project", inside.display());
-    assert!(words.contains(&warned), "{words}");
+    for flag in ["--token-file", "--approver-token-file"] {
+        let inside = place.folder.path().join("secret");
+        let hub = place.start_with(&[flag, inside.to_str().unwrap()]);
+        let words = hub.said.lock().unwrap().clone();
+        let warned = format!("the token file `{}` lies inside the project", inside.display());
+        assert!(
+            words.contains(&warned) && words.contains(&format!("another by {flag}")),
+            "{words}"
+        );
+    }
+    let one = elsewhere.to_str().unwrap();
+    let done = place.fails(&["--token-file", one, "--approver-token-file", one]);
+    assert_eq!(done.status.code(), Some(64));
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert!(words.contains("cannot both be kept in") && words.contains("hint: "), "{words}");
 }
 
 #[test]
@@ -142,8 +200,10 @@ fn no_file_of_the_project_holds_the_token_and_one_of_an_earlier_version_is_remov
     command.env("XDG_STATE_HOME", away.path());
     let hub = Run::start(command);
     assert_eq!(hub.evaluate("rm")["decision"], "deny");
-    assert!(holding(away.path(), &hub.token) == 1, "the token lies in the user's state folder");
-    assert_eq!(holding(place.folder.path(), &hub.token), 0);
+    for token in [&hub.token, &hub.approver_token] {
+        assert!(holding(away.path(), token) == 1, "the token lies in the user's state folder");
+        assert_eq!(holding(place.folder.path(), token), 0);
+    }
     let words = hub.said.lock().unwrap().clone();
     let removed = format!("removed `{}`", place.file("token").display());
     assert!(words.contains(&removed) && !place.file("token").exists(), "{words}");

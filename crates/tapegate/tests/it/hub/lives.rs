@@ -18,6 +18,7 @@ fn a_second_hub_is_refused_with_words_and_a_third_may_start_when_the_first_has_e
     hub.signal(Signal::TERM);
     assert_eq!(hub.end().code(), Some(143));
     assert!(!place.token_file().exists() && !place.file("endpoint").exists());
+    assert!(!place.approver_token_file().exists());
     let mut third = place.start();
     assert_eq!(third.evaluate("rm")["decision"], "deny");
     third.signal(Signal::INT);
@@ -58,9 +59,10 @@ fn what_waits_for_people_waits_through_a_kill_and_a_new_start() {
     hub.end();
     // What is left behind of a killed hub is in nobody's way.
     assert!(place.token_file().exists() && place.file("endpoint").exists());
-    let old = hub.token.clone();
+    let old = (hub.token.clone(), hub.approver_token.clone());
     let hub = place.start_deciding();
-    assert_ne!(hub.token, old, "each run has its own token");
+    assert_ne!(hub.token, old.0, "each run has its own token");
+    assert_ne!(hub.approver_token, old.1, "each run has its own token");
     let task = format!("/governance/task/{id}");
     assert_eq!(hub.get(&task).json()["status"], "pending");
     assert!(hub.get("/approvals").body.contains(&id));

@@ -1,6 +1,7 @@
 //! Shims that have joined a hub: the policy comes from there, people are asked there, and with the hub
 //! they end.
 
+mod impostor;
 mod scripted;
 
 use std::fs;
@@ -11,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tapegate_hub::corner::token_file;
+use tapegate_hub::corner::{approver_token_file, token_file};
 use tapegate_store::approvals::Ruling;
 use tempfile::TempDir;
 
@@ -68,8 +69,10 @@ impl Hub {
         self.folder.path().join("state")
     }
 
+    /// The approvers' token, which allows everything.
     fn token(&self) -> String {
-        fs::read_to_string(token_file(&self.state(), &self.state())).unwrap().trim().to_owned()
+        let path = approver_token_file(&self.state(), &self.state());
+        fs::read_to_string(path).unwrap().trim().to_owned()
     }
 
     /// A shim that joins it; its own state folder is the hub's.

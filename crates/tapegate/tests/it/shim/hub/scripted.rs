@@ -6,18 +6,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tapegate_hub::proof::Challenge;
+use tapegate_hub::token::Token;
+
 use crate::shim::stand::{FORWARD, answer, ask, call, server_got};
 use crate::support::{GUARD, Run, shim};
 use crate::web::{Seen, WebServer, json};
+
+/// The token of scripted hubs.
+pub(super) fn token() -> String {
+    "0".repeat(64)
+}
+
+/// That a scripted hub is alive, and that it holds the token if that is asked.
+pub(super) fn health(seen: &Seen) -> Vec<u8> {
+    let challenge = seen.header("tapegate-challenge").map(str::as_bytes);
+    let proof = challenge.and_then(Challenge::read).map(|challenge| {
+        let address = seen.header("host").unwrap().parse().unwrap();
+        challenge.proof(&Token::read(&token()).unwrap(), address)
+    });
+    json(&proof.map(|proof| format!("tapegate-proof: {proof}\r\n")).unwrap_or_default(), "{}")
+}
 
 /// A hub that hands out a policy and then hangs whenever it is asked to decide.
 fn hung(policy: &'static str, profile: &'static str) -> WebServer {
     WebServer::start(move |seen: &Seen, stream| {
         use std::io::Write;
         let path = seen.head.split(' ').nth(1).unwrap_or_default().to_owned();
+        if path == "/healthz" {
+            return stream.write_all(&health(seen)).is_ok();
+        }
         let quoted = serde_json::Value::from(policy).to_string();
         let body = match path.split('?').next().unwrap_or_default() {
-            "/healthz" => "{}".to_owned(),
             "/governance/snapshot" => format!(
                 "{{\"version\":\"1\",\"lease_ms\":60000,\"profile\":\"{profile}\",\"config\":{quoted},\"config_path\":\"/x/tapegate.yaml\"}}"
             ),
@@ -41,12 +61,14 @@ fn far(takes: Arc<AtomicBool>) -> WebServer {
     WebServer::start(move |seen: &Seen, stream| {
         use std::io::Write;
         let path = seen.head.split(' ').nth(1).unwrap_or_default().to_owned();
+        if path == "/healthz" {
+            return stream.write_all(&health(seen)).is_ok();
+        }
         let config = serde_json::Value::from(FORWARD).to_string();
         let snapshot = format!(
             "{{\"version\":\"1\",\"lease_ms\":60000,\"profile\":\"production\",\"config\":{config}}}"
         );
         let body = match path.split('?').next().unwrap_or_default() {
-            "/healthz" => "{}",
             "/governance/snapshot" => &snapshot,
             "/governance/heartbeat" => {
                 "{\"shutdown\":false,\"policy_version\":\"\",\"lease_ms\":60000}"
@@ -66,7 +88,7 @@ fn far(takes: Arc<AtomicBool>) -> WebServer {
 fn far_shim(hub: &WebServer, steps: &[&str]) -> Run {
     let setup = shim("", steps);
     let token = setup.folder().join("token");
-    fs::write(&token, "0".repeat(64)).unwrap();
+    fs::write(&token, self::token()).unwrap();
     let place = ["--governance-endpoint", &hub.url(""), "--token-file", token.to_str().unwrap()];
     setup.flags(&place).start()
 }
@@ -147,7 +169,7 @@ fn ec_stdio_037_a_hub_that_hangs_is_a_no_in_production_and_the_rest_flows_on() {
     let hub = hung(ASKS, "production");
     let setup = shim("", &["log=log", "serve"]);
     let token = setup.folder().join("token");
-    fs::write(&token, "0".repeat(64)).unwrap();
+    fs::write(&token, self::token()).unwrap();
     let mut run = setup
         .flags(&["--governance-endpoint", &hub.url(""), "--token-file", token.to_str().unwrap()])
         .start();
@@ -164,7 +186,7 @@ fn ec_stdio_037_in_development_it_is_logged_and_sent_on() {
     let hub = hung(ASKS, "development");
     let setup = shim("", &["log=log", "serve"]).flags(&["--log-format", "json"]);
     let token = setup.folder().join("token");
-    fs::write(&token, "0".repeat(64)).unwrap();
+    fs::write(&token, self::token()).unwrap();
     let mut run = setup
         .flags(&["--governance-endpoint", &hub.url(""), "--token-file", token.to_str().unwrap()])
         .start();

@@ -1,0 +1,132 @@
+//! How a hub shows that it holds a token, without showing the token.
+//!
+//! Whoever binds the port of a hub that has ended is taken for the hub by those who knew it. So each
+//! connection begins with a challenge, a random text that is used once. The answer to it is a keyed
+//! hash over the challenge and the address that was connected to, and its key is made from the token. A
+//! hub answers only for its own address, so that nobody can pass a challenge on to a hub that listens
+//! elsewhere and be taken for it.
+
+use std::io;
+use std::net::SocketAddr;
+
+use blake3::Hash;
+use http::HeaderName;
+
+use crate::token::{Token, random_hex};
+
+/// The header of a challenge, on `GET /healthz`. `Host` must be the address as digits, with its port.
+pub const CHALLENGE: HeaderName = HeaderName::from_static("tapegate-challenge");
+/// The header of an answer; there is one for each token of the hub.
+pub const PROOF: HeaderName = HeaderName::from_static("tapegate-proof");
+
+/// What keys are made for.
+const CONTEXT: &str = "tapegate hub 2026-11 proof of the token";
+/// How many random bytes there are in a challenge.
+const BYTES: usize = 32;
+
+/// A text that was never used before, in 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge(String);
+
+impl Challenge {
+    /// A new one.
+    pub fn fresh() -> io::Result<Self> {
+        Ok(Self(random_hex(BYTES)?))
+    }
+
+    /// One that was received. `None` if it cannot be one.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let fits = text.len() == 2 * BYTES && text.iter().all(is_digit);
+        let text = std::str::from_utf8(text).ok().filter(|_| fits)?;
+        Some(Self(text.to_owned()))
+    }
+
+    /// The text of it, for a header.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The answer to it of a hub at `address` that holds `token`, in hexadecimal digits.
+    pub fn proof(&self, token: &Token, address: SocketAddr) -> String {
+        self.hash(token, address).to_hex().to_string()
+    }
+
+    /// Whether `proof` is that answer. How long that takes tells nothing.
+    pub fn is_proven_by(&self, proof: &[u8], token: &Token, address: SocketAddr) -> bool {
+        // Hashes are compared in constant time.
+        Hash::from_hex(proof).is_ok_and(|proof| proof == self.hash(token, address))
+    }
+
+    fn hash(&self, token: &Token, address: SocketAddr) -> Hash {
+        let key = blake3::derive_key(CONTEXT, token.reveal().as_bytes());
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        // The challenge has a fixed length, so nothing can move from one part to the other.
+        hasher.update(self.0.as_bytes()).update(address.to_string().as_bytes());
+        hasher.finalize()
+    }
+}
+
+/// Whether a hub that is bound to `bound` may answer for `named`. One that listens on every address
+/// cannot know by which it is reached, and answers for all of them with its port.
+pub fn is_own(bound: SocketAddr, named: SocketAddr) -> bool {
+    let any = bound.ip().is_unspecified() && (bound.is_ipv6() || named.is_ipv4());
+    named.port() == bound.port() && (any || named.ip() == bound.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_proof_holds_for_one_token_one_challenge_and_one_address() {
+        let (token, other) = (Token::fresh().unwrap(), Token::fresh().unwrap());
+        let (challenge, next) = (Challenge::fresh().unwrap(), Challenge::fresh().unwrap());
+        assert_ne!(challenge, next);
+        let here = address("127.0.0.1:19090");
+        let proof = challenge.proof(&token, here);
+        assert!(challenge.is_proven_by(proof.as_bytes(), &token, here));
+        assert!(!proof.contains(token.reveal()) && !proof.contains(challenge.text()));
+        assert!(!challenge.is_proven_by(proof.as_bytes(), &other, here));
+        assert!(!next.is_proven_by(proof.as_bytes(), &token, here));
+        for elsewhere in ["127.0.0.1:19091", "127.0.0.2:19090", "[::1]:19090", "0.0.0.0:19090"] {
+            assert!(!challenge.is_proven_by(proof.as_bytes(), &token, address(elsewhere)));
+        }
+        let cut = &proof.as_bytes()[..63];
+        let longer = format!("{proof}0");
+        for wrong in [b"", cut, longer.as_bytes(), challenge.text().as_bytes(), &[b'0'; 64]] {
+            assert!(!challenge.is_proven_by(wrong, &token, here));
+        }
+    }
+
+    #[test]
+    fn a_challenge_has_64_small_digits() {
+        let challenge = Challenge::fresh().unwrap();
+        assert_eq!(Challenge::read(challenge.text().as_bytes()), Some(challenge.clone()));
+        let upper = "A".repeat(64);
+        let cut = &challenge.text().as_bytes()[1..];
+        for wrong in [b"".as_slice(), cut, upper.as_bytes(), &[b'g'; 64], &[0xff; 64]] {
+            assert_eq!(Challenge::read(wrong), None);
+        }
+    }
+
+    #[test]
+    fn a_hub_answers_for_its_own_address_alone() {
+        let own = |bound: &str, named: &str| is_own(address(bound), address(named));
+        assert!(own("127.0.0.1:1", "127.0.0.1:1") && own("[::1]:1", "[::1]:1"));
+        assert!(own("0.0.0.0:1", "10.0.0.1:1") && own("[::]:1", "10.0.0.1:1"));
+        for (bound, named) in [
+            ("127.0.0.1:1", "127.0.0.1:2"),
+            ("127.0.0.1:1", "127.0.0.2:1"),
+            ("127.0.0.1:1", "[::1]:1"),
+            ("0.0.0.0:1", "[::1]:1"),
+            ("0.0.0.0:1", "127.0.0.1:2"),
+        ] {
+            assert!(!own(bound, named), "{bound} {named}");
+        }
+    }
+}
