@@ -88,9 +88,10 @@ fn a_program_that_takes_the_port_during_a_session_gets_no_token_and_the_session_
     let mut run = setup.flags(&place).start();
     run.send(call(1, "a").as_bytes());
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    let is_beat = |seen: &Seen| seen.head.contains("/governance/heartbeat");
+    run.until("a heartbeat", |_| hub.seen().iter().any(is_beat));
     is_hub.store(false, Ordering::SeqCst);
     run.end().complains(UNPROVEN).leaves_no_process();
-    assert!(hub.seen().iter().any(|seen| seen.head.contains("/governance/heartbeat")));
     assert_eq!(*leaked.lock().unwrap(), [""; 0]);
 }
 
