@@ -11,6 +11,7 @@ mod state;
 mod visibility;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
 use tapegate_core::side::Side;
@@ -152,6 +153,9 @@ impl<'p> Judge<'p> {
         let Some(policy) = self.policy else {
             return Judgement { anomalies: found, ..Judgement::default() };
         };
+        if found.is_empty() {
+            return Judgement::default();
+        }
         let refuses = policy.embedded_messages == EmbeddedMessages::Refuse;
         let stops = |fault: &Fault| refuses || *fault != Fault::Embedded;
         let (faults, anomalies) = found.into_iter().partition(stops);
@@ -188,7 +192,7 @@ impl<'p> Judge<'p> {
     ) -> Calls<'m> {
         let mut judged = |name: Cow<'m, str>| {
             let mut decision = self.gated_decision(now, gated, &name, state);
-            let cannot_wait = decision.as_mut().is_some_and(|decision| now.settles(decision));
+            let cannot_wait = now.settles(&mut decision);
             let (method, offer) = (Cow::Borrowed(gated.method()), Some(gated.offer(&name)));
             JudgedCall { method, offer, name, decision, cannot_wait }
         };
@@ -218,7 +222,7 @@ impl<'p> Judge<'p> {
         if !is_logged && !by_rule {
             return None;
         }
-        let cannot_wait = decision.as_mut().is_some_and(|decision| now.settles(decision));
+        let cannot_wait = now.settles(&mut decision);
         Some(JudgedCall { method, offer: None, name, decision, cannot_wait })
     }
 
@@ -241,7 +245,7 @@ impl<'p> Judge<'p> {
         gated: Gated,
         name: &str,
         state: &mut SessionState,
-    ) -> Option<Decision> {
+    ) -> Option<Arc<Decision>> {
         let policy = self.policy?;
         let offer = gated.offer(name);
         let SessionState { watch, drift, last, .. } = state;
@@ -253,12 +257,12 @@ impl<'p> Judge<'p> {
             && !policy.own_files.may_name(now.envelope.arguments)
             && (last.gated == gated && last.name == name)
         {
-            return Some(last.decision.clone());
+            return Some(Arc::clone(&last.decision));
         }
         let drift = drift.map(str::to_owned);
         let decision = self.decision(now, gated.method(), name, drift.as_deref(), state)?;
         if decision.by_name && name.len() <= NAME_BYTES_MAX {
-            let (name, decision) = (name.to_owned(), decision.clone());
+            let (name, decision) = (name.to_owned(), Arc::clone(&decision));
             state.last = Some(LastDecision { gated, name, decision });
         }
         Some(decision)
@@ -271,7 +275,7 @@ impl<'p> Judge<'p> {
         name: &str,
         drift: Option<&str>,
         state: &mut SessionState,
-    ) -> Option<Decision> {
+    ) -> Option<Arc<Decision>> {
         let policy = self.policy?;
         let Arrival { from, session, wall_us, .. } = now.arrival;
         // Nobody knows which params of such a method are its arguments.
@@ -279,14 +283,14 @@ impl<'p> Judge<'p> {
             && Duty::of(method, from) == Duty::Unknown
             && let Some(found) = policy.own_files.named_in_any(now.params())
         {
-            return Some(names_own_file(self.profile, &found));
+            return Some(Arc::new(names_own_file(self.profile, &found)));
         }
         let principal = Some(state.callers.caller(session, now.envelope));
         let facts = Facts { wall_us, principal, drift };
         let arguments = now.envelope.arguments;
         let call = Call { source: self.source, method, name, arguments };
         if !self.explains {
-            return Some(decide_from(policy, self.profile, from, &call, &facts));
+            return Some(Arc::new(decide_from(policy, self.profile, from, &call, &facts)));
         }
         let mut decision = explain_from(policy, self.profile, from, &call, &facts);
         if decision.gate == GateName::Visibility
@@ -295,7 +299,7 @@ impl<'p> Judge<'p> {
             let first = decision.steps.len().min(1);
             decision.steps.insert(first, format!("visibility: it is {by}"));
         }
-        Some(decision)
+        Some(Arc::new(decision))
     }
 }
 
@@ -306,10 +310,12 @@ impl Judging<'_, '_> {
     }
 
     /// Denies what would have to wait for a person but cannot. Returns whether it did.
-    fn settles(&self, decision: &mut Decision) -> bool {
-        if self.waits || !matches!(decision.strict, Outcome::Hold { .. }) {
+    fn settles(&self, decision: &mut Option<Arc<Decision>>) -> bool {
+        let Some(decision) = decision.as_mut().filter(|_| !self.waits) else { return false };
+        if !matches!(decision.strict, Outcome::Hold { .. }) {
             return false;
         }
+        let decision = Arc::make_mut(decision);
         decision.strict = Outcome::Deny;
         if decision.outcome != Outcome::Forward {
             decision.outcome = Outcome::Deny;

@@ -43,11 +43,14 @@ pub struct OwnFiles {
     /// More files and folders of ours, as absolute paths: the policy's own, and the user's folders if
     /// they are not in their usual places.
     paths: Vec<Vec<String>>,
+    /// The steps of those paths that a call must have to name them, unless the marks of our names find
+    /// it anyway. Found once, since every call is held against them.
+    odd_steps: Vec<String>,
 }
 
 impl Default for OwnFiles {
     fn default() -> Self {
-        Self { refuse: true, paths: Vec::new() }
+        Self { refuse: true, paths: Vec::new(), odd_steps: Vec::new() }
     }
 }
 
@@ -56,9 +59,17 @@ impl OwnFiles {
     /// where a server runs.
     pub fn add(&mut self, path: &str) {
         let steps = steps(&path.to_lowercase());
-        if path.starts_with('/') && !steps.is_empty() && !self.paths.contains(&steps) {
-            self.paths.push(steps);
+        if !path.starts_with('/') || steps.is_empty() || self.paths.contains(&steps) {
+            return;
         }
+        // The last step, and the one before it of a folder of the user's.
+        for step in [steps.last(), around(&steps).and_then(<[String]>::last)].into_iter().flatten()
+        {
+            if !marks::found(step.as_bytes()) && !self.odd_steps.contains(step) {
+                self.odd_steps.push(step.clone());
+            }
+        }
+        self.paths.push(steps);
     }
 
     /// Whether arguments may name one of the files. Cheap, and wrong only by being careful: most calls
@@ -69,15 +80,7 @@ impl OwnFiles {
         memchr::memchr2(b'%', b'\\', arguments).is_some()
             || !arguments.is_ascii()
             || marks::found(arguments)
-            || self.odd_steps().any(|step| has_word(arguments, step.as_bytes()))
-    }
-
-    /// The last step of each path, and the one before it of a folder of the user's, unless the marks
-    /// of our names find them.
-    fn odd_steps(&self) -> impl Iterator<Item = &String> {
-        let around = self.paths.iter().filter_map(|path| around(path)?.last());
-        let steps = self.paths.iter().filter_map(|path| path.last()).chain(around);
-        steps.filter(|step| !marks::found(step.as_bytes()))
+            || self.odd_steps.iter().any(|step| has_word(arguments, step.as_bytes()))
     }
 
     /// The name by which a call names one of the files, if it does.

@@ -94,7 +94,7 @@ fn answer(judgement: &Judgement<'_>) -> Answer {
         method: leading.method.clone().into_owned(),
         name: leading.name.clone().into_owned(),
         word: leading.offer.map_or("method", Offer::word),
-        decision: decision.clone(),
+        decision: Decision::clone(decision),
     }))
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::decide::{Decision, GateName, Outcome};
 use crate::filter::Shown;
@@ -53,8 +54,8 @@ pub struct JudgedCall<'m> {
     pub offer: Option<Offer>,
     /// The name of the tool or prompt, or the URI; empty for a method that has none.
     pub name: Cow<'m, str>,
-    /// What was decided; nothing if there is no policy.
-    pub decision: Option<Decision>,
+    /// What was decided; nothing if there is no policy. Shared, since the same is decided time and again.
+    pub decision: Option<Arc<Decision>>,
     /// Whether it is denied only because it needs an approval that its message cannot wait for.
     pub cannot_wait: bool,
 }

@@ -1,5 +1,7 @@
 //! What the judge remembers of a session.
 
+use std::sync::Arc;
+
 use super::callers::Callers;
 use crate::decide::{Decision, Principal};
 use crate::gated::Gated;
@@ -21,7 +23,7 @@ pub struct SessionState {
 pub(super) struct LastDecision {
     pub(super) gated: Gated,
     pub(super) name: String,
-    pub(super) decision: Decision,
+    pub(super) decision: Arc<Decision>,
 }
 
 impl SessionState {

@@ -32,7 +32,7 @@ pub(crate) fn text(explained: &Explained<'_>, profile: Profile, palette: Palette
         let title = format!("{} on server {server}", call_name(call));
         // Writing to a string cannot fail.
         writeln!(out, "{}", palette.bold(&title)).ok();
-        out.push_str(&fates(judgement, call.decision.as_ref(), profile, palette));
+        out.push_str(&fates(judgement, call.decision.as_deref(), profile, palette));
         for (number, step) in steps(call).iter().enumerate() {
             writeln!(out, "  {}. {}", number + 1, visible::inline(step, STEP_CHARS_MAX)).ok();
         }
