@@ -27,8 +27,22 @@ pub(super) fn found(text: &[u8]) -> bool {
 /// The same, four letters at a time. Takes some signs for letters, which only makes it more careful.
 fn found_by_step(text: &[u8]) -> bool {
     let small = |letters: [u8; 4]| u32::from_le_bytes(letters) | SMALL;
-    text.array_windows().any(|letters| MARKS.iter().any(|mark| small(**mark) == small(*letters)))
+    let is_mark = |letters: [u8; 4]| MARKS.iter().any(|mark| small(**mark) == small(letters));
+    text.array_windows().any(|letters| BEGINS_MARK[usize::from(letters[0])] && is_mark(*letters))
 }
+
+/// Whether a mark may begin with a byte: one look rules out most of a text.
+static BEGINS_MARK: [bool; 256] = {
+    let mut begins = [false; 256];
+    let mut at = 0;
+    while at < MARKS.len() {
+        let letter = MARKS[at][0] as usize;
+        begins[letter] = true;
+        begins[letter & !0x20] = true;
+        at += 1;
+    }
+    begins
+};
 
 /// A word in every mix of small and capital letters.
 fn in_every_case(word: &[u8]) -> Vec<Vec<u8>> {
