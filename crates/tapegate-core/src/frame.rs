@@ -16,7 +16,7 @@ use envelope::Glance;
 pub use envelope::{Envelope, Kind};
 pub use fold::{careless, fold};
 use plain::Closely;
-pub use skim::{Skim, Skimmed};
+pub use skim::{Skim, Skimmed, skim_messages};
 
 /// One message: what arrived, and what it says.
 #[derive(Debug, Clone)]

@@ -1,11 +1,15 @@
-//! The envelope of a message that is too large to keep.
+//! The envelope of a message that is too large to keep, and those of a text that is no message.
 //!
 //! An oversize message is drained piece by piece. To answer it, its id and method must be found
 //! wherever they stand (some SDKs write the id last), so the pieces are skimmed by a byte machine
-//! that remembers a bounded number of bytes and knows just enough JSON: strings, and depth.
+//! that remembers a bounded number of bytes and knows just enough JSON: strings, and depth. The same
+//! machine finds the ids in a text that is not JSON as a whole, such as two messages on one line.
 
 /// The longest id, method or key that is remembered.
 const KEPT_BYTES_MAX: usize = 512;
+/// How many messages are looked for in one text. Only a hostile one has more, and each of them would
+/// get an answer that is many times its size.
+const MESSAGES_MAX: usize = 1000;
 
 /// Reads an envelope from pieces of a message in bounded memory.
 #[derive(Debug, Default)]
@@ -97,6 +101,58 @@ impl Skim {
     }
 }
 
+/// What the messages say about themselves that stand in a text which is none: one behind the other,
+/// in a batch that is not closed, or beside something else.
+pub fn skim_messages(text: &[u8]) -> Vec<Skimmed> {
+    let skimmed = |object: &&[u8]| {
+        let mut skim = Skim::default();
+        skim.feed(object);
+        skim.finish()
+    };
+    objects(text).iter().map(skimmed).collect()
+}
+
+/// The objects in a text that stand by themselves or right in an array that does, as far as there
+/// are any. The last one may be cut off.
+fn objects(text: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let (mut depth, mut start) = (0usize, None);
+    // Depth of what holds the objects: 1 inside of an array.
+    let mut outer = 0;
+    let (mut string, mut escape) = (false, false);
+    for (at, &byte) in text.iter().enumerate() {
+        if string {
+            string = escape || byte != b'"';
+            escape = !escape && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => string = true,
+            b'{' | b'[' => {
+                match (byte, depth) {
+                    (b'[', 0) => outer = 1,
+                    (b'{', depth) if depth == outer => start = Some(at),
+                    _ => {}
+                }
+                depth += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth <= outer {
+                    found.extend(start.take().map(|start| &text[start..=at]));
+                }
+                outer = outer.min(depth);
+            }
+            _ => {}
+        }
+        if found.len() == MESSAGES_MAX {
+            return found;
+        }
+    }
+    found.extend(start.map(|start| &text[start..]));
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +189,29 @@ mod tests {
         let text = format!(r#"{{"id":1,"method":"{}"}}"#, "m".repeat(KEPT_BYTES_MAX));
         let found = skim(&text, 100);
         assert!(found.id.as_deref() == Some(b"1") && found.method.is_some());
+    }
+
+    #[test]
+    fn every_message_of_a_text_is_found_that_is_none_as_a_whole() {
+        let ids = |text: &str| -> Vec<String> {
+            let found = skim_messages(text.as_bytes()).into_iter();
+            found.filter_map(|one| one.id).map(|id| String::from_utf8(id).unwrap()).collect()
+        };
+        for (text, expected) in [
+            (r#"{"id":1,"method":"a"}{"id":"b","method":"c"}"#, &["1", "\"b\""][..]),
+            (r#"{"id":1,"params":{"id":9}} junk {"id":2,"x":[{"id":8}]} ]"#, &["1", "2"]),
+            ("{\"id\":1}\0{\"id\":2}", &["1", "2"]),
+            (r#"[{"id":1},{"id":2}] x {"id":3}"#, &["1", "2", "3"]),
+            (r#"[{"id":1},[{"id":9}],{"id":2,"method":"cut"#, &["1", "2"]),
+            (r#"{"id":1,"s":"}{\"id\":9}"}}{"id":2}"#, &["1", "2"]),
+            (r#""{\"id\":9}" {"id":1}"#, &["1"]),
+            (r#"{"id":1"#, &["1"]),
+            ("]}", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(ids(text), expected, "{text}");
+        }
+        assert_eq!(ids(&r#"{"id":1}"#.repeat(MESSAGES_MAX + 5)).len(), MESSAGES_MAX);
     }
 
     #[test]

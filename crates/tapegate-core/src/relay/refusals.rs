@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::holds::Held;
 use super::own_message::OwnMessage;
 use super::{Action, CODE_GONE, CODE_TOO_LARGE, Emit, Relay, Way, answer, answer_with};
-use crate::frame::{self, Body, Envelope, Frame, Kind, Skim};
+use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::gate::Refusal;
 use crate::lines::Oversize;
 use crate::side::Side;
@@ -28,17 +28,31 @@ impl Relay {
         match frame.body() {
             Body::Message(said) => self.refuse_message(way, frame.bytes(), said, refusal, emit),
             Body::Batch => self.refuse_batch(way, frame.bytes(), refusal, emit),
-            Body::Garbage(_) => {
-                undelivered(way, frame.bytes(), &refusal.why, emit);
-                let mut skim = Skim::default();
-                skim.feed(frame.bytes());
-                let said = skim.finish();
-                let Some(id) = said.id else { return };
-                let asked = said.method.is_some() || (!said.answer && way.from == Side::Client);
-                match asked {
-                    true => self.deny(way, &id, None, refusal, emit),
-                    false => self.deny_asker(way, &id, refusal, emit),
+            Body::Garbage(_) => self.refuse_garbage(way, frame.bytes(), refusal, emit),
+        }
+    }
+
+    /// Refuses bytes that are no message. Somebody may wait for each message that can be found in them.
+    fn refuse_garbage(
+        &mut self,
+        way: Way,
+        bytes: &[u8],
+        refusal: &Refusal,
+        emit: &mut Emit<'_, '_>,
+    ) {
+        undelivered(way, bytes, &refusal.why, emit);
+        let mut denied: Vec<Vec<u8>> = Vec::new();
+        for said in frame::skim_messages(bytes) {
+            let Some(id) = said.id else { continue };
+            let asked = said.method.is_some() || (!said.answer && way.from == Side::Client);
+            match asked {
+                // A request has one answer, however often its id stands there.
+                true if denied.contains(&id) => {}
+                true => {
+                    self.deny(way, &id, None, refusal, emit);
+                    denied.push(id);
                 }
+                false => self.deny_asker(way, &id, refusal, emit),
             }
         }
     }

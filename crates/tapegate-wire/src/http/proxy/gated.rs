@@ -124,7 +124,9 @@ impl Exchange {
         let mut told = None;
         for Outgoing { to, message, .. } in said {
             match to {
-                Side::Client => told = Some(message),
+                // One reply carries one answer. The others are for messages behind the first, in a
+                // body that is no message.
+                Side::Client => drop(told.get_or_insert(message)),
                 Side::Server => self.post(message),
             }
         }
