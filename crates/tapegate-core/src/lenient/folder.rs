@@ -6,10 +6,12 @@
 //! server that wants paths takes `file:///data/a` for a relative one. Where symbolic links lead is up
 //! to the server.
 
+mod expansion;
 mod path_text;
 mod readings;
 
-use super::spelling::percent_decode;
+use super::spelling::{form_decode, percent_decode};
+use expansion::{may_lead_into, may_stray};
 use path_text::{is_unambiguous, resolved, stays_in};
 use readings::after_scheme;
 
@@ -93,11 +95,16 @@ impl Folder {
                 return !is_other_uri(path) && !resolved_later;
             }
             let steps = resolved(path);
-            let inside = steps.iter().take(self.folded.len()).map(|step| folded(step));
-            steps.len() >= self.folded.len() && inside.eq(self.folded.iter().cloned())
+            let steps: Vec<String> =
+                steps.iter().take(self.folded.len()).map(|step| folded(step)).collect();
+            may_stray(path) || may_lead_into(&self.folded, &steps)
         };
+        // To readers of forms a `+` is a blank, before they read on or after.
+        let either =
+            |path: &str| inside(path) || form_decode(path).is_some_and(|path| inside(&path));
         // What has too many readings may be anywhere.
-        each_reading(text, inside).is_break()
+        each_reading(text, either).is_break()
+            || form_decode(text).is_some_and(|text| each_reading(&text, either).is_break())
     }
 }
 

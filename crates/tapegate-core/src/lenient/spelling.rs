@@ -13,6 +13,8 @@ use super::folder::normal_path;
 const DECODED_MAX: usize = 4;
 /// From which length on readings follow on each other, rather than in every combination.
 const LONG_BYTES: usize = 1 << 14;
+/// How often all ways of reading are tried on what they have made.
+const PASSES: usize = 2;
 
 /// What a text may be read as, besides as it is written.
 pub fn spellings(text: &str) -> Vec<String> {
@@ -20,23 +22,34 @@ pub fn spellings(text: &str) -> Vec<String> {
     if is_plain(text) {
         return found;
     }
-    add(text, &mut found, |text| {
-        let end = text.find('\0').unwrap_or(text.len());
-        vec![text[..end].to_owned(), trimmed(&text[..end]).to_owned(), trimmed(text).to_owned()]
-    });
-    add(text, &mut found, |text| percent_decoded(text).0);
-    add(text, &mut found, |text| vec![trimmed(text).to_owned()]);
-    add(text, &mut found, |text| match is_normal(text) {
-        true => Vec::new(),
-        false => vec![nfkc(text).into_owned()],
-    });
-    add(text, &mut found, |text| match text.contains(['\t', '\n', '\r']) {
-        true => vec![text.replace(['\t', '\n', '\r'], "")],
-        false => Vec::new(),
-    });
-    add(text, &mut found, |text| normal_path(text).into_iter().collect());
+    // Readers do these things in any order, so all of them are done again with what they have made.
+    for _ in 0..PASSES {
+        let before = found.len();
+        WAYS.iter().for_each(|read| add(text, &mut found, *read));
+        if found.len() == before {
+            break;
+        }
+    }
     found
 }
+
+/// The ways of reading a text.
+const WAYS: [fn(&str) -> Vec<String>; 7] = [
+    |text| {
+        let end = text.find('\0').unwrap_or(text.len());
+        vec![text[..end].to_owned(), trimmed(&text[..end]).to_owned(), trimmed(text).to_owned()]
+    },
+    |text| unicode_decode(text).into_iter().collect(),
+    |text| percent_decoded(text).0,
+    |text| if is_normal(text) { Vec::new() } else { vec![nfkc(text).into_owned()] },
+    |text| match text.contains(['\t', '\n', '\r']) {
+        true => vec![text.replace(['\t', '\n', '\r'], "")],
+        false => Vec::new(),
+    },
+    |text| normal_path(text).into_iter().collect(),
+    // To readers of forms a `+` is a blank; in other texts it is what it looks like.
+    |text| form_decode(text).filter(|_| text.contains(['%', '=', '?'])).into_iter().collect(),
+];
 
 /// Applies one way of reading to a text and to all that was made of it so far.
 fn add(text: &str, found: &mut Vec<String>, read: impl Fn(&str) -> Vec<String>) {
@@ -57,7 +70,7 @@ fn is_plain(text: &str) -> bool {
     let blank = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);
     // A path may be written in other ways too.
     let odd = |byte: &u8| {
-        !byte.is_ascii() || byte.is_ascii_control() || matches!(byte, b'%' | b'/' | b'\\')
+        !byte.is_ascii() || byte.is_ascii_control() || matches!(byte, b'%' | b'/' | b'\\' | b'+')
     };
     !(blank(bytes.first()) || blank(bytes.last()) || bytes.iter().any(odd))
 }
@@ -133,6 +146,46 @@ pub fn percent_decode(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&out).into_owned())
 }
 
+/// A text with every `+` as a blank, and then every percent escape decoded once, as forms are read;
+/// `None` if it has no `+`.
+pub fn form_decode(text: &str) -> Option<String> {
+    if !text.contains('+') {
+        return None;
+    }
+    let blanks = text.replace('+', " ");
+    Some(percent_decode(&blanks).unwrap_or(blanks))
+}
+
+/// A text with every escape like `%u00fc` decoded, as JavaScript's `unescape` and some servers do; `None`
+/// if it has none. Half a surrogate pair is replaced.
+pub fn unicode_decode(text: &str) -> Option<String> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix(['%'])?.strip_prefix(['u', 'U'])?;
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    };
+    let (mut out, mut copied) = (String::new(), 0);
+    for (at, _) in text.match_indices('%').filter(|(at, _)| text[*at..].len() >= 6) {
+        if at < copied || unit(at).is_none() {
+            continue;
+        }
+        out.push_str(&text[copied..at]);
+        copied = at;
+        let units = std::iter::from_fn(|| {
+            let unit = unit(copied)?;
+            copied += 6;
+            Some(unit)
+        });
+        let units: Vec<u16> = units.collect();
+        out.push_str(&String::from_utf16_lossy(&units));
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(&text[copied..]);
+    Some(out)
+}
+
 /// The byte that an escape at the start of a text stands for.
 fn escape(text: &[u8]) -> Option<u8> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
@@ -146,8 +199,19 @@ mod tests {
 
     #[test]
     fn a_plain_text_has_one_spelling() {
-        for text in ["", "main", "a b", "5,000", "x@y.example", "a-b_c", "/data/a.txt", "é", "100%"]
-        {
+        for text in [
+            "",
+            "main",
+            "a b",
+            "c++",
+            "1+1",
+            "5,000",
+            "x@y.example",
+            "a-b_c",
+            "/data/a.txt",
+            "é",
+            "100%",
+        ] {
             assert_eq!(spellings(text), [""; 0], "{text}");
         }
     }
@@ -170,6 +234,17 @@ mod tests {
             ("/a//b", "/a/b"),
             ("\\a\\b", "/a/b"),
             ("htt\nps://x", "https:/x"),
+            ("%u0061%U0062", "ab"),
+            ("%25u0061", "a"),
+            ("%u002561", "a"),
+            ("%uD83D%uDE00", "\u{1f600}"),
+            ("q=a+b", "q=a b"),
+            ("+q=a%2Bb+", "q=a b"),
+            ("a%00b", "a"),
+            ("a%u0000b", "a"),
+            ("%20\u{ff05}61", "a"),
+            ("a+b%2Bc", "a b+c"),
+            ("/s?a+b", "/s?a b"),
         ] {
             assert!(
                 spellings(text).iter().any(|one| one == reading),
@@ -185,6 +260,11 @@ mod tests {
         assert_eq!(percent_decode("%zz%4"), None);
         assert_eq!(percent_decode("a%41%").as_deref(), Some("aA%"));
         assert_eq!(percent_decoded("a"), (Vec::new(), true));
+        for plain in ["%u", "%u00", "%u00g0", "%u+061", "%u00é1", "u0061"] {
+            assert_eq!(unicode_decode(plain), None, "{plain}");
+        }
+        assert_eq!(unicode_decode("x%u0041é%u00e9%uD83Dy").as_deref(), Some("xAéé\u{fffd}y"));
+        assert_eq!(form_decode("a b"), None);
         assert_eq!(percent_decoded("%2541"), (vec!["%41".to_owned(), "A".to_owned()], true));
         let deep = format!("%{}41", "25".repeat(DECODED_MAX));
         assert!(!percent_decoded(&deep).1);

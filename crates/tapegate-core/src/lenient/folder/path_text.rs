@@ -1,5 +1,6 @@
 //! What the text of a path says: its steps, and whether it goes up on the way.
 
+use super::expansion::may_stray;
 use super::readings::{each_reading, is_ignored};
 
 /// A path without `.`, `..`, empty steps and backslashes; `None` if it is like that already.
@@ -27,7 +28,7 @@ pub fn normal_path(path: &str) -> Option<String> {
 pub fn climbs(path: &str) -> bool {
     let up = |path: &str| {
         path.contains("..")
-            && path.split(['/', '\\']).any(|step| step.trim_matches(char::is_whitespace) == "..")
+            && path.split(['/', '\\']).any(|step| step.trim_matches(is_blank) == "..")
     };
     let as_written = path.is_ascii() && !path.contains('%') && !path.contains(is_ignored);
     if as_written {
@@ -74,20 +75,24 @@ pub(super) fn is_unambiguous(path: &str) -> bool {
         && !path.contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
         && !path.as_bytes().windows(5).any(scheme)
         && !path.split('/').any(is_odd_step)
+        && !may_stray(path)
+}
+
+/// Whether some reader takes a letter for a blank; a `+` is one in forms.
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter == '+'
 }
 
 /// Whether a step of a path could be read as one that leads up, without being `..`: with blanks or
-/// invisible letters in it, with parameters after it, or made by a brace.
+/// invisible letters in it, or with parameters after it.
 fn is_odd_step(step: &str) -> bool {
     if matches!(step, "" | "." | "..") {
         return false;
     }
     let name = step.split(';').next().unwrap_or(step);
-    let ignored = |letter: char| letter.is_whitespace() || letter == '+' || is_ignored(letter);
+    let ignored = |letter: char| is_blank(letter) || is_ignored(letter);
     let dots = |letter: char| letter == '.' || ignored(letter);
     let only_dots = name.contains('.') && name.chars().all(dots);
-    let blank = step.chars().all(|letter| letter.is_whitespace() || is_ignored(letter));
-    let braced =
-        step.contains('{') && (step.contains("..") || step.contains(['.']) && step.contains(','));
-    only_dots || blank || braced
+    let blank = step.chars().all(ignored);
+    only_dots || blank
 }

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use super::super::spelling::{nfkc, percent_decode, trimmed};
+use super::super::spelling::{nfkc, percent_decode, trimmed, unicode_decode};
 
 /// How many readings are looked at; a text that has more is made to be misread.
 const READINGS_MAX: usize = 128;
@@ -68,7 +68,8 @@ fn is_plain(text: &str) -> bool {
 
 /// What a text is read as in one step.
 fn read(text: &str) -> Vec<String> {
-    let mut all: Vec<String> = percent_decode(text).into_iter().collect();
+    let mut all: Vec<String> =
+        percent_decode(text).into_iter().chain(unicode_decode(text)).collect();
     all.push(nfkc(text).into_owned());
     // Some drop more than others: a NUL at the end is a letter to who trims blanks alone.
     all.extend([trimmed(text).to_owned(), text.trim().to_owned()]);

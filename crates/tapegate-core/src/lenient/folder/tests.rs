@@ -25,6 +25,10 @@ fn a_path_in_the_folder_is_held_however_it_gets_there() {
         "/data/a?b=c",
         "/data/a;b/c",
         "/data/{{name}}.txt",
+        "/data/$id.tsx",
+        "/data/[id]/*.txt",
+        "/data/~/a",
+        "/data/c++/a+b",
     ] {
         assert!(data().holds(path), "{path}");
         assert!(data().may_hold(path), "{path}");
@@ -58,6 +62,9 @@ fn a_path_that_some_reader_takes_elsewhere_is_not_held() {
         "/data/..;/etc",
         "/data/..+/etc",
         "/data/.../etc",
+        "/data/+/../x",
+        "/data/%u002e%u002e/etc",
+        "/data/%25u002e%25u002e/etc",
         "/data/{.,a}{.,b}/etc",
         "/data/\u{ff05}2e\u{ff05}2e/etc",
         "/data/%c0%ae%c0%ae/etc",
@@ -97,6 +104,24 @@ fn a_path_that_some_reader_takes_elsewhere_is_not_held() {
 }
 
 #[test]
+fn a_path_that_a_shell_takes_elsewhere_is_not_held() {
+    for path in [
+        "/data/{x,../../etc}/passwd",
+        "/data/{a/b,..}/etc",
+        "/data/$x/../etc",
+        "/data/.$x./etc",
+        "/data/${x:-..}/etc",
+        "/data/$(echo ..)/etc",
+        "/data/.?/etc",
+        "$HOME/a",
+        "${HOME}/data",
+        "%HOME%/data",
+    ] {
+        assert!(!data().holds(path), "{path}");
+    }
+}
+
+#[test]
 fn a_path_that_some_reader_takes_into_the_folder_may_be_held() {
     let etc = Folder::parse("/etc").unwrap();
     for path in [
@@ -126,12 +151,27 @@ fn a_path_that_some_reader_takes_into_the_folder_may_be_held() {
         "file:///data/x#/../../etc/passwd",
         "/data/.\n./etc/passwd",
         "/\u{ff05}65tc/passwd",
+        "/et?/passwd",
+        "/e*/passwd",
+        "/*/passwd",
+        "/**/passwd",
+        "/[e]tc/passwd",
+        "/$x/passwd",
+        "/{etc,data}/passwd",
+        "/data/{a,../../etc}/passwd",
+        "/data/$x/../etc",
+        "$HOME/passwd",
+        "/%u0065tc/passwd",
     ] {
         assert!(etc.may_hold(path), "{path}");
     }
     for path in ["/data/a", "/data/etc/passwd", "/etcetera", "https://etc/passwd", "/"] {
         assert!(!etc.may_hold(path), "{path}");
     }
+    for path in ["/data/e?c/passwd", "/et?", "/data/$x", "/x*/etc"] {
+        assert_eq!(etc.may_hold(path), path == "/et?", "{path}");
+    }
+    assert!(Folder::parse("/data/a b").unwrap().may_hold("/data/a+b/c"));
     let accent = Folder::parse("/data/é").unwrap();
     assert!(accent.may_hold("/data/e\u{301}/a") && !accent.holds("/data/e\u{301}/a"));
 }
