@@ -19,7 +19,7 @@ use name::NamedCall;
 use steps::Steps;
 
 pub(crate) use name::Name;
-pub(crate) use readings::{hidden_reading, shows, uri_readings};
+pub(crate) use readings::{hidden_reading, shows, url_readings};
 
 /// A call, as far as a decision needs it.
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ pub struct Glob {
     text: String,
     /// What stands between stars, in order. One piece means that there is no star.
     pieces: Vec<Piece>,
-    /// The same without escapes, if it has any.
-    decoded: Option<Box<Glob>>,
+    /// What it comes to if it is read as names are, in each way that makes a difference.
+    decoded: Vec<Glob>,
 }
 
 /// What stands between two stars.
@@ -80,14 +80,14 @@ impl Glob {
 
     /// Whether it matches a whole name, as it is written or without the escapes in it.
     pub(crate) fn matches_decoded(&self, name: &str) -> bool {
-        self.matches(name) || self.decoded.as_ref().is_some_and(|glob| glob.matches(name))
+        self.matches(name) || self.decoded.iter().any(|glob| glob.matches(name))
     }
 
     /// Whether a rule that stops matches more by it than one that forwards: other spellings of what
     /// it says, and URIs that go on with a query.
     pub(crate) fn widens(&self) -> bool {
         let open_end = self.text.ends_with('*');
-        self.decoded.is_some() || !open_end && self.text.contains([':', '*', '?', '['])
+        !self.decoded.is_empty() || !open_end && self.text.contains([':', '*', '?', '['])
     }
 
     /// The glob as it was written.

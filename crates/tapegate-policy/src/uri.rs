@@ -1,12 +1,15 @@
 //! URIs as readers of URLs and openers of files resolve them.
 //!
 //! The rules are those of the WHATWG URL standard, as far as they change which resource a URI leads
-//! to: letter case, default ports, user names, spellings of IP addresses, backslashes, `..`.
+//! to: letter case, default ports, user names, spellings of IP addresses and of names, backslashes, `..`.
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+mod host;
+mod punycode;
 
 use tapegate_core::lenient::folder::normal_path;
-use tapegate_core::lenient::spelling::nfkc;
+use tapegate_core::lenient::spelling::{form_decode, nfkc};
+
+use host::normal_host;
 
 /// Schemes whose URLs have a host, with their default ports; to them a backslash is a slash.
 const SPECIAL: [(&str, u16); 5] =
@@ -55,10 +58,11 @@ pub(crate) fn is_plain(uri: &str) -> bool {
     let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let plain_host = match scheme {
         "file" => host.is_empty(),
-        // An address has spellings, and a URL with a host has a path.
+        // Addresses and names in Punycode have spellings, and a URL with a host has a path.
         _ if hosted => {
             let last = host.rsplit('.').next().unwrap_or(host);
-            !path.is_empty() && last.starts_with(|first: char| first.is_ascii_lowercase())
+            let named = last.starts_with(|first: char| first.is_ascii_lowercase());
+            !path.is_empty() && named && !host::may_be_encoded(host)
         }
         _ => true,
     };
@@ -73,7 +77,15 @@ pub(crate) fn is_plain(uri: &str) -> bool {
 
 /// Whether a byte is printed, and neither part of an escape nor taken for another.
 fn is_plain_byte(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\')
+    byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\' | b'+')
+}
+
+/// A URI as readers of forms decode it: every `+` behind its scheme is a blank, and escapes are decoded.
+/// `None` if there is no `+`.
+pub(crate) fn form_decoded(uri: &str) -> Option<String> {
+    let rest = split_scheme(uri).map_or(uri, |(_, rest)| rest);
+    let decoded = form_decode(rest)?;
+    Some(format!("{}{decoded}", &uri[..uri.len() - rest.len()]))
 }
 
 /// A URI as a reader resolves it; `None` for what has no path.
@@ -115,6 +127,16 @@ pub(crate) fn resolved_start(start: &str) -> Option<String> {
     Some(format!("{scheme}:{host}{path}"))
 }
 
+/// A URI with its host in the other script, which leads to the same place: `münchen.de` is
+/// `xn--mnchen-3ya.de`. `None` if the host has one form only.
+pub(crate) fn other_host_form(uri: &str) -> Option<String> {
+    let start = uri.find("://")? + 3;
+    let place = &uri[start..];
+    let (place, rest) = place.split_at(place.find(['/', '?', '#']).unwrap_or(place.len()));
+    let (user, host) = place.split_at(place.rfind('@').map_or(0, |at| at + 1));
+    Some(format!("{}{user}{}{rest}", &uri[..start], host::other_form(host)?))
+}
+
 /// The scheme of a URI, in lower case, and what follows its colon.
 fn split_scheme(uri: &str) -> Option<(String, &str)> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -133,7 +155,7 @@ fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str
     if let Some(port) = default_port(scheme) {
         // However many slashes there are, a host follows.
         let (host, path) = split(place.trim_start_matches('/'));
-        return (format!("//{}", normal_host(host, port)), path);
+        return (format!("//{}", normal_host(host, port, reader)), path);
     }
     let is_file = scheme == "file";
     match place.strip_prefix("//").map(split) {
@@ -147,50 +169,6 @@ fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str
         None if is_file => ("///".to_owned(), place),
         None => (String::new(), place),
     }
-}
-
-/// A host without user name and default port, in lower case, an address in its usual spelling.
-fn normal_host(host: &str, default: u16) -> String {
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
-    let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
-    let port = port.trim_start_matches(':');
-    let port = match port.parse::<u16>() {
-        _ if port.is_empty() => String::new(),
-        Ok(port) if port == default => String::new(),
-        Ok(port) => format!(":{port}"),
-        Err(_) => format!(":{port}"),
-    };
-    let name = name.to_lowercase().replace('\u{3002}', ".");
-    let name = name.trim_end_matches('.');
-    let six = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-    let six = six.and_then(|name| name.parse::<Ipv6Addr>().ok());
-    match (six, ipv4(name)) {
-        (Some(address), _) => match address.to_ipv4_mapped() {
-            Some(four) => format!("{four}{port}"),
-            None => format!("[{address}]{port}"),
-        },
-        (None, Some(address)) => format!("{address}{port}"),
-        (None, None) => format!("{name}{port}"),
-    }
-}
-
-/// An IPv4 address of one to four numbers, each decimal, octal or hexadecimal.
-fn ipv4(host: &str) -> Option<Ipv4Addr> {
-    let number = |text: &str| match text.strip_prefix("0x") {
-        Some("") => Some(0),
-        Some(hex) => u32::from_str_radix(hex, 16).ok(),
-        None if text.len() > 1 && text.starts_with('0') => u32::from_str_radix(text, 8).ok(),
-        None => text.parse().ok(),
-    };
-    let numbers: Vec<u32> = host.split('.').map(number).collect::<Option<_>>()?;
-    let (last, bytes) = numbers.split_last().filter(|(_, bytes)| bytes.len() < 4)?;
-    let mut address = 0_u32;
-    for (at, byte) in bytes.iter().enumerate() {
-        address |= u32::from(u8::try_from(*byte).ok()?) << (24 - 8 * at);
-    }
-    let fits = bytes.is_empty() || *last < 1 << (32 - 8 * bytes.len());
-    fits.then(|| Ipv4Addr::from(address | last))
 }
 
 /// Where a path leads that goes up and stays where it is on the way. To parsers of URLs an escaped

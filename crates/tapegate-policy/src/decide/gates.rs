@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapegate_cedar::{Answer, Caller, Question};
 
 use super::name::{Name, NamedCall};
-use super::readings::{rank, uri_readings};
+use super::readings::{self, rank};
 use super::rules::{Hit, Range, RuleScope, passes_otherwise, rule, verb};
 use super::steps::Steps;
 use super::{Decision, Facts, GateName, Outcome};
@@ -270,7 +270,7 @@ fn forbids(answer: &Answer) -> bool {
 
 /// What a URL in an argument may be read as.
 fn url_readings(text: &str) -> Option<Vec<String>> {
-    if is_url(text) { uri_readings(text).ok() } else { Some(Vec::new()) }
+    if is_url(text) { readings::url_readings(text).ok() } else { Some(Vec::new()) }
 }
 
 /// Has people asked; if nobody can be, the call goes nowhere.

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use super::Call;
 use crate::glob::Glob;
+use crate::uri::other_host_form;
 
 /// A name or URI as somebody reads it.
 #[derive(Debug, Clone)]
@@ -14,12 +15,13 @@ pub(crate) struct Name<'a> {
     /// What of a URI leads to the same for many servers: without fragment, query and the slash at
     /// its end.
     shortened: [Option<&'a str>; 3],
+    is_uri: bool,
 }
 
 impl<'a> Name<'a> {
     pub(crate) fn new(read: &'a str, written: &'a str, is_uri: bool) -> Self {
         let shortened = if is_uri { shortened(read) } else { [None; 3] };
-        Self { read, written, shortened }
+        Self { read, written, shortened, is_uri }
     }
 
     /// What of a URI leads to the same for many servers.
@@ -37,12 +39,22 @@ impl<'a> Name<'a> {
         glob.matches_decoded(self.read)
             || glob.is_plain() && glob.matches(self.written)
             || self.read.strip_suffix('/').is_some_and(|read| glob.matches_decoded(read))
+            || self.other_form().is_some_and(|other| glob.matches_decoded(&other))
     }
 
     /// Whether a glob that stops calls is about it, in any spelling.
     pub(crate) fn may_match(&self, glob: &Glob) -> bool {
         glob.matches_decoded(self.read)
             || self.shortened.iter().flatten().any(|short| glob.matches_decoded(short))
+            || self.other_form().is_some_and(|other| {
+                let mut short = shortened(&other).into_iter().flatten();
+                glob.matches_decoded(&other) || short.any(|short| glob.matches_decoded(short))
+            })
+    }
+
+    /// The same URI with its host in the other script.
+    fn other_form(&self) -> Option<String> {
+        if self.is_uri { other_host_form(self.read) } else { None }
     }
 }
 
@@ -114,6 +126,9 @@ mod tests {
             ("x://a+b", "x://z", "x://a+b", true, false),
             ("x://a", "x://a?b", "x://a?b", false, true),
             ("x://a?b", "x://a", "x://a", false, false),
+            ("*.münchen.de/x", "http://a.xn--mnchen-3ya.de/x", "http://a.münchen.de/x", true, true),
+            ("*.münchen.de/x", "http://a.xn--mnchen-3ya.de/x?y", "", false, true),
+            ("x://*.xn--mnchen-3ya.de", "x://a.münchen.de", "x://a.münchen.de", false, true),
         ] {
             let glob = Glob::parse(glob).unwrap();
             let name = Name::new(read, written, true);

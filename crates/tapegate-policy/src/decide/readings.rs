@@ -12,7 +12,7 @@ use crate::gated::{Gated, Offer};
 use crate::glob::Glob;
 use crate::model::{Policy, Source};
 use crate::uri::{self, Reader, resolved};
-use tapegate_core::lenient::spelling::{nfkc, percent_decode, trimmed};
+use tapegate_core::lenient::spelling::{nfkc, percent_decode, trimmed, unicode_decode};
 
 /// How many readings are looked at; what has more is made to be misread.
 const READINGS_MAX: usize = 256;
@@ -100,9 +100,18 @@ pub(crate) fn hidden_reading(source: &Source, offer: Offer, name: &str) -> Optio
     }
 }
 
-/// What a URI may be read as, besides as it is written.
-pub(crate) fn uri_readings(uri: &str) -> Result<Vec<String>, TooMany> {
-    readings(uri, true)
+/// What a URL in an argument may be read as, besides as it is written, for what stops calls: also with
+/// its host in both scripts.
+pub(crate) fn url_readings(url: &str) -> Result<Vec<String>, TooMany> {
+    let mut all = readings(url, true)?;
+    let others = all.iter().map(String::as_str).chain([url]).filter_map(uri::other_host_form);
+    let others: Vec<String> = others.collect();
+    for other in others {
+        if other != url && !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    Ok(all)
 }
 
 /// What a name or URI may be read as, besides as it is written.
@@ -128,6 +137,8 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
     all.push(nfkc(text).into_owned());
     if is_uri {
         all.extend(percent_decode(text));
+        all.extend(unicode_decode(text));
+        all.extend(uri::form_decoded(text));
         if text.contains('\\') {
             all.push(text.replace('\\', "/"));
         }

@@ -5,20 +5,35 @@
 
 use super::{Glob, Letter, Piece};
 use crate::uri;
-use tapegate_core::lenient::spelling::{nfkc, percent_decoded};
+use tapegate_core::lenient::spelling::{nfkc, percent_decoded, unicode_decode};
 
-/// The decoded form of a glob; `None` if it is written so.
-pub(super) fn decoded(pieces: &[Piece]) -> Option<Box<Glob>> {
-    let mut forms: Vec<Piece> = pieces.iter().map(decode).collect();
-    if let Some(Piece::Plain(text)) = forms.first_mut()
-        && let Some(start) = uri::resolved_start(text)
-    {
-        *text = start;
+/// The decoded forms of a glob that differ from how it is written.
+pub(super) fn decoded(pieces: &[Piece]) -> Vec<Glob> {
+    // With a `+` as a letter, and as a blank to readers of forms, before escapes are decoded or after.
+    let ways: [fn(&str) -> String; 3] = [
+        decode_text,
+        |text| decode_text(&uri::form_decoded(text).unwrap_or_else(|| text.to_owned())),
+        |text| {
+            let text = decode_text(text);
+            uri::form_decoded(&text).unwrap_or(text)
+        },
+    ];
+    let mut forms: Vec<Glob> = Vec::new();
+    for decode_text in ways {
+        let mut form: Vec<Piece> = pieces.iter().map(|piece| decode(piece, decode_text)).collect();
+        if let Some(Piece::Plain(text)) = form.first_mut()
+            && let Some(start) = uri::resolved_start(text)
+        {
+            *text = start;
+        }
+        if form != pieces && !forms.iter().any(|known| known.pieces == form) {
+            forms.push(Glob { text: String::new(), pieces: form, decoded: Vec::new() });
+        }
     }
-    (forms != pieces).then(|| Box::new(Glob { text: String::new(), pieces: forms, decoded: None }))
+    forms
 }
 
-fn decode(piece: &Piece) -> Piece {
+fn decode(piece: &Piece, decode_text: fn(&str) -> String) -> Piece {
     match piece {
         Piece::Plain(text) => Piece::Plain(decode_text(text)),
         Piece::Open(letters) => {
@@ -41,7 +56,8 @@ fn decode(piece: &Piece) -> Piece {
 
 fn decode_text(text: &str) -> String {
     let decoded = percent_decoded(text).0.pop();
-    nfkc(decoded.as_deref().unwrap_or(text)).into_owned()
+    let text = decoded.as_deref().unwrap_or(text);
+    nfkc(unicode_decode(text).as_deref().unwrap_or(text)).into_owned()
 }
 
 #[cfg(test)]
@@ -60,13 +76,19 @@ mod tests {
             ("https://A.Example:443/*", "https://a.example/x"),
             ("https://A.Ex*", "https://a.example/x"),
             ("a%2A", "a*"),
+            ("x://a+b/*", "x://a b/c"),
+            ("x://a+b%2Bc/*", "x://a b+c/d"),
+            ("x://a+b%2Bc/*", "x://a b c/d"),
+            ("git+ssh://a+b/*", "git+ssh://a b/c"),
+            ("x://%u0061/*", "x://a/b"),
+            ("https://Münche\u{ad}n.de/*", "https://xn--mnchen-3ya.de/x"),
         ] {
             let glob = Glob::parse(glob).unwrap();
             assert!(!glob.matches(name) && glob.matches_decoded(name), "{glob:?}");
         }
         assert!(!Glob::parse("a%2A").unwrap().matches_decoded("ab"));
         for plain in ["read_*", "file:///data/*", "*", "https://a.example/*", "[%2]0"] {
-            assert!(Glob::parse(plain).unwrap().decoded.is_none(), "{plain}");
+            assert!(Glob::parse(plain).unwrap().decoded.is_empty(), "{plain}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `HTTP://user@2852039166:80` and `http://169.254.169.254/` are one place to whoever fetches it, so a
 //! rule that stops calls is held against every reading of a URL.
 
-use crate::decide::{Name, uri_readings};
+use crate::decide::{Name, url_readings};
 use crate::glob::Glob;
 use crate::uri::is_url;
 
@@ -11,7 +11,7 @@ use crate::uri::is_url;
 /// be misread, and counts.
 pub(super) fn any_reading(text: &str, is: impl Fn(&str) -> bool) -> bool {
     is_url(text)
-        && uri_readings(text).map_or(true, |readings| readings.iter().any(|reading| is(reading)))
+        && url_readings(text).map_or(true, |readings| readings.iter().any(|reading| is(reading)))
 }
 
 /// Whether some reading of a URL could be what a glob is about.

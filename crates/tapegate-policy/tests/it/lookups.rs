@@ -13,11 +13,16 @@ const PARSED_MAX: usize = 3;
 /// A way of reading a text.
 pub(crate) type TextReader = fn(&str) -> String;
 
-pub(crate) const TEXT_READERS: [(&str, TextReader); 7] = [
+pub(crate) const TEXT_READERS: [(&str, TextReader); 9] = [
     ("as it is", str::to_owned),
     ("trimmed", |text| text.trim().to_owned()),
     ("up to a NUL", |text| text.split('\0').next().unwrap_or_default().to_owned()),
     ("unquoted", unquoted),
+    ("unescaped", unescaped),
+    ("a form", |text| match text.contains(['=', '?', '%']) {
+        true => unquoted(&text.replace('+', " ")),
+        false => text.to_owned(),
+    }),
     ("NFC", |text| text.nfc().collect()),
     ("NFKC", |text| text.nfkc().collect()),
     ("a path", resolved),
@@ -76,6 +81,22 @@ fn unquoted(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Escapes like `%u0061` decoded, as JavaScript's `unescape` does.
+fn unescaped(text: &str) -> String {
+    let mut units: Vec<u16> = text.encode_utf16().collect();
+    let mut at = 0;
+    while at + 6 <= units.len() {
+        let escape = String::from_utf16_lossy(&units[at..at + 6]);
+        let hex = escape.strip_prefix("%u").filter(|hex| hex.len() == 4);
+        let hex = hex.filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        if let Some(unit) = hex.and_then(|hex| u16::from_str_radix(hex, 16).ok()) {
+            units.splice(at..at + 6, [unit]);
+        }
+        at += 1;
+    }
+    String::from_utf16_lossy(&units)
 }
 
 /// A path, or that of a `file:` URI, without `.`, `..` and empty steps.

@@ -19,14 +19,15 @@ sources:
       mode: blocklist
       tools: ["drop_*", "löschen"]
       prompts: ["secret"]
-      resources: ["file:///etc/*", "x://a b", "x://c%2Bd", "x://ü", "http://169.254.169.254/*", "http://a.example/x"]
+      resources: ["file:///etc/*", "x://a b", "x://c%2Bd", "x://ü", "http://169.254.169.254/*", "http://a.example/x", "http://münchen.de/*", "*.xn--bcher-kva.example/x"]
   - {id: ruled, kind: mcp}
 governance:
   defaults: {action: forward}
   rules:
     - {match: ["drop_*", "löschen", "secret"], source: ruled, action: deny}
     - {match: ["file:///etc/*", "x://a b", "x://c%2Bd", "x://ü"], source: ruled, action: deny}
-    - {match: ["http://169.254.169.254/*", "http://a.example/x"], source: ruled, action: deny}
+    - {match: ["http://169.254.169.254/*", "http://a.example/x", "http://münchen.de/*"], source: ruled, action: deny}
+    - {match: "*.xn--bcher-kva.example/x", source: ruled, action: deny}
 "#;
 
 const PASSING: &str = r#"
@@ -37,7 +38,7 @@ sources:
     expose:
       mode: allowlist
       tools: ["read_*", "löschen"]
-      resources: ["file:///data/*", "x://a%20b/*", "x://c%2Fd", "https://a.example/s?q=*", "x://ü#*"]
+      resources: ["file:///data/*", "x://a%20b/*", "x://c%2Fd", "https://a.example/s?q=*", "x://ü#*", "file:///c++/*", "x://h/a+b%2Bc/*", "http://münchen.de/*", "https://*.xn--bcher-kva.example/*"]
   - {id: ruled, kind: mcp}
 governance:
   defaults: {action: deny}
@@ -45,7 +46,8 @@ governance:
     - {source: listed, action: forward}
     - {match: ["read_*", "löschen"], source: ruled, action: forward}
     - {match: ["file:///data/*", "x://a%20b/*", "x://c%2Fd"], source: ruled, action: forward}
-    - {match: ["https://a.example/s[?]q=*", "x://ü#*"], source: ruled, action: forward}
+    - {match: ["https://a.example/s[?]q=*", "x://ü#*", "file:///c++/*", "x://h/a+b%2Bc/*"], source: ruled, action: forward}
+    - {match: ["http://münchen.de/*", "https://*.xn--bcher-kva.example/*"], source: ruled, action: forward}
 "#;
 
 static STOPS: LazyLock<Policy> = LazyLock::new(|| policy(STOPPING));
@@ -94,10 +96,33 @@ fn no_spelling_of_a_uri_passes_a_blocklist_or_a_deny_rule() {
         "http://169.254.169.254",
         "http://me@A.Example.:80/x?y#z",
         "http:a.example/x",
+        "http://\u{ff21}\u{3002}EXAMPLE/x",
+        "http://a.ex\u{ad}ample/x",
+        "http://xn--mnchen-3ya.de/",
+        "http://XN--MNCHEN-3YA.de/x",
+        "http://M\u{dc}NCHEN\u{ff61}de/x",
+        "http://mu\u{308}n\u{ad}chen.de",
+        "http://m%C3%BCnchen.de:80/x",
+        "https://www.b\u{fc}cher.example/x?y",
+        "https://www.xn--bcher-kva.example/x/",
+        "x://a+b",
+        "x://a%u0020b",
+        "x://%u0061+b?y",
+        "file:///%u0065tc/passwd",
+        "file:///data/%25u002e./etc/passwd",
     ];
     check(&STOPS, "resources/read", &stopped, false);
     check(&STOPS, "resources/subscribe", &stopped, false);
-    let open = ["file:///data/a%20b", "x://a", "x://a%20c", "http://a.example/xy", "x://c/d"];
+    let open = [
+        "file:///data/a%20b",
+        "x://a",
+        "x://a%20c",
+        "http://a.example/xy",
+        "x://c/d",
+        "http://munchen.de/",
+        "http://xn--mnchen-3ya.example/",
+        "x://a%u0062",
+    ];
     check(&STOPS, "resources/read", &open, true);
 }
 
@@ -130,6 +155,12 @@ fn what_is_listed_passes_as_it_is_listed_and_in_no_other_spelling() {
         "x://c%2Fd",
         "https://a.example/s?q=a%20b",
         "x://\u{fc}#a",
+        "https://a.example/s?q=a+b",
+        "file:///c++/a+b.txt",
+        "file:///data/%u00fc",
+        "x://h/a+b%2Bc/d",
+        "http://m\u{fc}nchen.de/x",
+        "https://www.xn--bcher-kva.example/x",
     ];
     check(&PASSES, "resources/read", &listed, true);
     let others = [
@@ -149,6 +180,11 @@ fn what_is_listed_passes_as_it_is_listed_and_in_no_other_spelling() {
         "x://c%2fd",
         "https://a.example/s?p=q",
         "x://u\u{308}#a",
+        "file:///data/%u002e%u002e/etc",
+        "file:///data/..+/secret.txt",
+        "file:///c  /a",
+        "http://xn--mnchen-3ya.de/x",
+        "http://M\u{fc}nchen.de/x",
     ];
     check(&PASSES, "resources/read", &others, false);
     check(&PASSES, "tools/call", &["read_a", "l\u{f6}schen"], true);
@@ -164,6 +200,8 @@ fn lenient(uri: &str, way: u8) -> String {
         3 => uri.replace(['\t', '\n', '\r'], ""),
         4 => uri.split('\0').next().unwrap_or_default().to_owned(),
         5 => uri.replace('\\', "/"),
+        6 => unquoted(&uri.replace('+', " ")),
+        7 => unescaped(uri),
         _ => by_path(uri),
     }
 }
@@ -180,6 +218,20 @@ fn unquoted(uri: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Escapes like `%u0065` decoded.
+fn unescaped(uri: &str) -> String {
+    let mut parts = uri.split("%u");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        match code.and_then(char::from_u32) {
+            Some(letter) => out = format!("{out}{letter}{}", &part[4..]),
+            None => out = format!("{out}%u{part}"),
+        }
+    }
+    out
 }
 
 /// The path of a `file:` URI, resolved, as a URI again.
@@ -238,6 +290,11 @@ fn uris() -> impl Strategy<Value = String> {
         "%3F",
         "%23a",
         "u\u{308}",
+        "%u0065tc",
+        "%u002e.",
+        "%25u002e%2e",
+        "..+",
+        "+",
         "",
     ]);
     let steps = prop::collection::vec(step, 1..6);
@@ -250,7 +307,7 @@ proptest! {
     #[test]
     fn what_any_server_takes_for_a_blocked_uri_is_stopped(
         uri in uris(),
-        ways in prop::collection::vec(0_u8..7, 0..6),
+        ways in prop::collection::vec(0_u8..9, 0..6),
     ) {
         let read = ways.iter().fold(uri.clone(), |uri, way| lenient(&uri, *way));
         let blocked = read.starts_with("file:///etc/");

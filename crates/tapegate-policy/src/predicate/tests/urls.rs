@@ -55,6 +55,65 @@ fn a_url_is_stopped_in_every_spelling() {
 }
 
 #[test]
+fn a_host_is_stopped_in_both_scripts_and_in_every_spelling() {
+    let spelled = [
+        "http://münchen.de/x",
+        "http://xn--mnchen-3ya.de/x",
+        "http://XN--MNCHEN-3YA.DE:80/x",
+        "http://MÜNCHEN.de/x",
+        "http://mu\u{308}nchen.de/x",
+        "http://münchen\u{3002}de/x",
+        "http://\u{ff4d}ünchen\u{ff0e}de./x",
+        "http://mün\u{ad}chen.de/x",
+        "http://m%C3%BCnchen.de/x",
+        "http:\\\\me@münchen.de\\x",
+    ];
+    for wanted in ["http://münchen.de/x", "http://xn--mnchen-3ya.de/x", "HTTP://MÜNCHEN.DE/x"] {
+        let (by_glob, exact) = (glob("url", wanted), one_of("url", &[&format!("\"{wanted}\"")]));
+        let folder = glob("url", &wanted.replace("/x", "/*"));
+        for spelled in spelled {
+            for test in [&by_glob, &exact, &folder] {
+                assert!(test.may_hold(&url(spelled)), "{test}: {spelled}");
+                assert_eq!(test.must_hold(&url(spelled)), wanted == spelled, "{test}: {spelled}");
+            }
+        }
+    }
+    for (test, spelled) in [
+        (regex("url", r"^https?://([^/]*\.)?münchen\.de/"), spelled[1]),
+        (regex("url", r"^https?://([^/]*\.)?xn--mnchen-3ya\.de/"), spelled[0]),
+        (glob("url", "*münchen.de/x"), "http://www.xn--mnchen-3ya.de/x?y"),
+        (glob("url", "*.xn--mnchen-3ya.de/*"), "http://www.münchen.de/x"),
+        (glob("url", "http://strasse.de/*"), "http://straße.de/x"),
+        (glob("url", "http://straße.de/*"), "http://xn--strae-oqa.de/x"),
+        (glob("url", "ssh://*.münchen.de"), "ssh://a.xn--mnchen-3ya.de"),
+    ] {
+        assert!(test.may_hold(&url(spelled)), "{test}: {spelled}");
+    }
+    let munich = glob("url", "http://münchen.de/*");
+    for other in ["http://munchen.de/", "http://xn--mnchen-3ya.example/", "http://mün-chen.de/"] {
+        assert!(!munich.may_hold(&url(other)), "{other}");
+    }
+}
+
+#[test]
+fn a_plus_in_a_url_is_also_a_blank() {
+    let query = one_of("url", &["\"https://a.example/s?q=drop table\""]);
+    for spelled in [
+        "https://a.example/s?q=drop+table",
+        "https://a.example/s?q=drop%20table",
+        "https://a.example/s?q=drop%u0020table",
+        "https://a.example/s?q=dr%6fp+table",
+    ] {
+        assert!(query.may_hold(&url(spelled)) && !query.must_hold(&url(spelled)), "{spelled}");
+    }
+    assert!(!query.may_hold(&url("https://a.example/s?q=drop-table")));
+    let form = one_of("url", &["\"q=drop table\""]);
+    assert!(form.may_hold(&url("q=drop+table")) && form.may_hold(&url("q=dr%u006fp+table")));
+    let text = one_of("url", &["\"c  \""]);
+    assert!(!text.may_hold(&url("c++")));
+}
+
+#[test]
 fn another_url_and_prose_are_not_stopped() {
     let metadata = glob("url", "http://169.254.169.254/*");
     for other in [

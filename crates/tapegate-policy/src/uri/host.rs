@@ -1,0 +1,201 @@
+//! Hosts of URLs as resolvers look them up: names in ASCII, addresses in their usual spelling.
+//!
+//! A name has many spellings: `münchen.de` is `xn--mnchen-3ya.de`, letters may be full-width or capital,
+//! an ideographic full stop is a dot, and a soft hyphen is nothing. The form that counts is the ASCII
+//! one of the URL standard. What the standard refuses is not refused here, since some reader takes it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use tapegate_core::lenient::spelling::nfkc;
+
+use super::Reader;
+use super::punycode;
+
+/// What a label starts with that is written in Punycode.
+const ENCODED_START: &str = "xn--";
+
+/// A host without user name and default port, in lower case and ASCII, an address in its usual spelling.
+pub(super) fn normal_host(host: &str, default: u16, reader: Reader) -> String {
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
+    let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
+    let port = port.trim_start_matches(':');
+    let port = match port.parse::<u16>() {
+        _ if port.is_empty() => String::new(),
+        Ok(port) if port == default => String::new(),
+        Ok(port) => format!(":{port}"),
+        Err(_) => format!(":{port}"),
+    };
+    let name = ascii_name(name, reader);
+    let name = name.trim_end_matches('.');
+    let six = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let six = six.and_then(|name| name.parse::<Ipv6Addr>().ok());
+    match (six, ipv4(name)) {
+        (Some(address), _) => match address.to_ipv4_mapped() {
+            Some(four) => format!("{four}{port}"),
+            None => format!("[{address}]{port}"),
+        },
+        (None, Some(address)) => format!("{address}{port}"),
+        (None, None) => format!("{name}{port}"),
+    }
+}
+
+/// The same host in the other script: in Unicode if it is written in ASCII, and in ASCII if it is
+/// not; `None` if it has one form only.
+pub(super) fn other_form(host: &str) -> Option<String> {
+    let form = match host.is_ascii() {
+        true if host.contains(ENCODED_START) => unicode_name(host, Reader::Url),
+        true => return None,
+        false => ascii_name(host, Reader::Url),
+    };
+    (form != host).then_some(form)
+}
+
+/// Whether some label of a host may be written in Punycode.
+pub(super) fn may_be_encoded(host: &str) -> bool {
+    host.contains(ENCODED_START)
+}
+
+/// A name as it is looked up.
+fn ascii_name(name: &str, reader: Reader) -> String {
+    if name.is_ascii() && !name.to_ascii_lowercase().contains(ENCODED_START) {
+        return name.to_ascii_lowercase();
+    }
+    let name = unicode_name(name, reader);
+    let labels = name.split('.').map(|label| match label.is_ascii() {
+        true => label.to_owned(),
+        false => punycode::encode(label)
+            .map_or_else(|| label.to_owned(), |label| format!("{ENCODED_START}{label}")),
+    });
+    labels.collect::<Vec<_>>().join(".")
+}
+
+/// A name with every label in Unicode, as it is shown.
+fn unicode_name(name: &str, reader: Reader) -> String {
+    let mapped = mapped(name, reader);
+    if !mapped.contains(ENCODED_START) {
+        return mapped;
+    }
+    let labels = mapped.split('.').map(|label| {
+        let decoded = label.strip_prefix(ENCODED_START).and_then(punycode::decode);
+        // What an encoded label stands for is mapped already, unless it is made to be misread.
+        decoded
+            .filter(|label| !label.is_empty())
+            .map_or_else(|| label.to_owned(), |label| self::mapped(&label, reader))
+    });
+    labels.collect::<Vec<_>>().join(".")
+}
+
+/// A name in lower case and one Unicode form, without letters that are dropped.
+fn mapped(name: &str, reader: Reader) -> String {
+    let kept: String = name.chars().filter(|letter| !is_dropped(*letter, reader)).collect();
+    // Letter by letter: a sigma at the end of a word is a sigma.
+    let lower: String = nfkc(&kept).chars().flat_map(char::to_lowercase).collect();
+    let name = nfkc(&lower).replace('\u{3002}', ".");
+    match reader {
+        Reader::Url => name,
+        // Resolvers of 2003 know neither of these letters.
+        Reader::Path | Reader::Rest => name.replace('ß', "ss").replace('ς', "σ"),
+    }
+}
+
+/// Whether resolvers drop a letter. Those of 2003 drop joiners too.
+fn is_dropped(letter: char, reader: Reader) -> bool {
+    match letter {
+        '\u{200c}' | '\u{200d}' => reader != Reader::Url,
+        '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{2060}' | '\u{2064}' => {
+            true
+        }
+        '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0100}'..='\u{e01ef}' => true,
+        _ => false,
+    }
+}
+
+/// An IPv4 address of one to four numbers, each decimal, octal or hexadecimal.
+fn ipv4(host: &str) -> Option<Ipv4Addr> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some("") => Some(0),
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None if text.len() > 1 && text.starts_with('0') => u32::from_str_radix(text, 8).ok(),
+        None => text.parse().ok(),
+    };
+    let numbers: Vec<u32> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, bytes) = numbers.split_last().filter(|(_, bytes)| bytes.len() < 4)?;
+    let mut address = 0_u32;
+    for (at, byte) in bytes.iter().enumerate() {
+        address |= u32::from(u8::try_from(*byte).ok()?) << (24 - 8 * at);
+    }
+    let fits = bytes.is_empty() || *last < 1 << (32 - 8 * bytes.len());
+    fits.then(|| Ipv4Addr::from(address | last))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spellings_of_a_name_are_one_name() {
+        for host in [
+            "xn--mnchen-3ya.de",
+            "XN--MNCHEN-3YA.DE",
+            "münchen.de",
+            "MÜNCHEN.de",
+            "mu\u{308}nchen.de",
+            "münchen\u{3002}de",
+            "münchen\u{ff0e}de.",
+            "münchen\u{ff61}de:80",
+            "me@\u{ff4d}ünchen.de",
+            "mün\u{ad}chen.de",
+            "m\u{200b}ünchen.d\u{feff}e",
+        ] {
+            assert_eq!(normal_host(host, 80, Reader::Url), "xn--mnchen-3ya.de", "{host}");
+        }
+        for (host, name) in [
+            ("\u{ff25}XAMPLE\u{3002}com", "example.com"),
+            ("ex\u{ad}ample.com", "example.com"),
+            ("xn--example-.com", "example.com"),
+            ("xn--.com", "xn--.com"),
+            ("xn--!.com", "xn--!.com"),
+            ("①②⑦.0.0.1", "127.0.0.1"),
+        ] {
+            assert_eq!(normal_host(host, 80, Reader::Url), name, "{host}");
+        }
+    }
+
+    #[test]
+    fn resolvers_of_2003_read_some_letters_differently() {
+        assert_eq!(normal_host("straße.de", 80, Reader::Url), "xn--strae-oqa.de");
+        assert_eq!(normal_host("straße.de", 80, Reader::Path), "strasse.de");
+        assert_eq!(normal_host("xn--strae-oqa.de", 80, Reader::Path), "strasse.de");
+        assert_eq!(normal_host("a\u{200d}b.de", 80, Reader::Path), "ab.de");
+    }
+
+    #[test]
+    fn a_name_has_another_form_if_it_is_not_english() {
+        assert_eq!(other_form("xn--mnchen-3ya.de").as_deref(), Some("münchen.de"));
+        assert_eq!(other_form("münchen.de").as_deref(), Some("xn--mnchen-3ya.de"));
+        assert_eq!(other_form("a.example"), None);
+        assert_eq!(other_form("xn--!"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_that_was_brought_into_its_form_stays_so(
+            name in "[a-zßüσς\u{ad}。\u{308}\u{ff41}\u{ff0e}É例]{0,12}",
+        ) {
+            for reader in [Reader::Url, Reader::Path] {
+                let once = ascii_name(&name, reader);
+                prop_assert_eq!(ascii_name(&once, reader), once);
+            }
+        }
+
+        #[test]
+        fn both_forms_of_a_name_are_one_name(name in "[a-züσ例é]{1,12}") {
+            if let Some(other) = other_form(&name) {
+                prop_assert_eq!(normal_host(&other, 80, Reader::Url), normal_host(&name, 80, Reader::Url));
+            }
+        }
+    }
+}
