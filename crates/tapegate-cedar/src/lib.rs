@@ -12,6 +12,7 @@ mod dialect;
 mod load;
 mod moment;
 mod own_schema;
+mod pattern;
 mod plan;
 mod polarity;
 mod reads;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use cedar_policy::pst;
 use cedar_policy::{Effect, ParseErrors, Policy, PolicyId, PolicySet, Schema, Template};
+use tapegate_core::lenient::path_glob::{MeantFolder, meant_folder};
 
 use crate::build::build;
 use crate::check::{self, Found};
 use crate::dialect::{Dialect, Mention, mentions};
-use crate::polarity::{Aim, FOLDERS, Split, split};
+use crate::polarity::{Aim, FOLDERS, PathPattern, Split, split};
 use crate::reads::Reads;
 use crate::schema::schema;
 use crate::selector::Selector;
@@ -120,6 +121,7 @@ impl Loader<'_> {
         };
         match split(&read.body, aim) {
             Ok(split) => {
+                self.warn_of_patterns(&read, &split, statement);
                 read.reads.take(&split);
                 read.split = Some(split);
             }
@@ -129,6 +131,25 @@ impl Loader<'_> {
             }
         }
         read
+    }
+
+    /// Warns of patterns that were meant to say where a path lies.
+    fn warn_of_patterns(&mut self, read: &Read, split: &Split, statement: &str) {
+        for PathPattern { path, text } in &split.path_patterns {
+            let key = path.last().map_or("", String::as_str);
+            let Some((folder, up)) = meant_folder(key, text) else { continue };
+            let folder = match folder {
+                MeantFolder::Absolute(folder) => folder,
+                MeantFolder::Home(_) | MeantFolder::Relative(_) => "/absolute/folder".to_owned(),
+            };
+            let words = format!(
+                "`like \"{text}\"` compares text, and a path has other spellings (`{up}`, `../x`); \
+                 write `context.{FOLDERS}.{}.contains(\"{folder}\")`",
+                path.join(".")
+            );
+            let at = statement.find(text.as_str()).unwrap_or_default();
+            self.fault(read.text, Some(read.offset + at), false, words);
+        }
     }
 
     /// Gives every policy the name it goes by, and reads its annotations.

@@ -38,6 +38,14 @@ pub(crate) struct FolderTest {
     pub(crate) folders: Vec<Folder>,
 }
 
+/// A test that an argument is like a path.
+#[derive(Debug)]
+pub(crate) struct PathPattern {
+    pub(crate) path: Vec<String>,
+    /// The pattern, with a star for each of its wildcards.
+    pub(crate) text: String,
+}
+
 /// A policy's conditions, by what each test is there for.
 #[derive(Debug)]
 pub(crate) struct Split {
@@ -46,7 +54,7 @@ pub(crate) struct Split {
     /// Whether some test stops, and so reads all readings.
     pub(crate) reads_readings: bool,
     /// Arguments that must be like a path in order to pass, or not to be stopped.
-    pub(crate) path_patterns: Vec<Vec<String>>,
+    pub(crate) path_patterns: Vec<PathPattern>,
 }
 
 /// Splits the conditions of a policy that has this aim. What is wrong with it is told in words.
@@ -68,7 +76,7 @@ struct Splitter {
     /// What the policy as a whole is there for.
     aim: Aim,
     folders: Vec<FolderTest>,
-    path_patterns: Vec<Vec<String>>,
+    path_patterns: Vec<PathPattern>,
     reads_readings: bool,
     nested: usize,
 }
@@ -191,20 +199,21 @@ fn is_negated_test(expr: &Expr) -> bool {
 }
 
 /// Whether the path of an argument must be like a pattern that looks like a folder.
-fn path_pattern(expr: &Expr) -> Option<Vec<String>> {
-    use cedar_policy::pst::PatternElem::Char;
+fn path_pattern(expr: &Expr) -> Option<PathPattern> {
+    use cedar_policy::pst::PatternElem::{Char, Wildcard};
     let Expr::Like { expr, pattern } = expr else { return None };
     let climbs = pattern.windows(2).any(|pair| matches!(pair, [Char('.'), Char('.')]));
     if climbs || !pattern.contains(&Char('/')) {
         return None;
     }
-    match chain(expr)? {
-        (Var::Context | Var::Resource, names) => match &names[..] {
-            ["arguments", path @ ..] => Some(path.iter().map(|name| (*name).to_owned()).collect()),
-            _ => None,
-        },
-        _ => None,
-    }
+    let (Var::Context | Var::Resource, names) = chain(expr)? else { return None };
+    let ["arguments", path @ ..] = &names[..] else { return None };
+    let letter = |element: &_| match element {
+        Char(letter) => *letter,
+        Wildcard => '*',
+    };
+    let path = path.iter().map(|name| (*name).to_owned()).collect();
+    Some(PathPattern { path, text: pattern.iter().map(letter).collect() })
 }
 
 /// The folders that a test wants an argument to lie in, if it is such a test.

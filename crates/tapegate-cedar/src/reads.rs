@@ -66,8 +66,8 @@ impl Reads {
             known.extend(test.folders.iter().cloned());
             self.arguments.at(&test.path).folders.extend(test.folders.iter().cloned());
         }
-        for path in &split.path_patterns {
-            self.arguments.at(path).path_pattern = true;
+        for pattern in &split.path_patterns {
+            self.arguments.at(&pattern.path).path_pattern = true;
         }
     }
 

@@ -22,6 +22,13 @@ fn fine(text: &str, tools: &[Tool]) -> Cedar {
     cedar.unwrap()
 }
 
+/// Loads one text that there are only warnings about.
+fn usable(text: &str, tools: &[Tool]) -> Cedar {
+    let (cedar, faults) = load(text, tools);
+    assert!(!faults.iter().any(|fault| fault.error), "{faults:#?}");
+    cedar.unwrap()
+}
+
 /// What is wrong with a text, as `line:column: words`.
 fn faults(text: &str, tools: &[Tool]) -> Vec<String> {
     let (cedar, faults) = load(text, tools);

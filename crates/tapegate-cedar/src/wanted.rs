@@ -1,14 +1,16 @@
 //! What policies that stop look for in an argument, and which readings of a text make a difference to them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, PatternElem, Var};
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
 use tapegate_core::json::{Cursor, Fault, Kind};
 use tapegate_core::lenient::alike::{TextForms, embedded};
 use tapegate_core::lenient::folder::{each_reading, normal_path};
 use tapegate_core::lenient::spelling::{nfc, nfd, spellings};
 
+use crate::UrlReader;
+use crate::pattern::Pattern;
 use crate::polarity::READINGS;
 use crate::reads::chain;
 
@@ -23,11 +25,19 @@ const NESTED_MAX: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// The texts it is compared with.
-    texts: BTreeMap<String, Arc<TextForms>>,
+    texts: BTreeMap<String, Arc<WantedText>>,
     /// The patterns it must be like.
-    patterns: Vec<Vec<PatternElem>>,
+    patterns: Vec<Arc<Pattern>>,
     /// Whether it is compared with something that is not known before the call.
     pub(crate) other: bool,
+}
+
+/// A text that an argument is compared with, and all that readers make of it.
+#[derive(Debug)]
+struct WantedText {
+    forms: TextForms,
+    /// What it is read as if it is a URL, found out when the first URL is compared with it.
+    urls: OnceLock<Option<Vec<String>>>,
 }
 
 /// What is looked for, by the path of the argument.
@@ -53,7 +63,9 @@ fn walk(expr: &Expr, all: &mut AllWanted) {
     match expr {
         Expr::BinaryOp { op, left, right } => binary(*op, left, right, all),
         Expr::Like { expr, pattern } => match path(expr) {
-            Some(path) => all.entry(path).or_default().patterns.push(pattern.clone()),
+            Some(path) => {
+                all.entry(path).or_default().patterns.push(Arc::new(Pattern::new(pattern)));
+            }
             None => walk(expr, all),
         },
         // That something is there is the same by every reading.
@@ -83,8 +95,8 @@ fn binary(op: BinaryOp, left: &Expr, right: &Expr, all: &mut AllWanted) {
                 match texts(other) {
                     Some(texts) => {
                         for text in texts {
-                            let forms = || Arc::new(TextForms::of(&text));
-                            wanted.texts.entry(text.clone()).or_insert_with(forms);
+                            let new = || Arc::new(WantedText::new(&text));
+                            wanted.texts.entry(text.clone()).or_insert_with(new);
                         }
                     }
                     None => wanted.other = true,
@@ -120,7 +132,7 @@ impl Wanted {
     /// Adds what another policy looks for.
     pub(crate) fn add(&mut self, other: &Self) {
         self.texts
-            .extend(other.texts.iter().map(|(text, forms)| (text.clone(), Arc::clone(forms))));
+            .extend(other.texts.iter().map(|(text, wanted)| (text.clone(), Arc::clone(wanted))));
         self.patterns.extend(other.patterns.iter().cloned());
         self.other |= other.other;
     }
@@ -131,17 +143,25 @@ impl Wanted {
     }
 
     /// The readings of a text that are not the same to policies as the text is, and each of which is
-    /// not the same as another. `urls` are those that it has as a URL.
-    pub(crate) fn readings(&self, text: &str, urls: Vec<String>) -> Result<Vec<String>, TooMany> {
+    /// not the same as another. `url_reader` says what it is read as if it is a URL.
+    pub(crate) fn readings(
+        &self,
+        text: &str,
+        url_reader: Option<UrlReader>,
+    ) -> Result<Vec<String>, TooMany> {
         let mut found: Vec<String> = Vec::new();
         let mut known = vec![self.seen_as(text)];
+        let urls = url_reader.map_or(Some(Vec::new()), |read| read(text)).ok_or(TooMany)?;
         let forms = (!self.texts.is_empty()).then(|| TextForms::of(text));
-        let alike = self
-            .texts
-            .iter()
-            .filter(|(_, wanted)| forms.as_ref().is_some_and(|forms| forms.may_equal(wanted)));
+        let alike = self.texts.iter().filter(|(own, wanted)| {
+            forms.as_ref().is_some_and(|forms| forms.may_equal(&wanted.forms))
+                || url_reader.is_some_and(|read| wanted.is_url_of(own, read, text, &urls))
+        });
         let alike = alike.map(|(wanted, _)| wanted.clone());
-        for reading in alike.chain(readings(text)?).chain(urls) {
+        let mut all: Vec<String> = alike.collect();
+        all.extend(readings(text)?.into_iter().chain(urls));
+        let respelled: Vec<String> = self.respelled(all.iter().map(String::as_str).chain([text]));
+        for reading in all.into_iter().chain(respelled) {
             let seen = self.seen_as(&reading);
             if reading == text || found.contains(&reading) || !self.other && known.contains(&seen) {
                 continue;
@@ -158,7 +178,30 @@ impl Wanted {
     /// What policies can tell of a text: which of their texts it is, and which patterns it is like.
     fn seen_as(&self, text: &str) -> (Option<String>, Vec<bool>) {
         let same = self.texts.contains_key(text).then(|| text.to_owned());
-        (same, self.patterns.iter().map(|pattern| is_like(pattern, text)).collect())
+        (same, self.patterns.iter().map(|pattern| pattern.is_like(text)).collect())
+    }
+
+    /// Readings as patterns spell them that have escapes in them.
+    fn respelled<'r>(&self, readings: impl Iterator<Item = &'r str> + Clone) -> Vec<String> {
+        let patterns = self.patterns.iter();
+        let of = |pattern: &'_ Arc<Pattern>| {
+            let pattern = Arc::clone(pattern);
+            readings.clone().filter_map(move |reading| pattern.respell(reading))
+        };
+        patterns.flat_map(of).collect()
+    }
+}
+
+impl WantedText {
+    fn new(text: &str) -> Self {
+        Self { forms: TextForms::of(text), urls: OnceLock::new() }
+    }
+
+    /// Whether it is a URL that leads to the same place as `text`, which is read as `urls`. What has too
+    /// many readings may lead there.
+    fn is_url_of(&self, own: &str, read: UrlReader, text: &str, urls: &[String]) -> bool {
+        let own = self.urls.get_or_init(|| read(own));
+        own.as_ref().is_none_or(|own| own.iter().any(|one| one == text || urls.contains(one)))
     }
 }
 
@@ -225,73 +268,25 @@ fn strings(cursor: &mut Cursor<'_>, depth: usize, all: &mut Vec<String>) -> Resu
     Ok(true)
 }
 
-/// Whether a text is like a pattern, as Cedar compares them.
-fn is_like(pattern: &[PatternElem], text: &str) -> bool {
-    let text: Vec<char> = text.chars().collect();
-    let (mut at, mut place) = (0, 0);
-    // Where to go on if what follows the last star does not fit.
-    let mut star: Option<(usize, usize)> = None;
-    while place < text.len() {
-        match pattern.get(at) {
-            Some(PatternElem::Wildcard) => {
-                star = Some((at + 1, place));
-                at += 1;
-            }
-            Some(PatternElem::Char(letter)) if *letter == text[place] => {
-                at += 1;
-                place += 1;
-            }
-            _ => {
-                let Some((after, begun)) = &mut star else { return false };
-                *begun += 1;
-                (at, place) = (*after, *begun);
-            }
-        }
-    }
-    pattern[at..].iter().all(|one| *one == PatternElem::Wildcard)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_compared_as_cedar_does() {
-        let pattern = |text: &str| -> Vec<PatternElem> {
-            let letter =
-                |one| if one == '*' { PatternElem::Wildcard } else { PatternElem::Char(one) };
-            text.chars().map(letter).collect()
-        };
-        for (text, like, holds) in [
-            ("", "", true),
-            ("", "*", true),
-            ("a", "", false),
-            ("/etc/x", "/etc/*", true),
-            ("/etc", "/etc/*", false),
-            ("aXbXc", "a*b*c", true),
-            ("abcbc", "*bc", true),
-            ("abcb", "*bc", false),
-            ("ab", "a**b", true),
-        ] {
-            assert_eq!(is_like(&pattern(like), text), holds, "{text} like {like}");
-        }
-    }
-
-    #[test]
     fn only_readings_that_make_a_difference_are_kept() {
         let mut wanted = Wanted::default();
-        wanted.texts.insert("all".to_owned(), Arc::new(TextForms::of("all")));
-        assert_eq!(wanted.readings("one", Vec::new()), Ok(vec![]));
-        assert_eq!(wanted.readings("all", Vec::new()), Ok(vec![]));
-        assert_eq!(wanted.readings(" %6fne\n", Vec::new()), Ok(vec![]));
+        wanted.texts.insert("all".to_owned(), Arc::new(WantedText::new("all")));
+        assert_eq!(wanted.readings("one", None), Ok(vec![]));
+        assert_eq!(wanted.readings("all", None), Ok(vec![]));
+        assert_eq!(wanted.readings(" %6fne\n", None), Ok(vec![]));
         for text in
             [" all", "%61ll", "ａll", "\"all\"", "[\"x\",[\"all\"]]", "{\"a\":\"al\\u006c\"}"]
         {
-            assert_eq!(wanted.readings(text, Vec::new()), Ok(vec!["all".to_owned()]), "{text}");
+            assert_eq!(wanted.readings(text, None), Ok(vec!["all".to_owned()]), "{text}");
         }
         let many = format!("[{}\"x\"]", "\"x\",".repeat(EMBEDDED_MAX));
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(wanted.readings(&many, Vec::new()), Err(TooMany));
-        assert_eq!(wanted.readings(&deep, Vec::new()), Err(TooMany));
+        assert_eq!(wanted.readings(&many, None), Err(TooMany));
+        assert_eq!(wanted.readings(&deep, None), Err(TooMany));
     }
 }

@@ -11,5 +11,7 @@ pub mod folder;
 pub mod key;
 /// Numbers to the last digit, and what becomes of them.
 pub mod numbers;
+/// Globs that were meant to say where a path lies.
+pub mod path_glob;
 /// Other ways to spell a text.
 pub mod spelling;

@@ -71,7 +71,7 @@ fn arguments_can_be_read_from_the_resource_too() {
     let text = "permit(principal, action == ThoughtGate::Action::\"tools/call\", \
                 resource == ThoughtGate::ToolCall::\"x\") \
                 when { resource.arguments.p like \"/tmp/*\" };";
-    let cedar = fine(text, &[tool("files", "x", schema)]);
+    let cedar = usable(text, &[tool("files", "x", schema)]);
     assert!(call(&cedar, "x", r#"{"p":"/tmp/a"}"#).permit);
     assert!(!call(&cedar, "x", r#"{"p":"/etc/a"}"#).permit);
     assert!(!call(&cedar, "x", r#"{"p":7}"#).permit);

@@ -20,7 +20,7 @@ fn forbid(name: &str, test: &str) -> String {
 /// Checks which arguments a policy stops, whether the tool's definition is known or not.
 fn check(text: &str, stopped: &[&str], passed: &[&str]) {
     for tools in [vec![], vec![tool("files", "x", SCHEMA)]] {
-        let cedar = fine(text, &tools);
+        let cedar = usable(text, &tools);
         for arguments in stopped {
             assert!(!call(&cedar, "x", arguments).permit, "{text}\nlets pass {arguments}");
         }
@@ -105,6 +105,10 @@ fn a_forbid_stops_text_in_every_spelling() {
     check(&apart, &[r#"{"mode":"caf\u00e9 x"}"#], &[r#"{"mode":"cafe"}"#]);
     let word = forbid("mode", "$ == \"true\"");
     check(&word, &[r#"{"mode":"YES"}"#, r#"{"mode":true}"#], &[r#"{"mode":"no"}"#]);
+    for test in ["$ like \"/a%20b/*\"", "$ like \"/a%20b/*\" && $ like \"*.txt\""] {
+        let stopped = [r#"{"mode":"/a b/c.txt"}"#, r#"{"mode":"/a%20b/c.txt"}"#];
+        check(&forbid("mode", test), &stopped, &[r#"{"mode":"/ab/c.txt"}"#]);
+    }
     let escaped = forbid("mode", "$ == \"a%20b\"");
     check(&escaped, &[r#"{"mode":"a b"}"#, r#"{"mode":"a%20b"}"#], &[r#"{"mode":"ab"}"#]);
 }

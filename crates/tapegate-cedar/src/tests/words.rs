@@ -49,12 +49,38 @@ fn an_argument_that_may_be_missing_must_be_tested_for() {
 
 #[test]
 fn an_argument_that_is_required_needs_no_test() {
-    check(PINNED, "context.arguments.path like \"/tmp/*\"", &[]);
-    check(TOOLS, "context.arguments.path like \"/tmp/*\"", &[]);
+    check(PINNED, "context.arguments.path like \"*.txt\"", &[]);
+    check(TOOLS, "context.arguments.path like \"*.txt\"", &[]);
     let words = "only tools have the argument `path` for sure; name the action `tools/call`, or \
                  write `context.arguments has path && …` before it is read";
     let open = "principal, action, resource";
-    check(open, "context.arguments.path like \"/tmp/*\"", &[&format!("2:1: {words}")]);
+    check(open, "context.arguments.path like \"*.txt\"", &[&format!("2:1: {words}")]);
+}
+
+#[test]
+fn a_pattern_of_a_path_that_lets_pass_is_told_with_the_test_that_was_meant() {
+    let warning = |like: &str, up: &str, folder: &str| {
+        format!(
+            "2:30: warning: `like \"{like}\"` compares text, and a path has other spellings \
+             (`{up}/../etc/passwd`, `../x`); write `context.folders.path.contains(\"{folder}\")`"
+        )
+    };
+    for (like, up, folder) in [
+        ("/tmp/*", "/tmp", "/tmp"),
+        ("file:///tmp/*", "/tmp", "file:///tmp"),
+        ("src/*", "src", "/absolute/folder"),
+    ] {
+        let test = format!("context.arguments.path like \"{like}\"");
+        check(PINNED, &test, &[&warning(like, up, folder)]);
+    }
+    for other in ["*.txt", "/tmp/a", "https://a.example/*"] {
+        check(PINNED, &format!("context.arguments.path like \"{other}\""), &[]);
+    }
+    // What stops goes through all spellings.
+    check(PINNED, "!(context.arguments.path like \"/tmp/*\")", &[]);
+    let forbid = "forbid(principal, action, resource == Tool::\"read\") when { \
+                  context.arguments.path like \"/tmp/*\" };";
+    assert_eq!(faults(forbid, &pins()), [""; 0]);
 }
 
 #[test]

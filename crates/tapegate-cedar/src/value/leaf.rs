@@ -7,7 +7,7 @@ use tapegate_core::lenient::folder::climbs;
 use super::{Alternatives, FolderFacts, Maker, Misfit, exact, number};
 use crate::tree::Tree;
 use crate::types::Type;
-use crate::wanted::{TooMany, Wanted, is_plain};
+use crate::wanted::{Wanted, is_plain};
 
 impl Maker {
     pub(super) fn alternatives(&mut self, readings: Vec<(String, RestrictedExpression)>) {
@@ -105,8 +105,7 @@ impl Maker {
     /// The readings of a text that make a difference to policies that stop.
     fn readings(&mut self, text: &str, wanted: Option<&Wanted>) -> Option<Vec<String>> {
         let wanted = wanted?;
-        let urls = self.url_reader.map_or(Some(Vec::new()), |read| read(text));
-        let found = urls.ok_or(TooMany).and_then(|urls| wanted.readings(text, urls));
+        let found = wanted.readings(text, self.url_reader);
         if found.is_err() {
             self.misfit("it can be read in too many ways");
         }

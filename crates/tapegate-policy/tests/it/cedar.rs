@@ -48,6 +48,53 @@ fn a_forbid_stops_a_url_in_every_spelling() {
 }
 
 #[test]
+fn a_forbid_stops_what_it_says_in_escapes_and_in_both_scripts() {
+    let has = "context.arguments has url && context.arguments.url";
+    for (test, urls) in [
+        (
+            "== \"file:///data/a%20b\"",
+            &[
+                "file:///data/a%20b",
+                "file:///data/a b",
+                "file:///data/a+b",
+                "file:///data/a%2520b",
+                "file://localhost/data/a b",
+                "FILE:/data/x/../a%20b",
+                "file:///data//a%u0020b",
+            ][..],
+        ),
+        (
+            "like \"file:///data/a%20b/*.txt\"",
+            &[
+                "file:///data/a%20b/c.txt",
+                "file:///data/a b/c.txt",
+                "file://localhost/data/a+b/c.txt",
+                "file:///data/x/../a b/c.txt",
+            ],
+        ),
+        (
+            "== \"http://münchen.de/x\"",
+            &["http://xn--mnchen-3ya.de/x", "http://MÜNCHEN.de:80/x", "http://mün\u{ad}chen。de/x"],
+        ),
+        ("like \"http://*.münchen.de/*\"", &["http://a.xn--mnchen-3ya.de/x"]),
+        ("like \"http://xn--mnchen-3ya.de/*\"", &["http://münchen.de/x"]),
+    ] {
+        for url in urls {
+            assert!(
+                !passes(&format!("{has} {test}"), &format!("{{\"url\":\"{url}\"}}")),
+                "{test} {url}"
+            );
+        }
+        for url in ["file:///data/ab", "file:///data/a b/c.md", "http://munchen.de/x"] {
+            assert!(
+                passes(&format!("{has} {test}"), &format!("{{\"url\":\"{url}\"}}")),
+                "{test} {url}"
+            );
+        }
+    }
+}
+
+#[test]
 fn folders_are_the_same_to_cedar_and_to_rules() {
     let under = "context.folders.path.contains(\"/etc\")";
     for path in ["/etc/passwd", "/x/../etc", "file:///etc/x", "etc/x", "/%65tc/x"] {

@@ -1,0 +1,142 @@
+//! Patterns of `like`, compared as Cedar does and as careless readers would.
+
+use cedar_policy::pst::PatternElem;
+use tapegate_core::lenient::spelling::{form_decode, nfkc, percent_decoded, unicode_decode};
+
+/// A pattern.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    elements: Vec<PatternElem>,
+    /// What stands between its stars. Without a star there is one piece.
+    pieces: Vec<String>,
+    /// The pieces as readers decode them, in each way that makes a difference.
+    decoded: Vec<Vec<String>>,
+}
+
+impl Pattern {
+    pub(crate) fn new(elements: &[PatternElem]) -> Self {
+        let mut pieces = vec![String::new()];
+        for element in elements {
+            match (element, pieces.last_mut()) {
+                (PatternElem::Char(letter), Some(piece)) => piece.push(*letter),
+                _ => pieces.push(String::new()),
+            }
+        }
+        let mut decoded: Vec<Vec<String>> = Vec::new();
+        let ways: [fn(&str) -> String; 2] =
+            [decode, |piece| decode(&form_decode(piece).unwrap_or_else(|| piece.to_owned()))];
+        for decode in ways {
+            let form: Vec<String> = pieces.iter().map(|piece| decode(piece)).collect();
+            if form != pieces && !decoded.contains(&form) {
+                decoded.push(form);
+            }
+        }
+        Self { elements: elements.to_vec(), pieces, decoded }
+    }
+
+    /// Whether a text is like it, as Cedar compares them.
+    pub(crate) fn is_like(&self, text: &str) -> bool {
+        is_like(&self.elements, text)
+    }
+
+    /// A text that is like the pattern, if `text` is like it without its escapes: what the pattern says is
+    /// spelled as the pattern has it, and the rest as in the text.
+    pub(crate) fn respell(&self, text: &str) -> Option<String> {
+        self.decoded.iter().find_map(|decoded| self.spelled_as(decoded, text))
+    }
+
+    fn spelled_as(&self, decoded: &[String], text: &str) -> Option<String> {
+        let [first, rest @ ..] = decoded else { return None };
+        let Some((last, middle)) = rest.split_last() else {
+            return (text == first).then(|| self.pieces.concat());
+        };
+        let text = text.strip_prefix(first.as_str())?;
+        let mut text = text.strip_suffix(last.as_str())?;
+        let mut spelled = self.pieces[0].clone();
+        for (piece, own) in middle.iter().zip(&self.pieces[1..]) {
+            let at = text.find(piece.as_str())?;
+            spelled.push_str(&text[..at]);
+            spelled.push_str(own);
+            text = &text[at + piece.len()..];
+        }
+        Some(spelled + text + self.pieces.last().map_or("", String::as_str))
+    }
+}
+
+fn decode(piece: &str) -> String {
+    let decoded = percent_decoded(piece).0.pop();
+    let piece = decoded.as_deref().unwrap_or(piece);
+    nfkc(unicode_decode(piece).as_deref().unwrap_or(piece)).into_owned()
+}
+
+/// Whether a text is like a pattern, as Cedar compares them.
+fn is_like(pattern: &[PatternElem], text: &str) -> bool {
+    let text: Vec<char> = text.chars().collect();
+    let (mut at, mut place) = (0, 0);
+    // Where to go on if what follows the last star does not fit.
+    let mut star: Option<(usize, usize)> = None;
+    while place < text.len() {
+        match pattern.get(at) {
+            Some(PatternElem::Wildcard) => {
+                star = Some((at + 1, place));
+                at += 1;
+            }
+            Some(PatternElem::Char(letter)) if *letter == text[place] => {
+                at += 1;
+                place += 1;
+            }
+            _ => {
+                let Some((after, begun)) = &mut star else { return false };
+                *begun += 1;
+                (at, place) = (*after, *begun);
+            }
+        }
+    }
+    pattern[at..].iter().all(|one| *one == PatternElem::Wildcard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elements(text: &str) -> Vec<PatternElem> {
+        let letter = |one| if one == '*' { PatternElem::Wildcard } else { PatternElem::Char(one) };
+        text.chars().map(letter).collect()
+    }
+
+    #[test]
+    fn patterns_are_compared_as_cedar_does() {
+        for (text, like, holds) in [
+            ("", "", true),
+            ("", "*", true),
+            ("a", "", false),
+            ("/etc/x", "/etc/*", true),
+            ("/etc", "/etc/*", false),
+            ("aXbXc", "a*b*c", true),
+            ("abcbc", "*bc", true),
+            ("abcb", "*bc", false),
+            ("ab", "a**b", true),
+        ] {
+            assert_eq!(is_like(&elements(like), text), holds, "{text} like {like}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_spelled_as_the_pattern_that_it_is_like() {
+        for (like, text, spelled) in [
+            ("/a%20b/*", "/a b/c d", Some("/a%20b/c d")),
+            ("*/a%20b/*.txt", "x/a b/c.txt", Some("x/a%20b/c.txt")),
+            ("a%20b", "a b", Some("a%20b")),
+            ("a+b*", "a bc", Some("a+bc")),
+            ("u\u{308}*", "\u{fc}x", Some("u\u{308}x")),
+            ("*%20*%21*", "a b!c", Some("a%20b%21c")),
+            ("a%20b", "a bc", None),
+            ("*%20b", "a b c", None),
+            ("/a b/*", "/a b/c", None),
+        ] {
+            let pattern = Pattern::new(&elements(like));
+            assert_eq!(pattern.respell(text).as_deref(), spelled, "{text} like {like}");
+            assert!(spelled.is_none_or(|spelled| pattern.is_like(spelled)), "{like}");
+        }
+    }
+}
