@@ -30,7 +30,8 @@ pub struct Call<'a> {
     pub method: &'a str,
     /// The name of the tool or prompt, or the URI.
     pub name: &'a str,
-    /// The raw JSON of the arguments, if there are any.
+    /// The raw JSON of the arguments, if there are any. Of a completion they are what is typed so far, which
+    /// can stop it, but lets nothing pass.
     pub arguments: Option<&'a [u8]>,
 }
 

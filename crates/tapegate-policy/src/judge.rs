@@ -4,6 +4,7 @@
 //! and the hub report it. None of them takes a step of its own, so none can come to another result.
 
 mod callers;
+mod completion;
 mod judgement;
 mod lists;
 mod requests;
@@ -251,10 +252,14 @@ impl<'p> Judge<'p> {
         let SessionState { watch, drift, last, .. } = state;
         let drift = drift.as_deref();
         let drift = drift.or_else(|| watch.drift(&policy.pins.lock, self.source, offer, name));
+        let arguments = match gated {
+            Gated::Complete => now.params(),
+            _ => now.envelope.arguments,
+        };
         if let Some(last) = last
             && drift.is_none()
             && !self.explains
-            && !policy.own_files.may_name(now.envelope.arguments)
+            && !policy.own_files.may_name(arguments)
             && (last.gated == gated && last.name == name)
         {
             return Some(Arc::clone(&last.decision));
@@ -287,7 +292,9 @@ impl<'p> Judge<'p> {
         }
         let principal = Some(state.callers.caller(session, now.envelope));
         let facts = Facts { wall_us, principal, drift };
-        let arguments = now.envelope.arguments;
+        let completed = now.envelope.params.filter(|_| method == Gated::Complete.method());
+        let completed = completed.and_then(completion::arguments);
+        let arguments = completed.as_deref().or(now.envelope.arguments);
         let call = Call { source: self.source, method, name, arguments };
         if !self.explains {
             return Some(Arc::new(decide_from(policy, self.profile, from, &call, &facts)));

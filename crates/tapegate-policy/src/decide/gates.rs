@@ -234,12 +234,14 @@ fn cedar(
             roles: &principal.roles,
             client: principal.client.as_deref(),
         });
+    // What is typed so far can have a completion forbidden, but not permitted.
+    let typed = call.arguments.filter(|_| Gated::of(call.method) == Some(Gated::Complete));
     let question = Question {
         caller,
         server: call.source,
         method: call.method,
         name: call.name,
-        arguments: call.arguments,
+        arguments: call.arguments.filter(|_| typed.is_none()),
         policy_id,
         wall_us: facts.wall_us,
         url_reader: Some(url_readings),
@@ -247,10 +249,13 @@ fn cedar(
     let mut answer = cedar.ask(&question);
     if answer.permit {
         // A forbid is also about what many servers take for the same URI; a permit is not.
+        let forbids = |name, arguments| {
+            Some(cedar.ask(&Question { name, arguments, ..question.clone() })).filter(forbids)
+        };
+        let by_typed = typed.and_then(|_| forbids(call.name, typed));
         let mut short = call.as_read.shortened();
-        let forbids =
-            |name| Some(cedar.ask(&Question { name, ..question.clone() })).filter(forbids);
-        answer = short.find_map(forbids).unwrap_or(answer);
+        let by_short = || short.find_map(|name| forbids(name, call.arguments));
+        answer = by_typed.or_else(by_short).unwrap_or(answer);
     }
     steps.add(|| format!("cedar: {}", answer.reason));
     let decision = if !answer.permit {

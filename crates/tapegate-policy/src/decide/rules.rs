@@ -11,6 +11,9 @@ use crate::model::{Act, OnDrift, Policy, Rule};
 use crate::pins::{HintTest, HintValue, Hints};
 use crate::predicate::ArgumentTest;
 
+/// The arguments of a call that has none.
+const NO_ARGUMENTS: &[u8] = b"{}";
+
 /// A rule that is about a call.
 pub(super) struct Hit<'p> {
     pub(super) rule: &'p Rule,
@@ -152,6 +155,8 @@ impl<'a> Subject<'a> {
             return Some(Mismatch::Hint(index, hints.get(rule.hints[index].hint)));
         }
         let fails = |test: &ArgumentTest| match rule.act {
+            // What is typed so far does not tell what it will be.
+            Act::Forward if self.is_completion() => !test.must_hold(NO_ARGUMENTS),
             Act::Forward => !test.must_hold(self.arguments()),
             // What stops a call stops all that some server could read so.
             _ => !test.may_hold(self.arguments()),
@@ -166,6 +171,7 @@ impl<'a> Subject<'a> {
         (rule.matches.is_empty() || rule.matches.iter().any(named))
             && rule.hints.iter().all(|test| test.must_hold(&hints))
             && rule.arguments.iter().all(|one| one.must_hold(self.arguments()))
+            && (rule.arguments.is_empty() || !self.is_completion())
     }
 
     /// What only could be as a rule wants it, in words.
@@ -181,7 +187,11 @@ impl<'a> Subject<'a> {
 
     /// A call without arguments is one with none in them.
     fn arguments(&self) -> &[u8] {
-        self.call.arguments.unwrap_or(b"{}")
+        self.call.arguments.unwrap_or(NO_ARGUMENTS)
+    }
+
+    fn is_completion(&self) -> bool {
+        Gated::of(self.call.method) == Some(Gated::Complete)
     }
 
     /// What is known of the tool; looked for only if the rule wants to know.

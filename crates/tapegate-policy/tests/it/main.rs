@@ -8,6 +8,7 @@ mod annotations;
 mod bypasses;
 mod cedar;
 mod coercing;
+mod completions;
 mod converters;
 mod folders;
 mod generated;

@@ -17,6 +17,8 @@ use tapegate_core::lenient::folder::Folder;
 const BEFORE_MAX: usize = 200;
 /// The methods whose calls have arguments.
 const WITH_ARGUMENTS: &[Gated] = &[Gated::Call, Gated::Prompt];
+/// The same for rules that stop: a completion tells what is typed.
+const WITH_ARGUMENTS_THAT_STOP: &[Gated] = &[Gated::Call, Gated::Prompt, Gated::Complete];
 /// Those of things that have annotations.
 const WITH_ANNOTATIONS: &[Gated] = &[Gated::Call];
 
@@ -56,8 +58,12 @@ fn methods(node: &Node, rule: &Rule, findings: &mut Findings) {
 
 /// Tells a rule that tests what no call of its methods has: it would never match.
 fn without_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
+    let with_arguments = match rule.act {
+        Act::Forward => WITH_ARGUMENTS,
+        _ => WITH_ARGUMENTS_THAT_STOP,
+    };
     let tests = [
-        ("arguments", WITH_ARGUMENTS, !rule.arguments.is_empty()),
+        ("arguments", with_arguments, !rule.arguments.is_empty()),
         ("annotations", WITH_ANNOTATIONS, !rule.hints.is_empty()),
     ];
     for (key, having, _) in tests.iter().filter(|(_, _, tested)| *tested) {

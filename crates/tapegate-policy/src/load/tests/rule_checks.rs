@@ -15,7 +15,7 @@ fn words(text: &str) -> Vec<String> {
 #[test]
 fn a_rule_about_arguments_that_are_never_there_is_refused() {
     let error = "error: governance.rules[0].arguments: this rule matches nothing by";
-    let only = "only `tools/call`, `prompts/get` has `arguments`";
+    let only = "only `tools/call`, `prompts/get`, `completion/complete` has `arguments`";
     assert_eq!(
         words("{method: resources/read, action: deny, arguments: {uri: {under: /etc}}}"),
         [format!(
@@ -31,6 +31,7 @@ fn a_rule_about_arguments_that_are_never_there_is_refused() {
         "{method: [tools/call, ping], action: deny, arguments: {a: x}}",
         "{method: sampling/createMessage, action: deny, arguments: {a: x}}",
         "{method: resources/read, action: forward, other_arguments: none}",
+        "{method: completion/complete, action: forward, arguments: {a: x}}",
         "{match: 'file:///etc/*', action: deny, arguments: {a: x}}",
         "{method: prompts/get, action: deny, annotations: {readOnlyHint: true}}",
     ] {
@@ -42,6 +43,7 @@ fn a_rule_about_arguments_that_are_never_there_is_refused() {
         "{method: 'TOOLS/*', action: deny, arguments: {a: x}}",
         "{method: '*', action: deny, arguments: {a: x}}",
         "{method: [prompts/get, admin/run], action: deny, arguments: {a: x}}",
+        "{method: completion/complete, action: approve, arguments: {a: x}}",
         "{method: resources/read, match: 'file:///etc/*', action: deny}",
     ] {
         assert_eq!(words(good), [""; 0], "{good}");

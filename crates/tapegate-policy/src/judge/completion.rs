@@ -1,0 +1,144 @@
+//! The arguments that a completion is about.
+//!
+//! `completion/complete` names a prompt or a template, one argument of it with what is typed so far, and the
+//! arguments that were given before. What stops a call with these arguments stops their completion too,
+//! since the answer tells what is behind them.
+
+use tapegate_core::frame::careless;
+use tapegate_core::json::{Cursor, Fault, Kind};
+
+/// Arguments that nobody can read, so that whatever stops by arguments stops.
+const UNCLEAR: &[u8] = b"?";
+
+/// The arguments in the params of a completion, as one object; `None` if there are none.
+pub(super) fn arguments(params: &[u8]) -> Option<Vec<u8>> {
+    let mut members = Vec::new();
+    match gather(params, &mut members) {
+        Ok(true) if members.is_empty() => None,
+        Ok(true) => {
+            let members: Vec<Vec<u8>> =
+                members.iter().map(|(key, value)| [b"\"", *key, b"\":", *value].concat()).collect();
+            Some([b"{", &members.join(&b","[..])[..], b"}"].concat())
+        }
+        Ok(false) | Err(_) => Some(UNCLEAR.to_vec()),
+    }
+}
+
+/// The raw text of a key, without its quotes, and that of its value.
+type Member<'p> = (&'p [u8], &'p [u8]);
+
+/// Gathers the members of all arguments; false if it is not clear which they are.
+fn gather<'p>(params: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
+    let mut is_clear = true;
+    each_member(params, |name, _, value| {
+        match name {
+            "argument" => match typed(value)? {
+                Some(member) => members.push(member),
+                None => is_clear = false,
+            },
+            "context" => is_clear &= given(value, members)?,
+            // No revision of the protocol has these here; a server may take them all the same.
+            "arguments" => is_clear &= copy(value, members)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(is_clear)
+}
+
+/// The argument that is typed, and what is typed.
+fn typed(argument: &[u8]) -> Result<Option<Member<'_>>, Fault> {
+    let (mut key, mut typed) = (None, None);
+    if !is_object(argument) {
+        return Ok(None);
+    }
+    each_member(argument, |name, _, value| {
+        match name {
+            "name" => {
+                key = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+            }
+            "value" => typed = Some(value),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(key.zip(typed))
+}
+
+/// The arguments that were given before.
+fn given<'p>(context: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
+    let mut is_clear = is_object(context) || context == b"null";
+    if !is_object(context) {
+        return Ok(is_clear);
+    }
+    each_member(context, |name, _, value| {
+        if name == "arguments" {
+            is_clear &= copy(value, members)?;
+        }
+        Ok(())
+    })?;
+    Ok(is_clear)
+}
+
+/// Copies the members of an object; false if it is something else.
+fn copy<'p>(object: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
+    if !is_object(object) {
+        return Ok(object == b"null");
+    }
+    each_member(object, |_, key, value| {
+        members.push((key, value));
+        Ok(())
+    })?;
+    Ok(true)
+}
+
+/// Shows the members of an object: what careless readers take the key for, the key and the value.
+fn each_member<'p>(
+    object: &'p [u8],
+    mut show: impl FnMut(&str, &'p [u8], &'p [u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    const NAMES: &[&str] = &["argument", "context", "arguments", "name", "value"];
+    let mut cursor = Cursor::new(object)?;
+    if cursor.open()? != Kind::Object {
+        return Ok(());
+    }
+    let mut first = true;
+    while let Some(key) = cursor.key(&mut first)? {
+        let name = careless(key, NAMES).map_or("", |name| NAMES[name]);
+        show(name, key.raw, cursor.value()?)?;
+    }
+    Ok(())
+}
+
+fn is_object(value: &[u8]) -> bool {
+    value.starts_with(b"{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_typed_argument_and_those_before_it_are_one_object() {
+        for (params, found) in [
+            (r#"{"ref":{}}"#, None),
+            (r#"{"argument":{"name":"a","value":"b"}}"#, Some(r#"{"a":"b"}"#)),
+            (r#"{"Argument":{"NAME":"a","Value":"b"}}"#, Some(r#"{"a":"b"}"#)),
+            (
+                r#"{"argument":{"value":"b","name":"a\u0062"},"context":{"arguments":{"c":"d","e":5}}}"#,
+                Some(r#"{"a\u0062":"b","c":"d","e":5}"#),
+            ),
+            (r#"{"argument":{"name":"a","value":""},"context":null}"#, Some(r#"{"a":""}"#)),
+            (r#"{"argument":{"name":"a","value":1},"context":{}}"#, Some(r#"{"a":1}"#)),
+            (r#"{"arguments":{"a":1}}"#, Some(r#"{"a":1}"#)),
+            (r#"{"argument":{"name":5,"value":"b"}}"#, Some("?")),
+            (r#"{"argument":{"name":"a"}}"#, Some("?")),
+            (r#"{"argument":"a"}"#, Some("?")),
+            (r#"{"context":{"arguments":["a"]}}"#, Some("?")),
+            (r#"{"argument":"#, Some("?")),
+        ] {
+            let found = found.map(|found| found.as_bytes().to_vec());
+            assert_eq!(arguments(params.as_bytes()), found, "{params}");
+        }
+    }
+}
