@@ -44,7 +44,14 @@ impl Bridge {
         }
         // What nobody works on any more is answered by the session's end.
         while self.station.deck().wanted(Side::Client) > 0 && self.is_busy() {
-            self.progress.notified().await;
+            tokio::select! {
+                () = self.progress.notified() => {}
+                () = tokio::time::sleep(LOOK_ROUND) => {}
+            }
+            // A list may have shown that a call needs a person.
+            if self.unhold().await.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 
@@ -87,10 +94,14 @@ impl Bridge {
         }
     }
 
-    /// Ends what is held, because the client that would be answered has left.
+    /// Ends what is held for a person, because the client that would be answered has left. What waits
+    /// for a list of ours goes on: a client may ask, close its end and still read.
     async fn unhold(&self) -> Result<(), Stopped> {
+        if self.station.deck().held() == 0 {
+            return Ok(());
+        }
         let turn = self.outlet.turn().await;
-        let unheld = Event::Unheld { lane: Some(self.lane), why: LEFT, keeps_lists: false };
+        let unheld = Event::Unheld { lane: Some(self.lane), why: LEFT, keeps_lists: true };
         let outgoing = self.station.pass(unheld)?;
         self.say(&turn, None, apart(outgoing).0);
         Ok(())

@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tapegate_policy::pins::Lock;
 
-use super::stand::{FORWARD, answer, call, event, is_refused};
+use super::stand::{FORWARD, answer, call, event, events, is_refused};
 use crate::support::{Run, Setup, shim, tapegate};
-use crate::web::{Got, STREAM, Seen, WebServer, ask, json as reply};
+use crate::web::{Got, STREAM, Seen, WebServer, ask, json as reply, send};
 
 const JSON: &str = "content-type: application/json";
 const ACCEPT: &str = "accept: application/json, text/event-stream";
@@ -39,8 +40,16 @@ fn lock(setup: &Setup, page: &str) {
 
 /// A server by HTTP with this list of tools.
 fn upstream(tools: &'static str) -> WebServer {
+    slow_upstream(tools, Duration::ZERO)
+}
+
+/// The same, which takes its time to list them.
+fn slow_upstream(tools: &'static str, pause: Duration) -> WebServer {
     WebServer::start(move |seen: &Seen, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
+        if asked["method"] == "tools/list" {
+            std::thread::sleep(pause);
+        }
         if asked["id"].is_null() {
             return stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_ok();
         }
@@ -228,6 +237,42 @@ fn a_client_on_pipes_waits_for_the_list_of_a_server_by_http() {
     let calls = methods.iter().filter(|method| method.starts_with("tools/"));
     assert_eq!(calls.collect::<Vec<_>>(), ["tools/list", "tools/call", "tools/call"]);
     run.end_of_input().exits(0);
+}
+
+#[test]
+fn a_client_that_closes_its_end_gets_its_answer_from_a_server_by_http_that_is_slow_to_list() {
+    let policies = [FORWARD.to_owned(), super::stand::rules(&[("a", "approve")])];
+    for (policy, expected) in policies.iter().zip(["\"result\"", "before a person had decided"]) {
+        let upstream = slow_upstream(TOOLS, Duration::from_millis(500));
+        let setup = shim(policy, &[]).server(&[]);
+        let setup = setup.flags(&["--upstream-http", &upstream.url("/mcp")]);
+        lock(&setup, TOOLS);
+        let end = setup.run(format!("{INITIALIZE}\n{INITIALIZED}\n{}", call(1, "a")).as_bytes());
+        let end = end.exits(0);
+        let got = String::from_utf8_lossy(&end.stdout).into_owned();
+        let answer = got.lines().find(|line| line.contains(r#""id":1,"#)).unwrap_or_default();
+        assert!(answer.contains(expected), "{got}\n{}", end.stderr);
+        assert!(methods(&upstream).contains(&"tools/list".to_owned()));
+    }
+}
+
+#[test]
+fn a_client_by_http_that_leaves_while_its_call_waits_for_a_list_is_no_error() {
+    let upstream = slow_upstream(TOOLS, Duration::from_millis(300));
+    let setup = shim(FORWARD, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
+    let setup = setup.flags(&["--upstream-http", &upstream.url("/mcp")]);
+    lock(&setup, TOOLS);
+    let run = setup.start();
+    let headers = [JSON, ACCEPT, "mcp-session-id: one"];
+    let left = send(run.port(), "POST /mcp", &headers, call(1, "a").trim_end());
+    upstream.wait(1);
+    drop(left);
+    // Another call of the session is answered as ever.
+    let answer = said(&post(&run, &headers[2..], &call(2, "a")));
+    assert_eq!(answer["result"]["for"], 2, "{answer}");
+    let errors = events(run.folder());
+    let errors: Vec<_> = errors.iter().filter(|event| event["level"] == "error").collect();
+    assert!(errors.is_empty(), "{errors:?}");
 }
 
 #[test]
