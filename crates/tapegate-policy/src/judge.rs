@@ -76,6 +76,7 @@ impl<'p> Judge<'p> {
     ) -> Judgement<'m> {
         match frame.body() {
             Body::Batch => self.batch(frame, arrival, state),
+            _ if is_plain_answer(frame, arrival) => Judgement::default(),
             _ => self.message(frame, arrival, false, state),
         }
     }
@@ -308,6 +309,18 @@ impl<'p> Judge<'p> {
         }
         Some(Arc::new(decision))
     }
+}
+
+/// Whether a message is an answer of the server's that every policy lets pass as it is: it lists
+/// nothing, asks for nothing first, and nothing about its form is odd. Half of all messages are.
+pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: Arrival) -> bool {
+    let is_plain = |said: &Envelope<'_>| {
+        let is_answer = matches!(said.kind(), Kind::Response | Kind::Error);
+        is_answer && !said.lists && said.input_requests.is_none()
+    };
+    arrival.from == Side::Server
+        && frame.envelope().is_some_and(is_plain)
+        && inspect(frame, arrival.from, arrival.carrier).is_empty()
 }
 
 impl Judging<'_, '_> {
