@@ -26,22 +26,38 @@ pub(super) fn found(text: &[u8]) -> bool {
 
 /// The same, four letters at a time. Takes some signs for letters, which only makes it more careful.
 fn found_by_step(text: &[u8]) -> bool {
+    let letters = Letters::of(text);
+    if !MARKS.iter().any(|mark| letters.has(Letters::of(*mark))) {
+        return false;
+    }
     let small = |letters: [u8; 4]| u32::from_le_bytes(letters) | SMALL;
-    let is_mark = |letters: [u8; 4]| MARKS.iter().any(|mark| small(**mark) == small(letters));
-    text.array_windows().any(|letters| BEGINS_MARK[usize::from(letters[0])] && is_mark(*letters))
+    text.array_windows().any(|letters| MARKS.iter().any(|mark| small(**mark) == small(*letters)))
 }
 
-/// Whether a mark may begin with a byte: one look rules out most of a text.
-static BEGINS_MARK: [bool; 256] = {
-    let mut begins = [false; 256];
+/// Which letters a text has, in any order: most short texts lack one that a mark has.
+#[derive(Clone, Copy)]
+struct Letters(u32);
+
+impl Letters {
+    fn of(text: &[u8]) -> Self {
+        Self(text.iter().fold(0, |seen, byte| seen | LETTER_BITS[usize::from(*byte)]))
+    }
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A bit for each letter, small or capital, and one for everything else.
+static LETTER_BITS: [u32; 256] = {
+    let mut bits = [1; 256];
     let mut at = 0;
-    while at < MARKS.len() {
-        let letter = MARKS[at][0] as usize;
-        begins[letter] = true;
-        begins[letter & !0x20] = true;
+    while at < 26 {
+        bits[b'a' as usize + at] = 2 << at;
+        bits[b'A' as usize + at] = 2 << at;
         at += 1;
     }
-    begins
+    bits
 };
 
 /// A word in every mix of small and capital letters.
