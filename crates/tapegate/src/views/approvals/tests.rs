@@ -1,0 +1,125 @@
+//! Requests for approval, as people and programs see them.
+
+use tapegate_store::approvals::Decided;
+
+use super::*;
+
+const NOW: i64 = 1_774_016_531_804_012;
+
+fn entry() -> Entry {
+    let request = Request {
+        id: "ap_0000000000000000".to_owned(),
+        created_us: NOW - 75_000_000,
+        expires_us: NOW + 3_600_000_000,
+        server_id: "files".to_owned(),
+        method: "tools/call".to_owned(),
+        tool: "rm\u{1b}[2J\u{202e}".to_owned(),
+        params: Some(
+            "{\"name\":\"x\",\"arguments\":{\"path\": \"/\\u001b[31m\u{202e}x\"}}".to_owned(),
+        ),
+        asked: 1,
+        waiting: 1,
+        workflow: "default".to_owned(),
+        folder: "/home/u/shop".to_owned(),
+        policy: "/home/u/shop/tapegate.yaml".to_owned(),
+        ..Request::default()
+    };
+    Entry { request, decided: None, used: false }
+}
+
+#[test]
+fn a_table_shows_what_can_be_seen_and_nothing_else() {
+    let text = table(&[entry()], false, NOW);
+    let expected = "\
+ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLOW  CALLER   FOLDER        POLICY         ARGUMENTS
+ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   waiting  /home/u/shop  tapegate.yaml  {\"path\":\"/\\u001b[31m\\u202ex\"}
+";
+    assert_eq!(text, expected);
+    let shown = details(&entry(), NOW);
+    assert!(!text.chars().chain(shown.chars()).any(|c| c != '\n' && c.is_control()));
+    assert!(!text.contains('\u{202e}') && !shown.contains('\u{202e}'));
+    assert_eq!(table(&[], false, NOW), "nothing waits for approval\n");
+}
+
+#[test]
+fn the_folder_and_the_policy_of_a_request_are_shown_and_cannot_hide() {
+    let long = format!("/{}/shop\u{1b}[2J", "x".repeat(100));
+    let request = Request { folder: long, policy: "/etc/p.yaml".to_owned(), ..entry().request };
+    let entry = Entry { request, ..entry() };
+    let listed = table(std::slice::from_ref(&entry), false, NOW);
+    assert!(listed.contains("xxx/shop\\u001b[2J  /etc/p.yaml  "), "{listed}");
+    assert!(!listed.contains(&"x".repeat(50)), "{listed}");
+    let shown = details(&entry, NOW);
+    assert!(shown.contains("policy      /etc/p.yaml\n"), "{shown}");
+    assert!(shown.contains(&format!("folder      /{}/shop\\u001b[2J\n", "x".repeat(100))));
+    let read: serde_json::Value = serde_json::from_slice(&json(&entry, NOW)).unwrap();
+    assert_eq!(read["policy"], "/etc/p.yaml");
+    assert_eq!(read["folder"], entry.request.folder);
+}
+
+#[test]
+fn a_repeated_call_says_how_often_and_since_when_nobody_waits() {
+    let request = Request { asked: 2, waiting: 1, ..entry().request };
+    assert_eq!(caller(&request, NOW), "asked 2×");
+    let left_us = Some(NOW - 40_000_000);
+    let request = Request { waiting: 0, left_us, ..request };
+    assert_eq!(caller(&request, NOW), "asked 2×, caller gave up 40s ago");
+    let request = Request { asked: 1, ..request };
+    assert_eq!(caller(&request, NOW), "caller gave up 40s ago");
+}
+
+#[test]
+fn params_beside_the_arguments_are_shown_and_nothing_is_cut_in_the_details() {
+    let long = "x".repeat(100_000);
+    let params = format!(r#"{{"messages":["{long}"],"maxTokens":7}}"#);
+    let request = Request { params: Some(params), ..entry().request };
+    let whole = details(&Entry { request, ..entry() }, NOW);
+    assert!(whole.contains(&long) && whole.contains("maxTokens"), "{}", whole.len());
+    let params = r#"{"name":"x","arguments":{"a":1},"task":{"ttl":9}}"#;
+    let request = Request { params: Some(params.to_owned()), ..entry().request };
+    let entry = Entry { request, ..entry() };
+    assert!(details(&entry, NOW).contains("\"ttl\":9"));
+    assert!(table(&[entry], false, NOW).contains("\"ttl\":9"));
+}
+
+#[test]
+fn json_is_one_line_that_others_read() {
+    let decided =
+        Decided { ruling: Ruling::Denied, by: "a\nb".to_owned(), at_us: NOW, reason: None };
+    let line = json(&Entry { decided: Some(decided), ..entry() }, NOW);
+    let line = String::from_utf8(line).unwrap();
+    assert_eq!(line.matches('\n').count(), 1);
+    let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (read["state"].as_str(), read["decided_by"].as_str()),
+        (Some("denied"), Some("a\nb"))
+    );
+    assert_eq!(read["arguments"]["path"].as_str(), Some("/\u{1b}[31m\u{202e}x"));
+}
+
+#[test]
+fn spans_are_told_in_their_two_largest_units() {
+    let told = [0, 59, 60, 3599, 3600, 86_399, 86_400, 200_000].map(|secs| span(secs * 1_000_000));
+    assert_eq!(told, ["0s", "59s", "1m00s", "59m59s", "1h00m", "23h59m", "1d00h", "2d07h"]);
+    assert_eq!(span(-5), "0s");
+}
+
+#[test]
+fn what_has_expired_was_not_given_up_and_nobody_decided_it() {
+    let Entry { request, .. } = entry();
+    let late = request.expires_us;
+    let ruling = Ruling::Expired;
+    let decided = Decided { ruling, by: "shim".to_owned(), at_us: late, reason: None };
+    let request = Request { waiting: 0, left_us: Some(late + 1000), ..request };
+    let expired = Entry { request, decided: Some(decided), used: false };
+    assert_eq!(state(&expired, late), "expired");
+    assert_eq!(caller(&expired.request, late), "waited to the end");
+}
+
+#[test]
+fn what_nobody_decided_in_time_has_expired() {
+    let late = entry().request.expires_us;
+    assert_eq!(state(&entry(), late), "expired");
+    assert!(table(&[entry()], true, late).contains("expired"));
+    assert!(!is_pending(&entry(), late));
+}
