@@ -1,16 +1,14 @@
-//! The folder that requests and decisions lie in.
-//!
-//! A file appears whole or not at all, even if its writer is killed: it is written under another
-//! name and then linked to its own, which works only for the first who tries.
+//! The folder that requests and decisions lie in: what is asked, decided and used up.
 
-use std::io::{self, Read, Write};
+mod files;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, OFlags, RenameFlags, linkat, renameat, renameat_with, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::{OFlags, renameat};
 
-use super::check::{self, DECISION_KIND, REQUEST_KIND, Reason};
+use super::check::{self, DECISION_KIND, REQUEST_KIND};
 use super::error::ApprovalError;
 use super::id::{is_id, new_id};
 use super::seal::Sealer;
@@ -27,10 +25,6 @@ pub(super) const TEMPORARY: &str = ".tmp-";
 pub(super) const REFUSED: &str = "refused-";
 /// The folder, in the project's private folder.
 const APPROVALS: &str = "approvals";
-/// A larger file was not written by us.
-const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// How many reports of refused files are kept for whoever asks for them.
-const REFUSED_MAX: usize = 1000;
 
 /// Requests for approval and their decisions.
 #[derive(Debug)]
@@ -269,89 +263,6 @@ impl Approvals {
     /// Watches for requests and decisions.
     pub fn watch(&self) -> Watcher {
         Watcher::of_names(self.folder.path())
-    }
-
-    /// Renames a file, so that it is out of the way and still there to be looked at. Of several
-    /// processes one succeeds, and that one reports it.
-    fn set_aside(&self, id: &str, name: &str, reason: Reason) -> Result<(), ApprovalError> {
-        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
-        let kept = format!("{REFUSED}{}", new_id().map_err(io)?);
-        let handle = self.folder.handle();
-        match renameat(&handle, name, &handle, &kept) {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(()),
-            Err(errno) => return Err(io(errno.into())),
-        }
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() < REFUSED_MAX {
-            refused.push(RefusedFile {
-                id: id.to_owned(),
-                name: name.to_owned(),
-                kept: self.folder.at(&kept),
-                reason: reason.to_owned(),
-            });
-        }
-        Ok(())
-    }
-
-    /// Creates a file with these contents; false if one of this name exists.
-    fn publish(&self, name: &str, contents: &[u8]) -> Result<bool, ApprovalError> {
-        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
-        let temporary = self.write_temporary(contents).map_err(io)?;
-        let published = self.link(&temporary, name);
-        self.remove(&temporary);
-        published.map_err(io)
-    }
-
-    fn write_temporary(&self, contents: &[u8]) -> io::Result<String> {
-        let temporary = format!("{TEMPORARY}{}", new_id()?);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let written =
-            self.folder.file(&temporary, flags).and_then(|mut file| file.write_all(contents));
-        if written.is_err() {
-            self.remove(&temporary);
-        }
-        written.map(|()| temporary)
-    }
-
-    fn link(&self, from: &str, to: &str) -> io::Result<bool> {
-        let folder = self.folder.handle();
-        let done = match linkat(&folder, from, &folder, to, AtFlags::empty()) {
-            // File systems without links are rare, and most of them can do this.
-            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
-                renameat_with(&folder, from, &folder, to, RenameFlags::NOREPLACE)
-            }
-            done => done,
-        };
-        match done {
-            Ok(()) => Ok(true),
-            Err(Errno::EXIST) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The contents of a file, if there is one; the inner error says why it cannot be ours.
-    fn read(&self, name: &str) -> Result<Option<Result<Vec<u8>, Reason>>, ApprovalError> {
-        let mut bytes = Vec::new();
-        let read = self.folder.file(name, OFlags::RDONLY);
-        match read.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)) {
-            Ok(_) => Ok(Some(Ok(bytes))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::Other => {
-                Ok(Some(Err("it is not a regular file")))
-            }
-            Err(source) => Err(ApprovalError::Io { path: self.folder.at(name), source }),
-        }
-    }
-
-    pub(super) fn remove(&self, name: &str) {
-        // A file that cannot be removed is found again later.
-        unlinkat(self.folder.handle(), name, AtFlags::empty()).ok();
-    }
-
-    pub(super) fn names(&self) -> Result<Vec<String>, ApprovalError> {
-        let names = self.folder.names();
-        names.map_err(|source| ApprovalError::Io { path: self.folder.path().to_owned(), source })
     }
 }
 
