@@ -140,7 +140,9 @@ impl Loader<'_> {
             let Some((folder, up)) = meant_folder(key, text) else { continue };
             let folder = match folder {
                 MeantFolder::Absolute(folder) => folder,
-                MeantFolder::Home(_) | MeantFolder::Relative(_) => "/absolute/folder".to_owned(),
+                MeantFolder::Home(rest) => format!("/home/NAME{rest}"),
+                // Folders are absolute, so there is nothing better to write.
+                MeantFolder::Relative(_) => continue,
             };
             let words = format!(
                 "`like \"{text}\"` compares text, and a path has other spellings (`{up}`, `../x`); \
