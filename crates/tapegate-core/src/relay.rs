@@ -130,7 +130,9 @@ impl Relay {
             Event::Unheld { lane, why, keeps_lists } => {
                 self.close_holds(at, (lane, keeps_lists), why, gate, emit);
             }
-            Event::Gone { lane, side, why } => self.give_up(at, (lane, side), why, gate, emit),
+            Event::Gone { lane, side, why, error_type } => {
+                self.give_up(at, (lane, side), (why, error_type), gate, emit);
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use crate::signals::Signals;
 pub(crate) use answered::answered;
 pub use cause::{Cause, Outcome, Patience};
 use ending::Ending;
-pub(crate) use ending::server_ended;
+pub(crate) use ending::{SERVER_ENDED, server_ended};
 use pump::{Pump, Turn};
 
 /// Takes messages for the side that a line came from.
@@ -270,7 +270,9 @@ impl Session<'_> {
             return;
         }
         let why = self.ending.words(status);
-        let event = Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why: &why };
+        let error_type = self.ending.error_type();
+        let event =
+            Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why: &why, error_type };
         let at = self.deck.now();
         let mut answers = Vec::new();
         self.deck.feed(at, event, &mut |outgoing| answers.push(outgoing.message));

@@ -10,7 +10,7 @@ mod find;
 mod notice;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tapegate_policy::load::load_marked;
@@ -18,10 +18,8 @@ use tapegate_policy::model::Profile;
 use tapegate_policy::redact::Key;
 use tapegate_policy::tighten::{MayLoosen, tightens};
 use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths};
-use tapegate_yaml::files::Files;
 
 use crate::cmd::shim::rulebook::{self, Found};
-use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::settings::user_state::user_state_dir;
 use crate::talk;
@@ -161,22 +159,30 @@ impl Trust {
     }
 }
 
-/// Warns that the policy in a file is not the one in force, if it is not.
+/// Warns that the policy in a file is not the one in force, if it is not: any text that it is made
+/// of has changed, is gone or is new. A change that permits nothing more is taken at the next start.
 pub(crate) fn warn_if_not_in_force(path: &Path) {
     let Ok(Some(accepted)) = Trust::new().accepted(path) else { return };
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let disk = Disk::of_regular_files();
-    let same = |(name, text): (&String, &String)| {
-        let now = disk.open(&folder.join(name).to_string_lossy(), text.len());
-        now.is_ok_and(|now| now.bytes == text.as_bytes())
-    };
-    if !accepted.texts.iter().all(same) {
-        let path = path.display();
-        talk::warn(&format!(
-            "`{path}` is not the policy in force: it has changed since it was accepted; `tapegate \
-             policy accept {path}` puts it in force"
-        ));
+    let (found, texts) = read_file(path, None);
+    let is_same = |name: &&String| accepted.texts.get(*name) == texts.get(*name);
+    let names: BTreeSet<&String> = accepted.texts.keys().chain(texts.keys()).collect();
+    let changed: Vec<String> =
+        names.into_iter().filter(|name| !is_same(name)).map(|name| format!("`{name}`")).collect();
+    let is_taken = || found.rule.is_some() && is_taken_unasked(path, &accepted.texts, &texts);
+    if changed.is_empty() || is_taken() {
+        return;
     }
+    let (path, have) = (path.display(), if changed.len() == 1 { "has" } else { "have" });
+    talk::warn(&format!(
+        "`{path}` is not the policy in force: {} {have} changed since it was accepted; `tapegate \
+         policy accept {path}` puts it in force",
+        changed.join(", ")
+    ));
+}
+
+/// Whether a change is taken without a person: it provably permits nothing more, and is whole.
+pub(crate) fn is_taken_unasked(path: &Path, old: &Texts, new: &Texts) -> bool {
+    cut_short(old, new).is_none() && compare(path, old, new).is_ok()
 }
 
 /// The policy in a file as it is on disk, with the texts that it is made of.

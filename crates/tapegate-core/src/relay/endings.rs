@@ -36,7 +36,9 @@ impl Relay {
             orphaned(at, asker, request, gate);
         }
         if let Some(why) = why {
-            dismissed.into_iter().for_each(|one| self.answer_for(at, asker, one, why, emit));
+            dismissed
+                .into_iter()
+                .for_each(|one| self.answer_for(at, asker, one, (why, None), emit));
         }
     }
 
@@ -108,7 +110,7 @@ impl Relay {
         &mut self,
         at: At,
         (lane, side): (Option<Lane>, Side),
-        why: &str,
+        why: (&str, Option<&str>),
         gate: &mut G,
         emit: &mut Emit<'_, '_>,
     ) {
@@ -139,7 +141,7 @@ impl Relay {
         for asker in [Side::Client, Side::Server] {
             while let Some(held) = self.holds.take_of(lane, asker, keeps_lists) {
                 gate.ended(at, held.ticket, HoldEnd::Closed);
-                self.answer_for(at, asker, held.unanswered(), why, emit);
+                self.answer_for(at, asker, held.unanswered(), (why, None), emit);
             }
         }
     }
@@ -171,7 +173,7 @@ impl Relay {
         at: At,
         asker: Side,
         (unanswered, ticket): Left,
-        why: &str,
+        (why, error_type): (&str, Option<&str>),
         emit: &mut Emit<'_, '_>,
     ) {
         let Unanswered { lane, id, asked } = unanswered;
@@ -181,7 +183,15 @@ impl Relay {
         self.count += 1;
         let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
         let what = What::Message(Element { n: self.count, reply: Some(reply) });
-        let message = OwnMessage::error(&id, CODE_GONE, why);
+        let message = match error_type {
+            Some(error_type) => {
+                let mut data = b"{\"by\":\"tapegate\",\"error_type\":".to_vec();
+                json::write_str(&mut data, error_type);
+                data.push(b'}');
+                OwnMessage::error_with(&id, CODE_GONE, why, &String::from_utf8_lossy(&data))
+            }
+            None => OwnMessage::error(&id, CODE_GONE, why),
+        };
         answer_with((at, lane, asker), what, message, ticket, emit);
     }
 }

@@ -128,6 +128,8 @@ pub enum Event<'a> {
         side: Side,
         /// Why, for those who still wait.
         why: &'a str,
+        /// The `error_type` of the answers, if there is one.
+        error_type: Option<&'a str>,
     },
 }
 

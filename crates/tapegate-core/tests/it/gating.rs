@@ -359,7 +359,12 @@ impl World {
                 assert_eq!(self.relay.held(), 0);
             }
             Step::Gone => {
-                self.feed(Event::Gone { lane: None, side: Side::Server, why: "gone" });
+                self.feed(Event::Gone {
+                    lane: None,
+                    side: Side::Server,
+                    why: "gone",
+                    error_type: None,
+                });
                 // What the server had asked is forgotten with it.
                 self.asked.retain(|_, one| one.by == Side::Client);
                 assert_eq!((self.relay.held(), self.relay.wanted(Side::Client)), (0, 0));

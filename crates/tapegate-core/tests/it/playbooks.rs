@@ -247,7 +247,7 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
         _ => {
             let (who, why) = rest.split_once(' ').unwrap();
             let side = if who == "client" { Side::Client } else { Side::Server };
-            Event::Gone { lane: Some(lane), side, why }
+            Event::Gone { lane: Some(lane), side, why, error_type: None }
         }
     }
 }

@@ -69,7 +69,7 @@ fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
     let mut recorded = Vec::new();
     let mut sent = Vec::new();
     let event = match step {
-        Step::Gone(side) => Event::Gone { lane: None, side: *side, why: "gone" },
+        Step::Gone(side) => Event::Gone { lane: None, side: *side, why: "gone", error_type: None },
         _ => Event::Received { lane, from, bytes: text.as_bytes(), terminated: true },
     };
     relay.handle(at, event, &mut Open, &mut |action| match action {

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use tapegate_core::frame::array_items;
 use tapegate_core::json::{member, string, write_str};
 
 use super::folders::{folders, looks_like_path};
@@ -65,8 +64,6 @@ pub(super) struct Limits {
     pub(super) rows: Vec<Row>,
     /// Arguments that were used and may be anything.
     pub(super) open: Vec<String>,
-    /// Arguments that the tool takes, that were never used and may be anything.
-    pub(super) unused: Vec<String>,
     /// Those of them that deserve a second look, and why.
     pub(super) risks: Vec<(String, &'static str)>,
 }
@@ -120,11 +117,9 @@ impl Limiter {
             if seen.members.contains_key(name) {
                 continue;
             }
-            let path = vec![Step::Key(name.clone())];
-            let Some(limit) = unused(name, property) else {
-                limits.unused.push(path_text(&path));
-                continue;
-            };
+            // An argument that the work did not need is no part of what is let through: a harmless
+            // name says nothing about what a server does with it.
+            let (path, limit) = (vec![Step::Key(name.clone())], Limit::Absent);
             let declared = member(property, "type").and_then(string).map(String::from);
             let digits = Digits::Long;
             limits.rows.push(Row { path, required: false, limit, digits, declared });
@@ -307,38 +302,4 @@ fn switch(place: &Place<'_>, values: &BTreeSet<bool>) -> Decision {
         true => Decision::Risk("it had one value only, and the tape does not say what it does"),
         false => Decision::Open,
     }
-}
-
-/// What may be in an argument that the tool takes and that was never given.
-fn unused(name: &str, property: &[u8]) -> Option<Limit> {
-    let kind = declared_type(property);
-    match kind.as_deref() {
-        Some("boolean") if names::is_safety_switch(name) => None,
-        Some("boolean") if names::is_risky_switch(name) => {
-            Some(Limit::OneOf(vec!["false".to_owned()]))
-        }
-        Some("boolean" | "integer" | "number") if !names::is_quantity(name) => None,
-        Some("string") if !names::is_reach(name) => None,
-        // Lists, objects and what says nothing of itself can hold anything.
-        _ => Some(Limit::Absent),
-    }
-}
-
-/// The type of a property, also of one that may be null.
-fn declared_type(property: &[u8]) -> Option<String> {
-    let plain = |text: &[u8]| string(text).map(String::from).filter(|kind| kind != "null");
-    let own = member(property, "type");
-    if let Some(found) = own.and_then(plain) {
-        return Some(found);
-    }
-    let listed = own.map(array_items).unwrap_or_default().into_iter().find_map(plain);
-    listed.or_else(|| {
-        ["anyOf", "oneOf"].iter().find_map(|key| {
-            let choices = member(property, key).map(array_items).unwrap_or_default();
-            let mut kinds =
-                choices.into_iter().filter_map(|one| member(one, "type").and_then(plain));
-            // Two types that are not null: nothing is known.
-            kinds.next().filter(|_| kinds.next().is_none())
-        })
-    })
 }

@@ -46,7 +46,6 @@ fn work_like_what_was_observed_passes() {
             ("read", r#"{"path":"/srv/a.txt","limit":20}"#),
             ("read", r#"{"path":"/srv/deep/er/c.txt","limit":9999}"#),
             ("read", r#"{"path":"/srv/b.txt","limit":10,"mode":"text"}"#),
-            ("read", r#"{"path":"/srv/b.txt","head":3}"#),
             ("ping", "{}"),
             ("write", r#"{"path":"/srv/out/77/y","content":"anything\n at all","size":3.25}"#),
             ("fetch", r#"{"url":"https://docs.example/other#x"}"#),
@@ -59,12 +58,33 @@ fn work_like_what_was_observed_passes() {
 }
 
 #[test]
+fn arguments_that_were_never_used_do_not_pass_whatever_they_are_called() {
+    let used = r#""path":"/srv/repo","remote":"origin","branch":"main""#;
+    let mut traffic = heard(&[call("git_push", &format!("{{{used}}}"))]);
+    let list = r#"{"jsonrpc":"2.0","id":"l","result":{"tools":[{"name":"git_push","inputSchema":{"properties":{"path":{"type":"string"},"remote":{"type":"string"},"branch":{"type":"string"},"remoteBranch":{"type":"string"},"confirmed":{"type":"boolean"},"dryRun":{"type":"boolean"},"depth":{"type":"integer"},"refs":{"type":"string"}}}}]}}"#;
+    traffic.hear("files", b"", Side::Server, list.as_bytes());
+    assert_passes(&traffic, true, &[("git_push", &format!("{{{used}}}"))]);
+    for more in [
+        r#""remoteBranch":"production""#,
+        r#""remoteBranch":"production","confirmed":true"#,
+        r#""confirmed":false"#,
+        r#""dryRun":true"#,
+        r#""depth":1"#,
+        r#""refs":"x""#,
+    ] {
+        assert_passes(&traffic, false, &[("git_push", &format!("{{{used},{more}}}"))]);
+    }
+}
+
+#[test]
 fn attacks_do_not_pass() {
     assert_passes(
         &sample(),
         false,
         &[
             ("rm", "{}"),
+            // The schema has it, and the work never used it.
+            ("read", r#"{"path":"/srv/b.txt","head":3}"#),
             ("reads", r#"{"path":"/srv/a.txt"}"#),
             ("read", "{}"),
             ("read", r#"{"Path":"/etc/passwd"}"#),

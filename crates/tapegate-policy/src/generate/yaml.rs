@@ -111,15 +111,17 @@ fn rule(server: &Server, method: &str, one: &Use, out: &mut String) {
     }
     let _ = writeln!(out, "    - match: {}\n      action: forward", yaml(&literal(&one.name)));
     scope(server, method, out);
-    if !one.limits.rows.is_empty() {
+    // What is not named may not be there, so arguments that were never used need no test.
+    let is_said = |row: &&Row| !(one.is_closed && row.limit == Limit::Absent);
+    let rows: Vec<&Row> = one.limits.rows.iter().filter(is_said).collect();
+    if !rows.is_empty() {
         out.push_str("      arguments:\n");
     }
-    for row in &one.limits.rows {
+    for row in rows {
         let _ = writeln!(out, "        {}: {}", yaml(&path_text(&row.path)), row.test());
     }
     if one.is_closed {
-        let others: Vec<String> =
-            one.limits.open.iter().chain(&one.limits.unused).map(|name| yaml(name)).collect();
+        let others: Vec<String> = one.limits.open.iter().map(|name| yaml(name)).collect();
         let _ = match others.is_empty() {
             true => writeln!(out, "      other_arguments: none"),
             false => writeln!(out, "      other_arguments: [{}]", others.join(", ")),

@@ -221,7 +221,8 @@ impl<'d> Desk<'d> {
         }
         if let Some(deck) = &mut self.deck {
             let (at, out) = (self.stage.clock.now(), &mut self.out);
-            let event = Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why };
+            let event =
+                Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why, error_type: None };
             deck.feed(at, event, &mut |outgoing| {
                 if outgoing.to == Side::Client {
                     out.add(&[outgoing.message.bytes()]);

@@ -175,12 +175,23 @@ impl Ending {
             (_, status) => server_ended(status),
         }
     }
+
+    /// The `error_type` of these answers; none where the server is not what failed.
+    pub(super) fn error_type(&self) -> Option<&'static str> {
+        let is_server = !matches!(self.cause, Some(Cause::Tape(_) | Cause::Signal(_)));
+        is_server.then_some(SERVER_ENDED)
+    }
 }
+
+/// The `error_type` of answers in the place of a server that has ended.
+pub(crate) const SERVER_ENDED: &str = "upstream_connection_failed";
 
 /// What a client is told whose requests are not answered because the server has ended.
 pub(crate) fn server_ended(status: Option<ExitStatus>) -> String {
     match status {
-        Some(status) => format!("the MCP server ended ({status}) before it answered"),
+        Some(status) => format!(
+            "the MCP server ended ({status}) before it answered; run its command in a terminal to see why"
+        ),
         None => "the MCP server closed its output before it answered".to_owned(),
     }
 }

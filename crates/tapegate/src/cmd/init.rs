@@ -16,7 +16,7 @@ use tapegate_yaml::files::Held;
 use tapegate_yaml::finding::Severity;
 
 use super::policy::accept_written;
-use super::policy::backtest::shelf;
+use super::policy::backtest::shelf::{self, Tape};
 use super::policy::generate::{head, make, may_write, observe, write};
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
@@ -78,10 +78,11 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if !args.dry_run {
-        may_write(&args.file, args.force)?;
-        unshadowed(args)?;
-    }
+    let writable = may_write(&args.file, args.force).and_then(|()| unshadowed(args));
+    let conflict = match writable {
+        Err(failure) if !args.dry_run => return Err(failure.into()),
+        writable => writable.err().map(|failure| failure.words),
+    };
     let around = Surroundings::ours()?;
     let found = clients::find(&around);
     let tapes = tapes(&around);
@@ -89,7 +90,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let (text, traffic) = if named.is_empty() {
         (starter::write(&found.servers), Traffic::default())
     } else {
-        let traffic = observe(&named, args.server_id.as_deref())?;
+        let known = |tape: &Tape| clients::server_of(tape, &found.servers);
+        let traffic = observe(&named, args.server_id.as_deref(), &known)?;
         let home = around.first(&["HOME"]).and_then(|home| home.into_string().ok());
         let wish = Wish { head: head(&traffic, "tapegate init"), cedar: None, home };
         let made = make(&traffic, &wish)?;
@@ -99,10 +101,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     check(&text, &traffic)?;
     let mut written = Vec::new();
     if !args.dry_run {
+        let policy = around.folder.join(&args.file);
+        make_parent(&policy)?;
         write(&args.file, &text)?;
         accept_written(&args.file)?;
-        written.push(around.folder.join(&args.file));
-        written.extend(state_folder(&around.folder.join(&args.file))?);
+        written.push(policy.clone());
+        written.extend(state_folder(&policy)?);
     }
     let paths = paths(&around, &args.file)?;
     let summary = Summary {
@@ -110,8 +114,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         paths: &paths,
         policy: &args.file,
         is_dry_run: args.dry_run,
+        conflict,
         written,
-        tapes: counted(&tapes),
+        is_from_tapes: !named.is_empty(),
+        tapes: counted(if named.is_empty() { &tapes } else { &named }),
         taped: traffic.servers().into_iter().map(str::to_owned).collect(),
         home: around.first(&["HOME"]).map(PathBuf::from),
         folder: around.folder.clone(),
@@ -121,6 +127,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Format::Json => summary.json(out)?,
     }
     Ok(Exit::Ok)
+}
+
+/// Makes the folder that a policy is written to; the user's config folder has none at first.
+fn make_parent(policy: &Path) -> Result<(), Failure> {
+    let Some(folder) = policy.parent().filter(|folder| !folder.exists()) else { return Ok(()) };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot make `{}`: {error}", folder.display()))
+    })
 }
 
 /// The tapes that the policy is to be made from.
@@ -156,10 +170,11 @@ fn tapes(around: &Surroundings<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// How many tapes are in each folder.
+/// How many tapes are in each folder; a folder that was named is looked into.
 fn counted(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
     let mut folders: Vec<(PathBuf, usize)> = Vec::new();
-    for folder in tapes.iter().filter_map(|tape| tape.parent()) {
+    let tapes = shelf::find(tapes).unwrap_or_default();
+    for folder in tapes.iter().filter_map(|tape| tape.path.parent()) {
         match folders.iter_mut().find(|(known, _)| known == folder) {
             Some((_, count)) => *count += 1,
             None => folders.push((folder.to_owned(), 1)),

@@ -31,6 +31,8 @@ pub(crate) struct Pinned<'p> {
     pub(crate) differences: BTreeMap<String, Vec<Difference>>,
     /// How many of them were accepted.
     pub(crate) accepted: usize,
+    /// Whether the lock file, as it was written, is in force.
+    pub(crate) is_in_force: bool,
     /// Tools that one could take for each other.
     pub(crate) shadows: Vec<Shadow>,
 }
@@ -60,6 +62,12 @@ pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> Stri
     match (total, pinned.accepted) {
         (0, _) => writeln!(out, "all as it was accepted in {lock}; nothing to write").ok(),
         (total, 0) => writeln!(out, "{total} not as accepted in {lock}; nothing was written").ok(),
+        (total, accepted) if written && !pinned.is_in_force => writeln!(
+            out,
+            "{accepted} of {total} differences written to {lock}, which is not in force; \
+                 `tapegate policy accept` puts it in force"
+        )
+        .ok(),
         (total, accepted) => {
             let done = if written { "written to" } else { "as it is in" };
             writeln!(out, "{accepted} of {total} differences accepted, {done} {lock}").ok()
@@ -102,6 +110,9 @@ pub(crate) fn json(pinned: &Pinned<'_>, written: bool) -> Vec<u8> {
     let mut out = Writer::object(|json| {
         json.text("lock", &pinned.lock.to_string_lossy());
         json.raw("written", if written { b"true" } else { b"false" });
+        if written {
+            json.raw("in_force", if pinned.is_in_force { b"true" } else { b"false" });
+        }
         json.number("accepted", pinned.accepted as u64);
         json.list("servers", &pinned.offered, |json, (server, count)| {
             json.text("server", server);

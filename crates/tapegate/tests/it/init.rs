@@ -1,5 +1,8 @@
 //! `tapegate init`
 
+mod notes;
+mod taped;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -60,6 +63,8 @@ What to do next:
   tapegate check tapegate.yaml
   tapegate policy pin --server-id files -- npx -y files
       to accept the tools as they are; tools that are pinned and read-only then pass unasked
+  tapegate policy accept tapegate.yaml
+      after each change; until then what was accepted stays in force
   tapegate init --force --from-tape TAPE
       once the work is on tape, to let through what it used and nothing else
 "
@@ -192,7 +197,7 @@ fn tapes_in_this_folder_are_said_to_be_there() {
     let folder = tempfile::tempdir().unwrap();
     put(folder.path(), "a.jsonl", TAPE);
     let words = said(&tapegate(folder.path(), &["init"]));
-    assert!(words.contains("  1 tape in this folder\n"), "{words}");
+    assert!(words.contains("  1 tape in this folder, not used\n"), "{words}");
 }
 
 #[test]

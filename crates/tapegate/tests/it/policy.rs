@@ -4,6 +4,7 @@
 mod accept;
 mod backtest;
 mod explain;
+mod lock_in_force;
 mod pin;
 mod same;
 mod test;

@@ -20,7 +20,7 @@ use crate::http::Stopped;
 use crate::http::station::Judged;
 use crate::port::Port;
 use crate::stage::address::{self, Said};
-use crate::stdio::{LINGER, Patience};
+use crate::stdio::{LINGER, Patience, SERVER_ENDED};
 use tapegate_core::json::Edits;
 
 /// How long the only reader of a session may read nothing before its connection is given up.
@@ -38,11 +38,11 @@ pub(super) async fn run(board: Rc<Board>, mut server: Server, output: Port, pati
         }),
         end = board.end_before(Duration::MAX) => Err(end),
     };
-    let End { why, mut grace } = match read {
-        Err(end) => end,
-        Ok(()) => End { why: server.farewell().await, grace: patience.grace },
+    let (End { why, mut grace }, error_type) = match read {
+        Err(end) => (end, None),
+        Ok(()) => (End { why: server.farewell().await, grace: patience.grace }, Some(SERVER_ENDED)),
     };
-    board.close(&why);
+    board.close(&why, error_type);
     loop {
         tokio::select! {
             () = server.end(grace, patience) => return,

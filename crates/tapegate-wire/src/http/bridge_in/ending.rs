@@ -37,7 +37,7 @@ impl Board {
     }
 
     /// Takes nothing more, and tells everybody who waits why no answer comes.
-    pub(super) fn close(&self, why: &str) {
+    pub(super) fn close(&self, why: &str, error_type: Option<&str>) {
         self.ended.set(true);
         self.input.take();
         let exchanges = self.book.borrow().exchanges();
@@ -45,7 +45,7 @@ impl Board {
         lanes.insert(self.lane);
         lanes.extend(self.held.borrow().lanes());
         for lane in lanes {
-            let gone = Event::Gone { lane: Some(lane), side: Side::Server, why };
+            let gone = Event::Gone { lane: Some(lane), side: Side::Server, why, error_type };
             let answers = self.station.pass(gone).unwrap_or_default();
             answers.into_iter().filter(|answer| answer.to == Side::Client).for_each(|answer| {
                 self.last_answer(lane, answer.message.into_owned());

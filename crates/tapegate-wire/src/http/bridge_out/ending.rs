@@ -60,7 +60,8 @@ impl Bridge {
     pub(super) async fn close(&self, cause: &Cause, signals: &mut Signals, patience: Patience) {
         self.tasks.borrow_mut().abort_all();
         let why = cause.words();
-        let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
+        let event =
+            Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why, error_type: None };
         {
             let mut deck = self.station.deck();
             let at = deck.now();

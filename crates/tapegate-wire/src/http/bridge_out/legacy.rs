@@ -86,7 +86,8 @@ impl Bridge {
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
         let why = format!("the MCP server closed its stream before it answered{why}");
         let turn = self.outlet.turn().await;
-        let event = Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why };
+        let event =
+            Event::Gone { lane: Some(self.lane), side: Side::Server, why: &why, error_type: None };
         if let Ok(outgoing) = self.station.pass(event) {
             self.say(&turn, None, apart(outgoing).0);
         }

@@ -11,7 +11,9 @@ mod tree;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::cmd::policy::backtest::shelf::Tape;
 use crate::settings::{Surroundings, id_from};
+use crate::upstream::Upstream;
 pub(super) use entry::{Entry, Target};
 use table::{CLIENTS, ConfigFile, Keys, Root};
 pub(super) use table::{Client, Style};
@@ -62,7 +64,7 @@ impl Scope {
 pub(super) struct Found {
     /// The servers, in the order of the clients and their configs.
     pub(super) servers: Vec<Server>,
-    /// Configs that could not be read, and why.
+    /// Configs, and entries of them, that are not used, and why.
     pub(super) skipped: Vec<(PathBuf, String)>,
 }
 
@@ -79,6 +81,18 @@ pub(super) fn find(around: &Surroundings<'_>) -> Found {
     found
 }
 
+/// What the policy is to call the server of a tape: a name of a config that is on the tape, or that
+/// of the entry with the same command line or URL. The shim will be started with that name.
+pub(super) fn server_of(tape: &Tape, servers: &[Server]) -> Option<String> {
+    let is_same = |server: &&Server| match (&server.entry.target, &tape.upstream) {
+        (Target::Command(own), Some(Upstream::Command(taped))) => own == taped,
+        (Target::Url(own, _), Some(Upstream::Http(taped))) => own == taped,
+        _ => false,
+    };
+    let named = servers.iter().find(|server| tape.may_be(&server.id));
+    named.or_else(|| servers.iter().find(is_same)).map(|server| server.id.clone())
+}
+
 fn read(
     around: &Surroundings<'_>,
     client: &'static Client,
@@ -91,13 +105,7 @@ fn read(
     {
         Ok(Some(tree)) => tree,
         Ok(None) => return,
-        Err(why) => {
-            // A file may hold servers in several places; it is broken once.
-            if found.skipped.iter().all(|(known, _)| known != path) {
-                found.skipped.push((path.to_owned(), why));
-            }
-            return;
-        }
+        Err(why) => return found.skip(path, why),
     };
     let scope = match (file.root, file.keys) {
         (Root::Project, _) => Scope::Project,
@@ -105,13 +113,40 @@ fn read(
         (Root::System, _) => Scope::Machine,
         _ => Scope::User,
     };
-    for (name, entry) in entries(around, &tree, file.keys) {
+    let entries = match entries(around, &tree, file.keys) {
+        Ok(entries) => entries,
+        Err(why) => return found.skip(path, why),
+    };
+    for (name, entry) in entries {
         let known = |one: &Server| one.config == path && one.scope == scope && one.name == name;
-        let Some(id) = id_from(&name).filter(|_| !found.servers.iter().any(known)) else {
+        if found.servers.iter().any(known) {
+            continue;
+        }
+        let Some(id) = id_from(&name) else {
+            if name.is_empty() {
+                found.skip(path, "an entry has no name".to_owned());
+                continue;
+            }
+            found.skip(path, format!("entry {name:?}: its name has no letter or digit"));
             continue;
         };
-        let config = path.to_owned();
-        found.servers.push(Server { id, name, client, scope, config, entry });
+        match entry {
+            Ok(entry) => {
+                let config = path.to_owned();
+                found.servers.push(Server { id, name, client, scope, config, entry });
+            }
+            Err(why) => found.skip(path, format!("entry {name:?}: {why}")),
+        }
+    }
+}
+
+impl Found {
+    /// Notes that a config, or an entry of it, is not used. A file may hold servers in several
+    /// places; what is wrong with it is told once.
+    fn skip(&mut self, path: &Path, why: String) {
+        if !self.skipped.iter().any(|(known, told)| known == path && *told == why) {
+            self.skipped.push((path.to_owned(), why));
+        }
     }
 }
 
@@ -119,7 +154,10 @@ fn read(
 fn load(path: &Path) -> Result<Option<String>, String> {
     let about = match fs::metadata(path) {
         Ok(about) => about,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let is_link = path.symlink_metadata().is_ok();
+            return if is_link { Err("a link to nothing".to_owned()) } else { Ok(None) };
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
@@ -133,28 +171,40 @@ fn load(path: &Path) -> Result<Option<String>, String> {
     String::from_utf8(bytes).map(Some).map_err(|_| "not UTF-8".to_owned())
 }
 
-/// The servers in a config, by name.
-fn entries(around: &Surroundings<'_>, tree: &Tree, keys: Keys) -> Vec<(String, Entry)> {
+/// The servers in a config, by name, each with what is wrong with it.
+type Entries = Vec<(String, Result<Entry, String>)>;
+
+fn entries(around: &Surroundings<'_>, tree: &Tree, keys: Keys) -> Result<Entries, String> {
+    if !matches!(tree, Tree::Map(_) | Tree::Other) {
+        return Err("not a map of settings".to_owned());
+    }
     let mut place = Some(tree);
-    match keys {
+    let key = match keys {
         Keys::Path(path) => {
             for key in path {
                 place = place.and_then(|tree| tree.get(key));
             }
+            path.last().copied().unwrap_or_default()
         }
         Keys::ClaudeProject => {
             let projects = tree.get("projects");
             let of = |folder: &Path| projects?.get(folder.to_str()?)?.get("mcpServers");
             place = ancestors(around).find_map(of);
+            "mcpServers"
         }
+    };
+    let named = |(name, tree): &(String, Tree)| (name.clone(), Entry::read(tree));
+    let listed = |tree: &Tree| {
+        let name = tree.get("name").and_then(Tree::as_text).unwrap_or_default();
+        (name.to_owned(), Entry::read(tree))
+    };
+    match place {
+        None | Some(Tree::Other) => Ok(Vec::new()),
+        Some(Tree::Map(entries)) => Ok(entries.iter().map(named).collect()),
+        Some(Tree::List(list)) if list.is_empty() => Err(format!("`{key}` is an empty list")),
+        Some(Tree::List(list)) => Ok(list.iter().map(listed).collect()),
+        Some(_) => Err(format!("`{key}` is not a map of servers")),
     }
-    let Some(place) = place else { return Vec::new() };
-    let named = place.entries().iter().map(|(name, tree)| (name.clone(), tree));
-    let listed = place.elements().iter().filter_map(|tree| {
-        let name = tree.get("name").and_then(Tree::as_text)?;
-        Some((name.to_owned(), tree))
-    });
-    named.chain(listed).filter_map(|(name, tree)| Some((name, Entry::read(tree)?))).collect()
 }
 
 /// The folder we are in and those above it in the same repository.

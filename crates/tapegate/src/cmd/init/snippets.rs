@@ -40,25 +40,15 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
     let is_plain = server.entry.variables.is_empty()
         && server.entry.settings.is_empty()
         && server.entry.others.is_empty()
+        && server.entry.removed.is_empty()
         && secrets.is_empty();
+    // Claude Code removes an entry by any name, and then refuses to add it by most of them.
+    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     let by_command = client.style == Style::ClaudeCode
         && is_plain
+        && is_name
         && matches!(scope, Scope::User | Scope::Local | Scope::Project);
-    let mut notes = Vec::new();
-    if !secrets.is_empty() {
-        let names: Vec<&str> = secrets.iter().map(|(_, header)| header.as_str()).collect();
-        notes.push(format!(
-            "put the values of the headers of the old entry into the variables: {}",
-            names.join(", ")
-        ));
-    }
-    if !server.entry.variables.is_empty() {
-        notes.push("keep the environment variables of the old entry".to_owned());
-    }
-    if !server.entry.others.is_empty() {
-        let names = server.entry.others.join(", ");
-        notes.push(format!("keep what else the old entry says: {names}"));
-    }
+    let notes = notes(server, &secrets);
     if by_command {
         let (scope, quoted) = (scope.word(), shell(name));
         let line: Vec<String> = argv.iter().map(|word| shell(word)).collect();
@@ -71,6 +61,43 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
     }
     let text = entry(server, &argv, &secrets);
     Some(Snippet { heading: format!("in the place of `{name}`"), text, notes })
+}
+
+/// What must be kept, filled in or removed by hand.
+fn notes(server: &Server, secrets: &[(String, String)]) -> Vec<String> {
+    let entry = &server.entry;
+    let mut notes = Vec::new();
+    let is_token = |header: &str| header.eq_ignore_ascii_case("Authorization");
+    let mut names: Vec<&str> = secrets.iter().map(|(_, header)| header.as_str()).collect();
+    if let Some(bearer) = &entry.bearer {
+        names.retain(|name| !is_token(name));
+        let variable = variable(server, "Authorization");
+        notes.push(format!("the value of {variable} is `Bearer `, then what `{bearer}` holds"));
+    }
+    if !names.is_empty() {
+        notes.push(format!(
+            "put the values of the headers of the old entry into the variables: {}",
+            names.join(", ")
+        ));
+    }
+    if !entry.variables.is_empty() {
+        notes.push("keep the environment variables of the old entry".to_owned());
+    }
+    if !entry.others.is_empty() {
+        notes.push(format!("keep what else the old entry says: {}", entry.others.join(", ")));
+    }
+    if !entry.removed.is_empty() {
+        let names = entry.removed.join(", ");
+        notes.push(format!("remove what only holds for a URL: {names}"));
+    }
+    let signs_in = |name: &String| name.to_ascii_lowercase().contains("auth") || name == "scopes";
+    if entry.removed.iter().any(signs_in) && !secrets.iter().any(|(_, name)| is_token(name)) {
+        notes.push(
+            "the shim does not sign in; give it a token by --header-env Authorization=VARIABLE"
+                .to_owned(),
+        );
+    }
+    notes
 }
 
 /// The command line of the shim.
@@ -196,7 +223,7 @@ fn json_list(texts: &[String]) -> String {
 }
 
 /// A word as a shell takes it.
-fn shell(word: &str) -> String {
+pub(super) fn shell(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
 }
 

@@ -7,6 +7,7 @@ use super::clients::Server;
 const HEAD: &str = "\
 # What an agent may do with its MCP servers. `tapegate check` looks this file over,
 # `tapegate policy explain NAME` says what becomes of a call, docs/policy.md says more.
+# A change here takes effect once a person has run `tapegate policy accept`.
 schema: 1
 
 # The servers, by the names that `shim --server-id` gives them. `expose` hides tools.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tapegate_core::json::write_str;
 
 use super::clients::{Found, Scope, Server, Target};
-use super::snippets::{Paths, Snippet, indented, short, snippet};
+use super::snippets::{Paths, Snippet, indented, shell, short, snippet};
 
 /// What was found and done.
 pub(super) struct Summary<'a> {
@@ -16,9 +16,13 @@ pub(super) struct Summary<'a> {
     pub(super) policy: &'a Path,
     /// Whether nothing was to be written.
     pub(super) is_dry_run: bool,
+    /// Why a dry run is all that can be done.
+    pub(super) conflict: Option<String>,
     /// What was written, the policy first.
     pub(super) written: Vec<PathBuf>,
-    /// Where tapes are, and how many.
+    /// Whether the policy is made from tapes.
+    pub(super) is_from_tapes: bool,
+    /// Where these tapes are, and how many; those that could be used if none are.
     pub(super) tapes: Vec<(PathBuf, usize)>,
     /// The servers that are on the tapes that the policy is made from.
     pub(super) taped: Vec<String>,
@@ -56,6 +60,9 @@ impl Summary<'_> {
         if self.is_dry_run {
             writeln!(out, "{}: not written (dry run)", self.policy.display())?;
         }
+        if let Some(conflict) = &self.conflict {
+            writeln!(out, "  it could not be written without --force: {conflict}")?;
+        }
         self.servers(out)?;
         for (path, why) in &self.found.skipped {
             writeln!(out, "  skipped {}: {why}", self.short(path))?;
@@ -66,7 +73,10 @@ impl Summary<'_> {
                 here if here.is_empty() => "this folder".to_owned(),
                 folder => folder,
             };
-            writeln!(out, "  {tapes} in {folder}")?;
+            match self.is_from_tapes {
+                true => writeln!(out, "  made from {tapes} in {folder}")?,
+                false => writeln!(out, "  {tapes} in {folder}, not used")?,
+            }
         }
         self.snippets(out)?;
         self.next(out)
@@ -74,7 +84,7 @@ impl Summary<'_> {
 
     fn servers(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.found.servers.is_empty() {
-            return writeln!(out, "  no client's config names a server");
+            writeln!(out, "  no client's config names a server")?;
         }
         for server in &self.found.servers {
             let config = self.short(&server.config);
@@ -89,6 +99,13 @@ impl Summary<'_> {
                 "" => writeln!(out)?,
                 state => writeln!(out, "; {state}")?,
             }
+        }
+        let is_named = |id: &&String| self.found.servers.iter().any(|server| server.id == **id);
+        for id in self.taped.iter().filter(|id| *id != "*" && !is_named(id)) {
+            writeln!(
+                out,
+                "  server {id}, on the tapes, in no client's config; its shim needs --server-id {id}"
+            )?;
         }
         Ok(())
     }
@@ -123,7 +140,7 @@ impl Summary<'_> {
 
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
         let name = self.policy.display();
-        writeln!(out, "\nWhat to do next:\n  tapegate check {name}")?;
+        writeln!(out, "\nWhat to do next:\n  tapegate check {}", shell(&name.to_string()))?;
         let is_open = |server: &&Server| !server.entry.is_disabled && !server.entry.is_governed;
         let open: Vec<&Server> = self.found.servers.iter().filter(is_open).collect();
         if open.is_empty() && self.found.servers.is_empty() {
@@ -134,12 +151,16 @@ impl Summary<'_> {
         if let Some(server) = open.iter().find(local)
             && let Target::Command(argv) = &server.entry.target
         {
-            writeln!(out, "  tapegate policy pin --server-id {} -- {}", server.id, argv.join(" "))?;
-            writeln!(
-                out,
-                "      to accept the tools as they are; tools that are pinned and read-only then pass unasked"
-            )?;
+            let line: Vec<String> = argv.iter().map(|word| shell(word)).collect();
+            writeln!(out, "  tapegate policy pin --server-id {} -- {}", server.id, line.join(" "))?;
+            let then = match self.is_from_tapes {
+                true => "a tool that changes is then refused",
+                false => "tools that are pinned and read-only then pass unasked",
+            };
+            writeln!(out, "      to accept the tools as they are; {then}")?;
         }
+        writeln!(out, "  tapegate policy accept {}", shell(&name.to_string()))?;
+        writeln!(out, "      after each change; until then what was accepted stays in force")?;
         if open.iter().any(|server| server.scope == Scope::User && server.client.starts_in_project)
         {
             writeln!(out, "  tapegate init ~/.config/tapegate/tapegate.yaml")?;
@@ -175,6 +196,10 @@ impl Summary<'_> {
                 one.end()
             }),
         );
+        text.raw("from_tapes", if self.is_from_tapes { "true" } else { "false" });
+        if let Some(conflict) = &self.conflict {
+            text.text("conflict", conflict);
+        }
         text.list(
             "tapes",
             self.tapes.iter().map(|(path, count)| {

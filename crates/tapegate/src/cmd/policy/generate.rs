@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     for path in [output, args.cedar.as_deref()].into_iter().flatten() {
         may_write(path, args.force)?;
     }
-    let traffic = observe(&args.tapes, args.server_id.as_deref())?;
+    let traffic = observe(&args.tapes, args.server_id.as_deref(), &|_| None)?;
     let cedar = args.cedar.as_deref().map(|cedar| named_from(cedar, output));
     let home = std::env::var("HOME").ok();
     let wish = Wish { head: head(&traffic, "tapegate policy generate"), cedar, home };
@@ -79,12 +79,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What was called on tapes, by the names of the servers.
-pub(crate) fn observe(tapes: &[PathBuf], server_id: Option<&str>) -> Result<Traffic, Failure> {
-    let mut traffic = Traffic::default();
+/// What was called on tapes, by the names of the servers: the one that is given, the one that
+/// `known` has for a tape, or what the tape says.
+pub(crate) fn observe(
+    tapes: &[PathBuf],
+    server_id: Option<&str>,
+    known: &dyn Fn(&Tape) -> Option<String>,
+) -> Result<Traffic, Failure> {
+    let (mut traffic, mut stopped) = (Traffic::default(), 0);
     for tape in shelf::find(tapes)? {
-        let server = match (server_id, tape.own_name(None)) {
-            (Some(named), _) => named.to_owned(),
+        let named = server_id.map(str::to_owned).or_else(|| known(&tape));
+        let server = match (named, tape.own_name(None)) {
+            (Some(named), _) => named,
             (None, Some(own)) => id_from(&own).unwrap_or_else(|| "server".to_owned()),
             (None, None) => {
                 let name = tape.path.display();
@@ -95,7 +101,14 @@ pub(crate) fn observe(tapes: &[PathBuf], server_id: Option<&str>) -> Result<Traf
                 "*".to_owned()
             }
         };
-        hear(&tape, &server, &mut traffic)?;
+        stopped += hear(&tape, &server, &mut traffic)?;
+    }
+    stopped += traffic.refused();
+    if traffic.is_empty() && stopped > 0 {
+        let words = "every call on these tapes failed or was refused, so none is an example";
+        let hint = "a call that waited for approval and was not approved counts as refused; record \
+                    a session that does the work";
+        return Err(Failure::new(Exit::Invalid, words).hint(hint));
     }
     if traffic.is_empty() {
         let words = "nothing was called on these tapes";
@@ -104,20 +117,23 @@ pub(crate) fn observe(tapes: &[PathBuf], server_id: Option<&str>) -> Result<Traf
     Ok(traffic)
 }
 
-fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<(), Failure> {
+/// Takes a tape into account; how many messages a gate has kept from being sent on.
+fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failure> {
     let path = &tape.path;
     let cannot = |error: std::io::Error| {
         Failure::new(Exit::Io, format!("cannot read `{}`: {error}", path.display()))
     };
     let mut source = Source::open(path, talk::progress(path)).map_err(cannot)?;
-    let mut entries = 0_u64;
+    let (mut entries, mut stopped) = (0_u64, 0);
     while let Some(next) = source.reader.next() {
         let Ok(numbered) = next else { continue };
         entries += 1;
         let Line::Message(message) = &numbered.entry else { continue };
         // Our own answers are refusals, which a call is to be known by; our questions are not.
         let counts = !message.ours || message.from == Side::Server;
-        if counts && !was_refused(&message.extra) {
+        let is_refused = was_refused(&message.extra);
+        stopped += usize::from(is_refused);
+        if counts && !is_refused {
             let session = message.session.as_deref().unwrap_or_default();
             traffic.hear(server, session, message.from, &message.msg);
         }
@@ -130,7 +146,7 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<(), Failure>
         }
         talk::warn(&words);
     }
-    Ok(())
+    Ok(stopped)
 }
 
 /// Whether a gate has kept a message from being sent on.

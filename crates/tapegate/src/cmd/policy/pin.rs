@@ -16,6 +16,7 @@ use super::explain::Format;
 use super::loading;
 use crate::exit::{Exit, Failure};
 use crate::talk;
+use crate::trust;
 use crate::upstream::UpstreamArgs;
 use crate::views::pinned::{self, Pinned};
 
@@ -94,11 +95,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         };
         learnt.iter().map(each).collect()
     };
-    let pinned = Pinned {
+    let mut pinned = Pinned {
         lock: &path,
         offered: learnt.iter().map(|(server, survey)| (server.clone(), survey.len())).collect(),
         differences: differences(&old),
         accepted,
+        is_in_force: true,
         shadows: shadows(&everything(&learnt, &old)),
     };
     let text = lock.write();
@@ -106,8 +108,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if written {
         write(&path, text.as_bytes())?;
         if let Some(found) = &found {
-            accept_lock(&found.path, &found.policy.pins.lock_file)?;
+            pinned.is_in_force = accept_lock(&found.path, &found.policy.pins.lock_file)?;
         }
+    } else if let Some(found) = &found {
+        trust::warn_if_not_in_force(&found.path);
     }
     match args.format {
         Format::Text => {

@@ -260,7 +260,11 @@ fn what_new_tools_say_about_themselves_is_shown_since_rules_go_by_it() {
 
 #[test]
 fn a_lock_that_no_person_could_accept_is_said_not_to_be_in_force() {
-    let project = Project::new();
+    // By this policy a pinned hint lets a tool through.
+    let project = Project::with(
+        "schema: 1\ngovernance:\n  defaults: { action: deny }\n  \
+         rules: [{ match: \"*\", annotations: { readOnlyHint: true }, action: forward }]\n",
+    );
     let home = tempfile::tempdir().unwrap();
     project.write("one.jsonl", listing(&[("a", "first")]));
     let pinned = || {

@@ -134,7 +134,10 @@ fn a_server_that_ends_instead_of_answering_is_told_to_a_client_that_asks_again()
     let mut run = shim(FORWARD, &[]).sh("echo starting; read line; exit 7").start();
     run.send(ask("\"d-1\"", "server/discover").as_bytes());
     let first = answer(&run, "\"d-1\"");
-    assert!(first["error"]["message"].as_str().unwrap().contains("exit status: 7"), "{first}");
+    let message = first["error"]["message"].as_str().unwrap();
+    assert!(message.contains("exit status: 7"), "{first}");
+    assert!(message.ends_with("run its command in a terminal to see why"), "{first}");
+    assert_eq!(first["error"]["data"]["error_type"], "upstream_connection_failed", "{first}");
     run.send(ask(0, "initialize").as_bytes());
     let second = answer(&run, 0);
     assert_eq!(

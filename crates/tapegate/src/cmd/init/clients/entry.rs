@@ -13,6 +13,11 @@ pub(in crate::cmd::init) struct Entry {
     /// Settings of the client that hold for a command as well: a time limit, a switch. Texts may be
     /// secret and are only named.
     pub(in crate::cmd::init) settings: Vec<(String, String)>,
+    /// The names of settings that only hold for a URL. Clients refuse them beside a command, Codex
+    /// its whole config.
+    pub(in crate::cmd::init) removed: Vec<String>,
+    /// The variable that a token is in, which the client sends in `Authorization`.
+    pub(in crate::cmd::init) bearer: Option<String>,
     /// The names of all other settings.
     pub(in crate::cmd::init) others: Vec<String>,
     pub(in crate::cmd::init) is_disabled: bool,
@@ -52,10 +57,31 @@ const REPLACED: [&str; 20] = [
     "transport",
 ];
 
+/// What only holds for a server that is reached by a URL.
+const URL_ONLY: [&str; 18] = [
+    "auth",
+    "authProviderType",
+    "bearer_token",
+    "bearer_token_env_var",
+    "client_id",
+    "client_secret_env_var",
+    "headersHelper",
+    "oauth",
+    "oauth_client_id",
+    "oauth_resource",
+    "redirectUri",
+    "requestInit",
+    "requestOptions",
+    "scopes",
+    "sessionId",
+    "targetAudience",
+    "targetServiceAccount",
+    "tcp",
+];
+
 impl Entry {
-    /// Reads an entry; `None` if it neither starts nor reaches anything, as what is built into a
-    /// client does.
-    pub(super) fn read(tree: &Tree) -> Option<Self> {
+    /// Reads an entry, or says why nothing can be started or reached by it.
+    pub(super) fn read(tree: &Tree) -> Result<Self, String> {
         // Cline nests what other clients have at the top.
         let inner = tree.get("transport").filter(|inner| !inner.entries().is_empty());
         let get = |key: &str| inner.and_then(|inner| inner.get(key)).or_else(|| tree.get(key));
@@ -64,10 +90,23 @@ impl Entry {
         let environment = ["env", "envs", "environment"].iter().find_map(|key| get(key));
         let variables = environment.map(Tree::entries).unwrap_or_default();
         let variables = variables.iter().map(|(name, _)| name.clone()).collect();
-        let target = command(&get).or_else(|| url(&get))?;
+        let target = match command(&get)?.or_else(|| url(&get)) {
+            Some(target) => target,
+            None if matches!(tree, Tree::Map(_)) => {
+                return Err("it has neither a command nor a URL".to_owned());
+            }
+            None => return Err("it is not a map of settings".to_owned()),
+        };
         let is_governed = matches!(&target, Target::Command(argv) if is_shim(argv));
-        let (settings, others) = settings(tree);
-        Some(Self { target, variables, settings, others, is_disabled, is_governed })
+        let (mut settings, mut others) = settings(tree);
+        let (mut removed, mut bearer) = (Vec::new(), None);
+        if matches!(target, Target::Url(..)) {
+            let is_kept = |name: &String| !URL_ONLY.contains(&name.as_str());
+            removed.extend(settings.extract_if(.., |(name, _)| !is_kept(name)).map(|one| one.0));
+            removed.extend(others.extract_if(.., |name| !is_kept(name)));
+            bearer = get("bearer_token_env_var").and_then(Tree::as_text).map(str::to_owned);
+        }
+        Ok(Self { target, variables, settings, removed, bearer, others, is_disabled, is_governed })
     }
 }
 
@@ -85,21 +124,27 @@ fn settings(tree: &Tree) -> (Vec<(String, String)>, Vec<String>) {
     (settings, others)
 }
 
-fn command<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Option<Target> {
-    let own = get("command").or_else(|| get("cmd"))?;
-    let args = |tree: Option<&Tree>| tree.map(Tree::texts).unwrap_or_default();
-    let argv = match own {
-        Tree::Text(program) => [vec![program.clone()], args(get("args"))].concat(),
-        // opencode has all words in one list, older Zed a map.
-        Tree::List(_) => own.texts(),
-        Tree::Map(_) => {
-            let program = own.get("path").and_then(Tree::as_text)?;
-            [vec![program.to_owned()], args(own.get("args"))].concat()
-        }
-        _ => return None,
+fn command<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Result<Option<Target>, String> {
+    let Some(own) = get("command").or_else(|| get("cmd")) else { return Ok(None) };
+    let args = |tree: Option<&Tree>| match tree {
+        None | Some(Tree::Other) => Ok(Vec::new()),
+        Some(tree) => tree.texts().ok_or("its `args` is not a list of texts".to_owned()),
     };
-    let is_there = argv.first().is_some_and(|program| !program.is_empty());
-    is_there.then_some(Target::Command(argv))
+    let is_not = || "its command is not a text".to_owned();
+    let argv = match own {
+        Tree::Text(program) => [vec![program.clone()], args(get("args"))?].concat(),
+        // opencode has all words in one list, older Zed a map.
+        Tree::List(_) => own.texts().ok_or("its command is not a list of texts".to_owned())?,
+        Tree::Map(_) => {
+            let program = own.get("path").and_then(Tree::as_text).ok_or_else(is_not)?;
+            [vec![program.to_owned()], args(own.get("args"))?].concat()
+        }
+        _ => return Err(is_not()),
+    };
+    match argv.first() {
+        Some(program) if !program.trim().is_empty() => Ok(Some(Target::Command(argv))),
+        _ => Err("its command is empty".to_owned()),
+    }
 }
 
 fn url<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Option<Target> {
@@ -107,7 +152,12 @@ fn url<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Option<Target> {
     let url = keys.iter().find_map(|key| get(key).and_then(Tree::as_text))?;
     let headers = ["headers", "http_headers", "env_http_headers"];
     let headers = headers.iter().filter_map(|key| get(key)).flat_map(Tree::entries);
-    Some(Target::Url(url.to_owned(), headers.map(|(name, _)| name.clone()).collect()))
+    let mut headers: Vec<String> = headers.map(|(name, _)| name.clone()).collect();
+    let has_token = get("bearer_token_env_var").or_else(|| get("bearer_token")).is_some();
+    if has_token && !headers.iter().any(|name| name.eq_ignore_ascii_case("Authorization")) {
+        headers.push("Authorization".to_owned());
+    }
+    Some(Target::Url(url.to_owned(), headers))
 }
 
 /// Whether a command line starts a shim, by whichever of the names that the binary goes by.
@@ -125,7 +175,7 @@ mod tests {
     use super::super::table::Format;
     use super::*;
 
-    fn read(text: &str) -> Option<Entry> {
+    fn read(text: &str) -> Result<Entry, String> {
         Entry::read(&Tree::read(text, Format::Json).unwrap())
     }
 
@@ -152,11 +202,27 @@ mod tests {
         ] {
             assert_eq!(argv(text), expected);
         }
-        for nothing in
-            [r#"{"type":"builtin"}"#, "{}", r#"{"command":7}"#, r#"{"command":""}"#, "[]"]
-        {
-            assert_eq!(read(nothing), None, "{nothing}");
+    }
+
+    #[test]
+    fn what_cannot_be_started_says_why() {
+        let nothing = "it has neither a command nor a URL";
+        for (text, expected) in [
+            (r#"{"type":"builtin"}"#, nothing),
+            ("{}", nothing),
+            (r#"{"command":7}"#, "its command is not a text"),
+            (r#"{"command":{"args":["x"]}}"#, "its command is not a text"),
+            (r#"{"command":""}"#, "its command is empty"),
+            (r#"{"command":[]}"#, "its command is empty"),
+            (r#"{"command":["x",{}]}"#, "its command is not a list of texts"),
+            (r#"{"command":"x","args":"y"}"#, "its `args` is not a list of texts"),
+            (r#"{"command":"x","args":["y",true]}"#, "its `args` is not a list of texts"),
+            ("[]", "it is not a map of settings"),
+            ("null", "it is not a map of settings"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), expected, "{text}");
         }
+        assert_eq!(argv(r#"{"command":"x","args":null}"#), "x");
     }
 
     #[test]

@@ -157,7 +157,13 @@ fn broken_and_odd_configs_are_named_and_skipped() {
             ".cursor/mcp.json not a regular file",
             ".codex/config.toml not valid TOML",
             ".continue/config.yaml not valid YAML",
+            ".lmstudio/mcp.json not a map of settings",
+            ".copilot/mcp-config.json an entry has no name",
+            ".copilot/mcp-config.json entry \"///\"",
+            ".copilot/mcp-config.json entry \"n\"",
+            ".copilot/mcp-config.json entry \"t\"",
             ".qwen/settings.json not UTF-8",
+            ".kimi/mcp.json an entry has no name",
         ]
     );
 }
@@ -178,4 +184,50 @@ fn variables_lead_to_configs_elsewhere() {
         machine.told(),
         "Claude Code user files: npx -y files\nCodex user c: c\nAmp user a: a\n"
     );
+}
+
+#[test]
+fn whatever_stands_before_a_config_its_servers_are_found() {
+    for before in [" ", "\n", "\t\r\n", "// mine\n", "/* mine */", "\u{feff}\n"] {
+        let machine = Machine::new();
+        machine.write("home/project/.mcp.json", &format!("{before}{PLAIN}"));
+        machine.write("home/project/.cursor/mcp.json", &format!("{before}{PLAIN}"));
+        let opencode = r#"{"mcp":{"o":{"command":["x"]}}}"#;
+        machine.write("home/project/opencode.jsonc", &format!("{before}{opencode}"));
+        let found = machine.find_in("home/project");
+        assert_eq!((found.servers.len(), found.skipped.len()), (3, 0), "{before:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_config_without_a_usable_server_is_named_with_the_reason() {
+    for (text, expected) in [
+        (r#"{"mcpServers":{"a":{}}}"#, "entry \"a\": it has neither a command nor a URL"),
+        (r#"{"mcpServers":{"a":{"command":""}}}"#, "entry \"a\": its command is empty"),
+        (
+            r#"{"mcpServers":{"a":{"command":"x","args":"y"}}}"#,
+            "entry \"a\": its `args` is not a list of texts",
+        ),
+        (r#"{"mcpServers":[]}"#, "`mcpServers` is an empty list"),
+        (r#"{"mcpServers":"x"}"#, "`mcpServers` is not a map of servers"),
+        ("7", "not a map of settings"),
+    ] {
+        let machine = Machine::new();
+        machine.write("home/project/.cursor/mcp.json", text);
+        let found = machine.find_in("home/project");
+        let path = machine.at("home/project/.cursor/mcp.json");
+        assert_eq!(found.skipped, [(path, expected.to_owned())], "{text}");
+        assert!(found.servers.is_empty(), "{text}");
+    }
+    let machine = Machine::new();
+    fs::create_dir_all(machine.at("home/project/.cursor")).unwrap();
+    let path = machine.at("home/project/.cursor/mcp.json");
+    std::os::unix::fs::symlink("nowhere", &path).unwrap();
+    let found = machine.find_in("home/project");
+    assert_eq!(found.skipped, [(path, "a link to nothing".to_owned())]);
+    // What names no server has nothing to use.
+    let machine = Machine::new();
+    machine.write("home/.claude.json", r#"{"numStartups":1,"mcpServers":{}}"#);
+    machine.write("home/.config/zed/settings.json", r#"{"theme":"dark"}"#);
+    assert_eq!(machine.find_in("home/project").skipped, []);
 }

@@ -36,7 +36,8 @@ impl Tree {
                 let plain = jsonc::plain(text);
                 json::check(plain.as_bytes())
                     .map_err(|fault| format!("not valid JSON: {fault}"))?;
-                Ok(Self::from_json(plain.as_bytes(), DEPTH_MAX))
+                // What stands before the value, or a comment that was taken out, leaves blanks.
+                Ok(Self::from_json(plain.trim().as_bytes(), DEPTH_MAX))
             }
             Format::Toml => match DeTable::parse(text) {
                 Ok(table) => Ok(Self::from_table(table.get_ref(), DEPTH_MAX)),
@@ -131,14 +132,6 @@ impl Tree {
         }
     }
 
-    /// The elements of a list.
-    pub(super) fn elements(&self) -> &[Self] {
-        match self {
-            Self::List(elements) => elements,
-            _ => &[],
-        }
-    }
-
     /// The text; in YAML a number without quotes may be one.
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
@@ -147,9 +140,10 @@ impl Tree {
         }
     }
 
-    /// The texts of a list.
-    pub(super) fn texts(&self) -> Vec<String> {
-        self.elements().iter().filter_map(Self::as_text).map(str::to_owned).collect()
+    /// The texts of a list; `None` if it is not a list, or has anything else in it.
+    pub(super) fn texts(&self) -> Option<Vec<String>> {
+        let Self::List(elements) = self else { return None };
+        elements.iter().map(|element| element.as_text().map(str::to_owned)).collect()
     }
 }
 
@@ -175,13 +169,26 @@ mod tests {
         let read = |text, format| Tree::read(text, format).unwrap();
         let expected = read(json, Format::Json);
         let entry = expected.get("s").unwrap().get("a").unwrap();
-        assert_eq!(entry.get("args").unwrap().texts(), ["1", "2"]);
+        assert_eq!(entry.get("args").unwrap().texts().unwrap(), ["1", "2"]);
         for (text, format) in [(toml, Format::Toml), (yaml, Format::Yaml)] {
             let tree = read(text, format);
             let other = tree.get("s").unwrap().get("a").unwrap();
             for key in ["command", "args", "on"] {
                 assert_eq!(other.get(key), entry.get(key), "{format:?}");
             }
+        }
+    }
+
+    #[test]
+    fn blanks_and_comments_may_stand_before_a_config_and_after_it() {
+        let expected = Tree::read(r#"{"a": {"b": [1, true]}}"#, Format::Json).unwrap();
+        for text in [
+            " {\"a\": {\"b\": [1, true]}}",
+            "\r\n\t{\"a\":\n {\"b\" : [ 1 , true ] } }\n",
+            "// mine\n{\"a\": /* 1 */ {\"b\": /* 2 */ [1, /* 3 */ true,],}} // end",
+            "/* mine */ {\"a\": {\"b\": [1, true]}}",
+        ] {
+            assert_eq!(Tree::read(text, Format::Json).unwrap(), expected, "{text}");
         }
     }
 

@@ -24,47 +24,56 @@ pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
     let path = around.folder.join(path);
     let (found, texts) = trust::read_file(&path, None);
     match found.rule.is_some() {
-        true => accept(&path, texts),
+        true => accept(&path, texts).map(|_| ()),
         false => Ok(()),
     }
 }
 
 /// Accepts a lock file that this process has written for a person at a terminal, and nothing else:
 /// the other texts stay as they were accepted. Elsewhere it says that the lock is not in force.
-pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<(), Failure> {
-    let Ok(around) = Surroundings::ours() else { return Ok(()) };
+/// Whether it is.
+pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failure> {
+    let Ok(around) = Surroundings::ours() else { return Ok(true) };
     let path = around.folder.join(policy);
-    let Ok(Some(accepted)) = Trust::new().accepted(&path) else { return Ok(()) };
+    let Ok(Some(accepted)) = Trust::new().accepted(&path) else { return Ok(true) };
     let lock = path.parent().map(|folder| folder.join(lock_file));
-    let Some(Ok(text)) = lock.map(std::fs::read_to_string) else { return Ok(()) };
+    let Some(Ok(text)) = lock.map(std::fs::read_to_string) else { return Ok(true) };
     let mut texts = accepted.texts.clone();
     texts.insert(lock_file.to_owned(), text);
     if person::require("accepting a lock file", "").is_ok() {
         return accept(&path, texts);
     }
-    if accepted.texts != texts {
+    let is_in_force =
+        accepted.texts == texts || trust::is_taken_unasked(&path, &accepted.texts, &texts);
+    if !is_in_force {
         talk::warn(
             "the lock file is written but not in force: shims go by the one that was accepted, until a \
              person runs `tapegate policy accept` in a terminal",
         );
     }
-    Ok(())
+    Ok(is_in_force)
 }
 
-fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<(), Failure> {
+/// Accepts texts, after a question if they take the place of others; whether they are in force.
+fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<bool, Failure> {
     let (trust, name) = (Trust::new(), path.display());
     if let Ok(Some(accepted)) = trust.accepted(path) {
         if accepted.texts == texts {
-            return Ok(());
+            return Ok(true);
+        }
+        // A shim takes it at its next start, whatever the answer were.
+        if trust::is_taken_unasked(path, &accepted.texts, &texts) {
+            return Ok(true);
         }
         let diff = unified::diffs(&accepted.texts, &texts, talk::palette());
         if !person::confirm(&format!("{diff}\nPut this change of `{name}` in force?"))? {
             talk::say("it is written, and not in force; `tapegate policy accept` accepts it");
-            return Ok(());
+            return Ok(false);
         }
     }
     if let Err(why) = trust.keep(path, &texts, Acceptance::Written) {
         talk::warn(&format!("`{name}` is written, but could not be accepted: {why}"));
+        return Ok(false);
     }
-    Ok(())
+    Ok(true)
 }

@@ -29,6 +29,8 @@ pub(crate) struct Tape {
     names: Vec<String>,
     /// How many of these are surely names.
     sure: usize,
+    /// How the server was started or reached.
+    pub(crate) upstream: Option<Upstream>,
 }
 
 /// The tapes that were named, and those in folders that were, in the order of their names.
@@ -103,11 +105,15 @@ impl Tape {
         let folder = folder.and_then(Path::file_name).map(|name| name.to_string_lossy());
         names.extend(folder.map(String::from));
         let sure = names.len();
-        if let Some(header) = header {
-            names.extend(header.name.map(String::from));
-            names.extend(upstream(&header.upstream).map(|upstream| server_id(&upstream)));
-        }
-        Ok(Self { path, by_chance, names, sure })
+        let upstream = header.as_ref().and_then(|header| upstream(&header.upstream));
+        names.extend(header.and_then(|header| header.name).map(String::from));
+        names.extend(upstream.as_ref().map(server_id));
+        Ok(Self { path, by_chance, names, sure, upstream })
+    }
+
+    /// Whether the server of the tape may be called this.
+    pub(crate) fn may_be(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own == name)
     }
 
     /// What the server of the tape goes by, if that can be told.

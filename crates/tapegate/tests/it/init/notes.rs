@@ -1,0 +1,79 @@
+//! What `tapegate init` says about single entries of a config, and about the file it writes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::{put, said, tapegate};
+
+#[test]
+fn what_only_holds_for_a_url_is_to_be_removed_and_a_token_becomes_a_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    put(
+        folder,
+        "home/.codex/config.toml",
+        "[mcp_servers.web]\nurl = \"https://x.example/mcp\"\nbearer_token_env_var = \"TOK\"\n\
+         tool_timeout_sec = 60\nscopes = [\"a\"]\n",
+    );
+    put(
+        folder,
+        "home/.config/opencode/opencode.json",
+        r#"{"mcp":{"far":{"type":"remote","url":"https://y.example","oauth":false}}}"#,
+    );
+    let words = said(&tapegate(folder, &["init", "--dry-run"]));
+    for expected in [
+        "\"--header-env\", \"Authorization=WEB_AUTHORIZATION\"]\n    tool_timeout_sec = 60\n",
+        "env = { \"WEB_AUTHORIZATION\" = \"VALUE\" }\n",
+        "(the value of WEB_AUTHORIZATION is `Bearer `, then what `TOK` holds)\n",
+        "(remove what only holds for a URL: bearer_token_env_var, scopes)\n",
+        "\"--upstream-http\", \"https://y.example\"] }\n",
+        "(remove what only holds for a URL: oauth)\n",
+        "(the shim does not sign in; give it a token by --header-env Authorization=VARIABLE)\n",
+    ] {
+        assert!(words.contains(expected), "{expected}\n--\n{words}");
+    }
+    assert!(!words.contains("keep what else"), "{words}");
+}
+
+#[test]
+fn claude_code_is_given_an_entry_where_it_would_refuse_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    put(
+        folder,
+        ".mcp.json",
+        r#"{"mcpServers":{"sp ace":{"command":"x"},"fine_1-a":{"command":"two words"}}}"#,
+    );
+    let words = said(&tapegate(folder, &["init", "--dry-run"]));
+    assert!(!words.contains("claude mcp remove --scope project 'sp ace'"), "{words}");
+    assert!(words.contains("\"sp ace\": { \"command\": "), "{words}");
+    assert!(words.contains("claude mcp add --scope project fine_1-a -- "), "{words}");
+    // Lines that are to be run are quoted as a shell needs it.
+    put(folder, ".mcp.json", r#"{"mcpServers":{"a":{"command":"two words","args":["$x"]}}}"#);
+    let words = said(&tapegate(folder, &["init", "--dry-run"]));
+    assert!(words.contains("policy pin --server-id a -- 'two words' '$x'\n"), "{words}");
+}
+
+#[test]
+fn the_folder_of_the_policy_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let run = tapegate(folder, &["init", "home/.config/tapegate/tapegate.yaml"]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let made = folder.join("home/.config/tapegate");
+    assert!(made.join("tapegate.yaml").is_file() && made.join(".tapegate").is_dir());
+    assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_dry_run_says_what_stands_in_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    put(folder, "tapegate.yaml", "mine");
+    let words = said(&tapegate(folder, &["init", "--dry-run"]));
+    let expected = "tapegate.yaml: not written (dry run)\n  \
+                    it could not be written without --force: `tapegate.yaml` exists already\n";
+    assert!(words.starts_with(expected), "{words}");
+    let words = said(&tapegate(folder, &["init", "--dry-run", "--force"]));
+    assert!(!words.contains("could not"), "{words}");
+}
