@@ -33,7 +33,7 @@ Examples:
   tapegate policy accept ci/tapegate.yaml
   tapegate policy accept --list
   tapegate policy accept --forget old/tapegate.yaml
-  tapegate policy accept --non-interactive --key-file ci.key      in a script
+  tapegate policy accept --non-interactive --key-file ~/keys/ci.key      in a script
 
 Takes a person at a terminal, who is asked, and refuses inside a coding agent. A change that
 provably permits nothing more is taken without this command.
