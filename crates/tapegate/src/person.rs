@@ -33,7 +33,12 @@ pub(crate) fn require(what: &str, way_out: &str) -> Result<(), Failure> {
         Err(Failure::new(Exit::Findings, words).hint(way_out))
     };
     if let Some(sign) = agent::sign(std::env::vars_os()) {
-        return refuse(format!("this is the environment of a coding agent ({sign})"));
+        let words = format!(
+            "{what} takes a person at a terminal, and this is the environment of a coding agent ({sign})"
+        );
+        let hint =
+            "run it in a terminal that you opened and no agent did; a key is refused here, too";
+        return Err(Failure::new(Exit::Findings, words).hint(hint));
     }
     let outputs = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
     if !std::io::stdin().is_terminal() || !outputs {

@@ -80,8 +80,15 @@ fn by_rules(
         let drifted = facts.drift.is_some();
         let (hit, looked) = rule(policy, call, drifted, Range { from, scope }, steps);
         let (mut decision, next) = match (&hit, default) {
-            (Some(Hit { rule, index, possible }), _) => {
-                let decision = act(policy, &rule.act, Some(rule), call, facts, steps);
+            (Some(Hit { rule, index, possible, unknown }), _) => {
+                let mut decision = act(policy, &rule.act, Some(rule), call, facts, steps);
+                if let Some(hint) = unknown {
+                    // The rule alone would read as if the tool were known to be so.
+                    let why = if drifted { "is not what was pinned" } else { "is not pinned" };
+                    let reason = &decision.reason;
+                    decision.reason =
+                        format!("{reason}: the tool {why}, so its `{hint}` is unknown").into();
+                }
                 let rule = Some(Arc::clone(&rule.name));
                 (Decision { rule, ..decision }, possible.then_some(index + 1))
             }

@@ -21,6 +21,8 @@ pub(super) struct Hit<'p> {
     pub(super) index: usize,
     /// Whether it only could be about the call, by what some server reads in its arguments.
     pub(super) possible: bool,
+    /// The hint that it wants and that is unknown, if it stops the call because of that.
+    pub(super) unknown: Option<&'static str>,
 }
 
 /// Which rules are looked through.
@@ -64,7 +66,8 @@ pub(super) fn rule<'p>(
                 let why = subject.lenient_words(rule);
                 format!("rules: `{name}` (line {line}) matches{why}: {}", verb(&rule.act))
             });
-            return (Some(Hit { rule, index, possible }), looked);
+            let unknown = subject.unknown_hint(rule);
+            return (Some(Hit { rule, index, possible, unknown }), looked);
         };
         if range.scope == RuleScope::Gated || !rule.methods.is_empty() {
             steps.add(|| {
@@ -172,6 +175,16 @@ impl<'a> Subject<'a> {
             && rule.hints.iter().all(|test| test.must_hold(&hints))
             && rule.arguments.iter().all(|one| one.must_hold(self.arguments()))
             && (rule.arguments.is_empty() || !self.is_completion())
+    }
+
+    /// The hint that a rule which stops calls wants and that is unknown.
+    fn unknown_hint(&self, rule: &Rule) -> Option<&'static str> {
+        if rule.hints.is_empty() || !matches!(rule.act, Act::Deny | Act::Approve { .. }) {
+            return None;
+        }
+        let hints = self.hints(rule);
+        let test = rule.hints.iter().find(|test| !test.must_hold(&hints))?;
+        Some(test.hint.name())
     }
 
     /// What only could be as a rule wants it, in words.

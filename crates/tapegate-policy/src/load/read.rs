@@ -5,7 +5,9 @@
 
 mod approval;
 mod governance;
+mod lock_checks;
 mod path_glob;
+mod regex_checks;
 mod rest;
 mod rule_checks;
 mod sources;
@@ -39,6 +41,7 @@ impl Loader<'_> {
         let cedar = match self.pinned {
             true => {
                 unpinned(&governance.rules, &pins, &mut self.findings);
+                lock_checks::check(&governance.rules, &sources, &pins.lock, &mut self.findings);
                 self.cedar((node, text), &known, governance.asks_cedar, &pins.lock)
             }
             false => None,

@@ -51,6 +51,24 @@ fn what_is_not_pinned_or_has_drifted_is_not_known_to_be_harmless() {
 }
 
 #[test]
+fn the_reason_says_that_a_tool_is_not_pinned_where_that_is_why_it_is_stopped() {
+    let policy = policy(RULES, "warn");
+    let reason = |source, name, drift| {
+        let call = Call { source, method: "tools/call", name, arguments: None };
+        let facts = Facts { drift, ..Facts::default() };
+        decide(&policy, Profile::Production, &call, &facts).reason.to_string()
+    };
+    let rule = "rule `harmful` wants it approved";
+    assert_eq!(reason("fs", "remove", None), rule);
+    let unpinned = format!("{rule}: the tool is not pinned, so its `destructiveHint` is unknown");
+    assert_eq!(reason("other", "read", None), unpinned);
+    let changed = reason("fs", "read", Some("it has changed"));
+    assert!(
+        changed.ends_with("the tool is not what was pinned, so its `destructiveHint` is unknown")
+    );
+}
+
+#[test]
 fn nothing_is_known_where_pins_are_ignored() {
     let policy = policy(RULES, "ignore");
     assert_eq!(rule(&policy, "fs", "read", None), "harmful");

@@ -14,6 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::person::KeyArgs;
 use crate::settings::{Surroundings, user_state_hint};
 use crate::state::{StateArgs, now_us};
+use crate::talk;
 use crate::views::approvals as view;
 use folder::Project;
 
@@ -145,6 +146,9 @@ fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
             watcher.wait(LOOK)?;
         }
     }
+    if entries.is_empty() && args.format == Format::Text {
+        talk::hint(&format!("looked in `{}`; {}", project.state.display(), find::ELSEWHERE));
+    }
     match args.format {
         Format::Text => out.write_all(view::table(&entries, args.all, now_us()).as_bytes())?,
         Format::Json => {
@@ -160,10 +164,10 @@ fn show(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
     let approvals = project.approvals()?;
     for id in &args.ids {
         let watcher = approvals.watch();
-        let mut entry = find::one(&project.entries()?, id)?;
+        let mut entry = find::one(&project.entries()?, id, &project.state)?;
         while args.wait && view::is_pending(&entry, now_us()) {
             watcher.wait(LOOK)?;
-            entry = find::one(&project.entries()?, &entry.request.id)?;
+            entry = find::one(&project.entries()?, &entry.request.id, &project.state)?;
         }
         match args.format {
             Format::Text => out.write_all(view::details(&entry, now_us()).as_bytes())?,

@@ -17,11 +17,20 @@ pub(crate) struct Window {
     pub(crate) length: usize,
 }
 
-/// Text that is no JSON, such as a method or a name, on one line.
+/// Text that is no JSON, such as a method or a name, on one line. Blanks at its ends are escaped:
+/// `write_file ` is another tool than `write_file`.
 pub(crate) fn inline(text: &str, chars_max: usize) -> String {
+    let inner = text.trim_matches(' ');
+    let ends = text.len() - text.trim_start_matches(' ').len();
+    let (start, end) = (ends, ends + inner.len());
     let mut out = String::new();
-    let mut letters = text.chars();
-    letters.by_ref().take(chars_max).for_each(|letter| push(&mut out, u32::from(letter)));
+    let mut letters = text.char_indices();
+    for (at, letter) in letters.by_ref().take(chars_max) {
+        match (start..end).contains(&at) {
+            true => push(&mut out, u32::from(letter)),
+            false => out.push_str("\\u0020"),
+        }
+    }
     if letters.next().is_some() {
         out.push('…');
     }
@@ -148,6 +157,15 @@ mod tests {
 
     fn shown(raw: &str) -> String {
         string(as_string(raw.as_bytes()).unwrap(), ALL)
+    }
+
+    #[test]
+    fn blanks_at_the_ends_of_a_name_are_seen() {
+        assert_eq!(inline("write_file ", 40), "write_file\\u0020");
+        assert_eq!(inline("  a b", 40), "\\u0020\\u0020a b");
+        assert_eq!(inline("a b", 40), "a b");
+        assert_eq!(inline(" ", 40), "\\u0020");
+        assert_eq!(inline("abc ", 3), "abc…");
     }
 
     #[test]

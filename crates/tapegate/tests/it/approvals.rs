@@ -11,7 +11,7 @@ use serde_json::Value;
 use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
 use tempfile::TempDir;
 
-use crate::support::{approvals_of, key_flags, tapegate};
+use crate::support::{approvals_of, at_terminal, key_flags, tapegate};
 
 /// A state folder with requests in it.
 struct State {
@@ -161,6 +161,23 @@ fn the_second_decision_is_told_of_the_first() {
     let (out, err) = state.says(&["approve", "ap_aaaaaaaaaaaaaaaa"], 1);
     assert_eq!(out, "");
     assert_eq!(err, "error: `ap_aaaaaaaaaaaaaaaa` was denied by bob already\n");
+    // At a terminal too, before anything is asked.
+    let (code, said) = at_terminal(&state.command(&["approve", "ap_aaaaaaaaaaaaaaaa"]), "");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("was denied by bob already") && !said.contains("[y/N]"), "{said}");
+}
+
+#[test]
+fn where_nothing_is_found_the_folder_that_was_looked_in_is_named() {
+    let state = State::new();
+    let folder = state.path().display().to_string();
+    let (out, err) = state.says(&["list"], 0);
+    assert_eq!(out, "nothing waits for approval\n");
+    assert!(err.contains(&format!("looked in `{folder}`")) && err.contains("--state"), "{err}");
+    let (_, err) = state.says(&["show", "ap_zzzzzzzzzzzzzzzz"], 2);
+    assert!(err.contains(&format!("in `{folder}`")) && err.contains("--state"), "{err}");
+    let (_, err) = state.says(&["show", "ap_z"], 2);
+    assert!(err.contains("at least 3 letters after `ap_`"), "{err}");
 }
 
 #[test]

@@ -298,3 +298,12 @@ fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
     let check = says(disk.path(), &["check", "activity.jsonl"], 0);
     assert!(check.contains("warning: 10 events before this one could not be written"), "{check}");
 }
+
+#[test]
+fn a_word_that_no_log_has_is_refused() {
+    let folder = logged();
+    for (flag, word) in [("--decision", "nonsense"), ("--kind", "decisions")] {
+        let said = says(folder.path(), &["log", flag, word], 64);
+        assert!(said.contains("it is one of ") && said.contains(word), "{said}");
+    }
+}

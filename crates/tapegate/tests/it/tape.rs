@@ -77,3 +77,26 @@ fn overwatch_lines_have_raw_and_raw_b64_where_they_must() {
     let end = tape(&["eof"]).flags(&["--no-raw"]).run(b"{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
     assert!(!fs::read_to_string(end.run.tape_path()).unwrap().contains("\"raw\""));
 }
+
+#[test]
+fn flags_that_a_dialect_cannot_keep_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tapegate"));
+        let done = command.args(args).args(["--", "true"]).current_dir(folder.path()).output();
+        let done = done.unwrap();
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    for args in [
+        &["record", "-o", "t.jsonl", "--no-raw"][..],
+        &["tape", "--tape", "t.jsonl", "--name", "x"],
+        &["tape", "--tape", "t.jsonl", "--tags", "x"],
+        &["record", "-o", "t.jsonl", "--dialect", "overwatch", "--name", "x"],
+    ] {
+        let (code, said) = flags(args);
+        assert_eq!(code, Some(64), "{args:?}: {said}");
+        assert!(said.contains("dialect") && said.contains("hint: "), "{said}");
+    }
+    let (code, said) = flags(&["tape", "--tape", "o.jsonl", "--no-raw"]);
+    assert_eq!(code, Some(0), "{said}");
+}

@@ -5,7 +5,7 @@ use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Spot};
 use tapegate_yaml::shape::near;
 
-use super::quoted;
+use super::{quoted, regex_checks};
 use crate::gated::Gated;
 use crate::glob::Glob;
 use crate::methods::{PROTOCOL, fold};
@@ -35,6 +35,7 @@ pub(super) fn check(
     without_arguments(node, rule, findings);
     unseen_arguments(node, rule, findings);
     roots(node, rule, findings);
+    regex_checks::check(spot(node, "arguments"), rule, findings);
 }
 
 /// The methods of the protocol.
@@ -163,14 +164,23 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
         two.iter().all(has) && !two.is_empty()
     };
     let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
+    // A rule without `match` is about everything, unless its `match` is what could not be read.
+    let is_read = !findings.has_errors();
+    let takes = |first: &Rule| match first.matches.is_empty() {
+        true => is_read,
+        false => covers(&first.matches, &rule.matches),
+    };
+    let is_gated = |glob: &Glob| {
+        glob.is_plain() && Gated::ALL.iter().any(|gated| glob.matches(&fold(gated.method())))
+    };
     let first = before.iter().take(BEFORE_MAX).find(|first| {
         first.arguments.is_empty()
             && first.hints.is_empty()
-            && covers(&first.matches, &rule.matches)
+            && takes(first)
             && covers_or_all(&first.sources, &rule.sources)
             // Rules that name methods are also about methods that are not gated.
             && (covers(&first.methods, &rule.methods)
-                || first.methods.is_empty() && rule.methods.is_empty())
+                || first.methods.is_empty() && rule.methods.iter().all(is_gated))
     });
     if let Some(first) = first {
         let (name, line) = (&first.name, first.line);

@@ -104,3 +104,82 @@ fn a_folder_in_which_everything_lies_is_told() {
     assert_eq!(words(not), [""; 0]);
     assert_eq!(words("{match: x, action: deny, arguments: {path: {under: /etc}}}"), [""; 0]);
 }
+
+#[test]
+fn a_rule_below_one_that_takes_all_its_calls_is_told() {
+    for (first, second) in [
+        ("{match: push, action: forward}", "{match: push, action: deny, arguments: {force: true}}"),
+        ("{match: 'git_*', action: forward}", "{match: git_push, action: deny}"),
+        ("{action: forward}", "{match: push, action: deny}"),
+        ("{action: forward}", "{match: push, method: tools/call, action: deny}"),
+    ] {
+        let found = words(&format!("{first}\n  - {second}"));
+        let is_told = found.iter().any(|one| one.contains("this rule is never reached"));
+        assert!(is_told, "{first} {second}: {found:?}");
+    }
+    for (first, second) in [
+        ("{match: push, action: forward, arguments: {a: x}}", "{match: push, action: deny}"),
+        ("{action: forward}", "{match: push, method: [tools/call, admin/run], action: deny}"),
+        ("{match: git_push, action: forward}", "{match: 'git_*', action: deny}"),
+    ] {
+        let found = words(&format!("{first}\n  - {second}"));
+        assert!(!found.iter().any(|one| one.contains("never reached")), "{second}: {found:?}");
+    }
+}
+
+#[test]
+fn an_expression_that_lets_more_through_is_told_where_it_forwards() {
+    let found = words("{match: read, action: forward, arguments: {path: {regex: '^/srv/data/'}}}");
+    assert_eq!(
+        found,
+        ["warning: governance.rules[0].arguments: `path`: `^/srv/data/` compares text, and also \
+          matches `/srv/data/../../x`; write `{ under: /srv/data }`"]
+    );
+    assert_eq!(
+        words("{match: read, action: deny, arguments: {path: {regex: '^/srv/data/'}}}"),
+        [""; 0]
+    );
+}
+
+/// What is found in a policy, beside a lock with two tools.
+fn with_lock(policy: &str) -> Vec<String> {
+    let page = br#"{"tools":[{"name":"push","inputSchema":{"properties":{"force":{"type":"boolean"},"paths":{"type":"array"}}}},{"name":"read_file"}]}"#;
+    let mut lock = crate::pins::Lock::default();
+    lock.learn("git", &[page]);
+    let files = Held::default().with("tapegate.yaml", policy).with("tapegate.lock", lock.write());
+    told(&load("tapegate.yaml", &files))
+}
+
+#[test]
+fn names_that_no_pinned_server_has_are_told_if_they_are_nearly_those_of_one() {
+    for (text, expected) in [
+        ("{match: puhs, action: deny}", "no pinned server has `puhs`; did you mean `push`?"),
+        (
+            "{match: push, action: deny, arguments: {forse: true}}",
+            "no tool that this rule is about has an argument `forse`; did you mean `force`?",
+        ),
+        (
+            "{match: push, action: deny, arguments: {paths: {under: /etc}}}",
+            "`paths` is a list in the pinned definition; write `paths[*]` for each of its values",
+        ),
+        (
+            "{match: push, action: forward, arguments: {paths: {under: /srv}}}",
+            "`paths` is a list in the pinned definition",
+        ),
+    ] {
+        let found = with_lock(&rule(text));
+        assert!(found.iter().any(|one| one.contains(expected)), "{text}: {found:?}");
+    }
+    for text in [
+        "{match: push, action: deny, arguments: {Force: true}}",
+        "{match: push, action: deny, arguments: {'paths[*]': {under: /etc}}}",
+        "{match: unrelated_tool, action: deny}",
+        "{match: 'pu*', action: deny, arguments: {other: true}}",
+    ] {
+        assert_eq!(with_lock(&rule(text)), [""; 0], "{text}");
+    }
+    let source = "schema: 1\nsources: [{id: git, expose: {mode: blocklist, tools: [raed_file]}}]\n\
+                  governance: {defaults: {action: deny}}\n";
+    let found = with_lock(source);
+    assert!(found.iter().any(|one| one.contains("did you mean `read_file`?")), "{found:?}");
+}

@@ -26,7 +26,9 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     let meant: Vec<Entry> = match args.all {
         true => entries.into_iter().filter(|entry| view::is_pending(entry, now_us())).collect(),
         // Nothing is decided if one of the names is wrong.
-        false => args.ids.iter().map(|id| find::one(&entries, id)).collect::<Result<_, _>>()?,
+        false => {
+            args.ids.iter().map(|id| named(&entries, id, project)).collect::<Result<_, _>>()?
+        }
     };
     if meant.is_empty() {
         talk::say("nothing waits for approval");
@@ -61,6 +63,20 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         }
     }
     Ok(exit)
+}
+
+/// The request that is named, if it can still be decided: nobody is asked about one that cannot.
+fn named(entries: &[Entry], id: &str, project: &Project) -> Result<Entry, Failure> {
+    let entry = find::one(entries, id, &project.state)?;
+    let id = entry.request.id.clone();
+    match &entry.decided {
+        Some(decided) => {
+            let decided = Box::new(decided.clone());
+            Err(failure(ApprovalError::AlreadyDecided { id, decided }))
+        }
+        None if !view::is_pending(&entry, now_us()) => Err(failure(ApprovalError::Expired { id })),
+        None => Ok(entry),
+    }
 }
 
 /// The command, as it was typed but for its options.

@@ -1,5 +1,7 @@
 //! Which request is meant by the beginning of its name.
 
+use std::path::Path;
+
 use tapegate_store::approvals::Entry;
 
 use crate::exit::{Exit, Failure};
@@ -9,18 +11,24 @@ use crate::views::visible;
 
 /// Less than this would soon be the name of another request.
 const LETTERS_MIN: usize = 3;
+/// Where a request can be that is not here.
+pub(super) const ELSEWHERE: &str =
+    "those of another project are listed in its folder, or by --state DIR";
 /// What all names begin with.
 const BEGINNING: &str = "ap_";
 
 /// The one request that `word` names. Those that wait come first.
-pub(super) fn one(entries: &[Entry], word: &str) -> Result<Entry, Failure> {
+pub(super) fn one(entries: &[Entry], word: &str, state: &Path) -> Result<Entry, Failure> {
     if let Some(entry) = entries.iter().find(|entry| entry.request.id == word) {
         return Ok(entry.clone());
     }
     let shown = visible::inline(word, 80);
     let letters = word.strip_prefix(BEGINNING).unwrap_or(word);
     if letters.len() < LETTERS_MIN {
-        let words = format!("`{shown}` is too short to tell which request is meant");
+        let words = format!(
+            "`{shown}` is too short to tell which request is meant: give at least {LETTERS_MIN} \
+             letters after `{BEGINNING}`"
+        );
         return Err(Failure::new(Exit::Invalid, words).hint("`tapegate approvals` lists them"));
     }
     let is_meant = |entry: &&Entry| {
@@ -34,8 +42,9 @@ pub(super) fn one(entries: &[Entry], word: &str) -> Result<Entry, Failure> {
     let meant = if waiting.is_empty() { meant } else { waiting };
     match &meant[..] {
         [] => {
-            let failure = Failure::new(Exit::Invalid, format!("there is no request `{shown}`"));
-            Err(failure.hint("`tapegate approvals --all` lists those there were"))
+            let words = format!("there is no request `{shown}` in `{}`", state.display());
+            let hint = format!("`tapegate approvals --all` lists those there were; {ELSEWHERE}");
+            Err(Failure::new(Exit::Invalid, words).hint(hint))
         }
         [entry] => Ok((*entry).clone()),
         several => {

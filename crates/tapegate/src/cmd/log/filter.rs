@@ -6,6 +6,44 @@ use tapegate_store::activity::Logged;
 
 use crate::exit::{Exit, Failure};
 
+/// The words that `governance_decision` has.
+const DECISIONS: [&str; 20] = [
+    "forward",
+    "deny",
+    "pending_approval",
+    "approved",
+    "denied",
+    "cancelled",
+    "expired",
+    "forged",
+    "refused",
+    "reject",
+    "drop",
+    "filter",
+    "redact",
+    "warn",
+    "would_block",
+    "would_require_approval",
+    "would_reject",
+    "would_drop",
+    "would_filter",
+    "would_redact",
+];
+/// The words that `kind` has.
+const KINDS: [&str; 11] = [
+    "decision",
+    "approval",
+    "framing",
+    "filter",
+    "redaction",
+    "drift",
+    "session",
+    "policy",
+    "orphan",
+    "hub",
+    "log",
+];
+
 /// What can be said about it on a command line.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct FilterArgs {
@@ -16,11 +54,11 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     tool: Vec<Glob>,
     /// Only these decisions: forward, deny, pending_approval, approved, would_block …
-    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = decision)]
     decision: Vec<String>,
     /// Only these kinds: decision, approval, framing, filter, redaction, drift, session, policy,
-    /// hub, log
-    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    /// orphan, hub, log
+    #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
     /// Only events from this moment on: 30m, 1h, 2d, or an RFC 3339 time
     #[arg(long, value_name = "WHEN")]
@@ -70,6 +108,23 @@ impl Filter {
             && words(&self.args.decision, "governance_decision")
             && words(&self.args.kind, "kind")
             && self.since_us.is_none_or(is_since)
+    }
+}
+
+fn decision(text: &str) -> Result<String, String> {
+    one_of(text, &DECISIONS)
+}
+
+fn kind(text: &str) -> Result<String, String> {
+    one_of(text, &KINDS)
+}
+
+/// A word that can stand in a log. Any other would match nothing, and look as if nothing had happened.
+fn one_of(text: &str, words: &[&str]) -> Result<String, String> {
+    let word = text.trim();
+    match words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+        true => Ok(word.to_owned()),
+        false => Err(format!("it is one of {}", words.join(", "))),
     }
 }
 

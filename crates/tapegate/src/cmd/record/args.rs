@@ -59,10 +59,10 @@ pub(crate) struct WireArgs {
     /// without a host, on loopback. Ends by Ctrl-C
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
-    /// A name for the recording
+    /// A name for the recording, in the header of the thoughtjack dialect
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// Tags for the recording, separated by commas
+    /// Tags for the recording, separated by commas, in the same header
     #[arg(long, value_delimiter = ',')]
     pub(super) tags: Vec<String>,
     #[command(flatten)]

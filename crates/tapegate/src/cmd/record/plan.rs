@@ -44,6 +44,9 @@ impl Plan {
             true => Place::Folder(args.output, args.wire.name.as_deref().map(file_word)),
             false => Place::File(args.output),
         };
+        // In a folder the name becomes part of the file's.
+        let is_unkept = args.wire.name.is_some() && matches!(place, Place::File(_));
+        require_kept(dialect, &args.wire, is_unkept)?;
         Ok(Self { place, dialect, upstream, wire: args.wire, clock })
     }
 
@@ -51,6 +54,7 @@ impl Plan {
     pub(super) fn of_tape(args: TapeArgs) -> anyhow::Result<Self> {
         let upstream = args.wire.upstream.wanted("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
+        require_kept(dialect, &args.wire, args.wire.name.is_some())?;
         let place = match (args.tape, args.session) {
             (Some(path), _) => Place::File(path),
             (None, None) => Place::Folder(args.tape_dir, None),
@@ -112,6 +116,21 @@ impl Plan {
         };
         Ok(tape.open(self.clock.now()))
     }
+}
+
+/// Refuses flags that say nothing in a dialect, which would be dropped unnoticed.
+fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(), Failure> {
+    let (words, hint) = match dialect {
+        Dialect::Thoughtjack if wire.no_raw => {
+            ("`--no-raw` is for the overwatch dialect", "add --dialect overwatch, or leave it out")
+        }
+        Dialect::Overwatch if has_name || !wire.tags.is_empty() => (
+            "`--name` and `--tags` are not kept in the overwatch dialect, which has no header",
+            "add --dialect thoughtjack, or leave them out; `tape --session WORD` names the file",
+        ),
+        _ => return Ok(()),
+    };
+    Err(Failure::new(Exit::Usage, words).hint(hint))
 }
 
 fn refused(error: &OpenError) -> anyhow::Error {

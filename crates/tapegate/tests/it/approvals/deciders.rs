@@ -38,6 +38,7 @@ fn from_the_shell_of_an_agent_nothing_is_decided_even_at_a_terminal() {
             "{said}"
         );
         assert!(said.contains("a terminal that you opened"), "{said}");
+        assert!(!said.contains("--key-file"), "{said}");
     }
     // The process of an agent is above, though it has cleaned the environment.
     let agent = state.path().join("claude");

@@ -1,0 +1,123 @@
+//! Names in a policy that no pinned server has, and that are nearly those of one.
+
+use std::collections::BTreeSet;
+
+use tapegate_core::json::{Cursor, Kind, member, string};
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::Spot;
+use tapegate_yaml::shape::near;
+
+use crate::gated::Offer;
+use crate::glob::Glob;
+use crate::methods::fold;
+use crate::model::{Act, Expose, Rule, Source};
+use crate::pins::{Lock, Pin};
+use crate::predicate::{ArgumentTest, Predicate, Test};
+
+/// Warns of misspelt tools and arguments, going by the definitions that were pinned.
+pub(super) fn check(rules: &[Rule], sources: &[Source], lock: &Lock, findings: &mut Findings) {
+    if lock.servers.is_empty() {
+        return;
+    }
+    for source in sources {
+        let (Expose::Only(globs) | Expose::Except(globs)) = &source.tools else { continue };
+        let names = names(lock, |server| source.id == "*" || source.id == server);
+        for words in globs.iter().filter_map(|glob| misspelt(glob, &names)) {
+            let words = format!("source `{}`: {words}", source.id);
+            findings.warning(Spot::default(), words);
+        }
+    }
+    for rule in rules {
+        let is_meant = |server: &str| {
+            rule.sources.is_empty() || rule.sources.iter().any(|glob| glob.matches(server))
+        };
+        let names = names(lock, is_meant);
+        let spot = Spot { line: rule.line, column: 1, ..Spot::default() };
+        for words in rule.matches.iter().filter_map(|glob| misspelt(glob, &names)) {
+            findings.warning(spot, words);
+        }
+        let tools = tools(rule, lock, is_meant);
+        let values = rule.arguments.iter().filter_map(|test| match test {
+            ArgumentTest::Value(predicate) => Some(predicate),
+            ArgumentTest::NoOthers(_) => None,
+        });
+        for words in values.filter_map(|predicate| argument(rule, predicate, &tools)) {
+            findings.warning(spot, words);
+        }
+    }
+}
+
+/// The names of all that the meant servers were pinned with.
+fn names<'l>(lock: &'l Lock, is_meant: impl Fn(&str) -> bool) -> BTreeSet<&'l str> {
+    let servers = lock.servers.iter().filter(|(server, _)| is_meant(server));
+    let offers = servers.flat_map(|(_, server)| server.offers.values());
+    offers.flat_map(|pins| pins.keys().map(String::as_str)).collect()
+}
+
+fn misspelt(glob: &Glob, names: &BTreeSet<&str>) -> Option<String> {
+    let name = glob.text();
+    if !glob.is_plain() || names.iter().any(|known| fold(known) == fold(name)) {
+        return None;
+    }
+    let near = near(name, names.iter().copied())?;
+    Some(format!("no pinned server has `{name}`; did you mean `{near}`?"))
+}
+
+/// The tools that a rule names one by one.
+fn tools<'l>(rule: &Rule, lock: &'l Lock, is_meant: impl Fn(&str) -> bool) -> Vec<&'l Pin> {
+    if rule.matches.is_empty() || !rule.matches.iter().all(Glob::is_plain) {
+        return Vec::new();
+    }
+    let servers = lock.servers.iter().filter(|(server, _)| is_meant(server));
+    let tools = servers.filter_map(|(_, server)| server.offers.get(&Offer::Tool)).flatten();
+    let named = |name: &str| rule.matches.iter().any(|glob| glob.matches(name));
+    tools.filter(|(name, _)| named(name)).map(|(_, pin)| pin).collect()
+}
+
+/// What is wrong with the test of an argument, going by the schemas of the tools it is about.
+fn argument(rule: &Rule, predicate: &Predicate, tools: &[&Pin]) -> Option<String> {
+    let text = predicate.path().1;
+    let path = text.trim_start_matches("$.");
+    let key = path.split(['.', '[']).next().filter(|key| !key.is_empty() && *key != "*")?;
+    if tools.is_empty() || key.starts_with(['$', '"', '\'']) {
+        return None;
+    }
+    let mut known = BTreeSet::new();
+    let mut is_list = false;
+    for tool in tools {
+        let schema = member(&tool.definition, "inputSchema")?;
+        for (name, property) in properties(schema)? {
+            is_list |= name == key && is_array(property);
+            known.insert(name);
+        }
+    }
+    let same = |name: &String| fold(name) == fold(key);
+    if !known.iter().any(same) && rule.act != Act::Forward {
+        let hint = near(key, known.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Some(format!("no tool that this rule is about has an argument `{key}`{hint}"));
+    }
+    let is_of_text = matches!(predicate.test().0, Test::Under(_) | Test::Glob(_) | Test::Regex(_));
+    (is_list && path == key && is_of_text).then(|| {
+        format!(
+            "`{key}` is a list in the pinned definition; write `{key}[*]` for each of its values"
+        )
+    })
+}
+
+fn is_array(property: &[u8]) -> bool {
+    member(property, "type").and_then(string).is_some_and(|kind| kind == "array")
+}
+
+/// The properties of a schema; `None` if it does not list them all.
+fn properties(schema: &[u8]) -> Option<Vec<(String, &[u8])>> {
+    let mut cursor = Cursor::new(member(schema, "properties")?).ok()?;
+    if cursor.open().ok()? != Kind::Object {
+        return None;
+    }
+    let (mut first, mut found) = (true, Vec::new());
+    while let Some(key) = cursor.key(&mut first).ok()? {
+        found.push((key.decode().into_owned(), cursor.value().ok()?));
+    }
+    Some(found)
+}
