@@ -4,7 +4,8 @@
 //! an ideographic full stop is a dot, and a soft hyphen is nothing. The form that counts is the ASCII
 //! one of the URL standard. What the standard refuses is not refused here, since some reader takes it.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+// Addresses only: `std::net` would offer sockets, which nothing that decides may use.
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 use tapegate_core::lenient::spelling::nfkc;
 
