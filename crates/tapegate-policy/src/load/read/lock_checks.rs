@@ -48,7 +48,7 @@ pub(super) fn check(rules: &[Rule], sources: &[Source], lock: &Lock, findings: &
 }
 
 /// The names of all that the meant servers were pinned with.
-fn names<'l>(lock: &'l Lock, is_meant: impl Fn(&str) -> bool) -> BTreeSet<&'l str> {
+fn names(lock: &Lock, is_meant: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let servers = lock.servers.iter().filter(|(server, _)| is_meant(server));
     let offers = servers.flat_map(|(_, server)| server.offers.values());
     offers.flat_map(|pins| pins.keys().map(String::as_str)).collect()
