@@ -200,6 +200,10 @@ pub trait Gate: fmt::Debug {
     /// returns whether the message is refused. A gate that only observes notes it and returns false.
     fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool;
 
+    /// An HTTP request of a client was passed on that carries no message, such as a step of a login,
+    /// or whose query the client chose. `what` says which and how it ended, without secrets.
+    fn plain_exchange(&mut self, _at: At, _lane: Lane, _what: &str) {}
+
     /// Has everything kept that was noted. An error means that nothing may be sent because of it.
     fn commit(&mut self) -> Result<(), RecordError>;
 

@@ -211,6 +211,8 @@ pub enum NoteKind {
         /// What it is.
         offer: Offer,
     },
+    /// It is an HTTP request that carries no message.
+    Http,
     /// The server asks the agent for something.
     ServerRequest,
     /// Secrets in it were masked.
@@ -260,6 +262,7 @@ impl NoteKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Decision | Self::ServerRequest => "decision",
+            Self::Http => "http",
             Self::Framing { .. } | Self::Oversized { .. } => "framing",
             Self::Filter { .. } => "filter",
             Self::Drift { .. } => "drift",

@@ -433,6 +433,16 @@ impl Gate for Warden {
         refused
     }
 
+    fn plain_exchange(&mut self, at: At, lane: Lane, what: &str) {
+        let mut note = Note {
+            kind: NoteKind::Http,
+            reason: Note::text(what),
+            forwarded: Some(true),
+            ..Note::new(at, lane, Side::Client)
+        };
+        self.hands.note(&self.regime, &mut note);
+    }
+
     fn enforces(&mut self) -> bool {
         self.refresh();
         self.strict() && self.regime.policy.is_some()

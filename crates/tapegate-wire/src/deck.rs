@@ -193,6 +193,15 @@ impl Deck {
         self.commit()
     }
 
+    /// Has the gate note an exchange that carried no message.
+    pub(crate) fn note_plain(&mut self, lane: Lane, what: &str) -> Result<(), RecordError> {
+        let at = self.now();
+        if let Some(gate) = &mut self.gate {
+            gate.plain_exchange(at, lane, what);
+        }
+        self.commit()
+    }
+
     /// A lane of its own for a new session.
     pub fn open_session(&mut self) -> Lane {
         self.sessions += 1;

@@ -126,6 +126,7 @@ const KINDS: &[&str] = &[
     "drift",
     "redaction",
     "orphan",
+    "http",
     "session",
     "policy",
     "hub",

@@ -15,6 +15,7 @@ mod holding;
 mod places;
 mod plain;
 mod reply;
+mod sending;
 mod sessions;
 mod stream;
 
@@ -50,6 +51,8 @@ use sessions::Sessions;
 pub struct Proxy {
     station: Rc<Station>,
     upstream: Upstream,
+    /// Where the server has moved its endpoint to, if clients could not follow it there.
+    moved: RefCell<Option<PathAndQuery>>,
     sessions: RefCell<Sessions>,
     /// Why the recording ends, once it does.
     ending: watch::Sender<Option<String>>,
@@ -67,6 +70,8 @@ struct Exchange {
     path: PathAndQuery,
     /// Where that path leads, as far as a gate knows.
     route: Route,
+    /// Whether the server has told its clients of that path, query and all.
+    told: bool,
     /// Whether it is a GET, whose reply clients read as events whatever it says it is.
     is_get: bool,
     /// The request's headers, for what we may have to say to the server in this session.
@@ -102,6 +107,7 @@ impl Proxy {
         Rc::new(Self {
             station,
             upstream,
+            moved: RefCell::default(),
             sessions: RefCell::default(),
             ending: watch::Sender::new(None),
             inboxes: RefCell::default(),
@@ -130,7 +136,7 @@ impl Proxy {
                 Err(refused) => return *refused,
             },
         };
-        exchange.send(parts, body).await
+        exchange.send_surely(parts, body).await
     }
 
     /// What is known of a request before its body is looked at.
@@ -153,6 +159,7 @@ impl Proxy {
             scope,
             path,
             route,
+            told: announced,
             is_get: parts.method == Method::GET,
             headers: parts.headers.clone(),
             asked: None,
@@ -164,18 +171,23 @@ impl Proxy {
         }
     }
 
-    /// The server's path for a path at ours: its own path stands for `/` and `/mcp` too.
+    /// The server's path for a path at ours: its own path stands for `/` and `/mcp` too. With a gate
+    /// the query of the server's own URL always stands; a client can only add to it.
     fn path_at_server(&self, uri: &Uri) -> PathAndQuery {
         let own = self.upstream.path();
         let asked = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        match (asked.path(), asked.query()) {
-            ("/" | "/mcp", None) => own.clone(),
-            ("/" | "/mcp", Some(query)) => {
+        let is_own = matches!(asked.path(), "/" | "/mcp")
+            || (self.station.is_governed()
+                && asked.path() == own.path()
+                && !self.sessions.borrow().is_told(&asked));
+        match asked.query().filter(|query| !query.is_empty() && Some(*query) != own.query()) {
+            _ if !is_own => asked,
+            None => self.moved.borrow().clone().unwrap_or_else(|| own.clone()),
+            Some(query) => {
                 let query =
                     own.query().map_or(query.to_owned(), |first| format!("{first}&{query}"));
-                format!("{}?{query}", own.path()).parse().unwrap_or(asked)
+                format!("{}?{query}", own.path()).parse().unwrap_or_else(|_| own.clone())
             }
-            _ => asked,
         }
     }
 
@@ -234,30 +246,6 @@ async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
 }
 
 impl Exchange {
-    /// Sends a request that may pass, and passes on the reply.
-    async fn send(self, parts: Parts, body: Outbound) -> Response<ReplyBody> {
-        let proxy = Rc::clone(&self.proxy);
-        let begun = {
-            // What a session sends reaches the server in the order it came, or a call could run
-            // before the stream is open that its questions are asked on.
-            let turnstile = proxy.sessions.borrow_mut().turnstile(self.lane);
-            let _turn = turnstile.lock().await;
-            proxy.upstream.begin(self.path.clone(), Request::from_parts(parts, body)).await
-        };
-        let response = match begun {
-            Ok(awaited) => tokio::select! {
-                response = awaited => response.map_err(|error| error.to_string()),
-                why = ended(proxy.ending.subscribe()) => Err(why),
-            },
-            Err(error) => Err(error.to_string()),
-        };
-        let mut exchange = self;
-        match response {
-            Ok(response) => exchange.reply(response).await,
-            Err(why) => exchange.unreachable(&why),
-        }
-    }
-
     /// The lane of a message that is about to be recorded, which may open a session.
     fn lane_for(&mut self, frame: &Frame<'_>) -> Lane {
         let initialize = frame.envelope().is_some_and(|said| said.is_method("initialize"));
@@ -275,7 +263,9 @@ impl Exchange {
 
     /// Whether a body is sent to where messages belong.
     fn is_to_endpoint(&self) -> bool {
-        self.scope == Scope::Session || self.path.path() == self.proxy.upstream.path().path()
+        let is_moved = || self.proxy.moved.borrow().as_ref() == Some(&self.path);
+        let own = self.proxy.upstream.path().path();
+        self.scope == Scope::Session || self.path.path() == own || is_moved()
     }
 
     /// Whether a body is a message, or ought to be because of where it is sent.

@@ -9,6 +9,7 @@
 
 mod content_type;
 mod fields;
+mod query;
 mod reply;
 mod target;
 
@@ -17,6 +18,8 @@ use http::{HeaderMap, Method, Uri};
 
 use content_type::ContentType;
 
+pub use query::check_own_query;
+pub(super) use query::without_values;
 pub use reply::{ReplyKind, read_reply};
 pub use target::{Login, Route};
 
@@ -71,7 +74,7 @@ pub fn check_head(head: &RequestHead<'_>) -> Result<(), Rejection> {
         return Err(Rejection::new(404, reason));
     }
     check_method(head)?;
-    target::check_query(head.target.query().unwrap_or_default())?;
+    query::check_query(head.target.query().unwrap_or_default())?;
     fields::check(head.headers)?;
     check_media_type(head)
 }
@@ -80,18 +83,13 @@ pub fn check_head(head: &RequestHead<'_>) -> Result<(), Rejection> {
 pub fn check_login_body(step: Login, body: &[u8]) -> Result<(), Rejection> {
     let fits = match step {
         Login::Authorize => body.is_empty(),
-        Login::Form => body.iter().all(|byte| is_form_byte(*byte)),
+        Login::Form => query::is_login_form(body),
         Login::Registration => target::is_registration(body),
     };
     if fits {
         return Ok(());
     }
     Err(Rejection::new(400, "the body is not what this step of a login takes"))
-}
-
-/// Bytes of an encoded form. No JSON text consists of them alone.
-fn is_form_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"%&+=-._~*".contains(&byte)
 }
 
 fn check_method(head: &RequestHead<'_>) -> Result<(), Rejection> {
@@ -114,8 +112,9 @@ fn check_method(head: &RequestHead<'_>) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Every `Content-Type` must be plain UTF-8, and the body of a POST must be JSON, or a form where a
-/// login takes one.
+/// Every `Content-Type` must be plain UTF-8 without any parameter but `charset`, since some servers
+/// search the whole line for a media type. The body of a POST must be JSON, or a form where a login
+/// takes one.
 fn check_media_type(head: &RequestHead<'_>) -> Result<(), Rejection> {
     let wanted = match head.route {
         Route::Login(Login::Form) => "application/x-www-form-urlencoded",
@@ -131,7 +130,9 @@ fn check_media_type(head: &RequestHead<'_>) -> Result<(), Rejection> {
     let mut media_type = None;
     for value in head.headers.get_all(CONTENT_TYPE) {
         match ContentType::parse(value.as_bytes()) {
-            Some(parsed) if parsed.is_utf8() => media_type = Some(parsed.essence),
+            Some(parsed) if parsed.is_utf8() && !parsed.has_others => {
+                media_type = Some(parsed.essence)
+            }
             _ => return reject(value.as_bytes()),
         }
     }

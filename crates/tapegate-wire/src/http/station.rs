@@ -162,6 +162,16 @@ impl Station {
         noted.map_err(|error| self.fail(error)).ok();
     }
 
+    /// Notes an exchange that carried no message, or had a query of its own: what it was and how it
+    /// ended, in words without secrets.
+    pub(crate) fn note_plain(&self, lane: Lane, what: &str) -> Result<(), Stopped> {
+        if self.stopped.get() {
+            return Err(Stopped);
+        }
+        let noted = self.deck.borrow_mut().note_plain(lane, what);
+        noted.map_err(|error| self.fail(error))
+    }
+
     /// Ends the recording, because the tape or the log has failed.
     fn fail(&self, error: RecordError) -> Stopped {
         *self.tape_error.borrow_mut() = Some(error);

@@ -94,6 +94,16 @@ impl Upstream {
         &self.path
     }
 
+    /// A header that some servers cannot tell from one that we set, since gateways such as WSGI take
+    /// underscores for hyphens. One by the very name is replaced and does no harm.
+    pub(super) fn lookalike<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderName> {
+        let folded = |name: &HeaderName| name.as_str().replace('_', "-");
+        headers.keys().find(|name| {
+            let like = |own: &HeaderName| own != *name && folded(own) == folded(name);
+            self.extra.keys().any(like)
+        })
+    }
+
     /// The server's `scheme://host:port`.
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme, self.authority)
@@ -237,6 +247,20 @@ mod tests {
         headers.extend(upstream.extra.clone());
         let sent: Vec<_> = headers.get_all("x-key").iter().collect();
         assert_eq!(sent, ["1", "2"]);
+    }
+
+    #[test]
+    fn a_header_that_some_servers_take_for_ours_is_found() {
+        let upstream = Upstream::new("http://host/", &["X-Read-Only: 1".to_owned()]).unwrap();
+        for (line, is_like) in [
+            ("X_Read_Only: 0", true),
+            ("x-read_only: 0", true),
+            ("x-read-only: 0", false),
+            ("x-readonly: 0", false),
+        ] {
+            let headers = HeaderMap::from_iter([header(line).unwrap()]);
+            assert_eq!(upstream.lookalike(&headers).is_some(), is_like, "{line}");
+        }
     }
 
     #[test]

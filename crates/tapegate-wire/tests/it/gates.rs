@@ -42,11 +42,11 @@ impl Gate {
         Self { port: port.recv().unwrap(), desk }
     }
 
-    fn send(&self, line: &str, headers: &[&str], body: &str) -> BufReader<TcpStream> {
+    pub(crate) fn send(&self, line: &str, headers: &[&str], body: &str) -> BufReader<TcpStream> {
         web::send(self.port, line, headers, body)
     }
 
-    fn post(&self, body: &str) -> Seen {
+    pub(crate) fn post(&self, body: &str) -> Seen {
         web::reply(&mut self.send("POST /mcp", JSON, body))
     }
 
@@ -64,7 +64,7 @@ impl Gate {
 }
 
 /// Answers whatever has an id with `result`, and remembers all.
-fn answering(result: &'static str) -> Server {
+pub(crate) fn answering(result: &'static str) -> Server {
     Server::start(move |seen| {
         let id = seen.body.split("\"id\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
         let body = id.map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));

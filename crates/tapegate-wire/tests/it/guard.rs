@@ -37,6 +37,8 @@ pub(crate) struct Done {
     pub(crate) broken: bool,
     /// How often it was asked about messages of the client.
     pub(crate) judged: usize,
+    /// What was noted of exchanges without a message.
+    pub(crate) plain: Vec<String>,
     /// What is on the tape.
     pub(crate) tape: Vec<String>,
 }
@@ -156,6 +158,10 @@ impl Gate for Guard {
 
     fn rejects(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
         true
+    }
+
+    fn plain_exchange(&mut self, _: At, _: Lane, what: &str) {
+        self.done.lock().unwrap().plain.push(what.to_owned());
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

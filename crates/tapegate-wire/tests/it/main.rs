@@ -6,6 +6,7 @@ mod behind;
 mod bridges;
 mod cast;
 mod clerk;
+mod endpoint;
 mod errands;
 mod gates;
 mod guard;

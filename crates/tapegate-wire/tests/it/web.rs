@@ -62,6 +62,12 @@ impl Server {
         self.seen.0.lock().unwrap().iter().map(|one| one.body.clone()).collect()
     }
 
+    /// The request lines of what has come.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let first = |one: &Seen| one.head.lines().next().unwrap_or_default().to_owned();
+        self.seen.0.lock().unwrap().iter().map(first).collect()
+    }
+
     /// Waits until a request has come that starts like this.
     pub(crate) fn wait(&self, start: &str) -> Seen {
         let (lock, more) = &*self.seen;

@@ -36,9 +36,26 @@ impl Exchange {
         let route = self.route;
         let head = RequestHead { method, target, headers, route, has_body };
         let bytes_max = self.proxy.station.message_bytes_max();
-        let checked =
-            request_check::check_head(&head).and_then(|()| check_body(&head, &bytes, bytes_max));
+        let checked = request_check::check_head(&head)
+            .and_then(|()| self.check_settings(parts))
+            .and_then(|()| check_body(&head, &bytes, bytes_max));
         self.reject(&checked.err()?, &bytes)
+    }
+
+    /// Refuses what would replace settings of the server's URL or of `--header` at some servers.
+    fn check_settings(&self, parts: &Parts) -> Result<(), Rejection> {
+        let upstream = &self.proxy.upstream;
+        if let Some(name) = upstream.lookalike(&parts.headers) {
+            let reason =
+                format!("the header `{name}` is not accepted: it is settled by `--header`");
+            return Err(Rejection::new(400, reason));
+        }
+        match self.route {
+            Route::Endpoint if !self.told => {
+                request_check::check_own_query(upstream.path().query(), parts.uri.query())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Notes why a request should be refused, and refuses it if the gate does more than observe.

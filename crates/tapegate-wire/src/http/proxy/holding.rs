@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
 use http::request::Parts;
+use http::{Response, StatusCode};
 use tapegate_core::frame::{self, Body, Frame};
 use tapegate_core::gate::Ticket;
 use tapegate_core::relay::{CODE_GONE, OwnMessage};
@@ -54,6 +54,33 @@ impl Held {
     }
 }
 
+/// A request that waits, with the exchange that it will go on in.
+struct HeldExchange {
+    held: Held,
+    going_on: Option<(Exchange, Parts)>,
+}
+
+impl HeldExchange {
+    /// Does what was decided. What may be sent is in the hands of a task at once.
+    async fn settle(&mut self, word: Word) -> Option<Response<ReplyBody>> {
+        let (exchange, parts) = self.going_on.take()?;
+        Some(exchange.settled(parts, word).await)
+    }
+}
+
+impl Drop for HeldExchange {
+    fn drop(&mut self) {
+        // Whoever leaves as the decision comes has not taken the call back: it was decided, and is
+        // logged as sent.
+        self.held.words.close();
+        while let Ok(word) = self.held.words.try_recv() {
+            if let (Word::Send(_), Some((exchange, parts))) = (&word, self.going_on.take()) {
+                tokio::task::spawn_local(exchange.settled(parts, word));
+            }
+        }
+    }
+}
+
 /// A stream of events that begins before it is known what it will say.
 struct LateStream {
     pieces: mpsc::Receiver<Outbound>,
@@ -77,24 +104,25 @@ impl Exchange {
     pub(super) async fn hold(self, parts: Parts, ticket: Ticket) -> Response<ReplyBody> {
         let (sender, words) = mpsc::unbounded_channel();
         let waiting = self.proxy.station.wait(ticket, move |word| drop(sender.send(word)));
-        let mut held = Held { words, _waiting: waiting };
+        let held = Held { words, _waiting: waiting };
         if self.older {
             tokio::task::spawn_local(self.hold_beside(parts, held));
             return accepted();
         }
-        if !Terms::read(&parts.headers).streams {
-            let word = held.last().await;
-            return self.settled(parts, word).await;
-        }
-        match tokio::time::timeout(PROMPT, held.last()).await {
-            Ok(word) => self.settled(parts, word).await,
-            Err(_) => {
-                let (sender, pieces) = mpsc::channel(PIECES_MAX);
-                let task = tokio::task::spawn_local(self.hold_aloud(parts, held, sender));
-                let task = task.abort_handle();
-                headers::events(ReplyBody::stream(LateStream { pieces, task }))
-            }
-        }
+        let streams = Terms::read(&parts.headers).streams;
+        let mut held = HeldExchange { held, going_on: Some((self, parts)) };
+        let word = match streams {
+            false => held.held.last().await,
+            true => match tokio::time::timeout(PROMPT, held.held.last()).await {
+                Ok(word) => word,
+                Err(_) => {
+                    let (sender, pieces) = mpsc::channel(PIECES_MAX);
+                    let task = tokio::task::spawn_local(hold_aloud(held, sender)).abort_handle();
+                    return headers::events(ReplyBody::stream(LateStream { pieces, task }));
+                }
+            },
+        };
+        held.settle(word).await.unwrap_or_else(accepted)
     }
 
     /// Does what was decided.
@@ -102,7 +130,7 @@ impl Exchange {
         match word {
             Word::Send(message) => {
                 self.asked = Some(Bytes::copy_from_slice(message.bytes()));
-                self.send(parts, Outbound::message(message)).await
+                self.send_surely(parts, Outbound::message(message)).await
             }
             Word::Answer(message) => {
                 self.asked = None;
@@ -111,35 +139,6 @@ impl Exchange {
             Word::Tell(_) | Word::Over => {
                 self.asked = None;
                 accepted()
-            }
-        }
-    }
-
-    /// Waits while the client reads a stream, and says there what comes of it.
-    async fn hold_aloud(self, parts: Parts, mut held: Held, to: mpsc::Sender<Outbound>) {
-        let word = loop {
-            match tokio::time::timeout(KEEP_ALIVE, held.next()).await {
-                Ok(Word::Tell(message)) => drop(to.send(Outbound::event(&message, None)).await),
-                Ok(word) => break word,
-                Err(_) => drop(to.send(Outbound::comment("waiting for approval")).await),
-            }
-        };
-        let asked = self.asked.clone().unwrap_or_default();
-        let response = self.settled(parts, word).await;
-        let (parts, mut body) = response.into_parts();
-        if headers::is_type(&parts.headers, "text/event-stream") {
-            while let Some(Ok(piece)) = body.next_piece().await {
-                to.send(piece).await.ok();
-            }
-            return;
-        }
-        if let Some(event) = body.collected().await.into_event() {
-            to.send(event).await.ok();
-        } else if !parts.status.is_success() {
-            let words = format!("the MCP server answered {}", parts.status);
-            for id in asked_ids(&asked) {
-                let message = OwnMessage::error(&id, CODE_GONE, &words).into();
-                to.send(Outbound::event(&message, None)).await.ok();
             }
         }
     }
@@ -157,7 +156,7 @@ impl Exchange {
             Word::Send(message) => {
                 self.asked = Some(Bytes::copy_from_slice(message.bytes()));
                 let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
-                let response = self.send(parts, Outbound::message(message)).await;
+                let response = self.send_surely(parts, Outbound::message(message)).await;
                 if !response.status().is_success() {
                     // Nobody reads this reply, so it is said where the client listens.
                     let inbox = proxy.inboxes.borrow().get(&lane).cloned();
@@ -168,6 +167,35 @@ impl Exchange {
                 }
             }
             Word::Tell(_) | Word::Over => {}
+        }
+    }
+}
+
+/// Waits while the client reads a stream, and says there what comes of it.
+async fn hold_aloud(mut held: HeldExchange, to: mpsc::Sender<Outbound>) {
+    let word = loop {
+        match tokio::time::timeout(KEEP_ALIVE, held.held.next()).await {
+            Ok(Word::Tell(message)) => drop(to.send(Outbound::event(&message, None)).await),
+            Ok(word) => break word,
+            Err(_) => drop(to.send(Outbound::comment("waiting for approval")).await),
+        }
+    };
+    let asked = held.going_on.as_ref().and_then(|(exchange, _)| exchange.asked.clone());
+    let Some(response) = held.settle(word).await else { return };
+    let (parts, mut body) = response.into_parts();
+    if headers::is_type(&parts.headers, "text/event-stream") {
+        while let Some(Ok(piece)) = body.next_piece().await {
+            to.send(piece).await.ok();
+        }
+        return;
+    }
+    if let Some(event) = body.collected().await.into_event() {
+        to.send(event).await.ok();
+    } else if parts.status != StatusCode::ACCEPTED {
+        let words = format!("the MCP server answered {} without an answer", parts.status);
+        for id in asked_ids(&asked.unwrap_or_default()) {
+            let message = OwnMessage::error(&id, CODE_GONE, &words).into();
+            to.send(Outbound::event(&message, None)).await.ok();
         }
     }
 }

@@ -52,7 +52,7 @@ impl Exchange {
     }
 
     /// The path of a place at the server, or `None` for any other place.
-    fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
+    pub(super) fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
         redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
     }
 

@@ -52,7 +52,9 @@ impl Exchange {
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
         let carries_messages = self.asked.is_some() || kind == ReplyKind::Json;
-        if !carries_messages || self.lane.is_none() {
+        // At its endpoint whatever a server says may be read as a message.
+        let may_carry = self.route == Route::Endpoint && self.proxy.station.is_governed();
+        if !may_carry && (!carries_messages || self.lane.is_none()) {
             return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
         }
         let collected = tokio::select! {

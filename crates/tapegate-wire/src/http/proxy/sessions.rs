@@ -82,6 +82,11 @@ impl Sessions {
 }
 
 impl Sessions {
+    /// Whether the server has told its clients of this path, in one way or the other.
+    pub(super) fn is_told(&self, path: &PathAndQuery) -> bool {
+        self.by_endpoint.contains_key(path) || self.is_announced(path)
+    }
+
     /// Whether the server itself has sent clients to this path.
     pub(super) fn is_announced(&self, path: &PathAndQuery) -> bool {
         self.redirects.contains_key(path)

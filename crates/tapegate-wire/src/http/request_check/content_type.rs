@@ -6,6 +6,8 @@ pub(super) struct ContentType {
     /// Type and subtype, in lower case.
     pub(super) essence: String,
     charset: Option<String>,
+    /// Whether there are parameters besides `charset`.
+    pub(super) has_others: bool,
 }
 
 impl ContentType {
@@ -21,16 +23,22 @@ impl ContentType {
         }
         let essence = rest[..end].to_ascii_lowercase();
         rest = &rest[end..];
-        let mut charset = None;
+        let (mut charset, mut has_others) = (None, false);
         while let Some(parameter) = next_parameter(&mut rest)? {
             let (name, value) = parameter;
-            if name == "charset" && charset.replace(value.to_ascii_lowercase()).is_some() {
+            if name != "charset" {
+                has_others = true;
+            } else if charset.replace(value.to_ascii_lowercase()).is_some() {
                 return None;
             }
         }
         // A reader that searches the value for `charset=` must find that parameter, or nothing.
         let mentions = text.to_ascii_lowercase().matches("charset").count();
-        (mentions == usize::from(charset.is_some())).then_some(Self { essence, charset })
+        (mentions == usize::from(charset.is_some())).then_some(Self {
+            essence,
+            charset,
+            has_others,
+        })
     }
 
     /// Whether text of this type is UTF-8. That is what JSON and forms are unless a charset says otherwise.

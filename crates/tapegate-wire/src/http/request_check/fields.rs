@@ -18,18 +18,9 @@ const OVERRIDES: [&str; 5] = [
     "x-original-url",
     "x-rewrite-url",
 ];
-/// Headers that say how a body is read or whom a request belongs to. Those of MCP count as well.
-const DECISIVE: [&str; 9] = [
-    "content-type",
-    "content-encoding",
-    "content-length",
-    "transfer-encoding",
-    "host",
-    "expect",
-    "authorization",
-    "last-event-id",
-    "connection",
-];
+/// Headers that say how a body is read or whom a request belongs to. `Content-*` and `Mcp-*` count too.
+const DECISIVE: [&str; 6] =
+    ["transfer-encoding", "host", "expect", "authorization", "last-event-id", "connection"];
 /// The JSON-RPC code for headers that do not describe the message.
 const CODE_HEADER_MISMATCH: i32 = -32020;
 
@@ -120,7 +111,7 @@ fn check_connection(headers: &HeaderMap) -> Result<(), Rejection> {
 }
 
 fn is_decisive(name: &str) -> bool {
-    DECISIVE.contains(&name) || name.starts_with("mcp-")
+    DECISIVE.contains(&name) || name.starts_with("mcp-") || name.starts_with("content-")
 }
 
 /// Whether a header repeats something of the message.

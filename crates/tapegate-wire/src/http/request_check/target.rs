@@ -1,9 +1,7 @@
-//! Paths and queries that a governed listener knows.
+//! Paths that a governed listener knows.
 
 use tapegate_core::frame::{Body, Frame};
 use tapegate_core::json::{Cursor, Kind};
-
-use super::Rejection;
 
 /// Where a request leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,52 +55,10 @@ fn is_metadata(path: &str) -> bool {
     known && segments.all(plain)
 }
 
-/// Refuses a query that overrides the method or holds a message.
-pub(super) fn check_query(query: &str) -> Result<(), Rejection> {
-    let decoded = percent_decoded(query).to_ascii_lowercase();
-    let names: Vec<&str> =
-        decoded.split(['&', ';']).map(|pair| pair.split('=').next().unwrap_or_default()).collect();
-    let has = |wanted: &str| names.contains(&wanted);
-    if has("_method") || has("x-http-method-override") || has("x-http-method") {
-        return Err(Rejection::new(400, "the query must not override the method"));
-    }
-    let holds_message = decoded.contains("jsonrpc")
-        || decoded.contains("\"method\"")
-        || (has("method") && has("params"));
-    if holds_message {
-        return Err(Rejection::new(
-            400,
-            "a message must be sent as the body of a POST, not in the query",
-        ));
-    }
-    Ok(())
-}
-
-/// A query without percent-encoding. What is not UTF-8 then is replaced.
-fn percent_decoded(query: &str) -> String {
-    let bytes = query.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.filter(|_| byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(escaped) => {
-                decoded.push(escaped);
-                at += 3;
-            }
-            None => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
-}
-
 /// Whether a body is client metadata: one JSON object that cannot be taken for a message.
 pub(super) fn is_registration(body: &[u8]) -> bool {
     let frame = Frame::read(body);
-    matches!(frame.body(), Body::Message(_)) && !has_member(body, &["method", "jsonrpc"])
+    matches!(frame.body(), Body::Message(_)) && !has_member(body, &["method", "jsonrpc", "params"])
 }
 
 /// Whether an object has one of these members, in any case. What cannot be read to its end counts.

@@ -120,6 +120,8 @@ fn only_json_in_utf8_is_taken() {
         "text/json",
         "application/json; charset=utf-7",
         "application/json; charset=utf-16",
+        "application/json; version=1",
+        "application/json; x=\"multipart/form-data; boundary=y\"",
     ] {
         let rejection = check("POST /mcp", &[("content-type", value)], true).unwrap_err();
         assert_eq!(rejection.status, 415, "{value}");
@@ -129,6 +131,16 @@ fn only_json_in_utf8_is_taken() {
         );
     }
     assert_eq!(status("POST /mcp", &[], true), 415);
+    // The official SDK for TypeScript searches the line for `application/json`.
+    for parameter in
+        ["; x=\"application/json\"", "; application/json=1", "; charset=utf-7", "; a=b"]
+    {
+        let value = format!("application/x-www-form-urlencoded{parameter}");
+        for path in ["/token", "/revoke"] {
+            let line = ("content-type", value.as_str());
+            assert_eq!(status(&format!("POST {path}"), &[line], true), 415, "{value}");
+        }
+    }
     let lines = [JSON, ("content-type", "application/json; charset=utf-7")];
     assert_eq!(status("POST /mcp", &lines, true), 415);
     assert_eq!(status("GET /mcp", &lines[1..], false), 415);
@@ -167,7 +179,7 @@ fn headers_that_change_the_reading_are_refused() {
     ] {
         assert_eq!(status("POST /mcp", &[JSON, line], true), expected, "{line:?}");
     }
-    for name in ["mcp-session-id", "mcp-name", "host", "last-event-id"] {
+    for name in ["mcp-session-id", "mcp-name", "host", "last-event-id", "content-language"] {
         let lines = [JSON, (name, "x"), (name, "x")];
         assert_eq!(status("POST /mcp", &lines, true), 400, "{name}");
     }
@@ -186,6 +198,12 @@ fn queries_hold_neither_methods_nor_messages() {
         "%7B%22jsonrpc%22%3A%222.0%22%7D",
         "message=%7B%22method%22%3A%22tools%2Fcall%22%7D",
         "method=tools/call&params=e30&id=1",
+        "method=tools/call&params%5Bname%5D=evil&id=1",
+        "params%5Bname%5D=evil",
+        "%255bparams%255d%255bname%255d=evil",
+        "%5B_method%5D=DELETE",
+        "_method%5B%5D=DELETE",
+        "X_HTTP_Method_Override=PUT",
     ] {
         assert_eq!(status(&format!("POST /mcp?{query}"), &[JSON], true), 400, "{query}");
         assert_eq!(status(&format!("GET /mcp?{query}"), &[], false), 400, "{query}");
@@ -199,6 +217,7 @@ fn the_body_of_a_login_is_no_message() {
         (Login::Form, &b"grant_type=authorization_code&code=a%2Fb&x=+1"[..], true),
         (Login::Form, call, false),
         (Login::Form, b"a=1\n", false),
+        (Login::Form, b"jsonrpc=2.0&id=1&method=tools%2Fcall&params%5Bname%5D=evil", false),
         (Login::Form, b"\xff\xfe{\0", false),
         (Login::Registration, br#"{"client_name":"x","redirect_uris":["http://h"]}"#, true),
         (Login::Registration, call, false),

@@ -256,6 +256,10 @@ impl Gate for Counted {
         self.gate.rejects(at, lane, from, frame, why)
     }
 
+    fn plain_exchange(&mut self, at: At, lane: Lane, what: &str) {
+        self.gate.plain_exchange(at, lane, what);
+    }
+
     fn enforces(&mut self) -> bool {
         self.gate.enforces()
     }

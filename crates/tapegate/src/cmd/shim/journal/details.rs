@@ -27,7 +27,7 @@ pub(super) fn list_of(offer: Offer) -> &'static str {
 pub(super) fn level(note: &Note<'_>) -> &'static str {
     let quiet = match &note.kind {
         NoteKind::Decision | NoteKind::ServerRequest => note.word == "forward",
-        NoteKind::Filter { .. } => true,
+        NoteKind::Filter { .. } | NoteKind::Http => true,
         _ => false,
     };
     if quiet { "info" } else { "warn" }
@@ -81,7 +81,7 @@ pub(super) fn details<'k>(
             let extra = format!("\"kept\":{kept},\"hidden\":{count},\"hidden_names\":[{names}]");
             (extra, None, None)
         }
-        NoteKind::Drift { .. } => (String::new(), None, None),
+        NoteKind::Drift { .. } | NoteKind::Http => (String::new(), None, None),
         NoteKind::OrphanReply { count } => {
             (format!("\"orphan\":\"reply\",\"count\":{count}"), None, None)
         }

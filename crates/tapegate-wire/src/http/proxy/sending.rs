@@ -1,0 +1,116 @@
+//! The way of a request to the server, once it may go there.
+
+use std::rc::Rc;
+
+use http::header::LOCATION;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+
+use super::super::request_check::{Route, without_values};
+use super::super::{Outbound, ReplyBody, headers};
+use super::{Exchange, ended};
+
+/// How often a redirect of the server to its own endpoint is followed for one request.
+const REDIRECTS_MAX: usize = 3;
+
+impl Exchange {
+    /// Sends a request that may pass, and passes on the reply. A message that is recorded as sent is
+    /// sent, also if its client leaves meanwhile.
+    pub(super) async fn send_surely(self, parts: Parts, body: Outbound) -> Response<ReplyBody> {
+        if self.asked.is_none() {
+            return self.send(parts, body).await;
+        }
+        let sending = tokio::task::spawn_local(self.send(parts, body));
+        let broken = |_| headers::refusal(500, "the request could not be finished");
+        sending.await.unwrap_or_else(broken)
+    }
+
+    /// Sends a request that may pass, and passes on the reply.
+    async fn send(mut self, parts: Parts, body: Outbound) -> Response<ReplyBody> {
+        let seen = self.worth_a_note(&parts);
+        let mut response = self.begin(parts.clone(), body.clone()).await;
+        for _ in 0..REDIRECTS_MAX {
+            match &response {
+                Ok(redirect) if self.leads_back(redirect) => {
+                    response = self.begin(parts.clone(), body.clone()).await;
+                }
+                _ => break,
+            }
+        }
+        if let Some(target) = seen {
+            let end = match &response {
+                Ok(response) => format!("was answered with {}", response.status()),
+                Err(why) => format!("was not answered: {why}"),
+            };
+            let lane = self.lane.unwrap_or_else(|| self.proxy.station.open_exchange());
+            if let Err(stopped) = self.proxy.station.note_plain(lane, &format!("{target} {end}")) {
+                return headers::refusal(503, &stopped.to_string());
+            }
+        }
+        match response {
+            Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                self.unreachable("the server wants to speak another protocol")
+            }
+            Ok(response) => self.reply(response).await,
+            Err(why) => self.unreachable(&why),
+        }
+    }
+
+    async fn begin(&self, parts: Parts, body: Outbound) -> Result<Response<Incoming>, String> {
+        let proxy = Rc::clone(&self.proxy);
+        let begun = {
+            // What a session sends reaches the server in the order it came, or a call could run
+            // before the stream is open that its questions are asked on.
+            let turnstile = proxy.sessions.borrow_mut().turnstile(self.lane);
+            let _turn = turnstile.lock().await;
+            proxy.upstream.begin(self.path.clone(), Request::from_parts(parts, body)).await
+        };
+        let awaited = begun.map_err(|error| error.to_string())?;
+        tokio::select! {
+            response = awaited => response.map_err(|error| error.to_string()),
+            why = ended(proxy.ending.subscribe()) => Err(why),
+        }
+    }
+
+    /// Whether a server redirects its endpoint to a path that clients reach by the one they used, such
+    /// as from `/mcp/` to `/mcp`: they would come back for ever. The request then goes there itself.
+    fn leads_back(&mut self, response: &Response<Incoming>) -> bool {
+        let again = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+        if !again.contains(&response.status()) || self.route != Route::Endpoint {
+            return false;
+        }
+        let Some(path) = self.redirected(response.headers()) else { return false };
+        let comes_back = self.proxy.path_at_server(&Uri::from(path.clone())) != path;
+        if comes_back {
+            if self.path == *self.proxy.upstream.path() {
+                *self.proxy.moved.borrow_mut() = Some(path.clone());
+            }
+            self.path = path;
+        }
+        comes_back
+    }
+
+    /// The only place that a redirect names, if it is at the server.
+    fn redirected(&self, headers: &HeaderMap) -> Option<http::uri::PathAndQuery> {
+        let mut targets = headers.get_all(LOCATION).iter();
+        let target = targets.next().filter(|_| targets.next().is_none())?;
+        self.path_at_server(target.to_str().ok()?)
+    }
+
+    /// How a request is logged that carries no message, or a query of the client's: its method and
+    /// target, but nothing that may be a secret. Streams and metadata are only read.
+    fn worth_a_note(&self, parts: &Parts) -> Option<String> {
+        let is_read = [Method::GET, Method::HEAD].contains(&parts.method);
+        let worth = match self.route {
+            Route::Login(_) => true,
+            Route::Endpoint if self.told => false,
+            Route::Endpoint => (self.asked.is_none() && !is_read) || parts.uri.query().is_some(),
+            Route::Metadata | Route::Unknown => false,
+        };
+        let worth = worth && self.proxy.station.is_governed();
+        worth.then(|| {
+            format!("{} {}", parts.method, without_values(parts.uri.path(), parts.uri.query()))
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! Names in queries and in forms, as the most careless reader takes them.
+
+use super::{Rejection, shown};
+
+/// The members of a message.
+const MEMBERS: [&str; 6] = ["jsonrpc", "method", "params", "id", "result", "error"];
+/// How often a text may have been encoded.
+const ENCODED_MAX: usize = 3;
+
+/// Refuses a query that overrides the method or holds a message.
+pub(super) fn check_query(query: &str) -> Result<(), Rejection> {
+    let decoded = decoded_wholly(query).to_lowercase();
+    let names: Vec<&str> = names(&decoded).collect();
+    let has = |wanted: &str| names.iter().any(|name| base(name) == wanted);
+    let overrides = |name: &&str| {
+        let plain = plain(name);
+        plain.starts_with("xhttpmethod")
+            || plain == "httpmethodoverride"
+            || (plain == "method" && base(name) != "method")
+    };
+    if names.iter().any(overrides) {
+        return Err(Rejection::new(400, "the query must not override the method"));
+    }
+    let nested = |name: &&str| base(name) == "params" && *name != "params";
+    let holds_message = decoded.contains("jsonrpc")
+        || decoded.contains("\"method\"")
+        || (has("method") && has("params"))
+        || names.iter().any(nested);
+    if holds_message {
+        return Err(Rejection::new(
+            400,
+            "a message must be sent as the body of a POST, not in the query",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a query that names a parameter of the server's own URL again, in any spelling: readers
+/// differ in which of two they take.
+pub fn check_own_query(own: Option<&str>, asked: Option<&str>) -> Result<(), Rejection> {
+    let (Some(own), Some(asked)) = (own, asked) else { return Ok(()) };
+    if own == asked {
+        return Ok(());
+    }
+    let (own, decoded) = (decoded_wholly(own), decoded_wholly(asked));
+    let fixed: Vec<String> = names(&own).map(plain).collect();
+    let mut again = names(asked).chain(names(&decoded)).filter(|name| !name.is_empty());
+    match again.find(|name| fixed.contains(&plain(&decoded_wholly(name)))) {
+        None => Ok(()),
+        Some(name) => {
+            let name = shown(name.as_bytes());
+            let reason =
+                format!("the query must not name `{name}`: the URL of the server settles it");
+            Err(Rejection::new(400, reason))
+        }
+    }
+}
+
+/// Whether an encoded form is one of a login: plain names only, none of them that of a member of a
+/// message. A reader that builds objects from brackets or dots finds none.
+pub(super) fn is_login_form(body: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(body) else { return false };
+    let decoded = decoded_wholly(text).to_lowercase();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let fits = |pair: &str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        let is_empty = pair.is_empty();
+        let plain = plain(name);
+        is_empty
+            || (!plain.is_empty()
+                && name.bytes().all(is_plain)
+                && !MEMBERS.contains(&plain.as_str()))
+    };
+    text.bytes().all(is_form_byte) && text.split('&').all(fits) && !decoded.contains("jsonrpc")
+}
+
+/// Bytes of an encoded form. No JSON text consists of them alone.
+fn is_form_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"%&+=-._~*".contains(&byte)
+}
+
+/// A path and its query, as they may be logged: without the values of parameters.
+pub(in crate::http) fn without_values(path: &str, query: Option<&str>) -> String {
+    let path = shown(path.as_bytes());
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return path };
+    let names: Vec<String> =
+        names(query).map(|name| format!("{}=*", shown(name.as_bytes()))).collect();
+    format!("{path}?{}", names.join("&"))
+}
+
+/// The names of a query's parameters, whichever separator its reader knows.
+fn names(query: &str) -> impl Iterator<Item = &str> {
+    query.split(['&', ';']).map(|pair| pair.split('=').next().unwrap_or_default())
+}
+
+/// The part of a name in front of its brackets or dots, if it is not all in brackets.
+fn base(name: &str) -> &str {
+    let name = name.trim().trim_start_matches('[');
+    &name[..name.find(['[', ']', '.']).unwrap_or(name.len())]
+}
+
+/// A name without what readers drop, replace or cut off.
+fn plain(name: &str) -> String {
+    let base = name.trim().trim_start_matches('[');
+    let base = &base[..base.find(['[', ']']).unwrap_or(base.len())];
+    let dropped = |c: &char| !c.is_whitespace() && !['_', '-', '.', '+', '\0'].contains(c);
+    base.to_lowercase().replace('ſ', "s").chars().filter(dropped).collect()
+}
+
+/// A text without percent-encoding, however often it was encoded.
+fn decoded_wholly(text: &str) -> String {
+    let mut text = text.to_owned();
+    for _ in 0..ENCODED_MAX {
+        let decoded = percent_decoded(&text);
+        if decoded == text {
+            break;
+        }
+        text = decoded;
+    }
+    text
+}
+
+/// A query without percent-encoding. What is not UTF-8 then is replaced.
+fn percent_decoded(query: &str) -> String {
+    let bytes = query.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(escaped) => {
+                decoded.push(escaped);
+                at += 3;
+            }
+            None => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_of_a_login_holds_no_member_of_a_message_in_any_spelling() {
+        for form in [
+            "grant_type=authorization_code&code=a%2Fb&code_verifier=x&resource=http%3A%2F%2Fh",
+            "grant_type=refresh_token&refresh_token=r&scope=a+b&client-id=1&x=+1",
+            "token=abc&token_type_hint=access_token&",
+            "",
+        ] {
+            assert!(is_login_form(form.as_bytes()), "{form}");
+        }
+        for form in [
+            "jsonrpc=2.0&id=1&method=tools%2Fcall&params%5Bname%5D=evil",
+            "method=tools%2Fcall",
+            "grant_type=x&METHOD=y",
+            "_method=y",
+            "m%65thod=y",
+            "m%2565thod=y",
+            "method%00=y",
+            "params[name]=evil",
+            "x%5Bmethod%5D=y",
+            "%5Bmethod%5D=y",
+            "params.name=evil",
+            "id=1",
+            "+method=y",
+            "=%7B%22jsonrpc%22%3A%222.0%22%7D",
+            "x=%7B%22jsonrpc%22%3A%222.0%22%7D",
+            "{}",
+        ] {
+            assert!(!is_login_form(form.as_bytes()), "{form}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_the_servers_url_cannot_be_named_again() {
+        let own = Some("read_only=true&project=a");
+        for asked in [None, Some(""), Some("x=1"), own, Some("readonlyx=1&p=2")] {
+            assert_eq!(check_own_query(own, asked), Ok(()), "{asked:?}");
+        }
+        for asked in [
+            "read_only=false",
+            "read_only",
+            "x=1&project=b",
+            "x=1;project=b",
+            "x=1%26project=b",
+            "READ_ONLY=false",
+            "read.only=false",
+            "read-only=false",
+            "readOnly=false",
+            "read%5Fonly=false",
+            "read%255Fonly=false",
+            "read_only[]=false",
+            "read_only%5Ba%5D=false",
+            "[read_only]=false",
+            "+read_only=false",
+            "%20read_only=false",
+            "read_only%00=false",
+        ] {
+            assert_eq!(check_own_query(own, Some(asked)).unwrap_err().status, 400, "{asked}");
+        }
+        assert_eq!(check_own_query(None, Some("read_only=1")), Ok(()));
+    }
+
+    #[test]
+    fn a_logged_query_keeps_no_values() {
+        assert_eq!(without_values("/mcp", Some("key=s3cret&b")), "/mcp?key=*&b=*");
+        assert_eq!(without_values("/token", None), "/token");
+    }
+}
