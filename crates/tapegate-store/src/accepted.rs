@@ -31,12 +31,16 @@ const COPY: &str = "accepted.json";
 const DIGITS: usize = 16;
 /// How large a copy may be. A policy and its files are far smaller.
 const BYTES_MAX: u64 = 256 << 20;
+/// How much of a copy is read for its path, which comes first. The longest path fits, escaped.
+const HEAD_BYTES: u64 = 32 << 10;
 
 /// The texts of a policy that is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedPolicy {
     /// The policy's file, by one of its [`PolicyPaths`].
     pub path: PathBuf,
+    /// Whether that path led to the file by a link when this was kept.
+    pub by_link: bool,
     /// Microseconds since 1970.
     pub accepted_us: i64,
     /// Who or what accepted it.
@@ -44,6 +48,13 @@ pub struct AcceptedPolicy {
     /// The texts by name: the policy's by its file name, those of its other files as the policy
     /// names them. A file that was missing is left out.
     pub texts: BTreeMap<String, String>,
+}
+
+/// A path that something was accepted of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownPath {
+    path: PathBuf,
+    by_link: bool,
 }
 
 /// How a policy came to be accepted.
@@ -106,35 +117,38 @@ impl AcceptedPolicies {
     /// What was accepted of a policy, if anything was.
     ///
     /// What was accepted of the path as it is written goes first, so that a folder that has become
-    /// a link, or a link that leads elsewhere now, does not bring in another policy. Else it is what
-    /// was accepted of the file, under any path that leads to it now.
+    /// a link, or a link that leads elsewhere now, does not bring in another policy.
     pub fn get(&self, policy: &PolicyPaths) -> Result<Option<AcceptedPolicy>, AcceptedError> {
-        self.get_among(policy, &self.readable())
+        self.get_among(policy, &self.known())
     }
 
-    /// The same for many policies, with what was [`Self::readable`] before.
+    /// The same for many policies, with what was [`Self::known`] before.
     pub fn get_among(
         &self,
         policy: &PolicyPaths,
-        all: &[AcceptedPolicy],
+        known: &[KnownPath],
     ) -> Result<Option<AcceptedPolicy>, AcceptedError> {
         let own = self.read_at(&policy.written)?;
         if policy.written != policy.real && own.is_some() {
             return Ok(own);
         }
-        let real = self.read_at(&policy.real)?;
-        let mut found: Option<AcceptedPolicy> = None;
-        for other in real.into_iter().chain(leading_to(policy, all)) {
-            match &found {
-                Some(known) if known.texts != other.texts => {
-                    let (one, two) = (known.path.clone(), other.path);
-                    return Err(AcceptedError::Ambiguous { one, two });
-                }
-                Some(_) => {}
-                None => found = Some(other),
-            }
+        let Some(real) = self.read_at(&policy.real)? else { return Ok(None) };
+        match self.leading_here(policy, known)?.into_iter().find(|two| two.texts != real.texts) {
+            Some(two) => Err(AcceptedError::Ambiguous { one: real.path, two: two.path }),
+            None => Ok(Some(real)),
         }
-        Ok(found)
+    }
+
+    /// What was accepted of other files, from whose paths links lead to this one now. It is not
+    /// accepted of this policy: whoever places a link must not thereby accept anything.
+    pub fn leading_here(
+        &self,
+        policy: &PolicyPaths,
+        known: &[KnownPath],
+    ) -> Result<Vec<AcceptedPolicy>, AcceptedError> {
+        let paths = leading_to(policy, known).filter(|known| !known.by_link);
+        let read = paths.map(|known| self.read_at(&known.path));
+        Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
     /// Keeps the texts of a policy in the place of what was accepted before, under its own paths and
@@ -145,10 +159,11 @@ impl AcceptedPolicies {
         accepted: &AcceptedPolicy,
         others: impl Fn(&AcceptedPolicy) -> bool,
     ) -> Result<(), AcceptedError> {
-        let all = self.readable();
-        let others = leading_to(policy, &all).filter(others).map(|other| other.path);
+        let others = self.leading_here(policy, &self.known())?.into_iter().filter(others);
+        let others = others.map(|other| other.path);
         for path in policy.both().map(Path::to_owned).chain(others) {
-            self.write_at(&AcceptedPolicy { path, ..accepted.clone() })?;
+            let by_link = path != policy.real;
+            self.write_at(&AcceptedPolicy { path, by_link, ..accepted.clone() })?;
         }
         Ok(())
     }
@@ -163,21 +178,26 @@ impl AcceptedPolicies {
             Some(_) => Ok(()),
             None => {
                 let path = policy.written.clone();
-                self.write_at(&AcceptedPolicy { path, ..accepted.clone() })
+                let by_link = path != policy.real;
+                self.write_at(&AcceptedPolicy { path, by_link, ..accepted.clone() })
             }
         }
     }
 
-    /// Every accepted policy whose copy can be read. One that cannot belongs to another policy as far
-    /// as is known, and only that one is refused.
-    pub fn readable(&self) -> Vec<AcceptedPolicy> {
+    /// The paths of every copy that can be read. One that cannot belongs to another policy as far
+    /// as is known, and only that one is refused. The texts are not read: there is a copy for each
+    /// project that ever had a policy.
+    pub fn known(&self) -> Vec<KnownPath> {
         if !self.folder.exists() {
             return Vec::new();
         }
         let Ok(all) = open_private(&self.folder) else { return Vec::new() };
         let folders =
             all.names().unwrap_or_default().into_iter().filter(|name| name.len() == DIGITS);
-        let copies = folders.filter_map(|name| read(&open_private(&all.at(&name)).ok()?).ok()?);
+        let copies = folders.filter_map(|name| {
+            let folder = open_private(&all.at(&name)).ok()?;
+            text::known_path(&read_bytes(&folder, HEAD_BYTES).ok()??)
+        });
         copies.collect()
     }
 
@@ -204,8 +224,8 @@ impl AcceptedPolicies {
 
     /// Forgets what was accepted of a policy, under every path; whether there was anything.
     pub fn forget(&self, policy: &PolicyPaths) -> Result<bool, AcceptedError> {
-        let all = self.readable();
-        let others = leading_to(policy, &all).map(|other| other.path);
+        let known = self.known();
+        let others = leading_to(policy, &known).map(|other| other.path.clone());
         let mut any = false;
         for path in policy.both().map(Path::to_owned).chain(others) {
             any |= self.forget_at(&path)?;
@@ -271,31 +291,37 @@ impl Acceptance {
     }
 }
 
-/// What was accepted of other paths that lead to the same file now.
-fn leading_to(
+/// Other paths that lead to the same file now.
+fn leading_to<'k>(
     policy: &PolicyPaths,
-    all: &[AcceptedPolicy],
-) -> impl Iterator<Item = AcceptedPolicy> {
-    let leads = |one: &&AcceptedPolicy| {
-        policy.both().all(|own| own != one.path) && PolicyPaths::resolve(&one.path) == policy.real
-    };
-    all.iter().filter(leads).cloned()
+    known: &'k [KnownPath],
+) -> impl Iterator<Item = &'k KnownPath> {
+    known.iter().filter(|one| {
+        policy.both().all(|own| own != one.path)
+            && !PolicyPaths::is_of_this_process(&one.path)
+            && PolicyPaths::resolve(&one.path) == policy.real
+    })
 }
 
 fn read(folder: &Folder) -> Result<Option<AcceptedPolicy>, AcceptedError> {
+    let Some(bytes) = read_bytes(folder, BYTES_MAX)? else { return Ok(None) };
+    match text::read(&bytes) {
+        Ok(accepted) => Ok(Some(accepted)),
+        Err(reason) => Err(AcceptedError::Damaged { path: folder.at(COPY), reason }),
+    }
+}
+
+/// The first bytes of a copy, if there is one.
+fn read_bytes(folder: &Folder, bytes_max: u64) -> Result<Option<Vec<u8>>, AcceptedError> {
     let file = match folder.file(COPY, OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error(folder, error)),
     };
-    let path = folder.at(COPY);
-    check_private(&path, &file)?;
+    check_private(&folder.at(COPY), &file)?;
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(|source| io_error(folder, source))?;
-    match text::read(&bytes) {
-        Ok(accepted) => Ok(Some(accepted)),
-        Err(reason) => Err(AcceptedError::Damaged { path, reason }),
-    }
+    file.take(bytes_max).read_to_end(&mut bytes).map_err(|source| io_error(folder, source))?;
+    Ok(Some(bytes))
 }
 
 fn replace(folder: &Folder, temporary: &str, bytes: &[u8]) -> io::Result<()> {

@@ -7,10 +7,11 @@
 mod accepting;
 mod files;
 mod find;
+mod first_use;
 mod notice;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tapegate_policy::load::load_marked;
@@ -22,10 +23,9 @@ use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, Pol
 use crate::cmd::shim::rulebook::{self, Found};
 use crate::exit::{Exit, Failure};
 use crate::settings::user_state::user_state_dir;
-use crate::talk;
 use accepting::paths;
 pub(crate) use files::PolicyFiles;
-pub(crate) use find::Located;
+pub(crate) use first_use::warn_if_not_in_force;
 pub(crate) use notice::PolicyNotice;
 
 /// The texts that a policy is made of, by name.
@@ -54,6 +54,12 @@ pub(crate) enum Standing {
     Accepted,
     /// The file has just been accepted, for this reason.
     Adopted(Acceptance),
+    /// The file has just been accepted in the place of this other policy, as it permits nothing
+    /// more.
+    AdoptedInsteadOf(PathBuf),
+    /// The file was never accepted, and may permit more than the policy that it would replace. So
+    /// nothing governs.
+    NeverAccepted,
     /// The file is not accepted; the accepted copy governs. Why it was not taken, and the hash of
     /// the file's texts.
     Differs { why: String, hash: String },
@@ -113,16 +119,22 @@ impl Trust {
             Ok(accepted) => accepted,
             Err(why) => return file.refused(why),
         };
-        if let (Some(all), Some(accepted)) = (&self.accepted, &accepted) {
-            // Without it a link could come to lead elsewhere; what is accepted holds all the same.
-            all.note_path(&paths(path), accepted).ok();
-        }
-        let Some(accepted) = accepted else {
-            return match file.found.rule.is_some() {
-                true => self.adopt(path, file, Acceptance::FirstUse, None),
-                false => file.governing(Standing::Unloadable),
-            };
-        };
+        let Some(accepted) = accepted else { return self.first_use(path, file) };
+        let unkept = self.note_path(path, &accepted).err();
+        let mut governing = self.by_content(path, accepted, file, moment, load);
+        governing.found.warnings.extend(unkept.iter().map(|why| not_kept(why)));
+        Governing { unkept, ..governing }
+    }
+
+    /// Loads a policy of which something was accepted.
+    fn by_content(
+        &self,
+        path: &Path,
+        accepted: AcceptedPolicy,
+        mut file: LoadedTexts,
+        moment: Moment,
+        load: impl Fn(PolicyFiles) -> LoadedTexts,
+    ) -> Governing {
         if accepted.texts == file.by_name {
             let standing = match file.found.rule.is_some() {
                 true => Standing::Accepted,
@@ -145,10 +157,11 @@ impl Trust {
             }
             (Some(_), None) => "the file is gone".to_owned(),
             (Some(_), Some(_)) => {
-                match cut.map_or_else(|| compare(path, &accepted.texts, &file.by_name), Err) {
+                let compared = || compare((path, &accepted.texts), (path, &file.by_name));
+                match cut.map_or_else(compared, Err) {
                     Ok(()) => {
-                        let old = Some(&accepted.texts);
-                        return self.adopt(path, file, Acceptance::Tighter, old);
+                        let standing = Standing::Adopted(Acceptance::Tighter);
+                        return self.adopt(path, file, standing, Some(&accepted.texts));
                     }
                     Err(MayLoosen(why)) => why,
                 }
@@ -159,30 +172,9 @@ impl Trust {
     }
 }
 
-/// Warns that the policy in a file is not the one in force, if it is not: any text that it is made
-/// of has changed, is gone or is new. A change that permits nothing more is taken at the next start.
-pub(crate) fn warn_if_not_in_force(path: &Path) {
-    let Ok(Some(accepted)) = Trust::new().accepted(path) else { return };
-    let (found, texts) = read_file(path, None);
-    let is_same = |name: &&String| accepted.texts.get(*name) == texts.get(*name);
-    let names: BTreeSet<&String> = accepted.texts.keys().chain(texts.keys()).collect();
-    let changed: Vec<String> =
-        names.into_iter().filter(|name| !is_same(name)).map(|name| format!("`{name}`")).collect();
-    let is_taken = || found.rule.is_some() && is_taken_unasked(path, &accepted.texts, &texts);
-    if changed.is_empty() || is_taken() {
-        return;
-    }
-    let (path, have) = (path.display(), if changed.len() == 1 { "has" } else { "have" });
-    talk::warn(&format!(
-        "`{path}` is not the policy in force: {} {have} changed since it was accepted; `tapegate \
-         policy accept {path}` puts it in force",
-        changed.join(", ")
-    ));
-}
-
 /// Whether a change is taken without a person: it provably permits nothing more, and is whole.
 pub(crate) fn is_taken_unasked(path: &Path, old: &Texts, new: &Texts) -> bool {
-    cut_short(old, new).is_none() && compare(path, old, new).is_ok()
+    cut_short(old, new).is_none() && compare((path, old), (path, new)).is_ok()
 }
 
 /// The policy in a file as it is on disk, with the texts that it is made of.
@@ -243,11 +235,19 @@ fn cut_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> 
 
 /// Whether the policy of some texts permits nothing that another did not, whatever the environment
 /// and the profile of the next start.
-fn compare(path: &Path, old: &Texts, new: &Texts) -> Result<(), MayLoosen> {
-    let load = |texts: &Texts| {
+fn compare(old: (&Path, &Texts), new: (&Path, &Texts)) -> Result<(), MayLoosen> {
+    let load = |(path, texts): (&Path, &Texts)| {
         load_marked(&path.to_string_lossy(), &PolicyFiles::accepted(path, texts.clone()))
     };
     tightens(&load(old), &load(new))
+}
+
+/// The warning that what is accepted is not known at the next start.
+fn not_kept(why: &str) -> String {
+    format!(
+        "the accepted policy cannot be kept ({why}), so the next start trusts whatever the file says \
+         then; point TAPEGATE_HOME to a folder that can be written"
+    )
 }
 
 fn load_texts(
@@ -269,6 +269,7 @@ fn load_texts(
 fn hash_of(path: &Path, texts: &BTreeMap<String, String>) -> String {
     let accepted = AcceptedPolicy {
         path: PathBuf::from(path),
+        by_link: false,
         accepted_us: 0,
         how: Acceptance::FirstUse,
         texts: texts.clone(),

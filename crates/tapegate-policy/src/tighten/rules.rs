@@ -4,6 +4,7 @@
 //! it is made from the old one by these steps alone:
 //!
 //! - a rule that denies is put in anywhere;
+//! - any rule is put in where the rest of the old list would have forwarded every call;
 //! - a rule that asks for approval is put in where the rest of the old list would have forwarded
 //!   the call, or asked by the same workflow;
 //! - a rule that forwards is taken out, or matches fewer calls;
@@ -99,12 +100,10 @@ fn has_all(whole: &[ArgumentTest], part: &[ArgumentTest]) -> bool {
 }
 
 fn may_insert(rule: &Rule, rest: &[Rule], default: &Act) -> bool {
+    let mut later = rest.iter().map(|rule| &rule.act).chain([default]);
     match &rule.act {
         Act::Deny => true,
-        act @ Act::Approve { .. } => {
-            let mut later = rest.iter().map(|rule| &rule.act).chain([default]);
-            later.all(|later| *later == Act::Forward || later == act)
-        }
-        Act::Forward | Act::Policy { .. } => false,
+        act @ Act::Approve { .. } => later.all(|later| *later == Act::Forward || later == act),
+        Act::Forward | Act::Policy { .. } => later.all(|later| *later == Act::Forward),
     }
 }

@@ -44,6 +44,9 @@ fn rules_that_refuse_more_are_proven_and_the_way_back_is_not() {
         (governed("forward", &[]), governed("deny", &[])),
         (governed("forward", &[]), governed("approve", &[])),
         (governed("approve", &[]), governed("deny", &[])),
+        // Where everything was forwarded, a rule that forwards permits nothing more.
+        (governed("forward", &[]), governed("deny", &[read])),
+        (governed("forward", &[deny]), governed("deny", &[deny, read])),
         (governed("forward", &[]), governed("forward", &[deny])),
         (governed("forward", &[read]), governed("forward", &[read, deny])),
         (governed("deny", &[read]), governed("deny", &[deny, read])),

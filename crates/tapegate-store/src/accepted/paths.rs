@@ -1,8 +1,11 @@
 //! The paths that a policy is known by.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::user_state::canonical_path;
+
+/// How many links are followed, as the kernel does.
+const LINKS_MAX: u32 = 40;
 
 /// The paths that a policy is known by. Whoever can place a link could start over as new if it were
 /// known by one of them alone.
@@ -26,7 +29,39 @@ impl PolicyPaths {
             let below = absolute.strip_prefix(&here).ok()?;
             same.then(|| working.join(below))
         };
-        Self { written: below().unwrap_or_else(|| absolute.clone()), real: Self::resolve(policy) }
+        let real = Self::resolve(policy);
+        let written = below().unwrap_or_else(|| absolute.clone());
+        let written = if Self::is_of_this_process(&written) { real.clone() } else { written };
+        Self { written, real }
+    }
+
+    /// Whether a path leads elsewhere in each process, such as `/proc/self/cwd`. It names no place
+    /// that something could have been accepted of.
+    pub(super) fn is_of_this_process(path: &Path) -> bool {
+        let mut links = 0;
+        let mut left: Vec<PathBuf> = steps(path);
+        let mut at = PathBuf::from("/");
+        while let Some(step) = left.pop() {
+            if step.as_os_str() == ".." {
+                at.pop();
+                continue;
+            }
+            at.push(step);
+            if at.starts_with("/proc") {
+                return true;
+            }
+            let Ok(target) = at.read_link() else { continue };
+            links += 1;
+            if links > LINKS_MAX {
+                return true;
+            }
+            at.pop();
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            left.extend(steps(&target));
+        }
+        false
     }
 
     /// A path without links, except that the file itself may be one.
@@ -50,4 +85,11 @@ impl PolicyPaths {
         let written = (self.written != self.real).then_some(self.written.as_path());
         std::iter::once(self.real.as_path()).chain(written)
     }
+}
+
+/// The steps of a path but the root, the last one first.
+fn steps(path: &Path) -> Vec<PathBuf> {
+    let is_step =
+        |step: &Component<'_>| matches!(step, Component::Normal(_) | Component::ParentDir);
+    path.components().rev().filter(is_step).map(|step| PathBuf::from(step.as_os_str())).collect()
 }

@@ -12,6 +12,7 @@ fn paths(path: &Path) -> PolicyPaths {
 fn policy(path: &Path, text: &str) -> AcceptedPolicy {
     AcceptedPolicy {
         path: path.to_owned(),
+        by_link: false,
         accepted_us: 7,
         how: Acceptance::FirstUse,
         texts: BTreeMap::from([("tapegate.yaml".to_owned(), text.to_owned())]),
@@ -67,11 +68,48 @@ fn a_folder_that_becomes_a_link_keeps_what_was_accepted() {
     all.put(&paths(&at("a")), &policy(&at("a"), "deny"), |_| true).unwrap();
     fs::rename(folder.path().join("a"), folder.path().join("was")).unwrap();
     symlink("b", folder.path().join("a")).unwrap();
-    // By the path as it is written, and by where that leads now.
-    for name in ["a", "b"] {
-        let found = all.get(&paths(&at(name))).unwrap().map(|one| one.texts);
-        assert_eq!(found, Some(policy(&at("a"), "deny").texts), "{name}");
+    // By the path as it is written. Where that leads now nothing was accepted, but it is known.
+    assert_eq!(all.get(&paths(&at("a"))).unwrap(), Some(policy(&at("a"), "deny")));
+    assert_eq!(all.get(&paths(&at("b"))).unwrap(), None);
+    let leading = all.leading_here(&paths(&at("b")), &all.known()).unwrap();
+    assert_eq!(leading, [policy(&at("a"), "deny")]);
+}
+
+#[test]
+fn a_link_lends_what_was_accepted_of_it_to_no_other_file() {
+    let (folder, all) = folders();
+    let (link, path) = (folder.path().join("link"), folder.path().join("link/p.yaml"));
+    symlink("a", &link).unwrap();
+    all.put(&paths(&path), &policy(&path, "pass"), |_| true).unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink("b", &link).unwrap();
+    let there = paths(&folder.path().join("b/p.yaml"));
+    assert_eq!(all.get(&there).unwrap(), None);
+    assert_eq!(all.leading_here(&there, &all.known()).unwrap(), []);
+}
+
+#[test]
+fn a_path_that_each_process_reads_otherwise_is_known_by_where_it_leads() {
+    let (folder, all) = folders();
+    let here = Path::new("/proc/self/cwd/p.yaml");
+    let link = folder.path().join("link");
+    symlink("/proc/self/cwd", &link).unwrap();
+    for path in [here, &link.join("p.yaml"), Path::new("/dev/fd/0/p.yaml")] {
+        let paths = paths(path);
+        assert_eq!(paths.written, paths.real);
+        assert!(!paths.real.starts_with("/proc/self"), "{path:?}");
     }
+    all.put(&paths(here), &policy(here, "pass"), |_| true).unwrap();
+    assert_eq!(all.list().unwrap().len(), 1);
+}
+
+#[test]
+fn the_path_of_a_copy_is_found_in_its_first_bytes() {
+    let (folder, all) = folders();
+    let odd = folder.path().join("a\"\\\u{1}é/p.yaml");
+    let own = PolicyPaths { written: odd.clone(), real: odd.clone() };
+    all.put(&own, &policy(&odd, &"x".repeat(100_000)), |_| true).unwrap();
+    assert_eq!(all.known(), [KnownPath { path: odd, by_link: false }]);
 }
 
 #[test]
@@ -88,12 +126,25 @@ fn a_link_that_comes_to_lead_elsewhere_keeps_what_was_accepted() {
     all.put(&elsewhere, &policy(&there, "pass"), |_| false).unwrap();
     let found = all.get(&paths(&path)).unwrap().unwrap();
     assert_eq!(found.texts, policy(&path, "deny").texts);
-    // From there nobody knows which of both is meant, until a person accepts one for both.
-    assert!(matches!(all.get(&paths(&there)), Err(AcceptedError::Ambiguous { .. })));
-    all.put(&paths(&there), &policy(&there, "pass"), |_| true).unwrap();
-    for path in [&path, &there] {
-        let found = all.get(&paths(path)).unwrap().unwrap();
-        assert_eq!(found.texts, policy(path, "pass").texts);
+    // From there it is what was accepted there.
+    let found = all.get(&paths(&there)).unwrap().unwrap();
+    assert_eq!(found.texts, policy(&there, "pass").texts);
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_to_another_accepted_one_is_ambiguous() {
+    let (folder, all) = folders();
+    let at = |name: &str| folder.path().join(name).join("p.yaml");
+    all.put(&paths(&at("a")), &policy(&at("a"), "deny"), |_| true).unwrap();
+    all.put(&paths(&at("b")), &policy(&at("b"), "pass"), |_| true).unwrap();
+    fs::rename(folder.path().join("a"), folder.path().join("was")).unwrap();
+    symlink("b", folder.path().join("a")).unwrap();
+    // Nobody knows which of both is meant, until a person accepts one for both.
+    assert!(matches!(all.get(&paths(&at("b"))), Err(AcceptedError::Ambiguous { .. })));
+    all.put(&paths(&at("b")), &policy(&at("b"), "pass"), |_| true).unwrap();
+    for name in ["a", "b"] {
+        let found = all.get(&paths(&at(name))).unwrap().unwrap();
+        assert_eq!(found.texts, policy(&at(name), "pass").texts);
     }
 }
 

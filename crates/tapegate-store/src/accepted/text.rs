@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tapegate_core::json::{Cursor, Fault, Kind, string, write_str};
 
-use super::{Acceptance, AcceptedPolicy};
+use super::{Acceptance, AcceptedPolicy, KnownPath};
 
 /// The hash of a policy's texts: hexadecimal, over every name and text with its length.
 pub(super) fn hash(texts: &BTreeMap<String, String>) -> String {
@@ -17,15 +17,34 @@ pub(super) fn hash(texts: &BTreeMap<String, String>) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
+/// How a copy starts, up to its path, and what follows it.
+const HEAD: &str = "{\"format\":1,\"path\":";
+const LINK: &str = ",\"by_link\":";
+
+/// The path of a copy, from its first bytes.
+pub(super) fn known_path(head: &[u8]) -> Option<KnownPath> {
+    let rest = head.strip_prefix(HEAD.as_bytes())?;
+    let mut escaped = false;
+    let end = rest.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    })?;
+    let (path, rest) = rest.split_at(end + 2);
+    let by_link = rest.strip_prefix(LINK.as_bytes()).is_some_and(|rest| rest.starts_with(b"true"));
+    Some(KnownPath { path: PathBuf::from(string(path)?.into_owned()), by_link })
+}
+
 pub(super) fn write(accepted: &AcceptedPolicy) -> Vec<u8> {
-    let mut out = b"{\"format\":1".to_vec();
+    let mut out = HEAD.as_bytes().to_vec();
+    write_str(&mut out, &accepted.path.to_string_lossy());
+    out.extend_from_slice(format!("{LINK}{}", accepted.by_link).as_bytes());
     let mut member = |name: &str, value: &str| {
         out.push(b',');
         write_str(&mut out, name);
         out.push(b':');
         write_str(&mut out, value);
     };
-    member("path", &accepted.path.to_string_lossy());
     member("how", accepted.how.word());
     member("hash", &accepted.hash());
     out.extend_from_slice(
@@ -63,6 +82,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<AcceptedPolicy, &'static str> {
     }
     Ok(AcceptedPolicy {
         path: PathBuf::from(text("path")?.into_owned()),
+        by_link: raw("by_link") == Some(b"true"),
         accepted_us: number("accepted_us")?,
         how: Acceptance::of(&text("how")?).ok_or(not_ours)?,
         texts,

@@ -2,35 +2,57 @@
 
 use std::path::Path;
 
-use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths};
+use tapegate_store::accepted::{
+    Acceptance, AcceptedPolicies, AcceptedPolicy, KnownPath, PolicyPaths,
+};
 
-use super::{Governing, LoadedTexts, Standing, Texts, Trust};
+use super::{Governing, LoadedTexts, Standing, Texts, Trust, not_kept};
 use crate::state::now_us;
 
 impl Trust {
     /// What was accepted of the policy in this file, if anything was.
     pub(crate) fn accepted(&self, path: &Path) -> Result<Option<AcceptedPolicy>, String> {
-        self.accepted_among(path, &self.readable())
+        self.accepted_among(&paths(path), &self.known())
     }
 
-    /// Every accepted policy that can be read.
-    pub(super) fn readable(&self) -> Vec<AcceptedPolicy> {
-        self.accepted.as_ref().map(AcceptedPolicies::readable).unwrap_or_default()
+    /// The paths that something was accepted of.
+    pub(super) fn known(&self) -> Vec<KnownPath> {
+        self.accepted.as_ref().map(AcceptedPolicies::known).unwrap_or_default()
     }
 
     pub(super) fn accepted_among(
         &self,
-        path: &Path,
-        known: &[AcceptedPolicy],
+        paths: &PolicyPaths,
+        known: &[KnownPath],
     ) -> Result<Option<AcceptedPolicy>, String> {
-        let paths = paths(path);
         if let Some((of, unkept)) = self.unkept.borrow().as_ref()
-            && of.overlap(&paths)
+            && of.overlap(paths)
         {
             return Ok(Some(unkept.clone()));
         }
         let Some(all) = &self.accepted else { return Ok(None) };
-        all.get_among(&paths, known).map_err(|error| error.to_string())
+        all.get_among(paths, known).map_err(|error| error.to_string())
+    }
+
+    /// What was accepted of other files, from whose paths links lead to this one now.
+    pub(super) fn leading_here(
+        &self,
+        paths: &PolicyPaths,
+        known: &[KnownPath],
+    ) -> Result<Vec<AcceptedPolicy>, String> {
+        let Some(all) = &self.accepted else { return Ok(Vec::new()) };
+        all.leading_here(paths, known).map_err(|error| error.to_string())
+    }
+
+    /// Keeps what was accepted under the path as it is written, too. Without it, a link that comes
+    /// to lead elsewhere would be a first use.
+    pub(super) fn note_path(&self, path: &Path, accepted: &AcceptedPolicy) -> Result<(), String> {
+        let Some(all) = &self.accepted else { return Ok(()) };
+        if self.unkept.borrow().is_some() {
+            // That it could not be kept has been said.
+            return Ok(());
+        }
+        all.note_path(&paths(path), accepted).map_err(|error| error.to_string())
     }
 
     /// Every accepted policy.
@@ -51,18 +73,18 @@ impl Trust {
         &self,
         path: &Path,
         mut file: LoadedTexts,
-        how: Acceptance,
+        standing: Standing,
         old: Option<&Texts>,
     ) -> Governing {
+        let how = match &standing {
+            Standing::Adopted(how) => *how,
+            _ => Acceptance::Tighter,
+        };
         let kept = self.keep_for(path, &file.by_name, how, |other| old == Some(&other.texts));
-        if let Err(why) = &kept {
-            file.found.warnings.push(format!(
-                "the accepted policy cannot be kept ({why}), so the next start trusts whatever the \
-                 file says then; point TAPEGATE_HOME to a folder that can be written"
-            ));
-        }
+        file.found.warnings.extend(kept.as_ref().err().map(|why| not_kept(why)));
+        // A change that only tightens is proven again at the next start.
         let unkept = kept.err().filter(|_| how == Acceptance::FirstUse);
-        Governing { unkept, ..file.governing(Standing::Adopted(how)) }
+        Governing { unkept, ..file.governing(standing) }
     }
 
     /// Keeps the texts of a policy as accepted by a person, under every path that leads to it.
@@ -79,7 +101,7 @@ impl Trust {
     ) -> Result<(), String> {
         let (paths, texts) = (paths(path), texts.clone());
         let path = paths.real.clone();
-        let accepted = AcceptedPolicy { path, accepted_us: now_us(), how, texts };
+        let accepted = AcceptedPolicy { path, by_link: false, accepted_us: now_us(), how, texts };
         let kept = match &self.accepted {
             Some(all) => all.put(&paths, &accepted, others).map_err(|error| error.to_string()),
             None => Err("there is no user state folder".to_owned()),

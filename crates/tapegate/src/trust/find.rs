@@ -1,47 +1,36 @@
-//! Finding the policy that governs, so that a file that appears or vanishes does not replace it.
+//! Finding the policy that governs, so that deleting its file does not replace it.
 
 use std::path::{Path, PathBuf};
 
 use super::Trust;
+use super::accepting::paths;
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 
-/// The policy that governs, and the nearer file that does not.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Located {
-    /// The policy's file, which may be gone if it was accepted before.
-    pub(crate) path: Option<PathBuf>,
-    /// A file that would be looked at first, but was never accepted while another one was.
-    pub(crate) passed_over: Option<PathBuf>,
-}
-
 impl Trust {
-    /// Finds the policy: the one that was named; else the first accepted one on the way up and in
-    /// the user's config folder, whether or not its file still exists; else the first file.
+    /// Finds the policy: the one that was named; else the first place on the way up, or in the
+    /// user's config folder, that has a file or of which one was accepted.
     ///
-    /// So an agent replaces no policy by putting another one nearer or by deleting it.
+    /// Whether a file that was never accepted may govern there is decided when it is loaded.
     pub(crate) fn locate(
         &self,
         around: &Surroundings<'_>,
         named: Option<&Path>,
-    ) -> Result<Located, Failure> {
+    ) -> Result<Option<PathBuf>, Failure> {
         if let Some(path) = around.named_config(named) {
-            return Ok(Located { path: Some(path), passed_over: None });
+            return Ok(Some(path));
         }
-        let (known, mut unaccepted) = (self.readable(), None);
+        let known = self.known();
+        let invalid = |why: String| Failure::new(Exit::Invalid, why);
         for path in around.config_places() {
-            // Beyond the first file only what was accepted counts.
-            let exists = unaccepted.is_none() && Surroundings::is_config(&path)?;
-            let accepted = self
-                .accepted_among(&path, &known)
-                .map_err(|why| Failure::new(Exit::Invalid, why))?;
-            if accepted.is_some() {
-                return Ok(Located { path: Some(path), passed_over: unaccepted });
-            }
-            if exists {
-                unaccepted = Some(path);
+            let paths = paths(&path);
+            if Surroundings::is_config(&path)?
+                || self.accepted_among(&paths, &known).map_err(invalid)?.is_some()
+                || !self.leading_here(&paths, &known).map_err(invalid)?.is_empty()
+            {
+                return Ok(Some(path));
             }
         }
-        Ok(Located { path: unaccepted, passed_over: None })
+        Ok(None)
     }
 }

@@ -19,24 +19,21 @@ pub(crate) struct PolicyNotice {
 enum NoticeKind {
     Adopted(Acceptance),
     NotAccepted { why: String },
-    PassedOver { by: PathBuf },
+    InsteadOf(PathBuf),
 }
 
 impl PolicyNotice {
     /// What is to be told, if anything is.
     pub(crate) fn of(path: &Path, governing: &Governing) -> Option<Self> {
         let (kind, hash) = match &governing.standing {
-            Standing::Accepted | Standing::Unloadable => return None,
+            Standing::Accepted | Standing::Unloadable | Standing::NeverAccepted => return None,
             Standing::Adopted(how) => (NoticeKind::Adopted(*how), &governing.hash),
+            Standing::AdoptedInsteadOf(other) => {
+                (NoticeKind::InsteadOf(other.clone()), &governing.hash)
+            }
             Standing::Differs { why, hash } => (NoticeKind::NotAccepted { why: why.clone() }, hash),
         };
         Some(Self { path: path.to_owned(), kind, hash: hash.clone() })
-    }
-
-    /// A file was passed over, because another policy was accepted and this one never was.
-    pub(crate) fn passed_over(path: &Path, by: &Path) -> Self {
-        let kind = NoticeKind::PassedOver { by: by.to_owned() };
-        Self { path: path.to_owned(), kind, hash: String::new() }
     }
 
     /// Whether a person should do something about it.
@@ -47,8 +44,8 @@ impl PolicyNotice {
     /// The name of the event in the activity log.
     pub(crate) fn event(&self) -> &'static str {
         match self.kind {
-            NoticeKind::Adopted(_) => "accepted",
-            NoticeKind::NotAccepted { .. } | NoticeKind::PassedOver { .. } => "not_accepted",
+            NoticeKind::Adopted(_) | NoticeKind::InsteadOf(_) => "accepted",
+            NoticeKind::NotAccepted { .. } => "not_accepted",
         }
     }
 
@@ -69,10 +66,10 @@ impl PolicyNotice {
                 "`{path}` is not what was accepted, and the accepted policy stays in force: {why}; a \
                  person accepts the change by `tapegate policy accept {path}` in a terminal"
             ),
-            NoticeKind::PassedOver { by } => format!(
-                "`{path}` was never accepted, and the accepted policy `{}` stays in force; a person \
-                 accepts it by `tapegate policy accept {path}` in a terminal",
-                by.display()
+            NoticeKind::InsteadOf(other) => format!(
+                "`{path}` is new, permits nothing more than the accepted policy `{}` that it takes \
+                 the place of here, and is accepted, with hash {hash}",
+                other.display()
             ),
         }
     }

@@ -21,6 +21,7 @@ mod start_settings;
 mod stress;
 mod trust;
 mod trust_changes;
+mod trust_nearer;
 mod trust_places;
 mod user_state;
 mod web;

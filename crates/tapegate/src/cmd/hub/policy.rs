@@ -11,7 +11,6 @@ use crate::cmd::shim::rulebook::Found;
 use crate::exit::Failure;
 use crate::redaction;
 use crate::settings::{ProjectArgs, Surroundings};
-use crate::talk;
 use crate::trust::{Governing, Moment, PolicyNotice, Trust};
 
 /// Where the policy lies.
@@ -43,10 +42,10 @@ impl Shelf {
         own_files: Vec<PathBuf>,
     ) -> Result<Self, anyhow::Error> {
         let trust = Trust::new().with_own_files(own_files);
-        let located = trust.locate(around, project.config.as_deref())?;
-        let shelf = Self {
+        let path = trust.locate(around, project.config.as_deref())?;
+        Ok(Self {
             named: project.config.clone(),
-            path: RefCell::new(located.path.clone()),
+            path: RefCell::new(path),
             wanted: around.profile(project.profile)?,
             key: Key::on_tape(redaction::random()?),
             trust,
@@ -55,11 +54,7 @@ impl Shelf {
             told_acceptance: RefCell::default(),
             required,
             started: Cell::new(false),
-        };
-        if let (Some(path), Some(other)) = (&located.path, &located.passed_over) {
-            talk::warn(&PolicyNotice::passed_over(other, path).message());
-        }
-        Ok(shelf)
+        })
     }
 
     /// The profile that was asked for.
@@ -120,7 +115,7 @@ impl Shelf {
         if path.is_none()
             && let Ok(around) = Surroundings::ours()
         {
-            *path = self.trust.locate(&around, self.named.as_deref())?.path;
+            *path = self.trust.locate(&around, self.named.as_deref())?;
         }
         Ok(path.clone())
     }

@@ -86,10 +86,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let command = format!("policy accept {}", path.display());
     let attempt = attempt(&command);
     attempt.log_if_refused(&state, args.key.authorize("accepting a policy", &state))?;
-    match &accepted {
-        Ok(accepted) => show(accepted.as_ref(), &texts, &rule, &state, out)?,
-        Err(why) => talk::warn(&format!("{why}; it is replaced")),
+    let accepted = accepted.unwrap_or_else(|why| {
+        talk::warn(&format!("{why}; it is replaced"));
+        None
+    });
+    // A policy of which nothing was accepted may take the place of another one.
+    let before = match accepted.is_some() {
+        true => accepted.clone(),
+        false => trust.replaced_by(&path).unwrap_or_default().pop(),
+    };
+    if let (None, Some(other)) = (&accepted, &before) {
+        let other = visible::inline(&other.path.to_string_lossy(), usize::MAX);
+        writeln!(out, "`{}` takes the place of `{other}` here", path.display())?;
     }
+    show(accepted.as_ref(), before.as_ref(), &texts, &rule, &state, out)?;
     out.flush()?;
     let confirm = || attempt.log_if_refused(&state, person::confirm("Accept this policy?"));
     if !args.key.is_given() && !confirm()? {
@@ -117,7 +127,7 @@ fn path(args: &Args, trust: &Trust) -> anyhow::Result<PathBuf> {
         return Ok(around.folder.join(file));
     }
     if args.forget
-        && let Some(path) = trust.locate(&around, None)?.path
+        && let Some(path) = trust.locate(&around, None)?
     {
         return Ok(path);
     }
@@ -156,9 +166,11 @@ fn forget(
     Ok(Exit::Ok)
 }
 
-/// Shows what would change: the texts, and the calls on tape.
+/// Shows what would change: the texts since they were accepted, and the calls on tape since what is
+/// in force before.
 fn show(
     accepted: Option<&AcceptedPolicy>,
+    before: Option<&AcceptedPolicy>,
     texts: &std::collections::BTreeMap<String, String>,
     rule: &Rule,
     state: &Path,
@@ -167,7 +179,7 @@ fn show(
     let palette = talk::palette_of_output();
     let old = accepted.map(|accepted| accepted.texts.clone()).unwrap_or_default();
     out.write_all(unified::diffs(&old, texts, palette).as_bytes())?;
-    let Some(before) = accepted.and_then(|one| trust::read_accepted(one, None).rule) else {
+    let Some(before) = before.and_then(|one| trust::read_accepted(one, None).rule) else {
         return Ok(());
     };
     let (changes, tapes) = backtest::loosened(&before.regime, &rule.regime, &state.join("tapes"))?;

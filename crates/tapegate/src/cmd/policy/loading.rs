@@ -13,7 +13,7 @@ use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::settings::{ProfileWord, Surroundings, own_places};
 use crate::talk;
-use crate::trust;
+use crate::trust::{self, Trust};
 use crate::views::visible;
 
 /// A policy, and what it was made from.
@@ -27,11 +27,30 @@ pub(super) struct Found {
 pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
     let found = read(nearest_path(named)?)?;
     trust::warn_if_not_in_force(&found.path);
+    if let Some(gone) = governing_without_file(named)? {
+        talk::warn(&format!(
+            "sessions here are governed by what was accepted of `{}`, whose file is gone, and not by \
+             `{}`",
+            gone.display(),
+            found.path.display()
+        ));
+    }
     Ok(found)
+}
+
+/// A nearer policy whose file is gone, and which governs all the same as it was accepted.
+fn governing_without_file(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+    let around = Surroundings::ours()?;
+    let governing = Trust::new().locate(&around, named)?;
+    Ok(governing.filter(|path| !path.exists()))
 }
 
 /// Where the policy is that was named, or else the nearest; it is an error if there is none.
 pub(super) fn nearest_path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let gone = |path: PathBuf| {
+        let words = format!("`{}` is gone; what was accepted of it is in force", path.display());
+        Failure::new(Exit::Invalid, words).hint("take the file back from version control")
+    };
     let none = || {
         Failure::new(
             Exit::Invalid,
@@ -39,7 +58,10 @@ pub(super) fn nearest_path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
         )
         .hint("name one by --config FILE, or write one by `tapegate init`")
     };
-    Ok(path(named)?.ok_or_else(none)?)
+    match path(named)? {
+        Some(path) => Ok(path),
+        None => Err(governing_without_file(named)?.map_or_else(none, gone).into()),
+    }
 }
 
 /// Where the policy is that was named, or else the nearest.

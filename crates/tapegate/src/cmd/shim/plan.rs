@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::redaction;
 use crate::settings::{self, Surroundings};
-use crate::trust::{Located, Moment, PolicyNotice, Trust};
+use crate::trust::{Moment, PolicyNotice, Standing, Trust};
 use crate::upstream::Upstream;
 
 /// Variables that are not the server's business: ours, and the client's own channel.
@@ -30,8 +30,6 @@ pub(super) struct Plan {
     pub(super) server_id: String,
     /// The policy's file, if there is one.
     pub(super) config: Option<PathBuf>,
-    /// A nearer file that was never accepted, and so does not govern.
-    passed_over: Option<PathBuf>,
     /// Why the policy's file cannot be used, if it cannot.
     config_failure: Option<Failure>,
     pub(super) trust: Trust,
@@ -104,17 +102,15 @@ impl Plan {
         let user = around.user();
         let (connection_id, clock) = (fresh_id()?, Clock::start());
         let trust = Trust::new();
-        let (located, config_failure) = match trust.locate(&around, args.project.config.as_deref())
-        {
-            Ok(located) => (located, None),
-            Err(failure) => (Located::default(), Some(failure)),
+        let (config, config_failure) = match trust.locate(&around, args.project.config.as_deref()) {
+            Ok(config) => (config, None),
+            Err(failure) => (None, Some(failure)),
         };
         let policy_required = faults.or(around.policy_required(args.require_policy), true);
         let wanted = faults.or(around.profile(args.project.profile), None);
         Ok(Self {
             settings_failure: faults.into_failure(),
-            config: located.path,
-            passed_over: located.passed_over,
+            config,
             config_failure,
             trust,
             policy_required,
@@ -153,15 +149,13 @@ impl Plan {
         if self.policy_required {
             governing.require_kept()?;
         }
-        let mut notices: Vec<PolicyNotice> =
-            PolicyNotice::of(path, &governing).into_iter().collect();
-        notices.extend(
-            self.passed_over.as_deref().map(|other| PolicyNotice::passed_over(other, path)),
-        );
+        let notices = PolicyNotice::of(path, &governing).into_iter().collect();
+        let never_accepted = governing.standing == Standing::NeverAccepted;
         let Found { rule, faults, warnings, files } = governing.found;
         warnings.iter().for_each(|words| self.log.say(Level::Warn, words));
         match rule {
             Some(rule) => Ok(StartPolicy { rule, files, notices }),
+            None if never_accepted => Err(unaccepted(path, &faults)),
             None => Err(refused(path, &faults)),
         }
     }
@@ -217,6 +211,14 @@ fn missing() -> Failure {
         "`tapegate init` in the project writes one, --config FILE names one; without \
          --require-policy calls are only recorded",
     )
+}
+
+/// The policy would take the place of an accepted one, and nobody has accepted it.
+fn unaccepted(path: &Path, faults: &[String]) -> Failure {
+    Failure::new(Exit::Invalid, faults.join("\n")).hint(format!(
+        "a person runs `tapegate policy accept {}` in a terminal, or removes the file",
+        path.display()
+    ))
 }
 
 fn refused(path: &Path, faults: &[String]) -> Failure {

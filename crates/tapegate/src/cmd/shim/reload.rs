@@ -69,7 +69,7 @@ impl Reload<'_> {
     fn config(&self) -> Option<PathBuf> {
         let found = || {
             let around = Surroundings::ours().ok()?;
-            self.plan.trust.locate(&around, None).ok()?.path
+            self.plan.trust.locate(&around, None).ok()?
         };
         self.plan.config.clone().or_else(found)
     }

@@ -86,19 +86,6 @@ fn at_the_next_start_the_accepted_policy_governs_too() {
 }
 
 #[test]
-fn a_policy_put_nearer_or_under_the_better_name_does_not_replace_the_accepted_one() {
-    let setup = shim("", &["serve"]);
-    fs::write(setup.folder().join("thoughtgate.yaml"), denying()).unwrap();
-    let mut run = setup.start();
-    assert!(!passes(&mut run, 1, "rm"));
-    let end = run.end_of_input().exits(0);
-    fs::write(end.run.folder().join("tapegate.yaml"), FORWARD).unwrap();
-    let mut run = again(end.run.folder());
-    assert!(!passes(&mut run, 1, "rm"));
-    run.end_of_input().exits(0).complains("was never accepted");
-}
-
-#[test]
 fn what_a_person_accepts_is_in_force_at_once() {
     let mut run = shim(&denying(), &["serve"]).start();
     assert!(!passes(&mut run, 1, "rm"));

@@ -8,20 +8,21 @@ use std::path::Path;
 
 use tapegate_store::accepted::Acceptance;
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::trust::{self, Trust};
 use crate::views::unified;
 use crate::{person, talk};
 
 /// Accepts a policy that this process has written for a person at a terminal. Elsewhere nothing is
-/// accepted, and the first use of the file decides.
+/// accepted, the first use of the file decides, and a warning comes if another text is in force.
 pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
-    if person::require("accepting a policy", "").is_err() {
-        return Ok(());
-    }
     let Ok(around) = Surroundings::ours() else { return Ok(()) };
     let path = around.folder.join(path);
+    if person::require("accepting a policy", "").is_err() {
+        trust::warn_if_not_in_force(&path);
+        return Ok(());
+    }
     let (found, texts) = trust::read_file(&path, None);
     match found.rule.is_some() {
         true => accept(&path, texts).map(|_| ()),
@@ -35,7 +36,8 @@ pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
 pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failure> {
     let Ok(around) = Surroundings::ours() else { return Ok(true) };
     let path = around.folder.join(policy);
-    let Ok(Some(accepted)) = Trust::new().accepted(&path) else { return Ok(true) };
+    let accepted = Trust::new().accepted(&path).map_err(|why| not_looked_up(&path, &why))?;
+    let Some(accepted) = accepted else { return Ok(true) };
     let lock = path.parent().map(|folder| folder.join(lock_file));
     let Some(Ok(text)) = lock.map(std::fs::read_to_string) else { return Ok(true) };
     let mut texts = accepted.texts.clone();
@@ -57,7 +59,8 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
 /// Accepts texts, after a question if they take the place of others; whether they are in force.
 fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<bool, Failure> {
     let (trust, name) = (Trust::new(), path.display());
-    if let Ok(Some(accepted)) = trust.accepted(path) {
+    // What cannot be shown is not replaced.
+    if let Some(accepted) = trust.accepted(path).map_err(|why| not_looked_up(path, &why))? {
         if accepted.texts == texts {
             return Ok(true);
         }
@@ -76,4 +79,12 @@ fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<bool, Failure>
         return Ok(false);
     }
     Ok(true)
+}
+
+/// What was accepted before is not known, so nobody can be asked about the difference.
+fn not_looked_up(path: &Path, why: &str) -> Failure {
+    let name = path.display();
+    let words = format!("`{name}` is written, but not accepted: {why}");
+    Failure::new(Exit::Io, words)
+        .hint(format!("`tapegate policy accept {name}` shows and accepts it"))
 }
