@@ -10,7 +10,7 @@ use crate::json::{self, write_str};
 /// The version of the protocol that is asked for.
 const VERSION: &str = "2025-11-25";
 /// What goes with each request to a server that knows no sessions.
-const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tapegate","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tapegate","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{},"sampling":{},"elicitation":{}}}"#;
 /// How many pages of a list are asked for. Nobody has that many.
 const PAGES_MAX: usize = 1000;
 /// How much of what a server says is kept.
@@ -83,10 +83,11 @@ enum Stage {
 }
 
 impl Lister {
-    /// What is said first.
+    /// What is said first. Some servers offer tools only to clients that have roots, sampling or
+    /// elicitation, as most have; none of it is given.
     pub fn start(&mut self) -> Vec<u8> {
         let params = format!(
-            r#"{{"protocolVersion":"{VERSION}","capabilities":{{}},"clientInfo":{{"name":"tapegate","version":"1"}}}}"#
+            r#"{{"protocolVersion":"{VERSION}","capabilities":{{"roots":{{}},"sampling":{{}},"elicitation":{{}}}},"clientInfo":{{"name":"tapegate","version":"1"}}}}"#
         );
         self.request("initialize", &params)
     }
@@ -99,6 +100,13 @@ impl Lister {
             (Kind::Request, Some(id)) if said.is_method("ping") => {
                 let id = String::from_utf8_lossy(id);
                 vec![format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into_bytes()]
+            }
+            (Kind::Request, Some(id)) if said.is_method("roots/list") => {
+                let id = String::from_utf8_lossy(id);
+                vec![
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":[]}}}}"#)
+                        .into_bytes(),
+                ]
             }
             (Kind::Request, Some(id)) => {
                 vec![error_reply(id, -32601, "only lists are wanted here", "null")]

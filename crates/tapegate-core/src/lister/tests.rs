@@ -120,7 +120,7 @@ fn what_the_server_asks_is_answered_and_strangers_are_not_heard() {
     lister.start();
     let ping = lister.hear(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
     assert_eq!(ping, [br#"{"jsonrpc":"2.0","id":"p","result":{}}"#.to_vec()]);
-    let other = lister.hear(br#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#);
+    let other = lister.hear(br#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage"}"#);
     assert!(String::from_utf8_lossy(&other[0]).contains("-32601"));
     for stranger in [
         r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
@@ -131,4 +131,20 @@ fn what_the_server_asks_is_answered_and_strangers_are_not_heard() {
         assert!(lister.hear(stranger.as_bytes()).is_empty(), "{stranger}");
     }
     assert!(!lister.is_over());
+}
+
+#[test]
+fn what_depends_on_the_client_is_listed_too_and_nothing_is_given_for_it() {
+    let mut lister = Lister::default();
+    let hello = String::from_utf8(lister.start()).unwrap();
+    for capability in ["roots", "sampling", "elicitation"] {
+        assert!(hello.contains(&format!("\"{capability}\":{{}}")), "{hello}");
+        assert!(META.contains(&format!("\"{capability}\":{{}}")));
+    }
+    let mut answer = |method: &str| {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":"s-1","method":"{method}"}}"#);
+        String::from_utf8(lister.hear(line.as_bytes()).concat()).unwrap()
+    };
+    assert_eq!(answer("roots/list"), r#"{"jsonrpc":"2.0","id":"s-1","result":{"roots":[]}}"#);
+    assert!(answer("sampling/createMessage").contains("-32601"));
 }
