@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::frame::Frame;
+use crate::json;
 use crate::pending::Unanswered;
 use crate::side::{Lane, Side};
 use crate::tape::RecordError;
@@ -93,13 +94,24 @@ pub struct ListFirst {
     pub request: OwnRequest,
 }
 
-/// A request of our own to the server.
+/// A request of our own to the server: it lists what the server has, and can be nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnRequest {
-    /// Its raw id, which no client can guess.
-    pub id: Vec<u8>,
-    /// The whole request on one line, without line end.
-    pub text: Vec<u8>,
+    id: Vec<u8>,
+    text: Vec<u8>,
+}
+
+/// What a request of our own asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListMethod {
+    /// `tools/list`.
+    Tools,
+    /// `prompts/list`.
+    Prompts,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
 }
 
 /// What follows the answer to a request of our own.
@@ -247,6 +259,58 @@ impl Gate for Open {
     }
 }
 
+impl ListMethod {
+    /// The method.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+}
+
+impl OwnRequest {
+    /// A request for a list, or for the page of it that begins at `cursor`. `id` is a text that no client
+    /// can guess. `meta` is the JSON object that goes with it as `_meta`; anything else is left out.
+    pub fn new(id: &str, list: ListMethod, cursor: Option<&str>, meta: Option<&[u8]>) -> Self {
+        let mut raw_id = Vec::new();
+        json::write_str(&mut raw_id, id);
+        let mut text = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
+        text.extend_from_slice(&raw_id);
+        text.extend_from_slice(b",\"method\":\"");
+        text.extend_from_slice(list.name().as_bytes());
+        text.extend_from_slice(b"\",\"params\":{");
+        if let Some(cursor) = cursor {
+            text.extend_from_slice(b"\"cursor\":");
+            json::write_str(&mut text, cursor);
+        }
+        let is_object = |meta: &&[u8]| meta.first() == Some(&b'{') && json::check(meta).is_ok();
+        if let Some(meta) = meta.filter(is_object) {
+            text.extend(cursor.map(|_| b','));
+            text.extend_from_slice(b"\"_meta\":");
+            text.extend_from_slice(&json::compact(meta));
+        }
+        text.extend_from_slice(b"}}");
+        Self { id: raw_id, text }
+    }
+
+    /// Its raw id.
+    pub fn id(&self) -> &[u8] {
+        &self.id
+    }
+
+    /// The whole request on one line, without line end.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    pub(crate) fn into_text(self) -> Vec<u8> {
+        self.text
+    }
+}
+
 impl Topic {
     /// What a request with this method is about.
     pub fn of(method: &[u8]) -> Self {
@@ -260,6 +324,31 @@ impl Topic {
                 Self::Call
             }
             _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_our_own_is_a_list_whatever_the_gate_puts_in() {
+        let written = |cursor, meta: Option<&str>| {
+            let request =
+                OwnRequest::new("a\n", ListMethod::Tools, cursor, meta.map(str::as_bytes));
+            String::from_utf8_lossy(request.text()).into_owned()
+        };
+        let start = r#"{"jsonrpc":"2.0","id":"a\n","method":"tools/list","params":"#;
+        for (cursor, meta, params) in [
+            (None, None, "{}}"),
+            (Some("a\"b\n"), None, r#"{"cursor":"a\"b\n"}}"#),
+            (None, Some("{ \"x\":\n1}"), r#"{"_meta":{"x":1}}}"#),
+            (Some("c"), Some("{}"), r#"{"cursor":"c","_meta":{}}}"#),
+            (None, Some("{}},\"method\":\"tools/call\",\"x\":{\"y\":{}"), "{}}"),
+            (None, Some("7"), "{}}"),
+        ] {
+            assert_eq!(written(cursor, meta), format!("{start}{params}"));
         }
     }
 }

@@ -118,6 +118,15 @@ pub struct Decision {
     pub steps: Vec<String>,
 }
 
+/// What an approval counts for, besides the call itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalScope<'a> {
+    /// The workflow that was asked.
+    pub workflow: &'a str,
+    /// How what is called was not what had been accepted, if so.
+    pub drift: Option<&'a str>,
+}
+
 /// Decides about a call of the side that sends such calls.
 pub fn decide(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
     decide_from(policy, profile, sender(call.method), call, facts)
@@ -143,7 +152,7 @@ fn ask(
 ) -> Decision {
     match Duty::of(call.method, from) {
         Duty::Gated(_) => readings::ask(policy, call, facts, steps),
-        duty => gates::ungated(policy, duty, &NamedCall::written(call, false), facts, steps),
+        duty => readings::ask_ungated(policy, duty, call, facts, steps),
     }
 }
 
@@ -160,8 +169,29 @@ pub fn explain_from(
     call: &Call<'_>,
     facts: &Facts<'_>,
 ) -> Decision {
+    explained(profile, |steps| ask(policy, from, call, facts, steps))
+}
+
+/// Decides about a client's request with a gated method that names nothing: rules that name the method
+/// decide, and no default does.
+pub(crate) fn decide_nameless(
+    policy: &Policy,
+    profile: Profile,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    explains: bool,
+) -> Decision {
+    let named = NamedCall::written(call, false);
+    if explains {
+        return explained(profile, |steps| gates::nameless(policy, &named, facts, steps));
+    }
+    under(profile, gates::nameless(policy, &named, facts, &mut ()))
+}
+
+/// A decision with every step on the way.
+fn explained(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) -> Decision {
     let mut steps = Vec::new();
-    let mut decision = under(profile, ask(policy, from, call, facts, &mut steps));
+    let mut decision = under(profile, ask(&mut steps));
     let done = match (&decision.strict, &decision.outcome) {
         (Outcome::Forward, _) => "sent on".to_owned(),
         (strict, outcome) if strict != outcome => {
@@ -210,6 +240,13 @@ impl Decision {
             (Outcome::Hold { .. }, Outcome::Hold { .. }) => "pending_approval",
             (Outcome::Hold { .. }, _) => "WOULD_REQUIRE_APPROVAL",
         }
+    }
+
+    /// What an approval of the call counts for: the workflow that is asked, and how what is called is not
+    /// what was accepted, if it is not. Nothing if nobody is asked.
+    pub fn approval_scope(&self) -> Option<ApprovalScope<'_>> {
+        let Outcome::Hold { workflow } = &self.outcome else { return None };
+        Some(ApprovalScope { workflow, drift: self.drift.then_some(&*self.reason) })
     }
 
     /// Whether nobody is asked only because the profile does not ask.

@@ -116,5 +116,10 @@ fn cut(message: &[u8], parts: &[&[u8]], keep: &[bool], edits: &mut Edits<'_>) {
     }
 }
 
+/// Where the next page of a list begins, if one follows: whatever is there and not `null`.
+pub(crate) fn next_cursor(result: &[u8]) -> Option<&[u8]> {
+    tapegate_core::json::member(result, "nextCursor").filter(|cursor| *cursor != b"null")
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::gate::ListMethod;
 use tapegate_core::json::Str;
 
 use crate::methods::fold;
@@ -129,11 +130,16 @@ impl Offer {
 
     /// The method that lists it.
     pub fn list_method(self) -> &'static str {
+        self.listed_by().name()
+    }
+
+    /// The request that lists it.
+    pub fn listed_by(self) -> ListMethod {
         match self {
-            Self::Tool => "tools/list",
-            Self::Prompt => "prompts/list",
-            Self::Resource => "resources/list",
-            Self::Template => "resources/templates/list",
+            Self::Tool => ListMethod::Tools,
+            Self::Prompt => ListMethod::Prompts,
+            Self::Resource => ListMethod::Resources,
+            Self::Template => ListMethod::Templates,
         }
     }
 

@@ -87,7 +87,7 @@ impl Glob {
     /// it says, and URIs that go on with a query.
     pub(crate) fn widens(&self) -> bool {
         let open_end = self.text.ends_with('*');
-        !self.decoded.is_empty() || !open_end && self.text.contains([':', '*', '?', '['])
+        !self.decoded.is_empty() || !open_end && self.text.contains([':', '/', '*', '?', '['])
     }
 
     /// The glob as it was written.

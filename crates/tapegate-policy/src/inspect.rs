@@ -68,6 +68,8 @@ pub enum Fault {
     Notification,
     /// It calls something, but does not say what.
     Nameless,
+    /// It asks for something before it answers, but not in the form that the protocol has for that.
+    InputRequests,
 }
 
 /// Everything that is odd about the form of a message; nearly always nothing. The judge says what of
@@ -200,6 +202,7 @@ impl Fault {
             Self::Deep => "too_deep",
             Self::Notification => "gated_notification",
             Self::Nameless => "missing_name",
+            Self::InputRequests => "invalid_input_requests",
             Self::Trailing | Self::Nul | Self::CarriageReturn | Self::Embedded => "smuggling",
         }
     }
@@ -242,6 +245,7 @@ impl Fault {
             Self::Deep => "the message is nested too deeply",
             Self::Notification => "this method takes a request, not a notification",
             Self::Nameless => "the params do not name what is called",
+            Self::InputRequests => "`inputRequests` is not a map of requests",
         }
     }
 }

@@ -18,7 +18,7 @@ use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
 use tapegate_core::side::Side;
 
 use crate::decide::{Call, Decision, Facts, GateName, Outcome};
-use crate::decide::{decide_from, explain_from, names_own_file};
+use crate::decide::{decide_from, decide_nameless, explain_from, names_own_file};
 use crate::gated::Gated;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::methods::{Duty, sender};
@@ -97,7 +97,7 @@ impl<'p> Judge<'p> {
         let gated = Gated::of(method);
         let decision = match gated {
             Some(gated) => self.gated_decision(&now, gated, name, state),
-            None => self.decision(&now, method, name, None, state),
+            None => self.decision(&now, method, Some(name), None, state),
         };
         let (method, name) = (Cow::Borrowed(method), Cow::Borrowed(name));
         let offer = gated.map(|gated| gated.offer(&name));
@@ -142,7 +142,14 @@ impl<'p> Judge<'p> {
                 judgement.calls = self.requested(&now, state);
             }
             (Side::Server, Kind::Response | Kind::Error) => {
-                judgement.calls = self.asked_first(&now, state);
+                match requests::methods(envelope.input_requests) {
+                    Ok(methods) => judgement.calls = self.asked_first(&now, methods, state),
+                    Err(fault) if self.policy.is_some() => judgement.faults.push(fault),
+                    Err(fault) => judgement.anomalies.push(fault),
+                }
+                if self.stops(&judgement.faults) {
+                    return judgement;
+                }
                 self.list(frame, &now, &mut judgement, state);
             }
             _ => {}
@@ -200,10 +207,28 @@ impl<'p> Judge<'p> {
         };
         match targets(now.envelope, gated) {
             Ok(Target::One(name)) => Calls::One(judged(name)),
-            Ok(Target::Each(names)) => names.into_iter().map(judged).collect::<Vec<_>>().into(),
+            Ok(Target::Each(names)) => {
+                let mut calls: Vec<_> = names.into_iter().map(judged).collect();
+                deny_second_approval(&mut calls);
+                calls.into()
+            }
+            Ok(Target::Nothing) => Calls::One(self.nameless(now, gated, state)),
             // Only where no fault stops a message does a call get here that names nothing.
             Err(_) => Calls::None,
         }
+    }
+
+    /// A gated method that names nothing: as of any other method, rules that name it decide.
+    fn nameless<'m>(
+        &self,
+        now: &Judging<'_, 'm>,
+        gated: Gated,
+        state: &mut SessionState,
+    ) -> JudgedCall<'m> {
+        let mut decision = self.decision(now, gated.method(), None, None, state);
+        let cannot_wait = now.settles(&mut decision);
+        let (method, name) = (Cow::Borrowed(gated.method()), Cow::Borrowed(""));
+        JudgedCall { method, offer: None, name, decision, cannot_wait }
     }
 
     /// A method that is not gated; nothing if it is housekeeping that no rule names.
@@ -216,10 +241,11 @@ impl<'p> Judge<'p> {
     ) -> Option<JudgedCall<'m>> {
         let is_logged = Duty::of(&method, now.arrival.from).is_logged();
         let mut rules = self.policy.iter().flat_map(|policy| &policy.rules);
-        if !is_logged && !rules.any(|rule| !rule.methods.is_empty()) {
+        let names_own = || self.own_file(now, &method).is_some();
+        if !is_logged && !rules.any(|rule| !rule.methods.is_empty()) && !names_own() {
             return None;
         }
-        let mut decision = self.decision(now, &method, &name, None, state);
+        let mut decision = self.decision(now, &method, Some(&name), None, state);
         let by_rule = decision.as_ref().is_some_and(|decision| decision.rule.is_some());
         if !is_logged && !by_rule {
             return None;
@@ -229,11 +255,14 @@ impl<'p> Judge<'p> {
     }
 
     /// What a server asks for before it answers: each such request is one of its own.
-    fn asked_first<'m>(&self, now: &Judging<'_, 'm>, state: &mut SessionState) -> Calls<'m> {
-        let Some(requests) = now.envelope.input_requests else { return Calls::None };
-        // A receiver cannot act on requests that are not readable.
-        let methods = requests::methods(requests).unwrap_or_default().into_iter();
+    fn asked_first<'m>(
+        &self,
+        now: &Judging<'_, 'm>,
+        methods: Vec<String>,
+        state: &mut SessionState,
+    ) -> Calls<'m> {
         let calls = methods
+            .into_iter()
             .filter_map(|method| self.ungated(now, Cow::Owned(method), Cow::Borrowed(""), state));
         calls.collect::<Vec<_>>().into()
     }
@@ -266,7 +295,7 @@ impl<'p> Judge<'p> {
             return Some(Arc::clone(&last.decision));
         }
         let drift = drift.map(str::to_owned);
-        let decision = self.decision(now, gated.method(), name, drift.as_deref(), state)?;
+        let decision = self.decision(now, gated.method(), Some(name), drift.as_deref(), state)?;
         if decision.by_name && name.len() <= NAME_BYTES_MAX {
             let (name, decision) = (name.to_owned(), Arc::clone(&decision));
             state.last = Some(LastDecision { gated, name, decision });
@@ -274,21 +303,30 @@ impl<'p> Judge<'p> {
         Some(decision)
     }
 
+    /// The file of ours that a client's message names, if its method has no arguments of its own, in which
+    /// [`decide_from`] looks.
+    fn own_file(&self, now: &Judging<'_, '_>, method: &str) -> Option<String> {
+        let duty = Duty::of(method, now.arrival.from);
+        let looks = match duty {
+            Duty::Gated(gated) => matches!(gated, Gated::Complete | Gated::Listen),
+            Duty::Conversation => false,
+            Duty::Housekeeping | Duty::Logged | Duty::Unknown => true,
+        };
+        let policy = self.policy.filter(|_| looks && now.arrival.from == Side::Client)?;
+        policy.own_files.named_in_any(now.params())
+    }
+
     fn decision(
         &self,
         now: &Judging<'_, '_>,
         method: &str,
-        name: &str,
+        name: Option<&str>,
         drift: Option<&str>,
         state: &mut SessionState,
     ) -> Option<Arc<Decision>> {
         let policy = self.policy?;
         let Arrival { from, session, wall_us, .. } = now.arrival;
-        // Nobody knows which params of such a method are its arguments.
-        if from == Side::Client
-            && Duty::of(method, from) == Duty::Unknown
-            && let Some(found) = policy.own_files.named_in_any(now.params())
-        {
+        if let Some(found) = self.own_file(now, method) {
             return Some(Arc::new(names_own_file(self.profile, &found)));
         }
         let principal = Some(state.callers.caller(session, now.envelope));
@@ -296,7 +334,11 @@ impl<'p> Judge<'p> {
         let completed = now.envelope.params.filter(|_| method == Gated::Complete.method());
         let completed = completed.and_then(completion::arguments);
         let arguments = completed.as_deref().or(now.envelope.arguments);
-        let call = Call { source: self.source, method, name, arguments };
+        let call = Call { source: self.source, method, name: name.unwrap_or_default(), arguments };
+        let Some(name) = name else {
+            let decision = decide_nameless(policy, self.profile, &call, &facts, self.explains);
+            return Some(Arc::new(decision));
+        };
         if !self.explains {
             return Some(Arc::new(decide_from(policy, self.profile, from, &call, &facts)));
         }
@@ -321,6 +363,31 @@ pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: Arrival) -> bool {
     arrival.from == Side::Server
         && frame.envelope().is_some_and(is_plain)
         && inspect(frame, arrival.from, arrival.carrier).is_empty()
+}
+
+/// Denies calls of one message that need another approval than the first of them that needs one: people
+/// are asked once about a message.
+fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
+    let scope = |call: &JudgedCall<'_>| {
+        let decision = call.decision.as_deref()?;
+        let Outcome::Hold { workflow } = &decision.strict else { return None };
+        Some((workflow.clone(), decision.drift.then(|| Arc::clone(&decision.reason))))
+    };
+    let Some(first) = calls.iter().find_map(scope) else { return };
+    for call in calls {
+        if scope(call).is_some_and(|scope| scope != first)
+            && let Some(decision) = &mut call.decision
+        {
+            let decision = Arc::make_mut(decision);
+            decision.strict = Outcome::Deny;
+            if decision.outcome != Outcome::Forward {
+                decision.outcome = Outcome::Deny;
+            }
+            decision.gate = GateName::Governance;
+            decision.reason = "the message needs more than one approval".into();
+            decision.description = Some("Ask for it in a request of its own".into());
+        }
+    }
 }
 
 impl Judging<'_, '_> {

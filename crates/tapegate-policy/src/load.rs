@@ -95,7 +95,15 @@ fn load_with(main: &str, files: &dyn Files, pinned: bool, put_in: Variables) -> 
     let version = hasher.finalize().to_hex()[..16].to_owned();
     let policy = policy.filter(|_| !findings.has_errors());
     let policy = policy.map(|mut policy| {
-        sources.iter().for_each(|path| policy.own_files.add(path));
+        let folder = main.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for path in &sources {
+            policy.own_files.add(path);
+            let beside = match folder {
+                "" => Some(path.as_str()),
+                folder => path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
+            };
+            beside.iter().for_each(|path| policy.own_files.add_beside(path));
+        }
         Policy { version, ..policy }
     });
     Loaded { policy, findings: findings.into_list(), sources, variables }

@@ -354,11 +354,7 @@ impl Profile {
 impl Expose {
     /// Whether something with this name may be seen and used.
     pub fn shows(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(globs) => globs.iter().any(|glob| glob.matches(name)),
-            Self::Except(globs) => !globs.iter().any(|glob| glob.matches(name)),
-        }
+        self.exposes(&Name::new(name, name, true))
     }
 
     /// The same of a name as somebody may read it: an allowlist must have it to the letter, a

@@ -6,11 +6,15 @@
 //! and the content of files that merely mention a name pass.
 
 mod marks;
+mod paths;
+mod prose;
 mod spelling;
 mod strings;
 
 use crate::gated::Gated;
-use spelling::readings;
+use paths::{around, is_between, known_name, may_lead_to, out_of_proc, steps};
+use prose::{is_plain_query, is_prose};
+use spelling::any_reading;
 use strings::{TextKind, each_string};
 
 /// What the rule goes by in logs and refusals.
@@ -20,10 +24,6 @@ pub const OWN_FILES: &str = "tapegate:own-files";
 const NAMES: [&str; 3] = ["tapegate.yaml", "thoughtgate.yaml", "tapegate.lock"];
 /// The folder of a project's state.
 const STATE_FOLDER: &str = ".tapegate";
-/// The user's folders, as the last steps of a path.
-const USER_FOLDERS: [&[&str]; 2] = [&[".local", "state", "tapegate"], &[".config", "tapegate"]];
-/// What lies around the user's state: whoever moves it away moves the keys away.
-const AROUND_STATE: [&[&str]; 2] = [&[".local", "state"], &[".local"]];
 /// Variables that lead to the user's folders.
 const VARIABLES: [&str; 3] = ["tapegate_home", "xdg_state_home", "xdg_config_home"];
 /// A text of several lines that is longer is taken for content, not for a path or a command.
@@ -43,6 +43,8 @@ pub struct OwnFiles {
     /// More files and folders of ours, as absolute paths: the policy's own, and the user's folders if
     /// they are not in their usual places.
     paths: Vec<Vec<String>>,
+    /// The policy's own files, as they are named from its folder.
+    beside: Vec<Vec<String>>,
     /// The steps of those paths that a call must have to name them, unless the marks of our names find
     /// it anyway. Found once, since every call is held against them.
     odd_steps: Vec<String>,
@@ -50,7 +52,7 @@ pub struct OwnFiles {
 
 impl Default for OwnFiles {
     fn default() -> Self {
-        Self { refuse: true, paths: Vec::new(), odd_steps: Vec::new() }
+        Self { refuse: true, paths: Vec::new(), beside: Vec::new(), odd_steps: Vec::new() }
     }
 }
 
@@ -58,18 +60,28 @@ impl OwnFiles {
     /// Adds a file or folder. A path that is not absolute is left out: what it leads to depends on
     /// where a server runs.
     pub fn add(&mut self, path: &str) {
-        let steps = steps(&path.to_lowercase());
+        let steps = owned_steps(path);
         if !path.starts_with('/') || steps.is_empty() || self.paths.contains(&steps) {
             return;
         }
         // The last step, and the one before it of a folder of the user's.
-        for step in [steps.last(), around(&steps).and_then(<[String]>::last)].into_iter().flatten()
-        {
-            if !marks::found(step.as_bytes()) && !self.odd_steps.contains(step) {
-                self.odd_steps.push(step.clone());
-            }
-        }
+        self.note_odd(steps.last());
+        self.note_odd(around(&steps).and_then(<[String]>::last));
         self.paths.push(steps);
+    }
+
+    /// Adds a file of the policy by its path from the policy's folder, where servers mostly run.
+    pub(crate) fn add_beside(&mut self, path: &str) {
+        let steps = owned_steps(path);
+        if !path.starts_with('/') && !steps.is_empty() && !self.beside.contains(&steps) {
+            self.note_odd(steps.last());
+            self.beside.push(steps);
+        }
+    }
+
+    fn note_odd(&mut self, step: Option<&String>) {
+        let odd = step.filter(|step| !marks::found(step.as_bytes()));
+        self.odd_steps.extend(odd.filter(|step| !self.odd_steps.contains(step)).cloned());
     }
 
     /// Whether arguments may name one of the files. Cheap, and wrong only by being careful: most calls
@@ -79,25 +91,19 @@ impl OwnFiles {
         // An escape may hide any letter.
         memchr::memchr2(b'%', b'\\', arguments).is_some()
             || !arguments.is_ascii()
-            || marks::found(arguments)
-            || self.odd_steps.iter().any(|step| has_word(arguments, step.as_bytes()))
+            || self.is_marked(arguments)
     }
 
-    /// The name by which a call names one of the files, if it does.
-    pub(crate) fn named(
-        &self,
-        gated: Gated,
-        name: &str,
-        arguments: Option<&[u8]>,
-    ) -> Option<String> {
-        if !self.refuse {
-            return None;
-        }
+    /// Whether a text has letters that one of the names has.
+    fn is_marked(&self, text: &[u8]) -> bool {
+        marks::found(text) || self.odd_steps.iter().any(|step| has_word(text, step.as_bytes()))
+    }
+
+    /// The name by which the URI of a call names one of the files, if it does. The name of a tool or a
+    /// prompt names no file.
+    pub(crate) fn named_by(&self, gated: Gated, name: &str) -> Option<String> {
         let by_uri = !matches!(gated, Gated::Call | Gated::Prompt);
-        if by_uri && let Some(found) = self.named_in(name, TextKind::Other) {
-            return Some(found);
-        }
-        self.named_in_any(arguments)
+        (self.refuse && by_uri).then(|| self.named_in(name, TextKind::Other)).flatten()
     }
 
     /// The name by which any text of these params names one of the files.
@@ -113,159 +119,118 @@ impl OwnFiles {
     }
 
     fn named_in(&self, text: &str, kind: TextKind) -> Option<String> {
-        let whole = match kind {
-            TextKind::Content => return None,
+        // Blanks around a path are no part of it to many tools.
+        let text = text.trim();
+        match kind {
+            TextKind::Content => None,
             // One word may be the name that a file is to have.
-            TextKind::Told if text.contains(char::is_whitespace) => return None,
-            TextKind::Told => true,
-            TextKind::Command => true,
-            TextKind::Other => {
-                text.len() <= SHORT_BYTES || !text.contains('\n') || text.starts_with("#!")
+            TextKind::Told if text.contains(char::is_whitespace) => None,
+            TextKind::Query if is_plain_query(text) => None,
+            TextKind::Text => {
+                let mut lines = text.lines().filter(|line| !is_prose(line));
+                lines.find_map(|line| self.named_by_any(line)).or_else(|| self.named_by_whole(text))
             }
-        };
-        if whole {
-            return self.named_by_any(text);
+            TextKind::Other if is_content(text) => {
+                let mut heads =
+                    text.lines().map(str::trim_start).filter(|line| is_patch_head(line));
+                heads.find_map(|line| self.named_by_any(line)).or_else(|| self.named_by_whole(text))
+            }
+            _ => self.named_by_any(text),
         }
-        let heads = text.lines().map(str::trim_start).filter(|line| is_patch_head(line));
-        heads.into_iter().find_map(|line| self.named_by_any(line))
     }
 
+    /// Looks for names anywhere in a text.
     fn named_by_any(&self, text: &str) -> Option<String> {
-        readings(text).iter().find_map(|reading| self.named_by(reading))
+        any_reading(text, &|text| self.may_be_marked(text), &mut |reading| {
+            self.named_by_reading(reading)
+        })
+    }
+
+    /// Looks at a text as one path, whatever letters it has.
+    fn named_by_whole(&self, text: &str) -> Option<String> {
+        any_reading(text, &|text| self.may_be_marked(text), &mut |reading| {
+            self.named_by_path(reading)
+        })
+    }
+
+    /// Whether a text may have one of the names in lower case.
+    fn may_be_marked(&self, text: &str) -> bool {
+        let has_other_letters = || self.odd_steps.iter().any(|step| !step.is_ascii());
+        self.is_marked(text.as_bytes()) || !text.is_ascii() && has_other_letters()
     }
 
     /// Looks at one reading of a text, in lower case.
-    fn named_by(&self, text: &str) -> Option<String> {
+    fn named_by_reading(&self, text: &str) -> Option<String> {
         let variable = VARIABLES.iter().find(|name| text.contains(**name));
         if let Some(variable) = variable
             && (text.contains("/tapegate") || *variable == VARIABLES[0])
         {
             return Some(format!("${}", variable.to_uppercase()));
         }
-        text.split(is_between).find_map(|token| self.named_by_path(token))
+        let text = text.replace("${home}", "$home");
+        let tokens = |split: &mut dyn Iterator<Item = &str>| {
+            let mut marked = split.filter(|token| self.is_marked(token.as_bytes()));
+            marked.find_map(|token| self.named_by_path(token))
+        };
+        // A file name may have any letter, so the whole text and what is quoted in it may be one path.
+        tokens(&mut text.split(is_between))
+            .or_else(|| tokens(&mut text.split(['\'', '"', '`'])))
+            .or_else(|| tokens(&mut [text.as_str()].into_iter()))
     }
 
     fn named_by_path(&self, token: &str) -> Option<String> {
         let token = out_of_proc(token.trim_end_matches(['.', '!', '~']));
-        let written: Vec<&str> = token.split('/').filter(|step| !step.is_empty()).collect();
-        let walked = steps(token);
-        for steps in [&written, &walked.iter().map(String::as_str).collect::<Vec<_>>()] {
-            let found = steps.iter().find(|step| {
-                let is_ours = |name: &&str| **step == *name || is_pattern_of(step, name);
-                **step == STATE_FOLDER
-                    || is_pattern_of(step, STATE_FOLDER)
-                    || NAMES.iter().any(is_ours)
-            });
-            if let Some(step) = found {
-                return Some((*step).to_owned());
-            }
-            let in_user_folder =
-                |folder: &&&[&str]| steps.windows(folder.len()).any(|window| window == **folder);
-            if let Some(folder) = USER_FOLDERS.iter().find(in_user_folder) {
-                return Some(folder.join("/"));
-            }
-            if let Some(folder) = AROUND_STATE.iter().find(|folder| steps.ends_with(folder)) {
-                return Some(folder.join("/"));
-            }
-        }
-        let from_home = token.starts_with('~') || token.starts_with("$home");
-        let is_absolute = token.starts_with('/');
-        let rest = if from_home { walked.get(1..).unwrap_or_default() } else { &walked };
-        let hit = |own: &&Vec<String>| match is_absolute {
-            true => rest.starts_with(own) || around(own).is_some_and(|around| around == rest),
-            false => !rest.is_empty() && (own.ends_with(rest) && (from_home || rest.len() > 1)),
+        let without_query = || {
+            let end = token.find(['?', '#'])?;
+            self.named_by_steps(&token[..end])
         };
-        self.paths.iter().find(hit).map(|own| format!("/{}", own.join("/")))
+        self.named_by_steps(token).or_else(without_query)
     }
-}
 
-/// The folder that holds a folder of the user's, unless it holds the settings of everybody.
-fn around(own: &[String]) -> Option<&[String]> {
-    let (last, around) = own.split_last()?;
-    let is_shared = around.last().is_none_or(|step| step == ".config");
-    (last == "tapegate" && !is_shared).then_some(around)
-}
-
-/// A path without the detour by `/proc`, where the root and the folder of every process are links.
-fn out_of_proc(path: &str) -> &str {
-    let by_proc = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
-    let Some((_, rest)) = by_proc else { return path };
-    let cut = |link: &str| rest.strip_prefix(link).filter(|rest| rest.starts_with('/'));
-    match (cut("root"), cut("cwd")) {
-        (Some(rest), _) => rest,
-        (_, Some(rest)) => rest.trim_start_matches('/'),
-        _ => path,
-    }
-}
-
-/// The steps of a path, with `.` and `..` resolved as far as they can be.
-fn steps(path: &str) -> Vec<String> {
-    let mut steps: Vec<&str> = Vec::new();
-    for step in path.split('/') {
-        match step {
-            "" | "." => {}
-            ".." => drop(steps.pop()),
-            _ => steps.push(step),
+    fn named_by_steps(&self, path: &str) -> Option<String> {
+        let written: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
+        let walked = steps(path);
+        if let Some(name) = known_name(&written).or_else(|| known_name(&walked)) {
+            return Some(name);
         }
-    }
-    steps.into_iter().map(str::to_owned).collect()
-}
-
-/// Whether a letter stands between paths rather than in one.
-fn is_between(letter: char) -> bool {
-    letter.is_whitespace()
-        || letter.is_control()
-        || matches!(
-            letter,
-            '\'' | '"'
-                | '`'
-                | ';'
-                | '|'
-                | '&'
-                | '<'
-                | '>'
-                | '('
-                | ')'
-                | '{'
-                | '}'
-                | '='
-                | ','
-                | ':'
-                | '@'
-                | '#'
-                | '«'
-                | '»'
-                | '“'
-                | '”'
-        )
-}
-
-/// Whether a pattern of file names is about this name in particular.
-fn is_pattern_of(pattern: &str, name: &str) -> bool {
-    if !pattern.contains(['*', '?', '[']) {
-        return false;
-    }
-    let stem = pattern.trim_end_matches(".yaml").trim_end_matches(".lock").trim_end_matches(".y*");
-    let literals = stem.bytes().filter(u8::is_ascii_alphanumeric).count();
-    let prefix = pattern.find(['*', '?', '[']).unwrap_or_default();
-    let few = pattern.bytes().filter(|byte| *byte == b'*').count() <= STARS_MAX;
-    (literals >= LITERALS_MIN || prefix >= PREFIX_MIN)
-        && few
-        && wildcard(pattern.as_bytes(), name.as_bytes())
-}
-
-/// Whether a shell's pattern matches. A set in brackets counts as any letter.
-fn wildcard(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => name.is_empty(),
-        Some((b'*', rest)) => (0..=name.len()).any(|at| wildcard(rest, &name[at..])),
-        Some((b'[', rest)) => {
-            let end = rest.iter().position(|byte| *byte == b']').map_or(rest.len(), |at| at + 1);
-            !name.is_empty() && wildcard(&rest[end..], &name[1..])
+        let from_home = path.starts_with('~') || path.starts_with("$home");
+        let rest = if from_home { walked.get(1..).unwrap_or_default() } else { &walked };
+        if path.starts_with('/') {
+            let mut all = self.paths.iter();
+            let hit = |own: &&Vec<String>| {
+                starts_with(rest, own) || around(own).is_some_and(|around| around == rest)
+            };
+            return all.find(hit).map(|own| format!("/{}", own.join("/")));
         }
-        Some((b'?', rest)) => !name.is_empty() && wildcard(rest, &name[1..]),
-        Some((byte, rest)) => name.first() == Some(byte) && wildcard(rest, &name[1..]),
+        let leads_around = |own: &[String]| {
+            from_home
+                && !rest.is_empty()
+                && around(own).is_some_and(|around| ends_with(around, rest))
+        };
+        let hit = |own: &&Vec<String>| may_lead_to(rest, own, from_home) || leads_around(own);
+        if let Some(own) = self.paths.iter().find(hit) {
+            return Some(format!("/{}", own.join("/")));
+        }
+        let beside = self.beside.iter().find(|own| !from_home && starts_with(rest, own));
+        beside.map(|own| own.join("/"))
     }
+}
+
+fn owned_steps(path: &str) -> Vec<String> {
+    steps(&path.to_lowercase()).into_iter().map(str::to_owned).collect()
+}
+
+fn starts_with(steps: &[&str], start: &[String]) -> bool {
+    steps.get(..start.len()).is_some_and(|steps| steps == start)
+}
+
+fn ends_with(steps: &[String], end: &[&str]) -> bool {
+    steps.len() >= end.len() && steps[steps.len() - end.len()..] == *end
+}
+
+/// Whether a text of several lines is content rather than a path or a command.
+fn is_content(text: &str) -> bool {
+    text.len() > SHORT_BYTES && text.contains('\n') && !text.starts_with("#!")
 }
 
 /// Whether a line of a longer text names the file that a patch is about.

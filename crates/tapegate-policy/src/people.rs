@@ -6,7 +6,7 @@ use tapegate_core::side::Lane;
 use tapegate_core::signature::canonical;
 use tapegate_core::time::At;
 
-use crate::decide::Principal;
+use crate::decide::{ApprovalScope, Principal};
 use crate::model::Workflow;
 use crate::refuse::Subject;
 
@@ -46,6 +46,8 @@ pub struct Asking<'a> {
     pub workflow: &'a Workflow,
     /// Why a person is asked.
     pub reason: &'a str,
+    /// How what is called is not what was accepted, if that is why.
+    pub drift: Option<&'a str>,
     /// The version of the policy.
     pub policy_version: &'a str,
     /// How long the call may wait.
@@ -55,36 +57,79 @@ pub struct Asking<'a> {
 impl Asking<'_> {
     /// What this call has in common with every other that asks for the same.
     pub fn call_hash(&self) -> String {
-        call_hash(self.method, self.params)
+        let scope = ApprovalScope { workflow: self.workflow_name, drift: self.drift };
+        call_hash(self.method, self.params, scope)
     }
 }
 
-/// The blake3 hash of a method and its whole `params`, whatever their spelling. Only `_meta` is left
-/// out: clients put ids of the single call there (progress tokens, tool use ids, times), so a call
-/// that is repeated never has the same. Everything else that differs is another call.
-pub fn call_hash(method: &str, params: Option<&[u8]>) -> String {
+/// Members of `_meta` that clients set anew for each call, turn or session.
+const CALL_IDS: [&str; 14] = [
+    "agent_id",
+    "baggage",
+    "callId",
+    "claudecode/toolUseId",
+    "conversation_id",
+    "progressToken",
+    "sessionID",
+    "sessionId",
+    "threadId",
+    "tool_call_id",
+    "traceparent",
+    "tracestate",
+    "turnId",
+    "x-codex-turn-metadata",
+];
+
+/// Whether a member of `_meta` only says which single call it is, or where it came from. A call that is
+/// repeated never has the same.
+pub fn is_call_id(key: &str) -> bool {
+    CALL_IDS.contains(&key)
+}
+
+/// The blake3 hash of a method, its whole `params`, whatever their spelling, and what an approval counts
+/// for. Only ids of the single call in `_meta` are left out. Everything else that differs is another
+/// call.
+pub fn call_hash(method: &str, params: Option<&[u8]>, scope: ApprovalScope<'_>) -> String {
     let params = params.unwrap_or(b"{}");
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&(method.len() as u64).to_le_bytes());
-    hasher.update(method.as_bytes());
-    hasher.update(&canonical(&without_meta(params).unwrap_or_else(|_| params.to_vec())));
+    for text in [method, scope.workflow, scope.drift.unwrap_or_default()] {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    hasher.update(&canonical(&without_ids(params).unwrap_or_else(|_| params.to_vec())));
     hasher.finalize().to_hex().to_string()
 }
 
-/// The object without its member `_meta`, or the text as it is if it is not an object.
-fn without_meta(params: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut cursor = Cursor::new(params)?;
-    if cursor.open()? != Kind::Object {
-        return Ok(params.to_vec());
+/// The params without the ids of the single call in `_meta`; without `_meta`, if nothing else is in it.
+fn without_ids(params: &[u8]) -> Result<Vec<u8>, Fault> {
+    members(params, &mut |key, value| {
+        if key != "_meta" {
+            return Some(value.to_vec());
+        }
+        let without_ids =
+            members(value, &mut |key, value| (!is_call_id(key)).then(|| value.to_vec()));
+        Some(without_ids.unwrap_or_else(|_| value.to_vec())).filter(|meta| meta != b"{}")
+    })
+}
+
+/// What is left of a member: its value, or nothing.
+type Kept<'a> = dyn FnMut(&str, &[u8]) -> Option<Vec<u8>> + 'a;
+
+/// An object with what `kept` makes of each member, or a text that is not an object as it is.
+fn members(object: &[u8], kept: &mut Kept<'_>) -> Result<Vec<u8>, Fault> {
+    let mut cursor = Cursor::new(object)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(object.to_vec());
     }
+    cursor.open()?;
     let (mut out, mut first) = (b"{".to_vec(), true);
     while let Some(key) = cursor.key(&mut first)? {
-        let (key, value) = (key.decode(), cursor.value()?);
-        if key != "_meta" {
+        let key = key.decode();
+        if let Some(value) = kept(&key, cursor.value()?) {
             out.extend((out.len() > 1).then_some(b','));
             write_str(&mut out, &key);
             out.push(b':');
-            out.extend_from_slice(value);
+            out.extend_from_slice(&value);
         }
     }
     cursor.end()?;
@@ -96,20 +141,26 @@ fn without_meta(params: &[u8]) -> Result<Vec<u8>, Fault> {
 mod tests {
     use super::*;
 
+    const SCOPE: ApprovalScope<'_> = ApprovalScope { workflow: "default", drift: None };
+
     fn hash(text: &str) -> String {
-        call_hash("tools/call", Some(text.as_bytes()))
+        call_hash("tools/call", Some(text.as_bytes()), SCOPE)
     }
 
     #[test]
     fn a_call_is_the_same_however_its_params_are_spelled() {
         let one = hash(r#"{"name":"rm","arguments":{"a":1,"b":"é"}}"#);
         assert_eq!(one, hash(r#"{ "arguments":{ "b":"\u00e9", "a":1.0 },"n\u0061me":"rm"}"#));
-        assert_eq!(call_hash("m", None), call_hash("m", Some(b"{}")));
-        assert_ne!(call_hash("m", None), call_hash("n", None));
+        assert_eq!(call_hash("m", None, SCOPE), call_hash("m", Some(b"{}"), SCOPE));
+        assert_ne!(call_hash("m", None, SCOPE), call_hash("n", None, SCOPE));
+        let seniors = ApprovalScope { workflow: "seniors", ..SCOPE };
+        assert_ne!(call_hash("m", None, SCOPE), call_hash("m", None, seniors));
+        let drifted = ApprovalScope { drift: Some("changed"), ..SCOPE };
+        assert_ne!(call_hash("m", None, SCOPE), call_hash("m", None, drifted));
     }
 
     #[test]
-    fn whatever_differs_in_the_params_is_another_call_but_for_meta() {
+    fn whatever_differs_in_the_params_is_another_call_but_for_ids_of_the_single_call() {
         let one = hash(r#"{"name":"rm","arguments":{"a":1}}"#);
         for other in [
             r#"{"name":"rm","arguments":{"a":2}}"#,
@@ -117,14 +168,21 @@ mod tests {
             r#"{"name":"rm","arguments":{"a":1},"task":{"ttl":1}}"#,
             r#"{"name":"rm","arguments":{"a":1,"_meta":{}}}"#,
             r#"{"name":"rm","arguments":{"a":1},"inputResponses":{}}"#,
+            r#"{"name":"rm","arguments":{"a":1},"_meta":{"target":"production"}}"#,
+            r#"{"name":"rm","arguments":{"a":1},"_meta":"production"}"#,
             r#"["rm"]"#,
             "not JSON",
         ] {
             assert_ne!(one, hash(other), "{other}");
         }
-        let meta = r#"{"_meta":{"progressToken":7},"name":"rm","arguments":{"a":1}}"#;
-        assert_eq!(one, hash(meta));
-        let sampling = |text: &str| call_hash("sampling/createMessage", Some(text.as_bytes()));
+        for meta in
+            [r#"{"progressToken":7}"#, r#"{"claudecode/toolUseId":"t","traceparent":"x"}"#, "{}"]
+        {
+            let meta = format!(r#"{{"_meta":{meta},"name":"rm","arguments":{{"a":1}}}}"#);
+            assert_eq!(one, hash(&meta));
+        }
+        let sampling =
+            |text: &str| call_hash("sampling/createMessage", Some(text.as_bytes()), SCOPE);
         assert_ne!(
             sampling(r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}}]}"#),
             sampling(r#"{"messages":[{"role":"user","content":{"type":"text","text":"b"}}]}"#)

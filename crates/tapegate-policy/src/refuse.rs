@@ -117,10 +117,20 @@ impl Subject {
         self.refusal(-32013, "service_unavailable", None, &words)
     }
 
-    /// It was approved, but by now it is denied.
-    pub fn changed(&self, gate: GateName) -> Refusal {
-        let words = "was approved, but the policy has changed since and denies it";
-        self.refusal(-32011, "policy_drift", Some(gate), words)
+    /// It was approved, but by now it is denied, or needs another approval.
+    pub fn changed(&self, decision: &Decision) -> Refusal {
+        let (words, advice) = match decision.approval_scope() {
+            None => ("was approved, but the policy has changed since and denies it", ""),
+            Some(_) => (
+                "was approved, but by now needs another approval",
+                "It was not run. Make the same call again to ask for it.",
+            ),
+        };
+        let mut refusal = self.refusal(-32011, "policy_drift", Some(decision.gate), words);
+        if !advice.is_empty() {
+            refusal.message = sentences(&refusal.message, None, advice);
+        }
+        refusal
     }
 
     /// It needs an approval, but is sent in a way that cannot wait: in a batch, or unasked.

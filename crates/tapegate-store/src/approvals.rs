@@ -44,7 +44,8 @@ pub struct Request {
     pub tool: String,
     /// The whole `params` as JSON, with secrets masked.
     pub params: Option<String>,
-    /// Blake3 of the method and the canonical `params` before masking, `_meta` left out.
+    /// Blake3 of the method, the canonical `params` before masking without the ids of the single call in
+    /// `_meta`, and the workflow.
     pub call_hash: String,
     /// Who calls.
     pub principal: String,

@@ -204,6 +204,12 @@ pub(crate) fn own_places(policy: &Path) -> Vec<PathBuf> {
     state.into_iter().chain(tokens).flatten().flat_map(spellings).collect()
 }
 
+/// The files that a policy was made from, by their absolute paths.
+pub(crate) fn own_sources(sources: &[String]) -> impl Iterator<Item = PathBuf> {
+    let absolute = sources.iter().filter_map(|path| std::path::absolute(path).ok());
+    absolute.flat_map(spellings)
+}
+
 /// A path as it is written, and without links on the way to it. What it leads to need not be there.
 pub(crate) fn spellings(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));

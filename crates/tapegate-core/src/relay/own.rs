@@ -110,7 +110,7 @@ impl Relay {
     ) {
         self.count += 1;
         let n = self.count;
-        self.own.put(Waiting { id: request.id.clone(), lane, ticket, at, n });
+        self.own.put(Waiting { id: request.id().to_owned(), lane, ticket, at, n });
         let element = Element { n, reply: None };
         answer(at, lane, Side::Server, element, OwnMessage::request(request), emit);
     }

@@ -37,7 +37,7 @@ impl OwnMessage {
 
     /// A request that the gate wants answered before it decides about a call.
     pub(super) fn request(request: OwnRequest) -> Self {
-        Self(request.text)
+        Self(request.into_text())
     }
 
     /// The notification that the request with this raw id is cancelled.

@@ -71,6 +71,18 @@ fn what_stands_behind_the_last_blank_line_is_told_too() {
 }
 
 #[test]
+fn an_id_and_a_name_of_several_lines_are_left_out() {
+    for odd in ["1\ndata: {}", "1\rdata: {}", "1\u{2028}data: {}", "1\u{85}x", "1\0"] {
+        let mut out = Vec::new();
+        write_event(&mut out, Some(odd), Some(odd), b"{}");
+        assert_eq!(out, b"data: {}\n\n", "{odd:?}");
+    }
+    let mut out = Vec::new();
+    write_event(&mut out, Some("7"), Some("message"), b"{}");
+    assert_eq!(out, b"event: message\nid: 7\ndata: {}\n\n");
+}
+
+#[test]
 fn a_long_line_is_searched_once() {
     let mut events = Events::new(1 << 20);
     for byte in [b'x'; 5000] {

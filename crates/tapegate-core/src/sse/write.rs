@@ -5,12 +5,14 @@
 
 use super::Piece;
 
-/// Appends an event with one message for data.
+/// Appends an event with one message for data. An id or a name that readers may take for more than one line
+/// is left out.
 pub fn write_event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, message: &[u8]) {
-    if let Some(event) = event {
+    let one_line = |text: &&str| is_one_line(text.as_bytes());
+    if let Some(event) = event.filter(one_line) {
         write_line(out, b"event: ", event.as_bytes());
     }
-    if let Some(id) = id {
+    if let Some(id) = id.filter(one_line) {
         write_line(out, b"id: ", id.as_bytes());
     }
     write_message(out, message);

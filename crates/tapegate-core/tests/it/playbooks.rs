@@ -11,8 +11,8 @@ use std::path::Path;
 
 use tapegate_core::frame::{Frame, Skim};
 use tapegate_core::gate::{
-    Approval, Case, Gate, Hold, HoldEnd, ListFirst, ListStep, Open, OwnRequest, Refusal,
-    Settlement, Ticket, Verdict,
+    Approval, Case, Gate, Hold, HoldEnd, ListFirst, ListMethod, ListStep, Open, OwnRequest,
+    Refusal, Settlement, Ticket, Verdict,
 };
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{Action, Event, Relay};
@@ -52,9 +52,7 @@ impl Porter {
 
     fn request(&mut self) -> OwnRequest {
         self.requests += 1;
-        let id = format!("\"own-{}\"", self.requests);
-        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
-        OwnRequest { id: id.into_bytes(), text: text.into_bytes() }
+        OwnRequest::new(&format!("own-{}", self.requests), ListMethod::Tools, None, None)
     }
 
     fn list_first(&mut self) -> Verdict {

@@ -2,9 +2,10 @@
 
 use http::StatusCode;
 use tapegate_core::json::write_str;
-use tapegate_policy::decide::{GateName, Outcome, Principal};
+use tapegate_policy::decide::{ApprovalScope, Outcome, Principal};
 use tapegate_policy::model::Profile;
 use tapegate_store::activity::Event;
+use tapegate_store::approvals::Request;
 
 use super::Hub;
 use super::answer::Refusal;
@@ -48,6 +49,7 @@ impl Hub {
     pub(super) fn reconsider(
         &self,
         request: &GovernanceEvaluateRequest,
+        kept: &Request,
     ) -> Result<(GovernanceEvaluateResponse, Option<String>), Refusal> {
         let governed = self.governed();
         let case = self.case(&governed, request)?;
@@ -55,19 +57,26 @@ impl Hub {
         let mut answer = case.blank(self.is_stopping());
         case.tell(&answered, &mut answer, &mut case.event());
         let call_hash = match &answered.answer {
-            Answer::Decided(decided) => Some(hash_of(&decided.method, request)),
+            Answer::Decided(decided) => {
+                // What needs no approval by now is the same call as it was then.
+                let then = ApprovalScope { workflow: &kept.workflow, drift: None };
+                let scope = decided.decision.approval_scope().unwrap_or(then);
+                Some(hash_of(&decided.method, request, scope))
+            }
             Answer::Passes | Answer::Faulty(_) | Answer::Observed(_) => None,
         };
         if answer.decision == GovernanceDecision::PendingApproval {
             answer.decision = GovernanceDecision::Forward;
         }
         if answer.decision == GovernanceDecision::Deny {
-            let gate = match &answered.answer {
-                Answer::Decided(decided) => decided.decision.gate,
-                _ => GateName::Framing,
-            };
             let subject = case.subject(&answered.answer);
-            answer.error = Some(told(&subject.changed(gate)));
+            answer.error = Some(told(&match &answered.answer {
+                Answer::Decided(decided) => subject.changed(&decided.decision),
+                Answer::Faulty(fault) => subject.faulty(*fault),
+                Answer::Passes | Answer::Observed(_) => {
+                    subject.unavailable("it is not decided about")
+                }
+            }));
         }
         Ok((answer, call_hash))
     }

@@ -96,9 +96,10 @@ impl Hub {
             let words = format!("`{id}` is {}, not approved", answer.status.name());
             return Err(conflict(&words));
         }
-        let (mut response, call_hash) = self.reconsider(request)?;
+        let (mut response, call_hash) = self.reconsider(request, &kept)?;
         if call_hash.is_none_or(|hash| hash != kept.call_hash) {
-            return Err(conflict(&format!("`{id}` was approved for another call")));
+            let words = format!("`{id}` was approved for another call, or by another workflow");
+            return Err(conflict(&words));
         }
         if response.decision == GovernanceDecision::Forward && !self.tasks.approvals.consume(id)? {
             return Err(conflict(&format!("the approval `{id}` has been used")));

@@ -1,11 +1,12 @@
 //! The gates, in their order.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tapegate_cedar::{Answer, Caller, Question};
 
 use super::name::{Name, NamedCall};
-use super::readings::{self, rank};
+use super::readings::{self, stricter};
 use super::rules::{Hit, Range, RuleScope, passes_otherwise, rule, verb};
 use super::steps::Steps;
 use super::{Decision, Facts, GateName, Outcome};
@@ -18,10 +19,11 @@ use crate::uri::is_url;
 /// Who calls if nobody has said.
 const NOBODY: &str = "unknown";
 
-/// What production does with a call.
+/// What production does with a call whose arguments name `own_file` of ours, if they do.
 pub(super) fn ask(
     policy: &Policy,
     call: &NamedCall<'_>,
+    own_file: Option<&str>,
     facts: &Facts<'_>,
     steps: &mut impl Steps,
 ) -> Decision {
@@ -34,7 +36,10 @@ pub(super) fn ask(
     if gated == Gated::Unsubscribe {
         return said(Outcome::Forward, GateName::Visibility, "visible".into());
     }
-    if let Some(found) = policy.own_files.named(gated, call.name, call.arguments) {
+    let own_file = own_file.map(Cow::Borrowed);
+    if let Some(found) =
+        own_file.or_else(|| policy.own_files.named_by(gated, call.name).map(Cow::Owned))
+    {
         return names_own_file(&found, steps);
     }
     let drifted = facts.drift.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
@@ -96,7 +101,9 @@ fn by_rules(
                 steps.add(|| format!("rules: none matches; the default is {}", verb(default)));
                 (act(policy, default, None, call, facts, steps), None)
             }
-            (None, None) => return worst,
+            (None, None) => {
+                return worst.map(|worst| Decision { by_name: worst.by_name && !looked, ..worst });
+            }
         };
         decision.by_name &= !looked;
         if decision.strict == Outcome::Deny {
@@ -105,13 +112,16 @@ fn by_rules(
             decision.other_arguments = looked && passes_otherwise(policy, call, drifted, scope);
         }
         let next = next.filter(|_| decision.strict != Outcome::Deny);
-        // The first of those that are equally strict counts.
         let decision = match worst.take() {
-            Some(worst) if rank(&worst) >= rank(&decision) => worst,
-            _ => decision,
+            // What was looked at for either decides about both.
+            Some(worst) => {
+                let by_name = worst.by_name && decision.by_name;
+                Decision { by_name, ..stricter(worst, decision, steps) }
+            }
+            None => decision,
         };
         let Some(next) = next else { return Some(decision) };
-        // Cedar permits what one server reads; another may read what the rules below are about.
+        // One server reads what this rule is about; another may read what the rules below are about.
         steps.add(|| "rules: a server may read the arguments differently; going on".to_owned());
         (worst, from) = (Some(decision), next);
     }
@@ -149,6 +159,20 @@ pub(super) fn ungated(
     };
     steps.add(|| format!("`{}` {step}", call.method));
     said(Outcome::Forward, GateName::Governance, reason.into())
+}
+
+/// Decides about a gated method that names nothing.
+pub(super) fn nameless(
+    policy: &Policy,
+    call: &NamedCall<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    steps.add(|| format!("`{}` names nothing that the server offers", call.method));
+    match enabled(policy, call, steps) {
+        Ok(_) => ungated(policy, Duty::Logged, call, facts, steps),
+        Err(reason) => said(Outcome::Deny, GateName::Visibility, reason.into()),
+    }
 }
 
 /// The source of a call, if anything on it may be used; if not, why.
@@ -302,15 +326,27 @@ fn hold(
     said(Outcome::Hold { workflow: workflow.to_owned() }, GateName::Approval, reason)
 }
 
-/// Has people asked about something whose definition has changed, if it would pass otherwise.
+/// Has people asked about something whose definition has changed, unless it is denied anyway. Those whom a
+/// rule has asked are told of the change; if others are to be asked about it, the call is denied.
 fn held_for_drift(
     policy: &Policy,
     decision: Decision,
     drift: &str,
     steps: &mut impl Steps,
 ) -> Decision {
-    if decision.strict != Outcome::Forward {
-        return decision;
+    let asked_by_rule = match &decision.strict {
+        Outcome::Forward => None,
+        Outcome::Deny => return decision,
+        Outcome::Hold { workflow } => Some(workflow.as_str()),
+    };
+    if let Some(asked) = asked_by_rule {
+        if policy.pins.workflow.as_deref() == Some(asked) {
+            let reason = format!("{}; {drift}", decision.reason).into();
+            return Decision { drift: true, by_name: false, reason, ..decision };
+        }
+        steps.add(|| "pins: another workflow is to be asked about the change; denied".to_owned());
+        let denied = said(Outcome::Deny, GateName::Governance, drift.into());
+        return Decision { drift: true, by_name: false, rule: decision.rule, ..denied };
     }
     let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
     Decision {

@@ -20,7 +20,10 @@ pub(crate) struct Name<'a> {
 
 impl<'a> Name<'a> {
     pub(crate) fn new(read: &'a str, written: &'a str, is_uri: bool) -> Self {
+        // What has neither a scheme nor a path is a name to everybody, and no name has a query.
+        let is_path = |short: &&str| short.contains([':', '/']);
         let shortened = if is_uri { shortened(read) } else { [None; 3] };
+        let shortened = shortened.map(|short| short.filter(is_path));
         Self { read, written, shortened, is_uri }
     }
 
@@ -129,6 +132,9 @@ mod tests {
             ("*.münchen.de/x", "http://a.xn--mnchen-3ya.de/x", "http://a.münchen.de/x", true, true),
             ("*.münchen.de/x", "http://a.xn--mnchen-3ya.de/x?y", "", false, true),
             ("x://*.xn--mnchen-3ya.de", "x://a.münchen.de", "x://a.münchen.de", false, true),
+            ("a", "a?b", "a?b", false, false),
+            ("a", "a/", "a/", false, false),
+            ("/a", "/a?b", "/a?b", false, true),
         ] {
             let glob = Glob::parse(glob).unwrap();
             let name = Name::new(read, written, true);

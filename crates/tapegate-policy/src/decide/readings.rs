@@ -10,14 +10,20 @@ use super::steps::Steps;
 use super::{Call, Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
 use crate::glob::Glob;
+use crate::methods::Duty;
 use crate::model::{Policy, Source};
 use crate::uri::{self, Reader, resolved};
 use tapegate_core::lenient::spelling::{nfkc, percent_decode, trimmed, unicode_decode};
 
 /// How many readings are looked at; what has more is made to be misread.
 const READINGS_MAX: usize = 256;
+/// How many bytes of arguments are looked at for all readings together.
+const ARGUMENTS_BYTES_MAX: usize = 64 << 20;
 /// How many bytes all readings may have together.
 const READINGS_BYTES_MAX: usize = 1 << 20;
+
+/// What the caller is told whose call needs two approvals.
+const TWO_WORKFLOWS: &str = "It can be read in two ways that need approval by different people; write it so that it can be read in one";
 
 /// A name that can be read in more ways than are looked at.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,11 +38,16 @@ pub(super) fn ask(
 ) -> Decision {
     let gated = Gated::of(call.method);
     let is_uri = !matches!(gated, Some(Gated::Call | Gated::Prompt));
-    let mut worst = gates::ask(policy, &NamedCall::written(call, is_uri), facts, steps);
+    // However the name is read, the arguments are the same.
+    let own_file = policy.own_files.named_in_any(call.arguments);
+    let own_file = own_file.as_deref();
+    let mut worst = gates::ask(policy, &NamedCall::written(call, is_uri), own_file, facts, steps);
     // Of resources there may be any number, so nobody keeps what was decided about each.
     worst.by_name &= !is_uri || gated == Some(Gated::Complete);
-    let found = readings(call.name, is_uri);
-    let Ok(found) = found else {
+    let arguments_bytes = call.arguments.map_or(0, <[u8]>::len);
+    let is_bearable =
+        |found: &Vec<String>| found.len().saturating_mul(arguments_bytes) <= ARGUMENTS_BYTES_MAX;
+    let Some(found) = readings(call.name, is_uri).ok().filter(is_bearable) else {
         let why = "its name can be read in too many ways";
         steps.add(|| format!("visibility: {why}"));
         let denied = said(Outcome::Deny, GateName::Visibility, why.into());
@@ -45,17 +56,61 @@ pub(super) fn ask(
     for reading in found {
         worst.by_name = false;
         steps.add(|| format!("servers may read `{reading}`:"));
-        let decision = gates::ask(policy, &NamedCall::read(call, &reading, is_uri), facts, steps);
-        if rank(&decision) > rank(&worst) {
-            let reason = format!("{}, as it may be read as `{reading}`", decision.reason);
-            worst = Decision { reason: reason.into(), by_name: false, ..decision };
-        }
+        let named = NamedCall::read(call, &reading, is_uri);
+        let decision = gates::ask(policy, &named, own_file, facts, steps);
+        let reason = format!("{}, as it may be read as `{reading}`", decision.reason);
+        let decision = Decision { reason: reason.into(), by_name: false, ..decision };
+        worst = stricter(worst, decision, steps);
     }
     worst
 }
 
+/// What production does with a message whose method is not gated, by whatever name its receiver reads in it.
+pub(super) fn ask_ungated(
+    policy: &Policy,
+    duty: Duty,
+    call: &Call<'_>,
+    facts: &Facts<'_>,
+    steps: &mut impl Steps,
+) -> Decision {
+    let is_uri = call.name.contains(':');
+    let mut worst = gates::ungated(policy, duty, &NamedCall::written(call, is_uri), facts, steps);
+    let Ok(found) = readings(call.name, is_uri) else {
+        let why = "its name can be read in too many ways";
+        steps.add(|| format!("rules: {why}"));
+        return said(Outcome::Deny, GateName::Governance, why.into());
+    };
+    for reading in found {
+        steps.add(|| format!("the receiver may read `{reading}`:"));
+        let named = NamedCall::read(call, &reading, is_uri);
+        let decision = gates::ungated(policy, duty, &named, facts, steps);
+        worst = stricter(worst, decision, steps);
+    }
+    worst
+}
+
+/// The stricter of two decisions about a call that can be read in two ways; the first, if both are
+/// equally strict. A call that two workflows are to be asked about is denied: the approvers of one
+/// cannot answer for the other.
+pub(super) fn stricter(one: Decision, other: Decision, steps: &mut impl Steps) -> Decision {
+    let workflows = match (&one.strict, &other.strict) {
+        (Outcome::Hold { workflow: one }, Outcome::Hold { workflow: other }) => Some((one, other)),
+        _ => None,
+    };
+    if let Some((first, second)) = workflows.filter(|(one, other)| one != other) {
+        let why = format!(
+            "it may be read in two ways, which need approval by `{first}` and by `{second}`"
+        );
+        steps.add(|| format!("approval: {why}"));
+        let denied = said(Outcome::Deny, GateName::Governance, why.into());
+        let description = Some(TWO_WORKFLOWS.into());
+        return Decision { rule: one.rule, description, by_name: false, ..denied };
+    }
+    if rank(&one) >= rank(&other) { one } else { other }
+}
+
 /// How strict a decision is.
-pub(super) fn rank(decision: &Decision) -> u8 {
+fn rank(decision: &Decision) -> u8 {
     match decision.strict {
         Outcome::Forward => 0,
         Outcome::Hold { .. } => 1,

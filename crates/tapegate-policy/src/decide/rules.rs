@@ -60,7 +60,12 @@ pub(super) fn rule<'p>(
         let tested = matches!(mismatch, None | Some(Mismatch::Argument(_) | Mismatch::Hint(..)));
         looked |= has_tests && tested;
         let Some(why_not) = mismatch else {
-            let possible = matches!(rule.act, Act::Policy { .. }) && !subject.fits_exactly(rule);
+            let possible = match rule.act {
+                Act::Forward | Act::Deny => false,
+                Act::Policy { .. } => !subject.fits_exactly(rule),
+                // A caller can misspell names and arguments, but not what was pinned of a tool.
+                Act::Approve { .. } => !subject.is_written_so(rule),
+            };
             steps.add(|| {
                 let Rule { name, line, .. } = rule;
                 let why = subject.lenient_words(rule);
@@ -170,9 +175,13 @@ impl<'a> Subject<'a> {
     /// Whether a rule is about the call as it is written, and nothing is guessed.
     fn fits_exactly(&self, rule: &Rule) -> bool {
         let hints = self.hints(rule);
+        rule.hints.iter().all(|test| test.must_hold(&hints)) && self.is_written_so(rule)
+    }
+
+    /// Whether a rule is about the name and the arguments as they are written.
+    fn is_written_so(&self, rule: &Rule) -> bool {
         let named = |glob: &Glob| self.call.as_read.must_match(glob);
         (rule.matches.is_empty() || rule.matches.iter().any(named))
-            && rule.hints.iter().all(|test| test.must_hold(&hints))
             && rule.arguments.iter().all(|one| one.must_hold(self.arguments()))
             && (rule.arguments.is_empty() || !self.is_completion())
     }

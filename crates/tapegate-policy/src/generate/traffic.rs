@@ -69,6 +69,7 @@ impl Traffic {
         let names = match target {
             Target::One(name) => vec![name],
             Target::Each(names) => names,
+            Target::Nothing => Vec::new(),
         };
         let called = names.into_iter().map(Cow::into_owned).map(|name| {
             let thing = (server.to_owned(), gated.method().to_owned(), name);

@@ -15,6 +15,8 @@ pub enum Target<'a> {
     One(Cow<'a, str>),
     /// Any number of things.
     Each(Vec<Cow<'a, str>>),
+    /// Nothing of what the server offers by name: changes of its lists, or nothing at all.
+    Nothing,
 }
 
 /// What a call is about. A call that does not say so is at fault.
@@ -24,7 +26,7 @@ pub enum Target<'a> {
 pub fn targets<'a>(said: &Envelope<'a>, gated: Gated) -> Result<Target<'a>, Fault> {
     let subscribes = matches!(gated, Gated::Subscribe | Gated::Unsubscribe);
     if subscribes && said.params.is_some_and(has_only_meta) {
-        return Ok(Target::Each(Vec::new()));
+        return Ok(Target::Nothing);
     }
     let one = match gated {
         Gated::Call | Gated::Prompt => said.name,
@@ -67,25 +69,29 @@ fn completed(params: &[u8]) -> Option<Str<'_>> {
     }
 }
 
-/// The resources whose changes are to be told.
+/// The resources whose changes are to be told. What is there must be what the protocol says: a server may
+/// well read subscriptions out of a text or a list.
 fn listened(params: &[u8]) -> Result<Target<'_>, Fault> {
     if params.first() != Some(&b'{') {
         return Err(Fault::Nameless);
     }
-    let Some(wanted) = member(params, "notifications") else {
-        return Ok(Target::Each(Vec::new()));
+    let wanted = match member(params, "notifications") {
+        None | Some(b"null") => return Ok(Target::Nothing),
+        Some(wanted) if wanted.first() == Some(&b'{') => wanted,
+        Some(_) => return Err(Fault::Nameless),
     };
     if has_twin(wanted, "resourceSubscriptions") {
         return Err(Fault::Twin);
     }
-    let Some(uris) = member(wanted, "resourceSubscriptions") else {
-        return Ok(Target::Each(Vec::new()));
+    let uris = match member(wanted, "resourceSubscriptions") {
+        None | Some(b"null") => return Ok(Target::Nothing),
+        Some(uris) if uris.first() == Some(&b'[') => frame::array_items(uris),
+        Some(_) => return Err(Fault::Nameless),
     };
-    if uris.first() != Some(&b'[') {
-        return Err(Fault::Nameless);
+    if uris.is_empty() {
+        return Ok(Target::Nothing);
     }
-    let items = frame::array_items(uris).into_iter();
-    let names = items.map(|item| name(string(item).ok_or(Fault::Nameless)?));
+    let names = uris.into_iter().map(|item| name(string(item).ok_or(Fault::Nameless)?));
     names.collect::<Result<_, _>>().map(Target::Each)
 }
 

@@ -11,6 +11,8 @@ use crate::decide::Principal;
 
 /// How many sessions are remembered.
 const SESSIONS_MAX: usize = 4096;
+/// The longest introduction that is kept.
+const INFO_BYTES_MAX: usize = 4096;
 /// The longest name that is believed.
 const NAME_CHARS_MAX: usize = 200;
 
@@ -20,7 +22,7 @@ pub(crate) struct Callers {
     /// Who calls, as far as it is known before any client has introduced itself.
     base: Principal,
     by_session: HashMap<u32, Principal, RandomState>,
-    /// The last introduction that came with a request, and who it made of the caller.
+    /// The last introduction that came with a request, if it was short, and who it made of the caller.
     last: Option<(Vec<u8>, Principal)>,
 }
 
@@ -46,9 +48,11 @@ impl Callers {
         let Some(info) = envelope.client_info else {
             return self.by_session.get(&session).unwrap_or(&self.base);
         };
-        if self.last.as_ref().is_none_or(|(known, _)| known != info) {
+        if self.last.as_ref().is_none_or(|(known, _)| known != info || info.is_empty()) {
             let client = name(info).or_else(|| self.base.client.clone());
-            self.last = Some((info.to_vec(), Principal { client, ..self.base.clone() }));
+            // A long one is read again next time.
+            let known = if info.len() <= INFO_BYTES_MAX { info.to_vec() } else { Vec::new() };
+            self.last = Some((known, Principal { client, ..self.base.clone() }));
         }
         self.last.as_ref().map_or(&self.base, |(_, principal)| principal)
     }
@@ -57,4 +61,23 @@ impl Callers {
 fn name(info: &[u8]) -> Option<String> {
     let name = json::member(info, "name").and_then(json::string)?;
     Some(name.chars().take(NAME_CHARS_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_introduction_is_believed_but_not_kept() {
+        let mut callers = Callers::default();
+        let long = format!(r#"{{"name":"long","version":"{}"}}"#, "x".repeat(1 << 20));
+        for (info, client) in
+            [(long.as_str(), "long"), (r#"{"name":"a"}"#, "a"), (&long, "long"), (&long, "long")]
+        {
+            let envelope = Envelope { client_info: Some(info.as_bytes()), ..Envelope::default() };
+            assert_eq!(callers.caller(0, &envelope).client.as_deref(), Some(client));
+            let kept = callers.last.as_ref().map_or(0, |(known, _)| known.capacity());
+            assert!(kept <= INFO_BYTES_MAX, "{kept}");
+        }
+    }
 }

@@ -1,11 +1,10 @@
 //! Lists in answers: compared with what was accepted, and without what is hidden.
 
 use tapegate_core::frame::Frame;
-use tapegate_core::json;
 
 use super::visibility::ListView;
 use super::{Judge, Judgement, Judging, SessionState};
-use crate::filter::{filter, lists};
+use crate::filter::{filter, lists, next_cursor};
 use crate::model::OnDrift;
 use crate::pins::Reader;
 
@@ -24,7 +23,7 @@ impl Judge<'_> {
         }
         let lock = &policy.pins.lock;
         if policy.pins.on_drift != OnDrift::Ignore {
-            let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
+            let last = next_cursor(result).is_none();
             let reader = Reader { session: now.arrival.session, own: None };
             let found = lists(result);
             judgement.drifted = state.watch.learn(lock, self.source, &found, reader, last);

@@ -1,29 +1,57 @@
 //! The requests that a server puts into an answer, before it gives the answer itself.
 
 use tapegate_core::frame::careless;
-use tapegate_core::json::{self, Cursor, Fault, Kind};
+use tapegate_core::json::{self, Cursor, Fault as NoJson, Kind};
 
-/// The methods of the requests in an `inputRequests`; of one that has several, each.
-pub(super) fn methods(requests: &[u8]) -> Result<Vec<String>, Fault> {
+use crate::inspect::Fault;
+
+/// The methods of the requests in an `inputRequests`; of one that has several, each. A list of requests
+/// is read too, as careless clients do. What has another form is at fault: a client may find requests in
+/// it that were not judged.
+pub(super) fn methods(requests: Option<&[u8]>) -> Result<Vec<String>, Fault> {
+    match requests {
+        None | Some(b"null") => Ok(Vec::new()),
+        Some(requests) => read(requests).ok().flatten().ok_or(Fault::InputRequests),
+    }
+}
+
+fn read(requests: &[u8]) -> Result<Option<Vec<String>>, NoJson> {
     let mut cursor = Cursor::new(requests)?;
     let mut found = Vec::new();
+    let mut first = true;
+    if !matches!(cursor.kind()?, Kind::Object | Kind::Array) {
+        return Ok(None);
+    }
+    let is_map = cursor.open()? == Kind::Object;
+    loop {
+        let goes_on = match is_map {
+            true => cursor.key(&mut first)?.is_some(),
+            false => cursor.element(&mut first)?,
+        };
+        if !goes_on {
+            return Ok(Some(found));
+        }
+        let before = found.len();
+        if !add_methods(cursor.value()?, &mut found)? || found.len() == before {
+            return Ok(None);
+        }
+    }
+}
+
+/// Adds the methods of one request; false if it is not a request.
+fn add_methods(request: &[u8], found: &mut Vec<String>) -> Result<bool, NoJson> {
+    let mut cursor = Cursor::new(request)?;
     if cursor.kind()? != Kind::Object {
-        return Ok(found);
+        return Ok(false);
     }
     let mut first = true;
     cursor.open()?;
-    while cursor.key(&mut first)?.is_some() {
-        let mut request = Cursor::new(cursor.value()?)?;
-        if request.kind()? != Kind::Object {
-            continue;
-        }
-        let mut first = true;
-        request.open()?;
-        while let Some(key) = request.key(&mut first)? {
-            let value = request.value()?;
-            let method = careless(key, &["method"]).and_then(|_| json::string(value));
-            found.extend(method.map(String::from));
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        if careless(key, &["method"]).is_some() {
+            let Some(method) = json::string(value) else { return Ok(false) };
+            found.push(method.into());
         }
     }
-    Ok(found)
+    Ok(true)
 }

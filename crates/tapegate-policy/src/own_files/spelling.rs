@@ -1,37 +1,57 @@
 //! What a text may be read as by whoever opens files by it.
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization;
 
 /// How often escapes are decoded: what is encoded twice is decoded by two readers in a row.
 const ROUNDS: usize = 3;
 
-/// A text in lower case as it is written, and as a reader of URLs, of escapes, of Windows paths and a
-/// shell may read it.
-pub(super) fn readings(text: &str) -> Vec<String> {
+/// What `look` finds in a text in lower case as it is written, or as a reader of URLs, of escapes, of Windows
+/// paths or a shell may read it. Readings that `may_count` rules out are not looked at: a text may be
+/// megabytes.
+pub(super) fn any_reading<T>(
+    text: &str,
+    may_count: &dyn Fn(&str) -> bool,
+    look: &mut dyn FnMut(&str) -> Option<T>,
+) -> Option<T> {
+    let mut look_at =
+        |reading: &str| if may_count(reading) { look(&reading.to_lowercase()) } else { None };
     // Letters of another width or shape are the plain ones to some readers.
-    let plain: String = text.nfkc().filter(|letter| !is_ignored(*letter)).collect();
-    let mut all = vec![plain.to_lowercase()];
-    let mut add = |reading: String| {
-        if !all.contains(&reading) {
-            all.push(reading);
-        }
+    let plain = match text.is_ascii() {
+        true => Cow::Borrowed(text),
+        false => text.nfkc().filter(|letter| !is_ignored(*letter)).collect(),
     };
-    if plain.contains('%') {
-        let mut decoded = plain.clone();
-        for _ in 0..ROUNDS {
-            decoded = percent_decoded(&decoded);
+    let decoded = decoded(&plain);
+    for reading in [Some(&*plain), decoded.as_deref()].into_iter().flatten() {
+        let found = look_at(reading).or_else(|| {
+            let escaped = reading.contains('\\');
+            let mut all = [
+                escaped.then(|| unescaped(reading)),
+                escaped.then(|| reading.replace('\\', "/")),
+                reading.contains(['\'', '"', '\\']).then(|| reading.replace(['\'', '"', '\\'], "")),
+            ]
+            .into_iter()
+            .flatten();
+            all.find_map(|reading| look_at(&reading))
+        });
+        if found.is_some() {
+            return found;
         }
-        add(decoded.to_lowercase());
     }
-    if plain.contains('\\') {
-        add(unescaped(&plain).to_lowercase());
-        add(plain.replace('\\', "/").to_lowercase());
+    None
+}
+
+/// A text with every escape of a URL decoded; nothing if it has none.
+fn decoded(text: &str) -> Option<String> {
+    let mut decoded = text.contains('%').then(|| percent_decoded(text))?;
+    for _ in 1..ROUNDS {
+        if !decoded.contains('%') {
+            break;
+        }
+        decoded = percent_decoded(&decoded);
     }
-    if plain.contains(['\'', '"', '\\']) {
-        let joined: String = plain.chars().filter(|l| !matches!(l, '\'' | '"' | '\\')).collect();
-        add(joined.to_lowercase());
-    }
-    all
+    (decoded != text).then_some(decoded)
 }
 
 /// Characters that some file systems ignore in names.
@@ -85,4 +105,21 @@ fn unescaped(text: &str) -> String {
         }
     }
     out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_readings_that_may_count_are_looked_at() {
+        let mut looked = Vec::new();
+        let text = "A%41 \\x42 'c'";
+        any_reading(text, &|text| text.contains("AA"), &mut |reading| {
+            looked.push(reading.to_owned());
+            None::<()>
+        });
+        assert_eq!(looked, [r"aa \x42 'c'", "aa b 'c'", "aa /x42 'c'", "aa x42 c"]);
+        any_reading(text, &|_| false, &mut |reading| -> Option<()> { panic!("{reading}") });
+    }
 }

@@ -9,9 +9,15 @@ pub(super) enum TextKind {
     Content,
     /// What is told to people. It may mention a name among other words.
     Told,
+    /// Sentences, or what is typed into a terminal.
+    Text,
+    /// Words to search for, or a statement.
+    Query,
     /// What is run.
     Command,
-    /// A path, a pattern, or anything else.
+    /// A path or several, however long.
+    Path,
+    /// A pattern, or anything else.
     Other,
 }
 
@@ -37,16 +43,51 @@ const CONTENT: [&str; 18] = [
     "replacement",
 ];
 /// Keys of what is told to people.
-const TOLD: [&str; 9] = [
+const TOLD: [&str; 23] = [
+    "answer",
     "comment",
     "commitmessage",
     "description",
     "explanation",
+    "feedback",
     "instructions",
     "message",
     "note",
+    "notes",
+    "observation",
+    "observations",
+    "question",
+    "questions",
+    "rationale",
+    "reason",
+    "reasoning",
+    "subject",
     "summary",
+    "thinking",
+    "thought",
+    "thoughts",
     "title",
+];
+/// Keys of sentences, which may also be typed into a terminal.
+const TEXT: [&str; 2] = ["text", "texts"];
+/// Keys of what is searched for.
+const QUERY: [&str; 4] = ["q", "query", "search", "searchquery"];
+/// How keys of paths end.
+const PATH_ENDS: [&str; 14] = [
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filename",
+    "filenames",
+    "uri",
+    "uris",
+    "url",
+    "dir",
+    "directory",
+    "folder",
+    "destination",
+    "target",
 ];
 /// Keys of commands.
 const COMMAND: [&str; 25] = [
@@ -87,6 +128,12 @@ impl TextKind {
             Self::Told
         } else if COMMAND.contains(&plain.as_str()) {
             Self::Command
+        } else if TEXT.contains(&plain.as_str()) {
+            Self::Text
+        } else if QUERY.contains(&plain.as_str()) {
+            Self::Query
+        } else if PATH_ENDS.iter().any(|end| plain.ends_with(end)) {
+            Self::Path
         } else {
             Self::Other
         }

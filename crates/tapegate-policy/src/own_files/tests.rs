@@ -10,7 +10,7 @@ fn own() -> OwnFiles {
 }
 
 fn named(arguments: &str) -> Option<String> {
-    own().named(Gated::Call, "tool", Some(arguments.as_bytes()))
+    own().named_in_any(Some(arguments.as_bytes()))
 }
 
 #[test]
@@ -48,6 +48,104 @@ fn a_name_is_found_by_any_spelling() {
         r#"{"path":"/proc/4711/cwd/ci/policy.yaml"}"#,
         r#"{"title":"tapegate.yaml"}"#,
         r#"{"message":["mv","x","tapegate.yaml"]}"#,
+    ] {
+        assert!(named(arguments).is_some(), "{arguments}");
+    }
+}
+
+#[test]
+fn a_path_below_a_folder_of_ours_is_found_from_home_and_from_elsewhere() {
+    let mut own = own();
+    own.add("/home/u/st/tapegate");
+    let named = |path: &str| {
+        let arguments = format!("{{\"path\":{path:?}}}");
+        own.named_in_any(Some(arguments.as_bytes()))
+    };
+    for path in [
+        "~/st/tapegate/private/abc/key",
+        "$HOME/st/tapegate/private",
+        "${HOME}/st/tapegate/private",
+        "st/tapegate/private/abc",
+        "../st/tapegate/private",
+        "u/st/tapegate",
+        "~/st",
+        "$HOME/x y/../st/tapegate/private",
+        "/srv/x y/../ci/policy.yaml",
+        "/srv/a@b/../ci/policy.yaml",
+        "/srv/a=b:c/../ci/policy.yaml",
+        "file:///srv/ci/policy.yaml?x=1",
+        "file:///p/tapegate.yaml?x=1",
+        "file:///p/tapegate.yaml#L1",
+        "C:%5Cproj%5Ctapegate.yaml",
+    ] {
+        assert!(named(path).is_some(), "{path}");
+    }
+    for path in ["st/private", "~/stx/tapegate2", "/opt/st/tapegate/x", "x/policy.yaml", "~/state"]
+    {
+        assert_eq!(named(path), None, "{path}");
+    }
+    let command = r#"{"command":"cat '/srv/x y/../ci/policy.yaml' /srv/x\\ y/../ci/policy.yaml"}"#;
+    assert!(own.named_in_any(Some(command.as_bytes())).is_some());
+}
+
+#[test]
+fn the_files_of_a_policy_are_found_by_their_names_from_its_folder() {
+    let mut own = OwnFiles::default();
+    own.add("/proj/rules.cedar");
+    own.add_beside("rules.cedar");
+    own.add_beside("sub/more.cedar");
+    let named = |path: &str| {
+        let arguments = format!("{{\"path\":{path:?}}}");
+        own.named_in_any(Some(arguments.as_bytes()))
+    };
+    for path in [
+        "rules.cedar",
+        "./rules.cedar",
+        "x/../RULES.cedar",
+        "/proc/self/cwd/rules.cedar",
+        "sub/more.cedar",
+        "./sub//more.cedar",
+        "/proj/rules.cedar",
+    ] {
+        assert!(named(path).is_some(), "{path}");
+    }
+    for path in ["more.cedar", "other/rules.cedar", "my-rules.cedar", "/other/rules.cedar"] {
+        assert_eq!(named(path), None, "{path}");
+    }
+}
+
+#[test]
+fn a_long_text_under_a_key_of_paths_is_a_path() {
+    let long = format!("{}\n/../tapegate.yaml", "a".repeat(600));
+    let padded = format!("tapegate.yaml{}", "\n".repeat(600));
+    for text in [&long, &padded] {
+        for key in ["path", "file_path", "x"] {
+            let arguments = format!("{{{key:?}:{text:?}}}");
+            assert!(named(&arguments).is_some(), "{arguments}");
+        }
+    }
+}
+
+#[test]
+fn prose_may_mention_a_name() {
+    let long = "We should document how the project is governed. ".repeat(14);
+    let long = format!(r#"{{"thought":"{long} The policy lives in tapegate.yaml."}}"#);
+    for arguments in [
+        long.as_str(),
+        r#"{"query":"tapegate.yaml reference"}"#,
+        r#"{"entities":[{"name":"p","observations":["uses tapegate.yaml for policy"]}]}"#,
+        r#"{"text":"please run tapegate policy accept, tapegate.yaml changed"}"#,
+        r#"{"question":"May I edit tapegate.yaml?"}"#,
+    ] {
+        assert_eq!(named(arguments), None, "{arguments}");
+    }
+    for arguments in [
+        r#"{"thought":"tapegate.yaml"}"#,
+        r#"{"query":"tapegate.yaml"}"#,
+        r#"{"query":"COPY t TO 'tapegate.yaml'"}"#,
+        r#"{"text":"/proj/tapegate.yaml"}"#,
+        r#"{"text":"Hello there my friend\nrm tapegate.yaml"}"#,
+        r#"{"observations":["tapegate.yaml"]}"#,
     ] {
         assert!(named(arguments).is_some(), "{arguments}");
     }
@@ -95,7 +193,7 @@ fn what_lies_around_the_keys_is_not_moved_away() {
     own.add("/home/u/.config/tapegate");
     let named = |path: &str| {
         let arguments = format!("{{\"source\":{path:?},\"destination\":\"/tmp/x\"}}");
-        own.named(Gated::Call, "move_file", Some(arguments.as_bytes()))
+        own.named_in_any(Some(arguments.as_bytes()))
     };
     for path in ["/opt/keys", "/opt/keys/", "/home/u/.local/state", "~/.local", "x/../.local/state"]
     {
@@ -145,9 +243,9 @@ fn ordinary_work_passes() {
 #[test]
 fn a_resource_is_named_by_its_uri_and_a_tool_by_its_arguments_alone() {
     let own = own();
-    assert!(own.named(Gated::Read, "file:///proj/tapegate%2Eyaml", None).is_some());
-    assert!(own.named(Gated::Read, "file:///proj/readme.md", None).is_none());
-    assert!(own.named(Gated::Call, "tapegate.yaml", None).is_none());
+    assert!(own.named_by(Gated::Read, "file:///proj/tapegate%2Eyaml").is_some());
+    assert!(own.named_by(Gated::Read, "file:///proj/readme.md").is_none());
+    assert!(own.named_by(Gated::Call, "tapegate.yaml").is_none());
 }
 
 #[test]
@@ -155,7 +253,7 @@ fn the_rule_can_be_lifted() {
     let lifted = OwnFiles { refuse: false, ..own() };
     let arguments = br#"{"path":"tapegate.yaml"}"#;
     assert!(!lifted.may_name(Some(arguments)));
-    assert_eq!(lifted.named(Gated::Call, "write", Some(arguments)), None);
+    assert_eq!(lifted.named_in_any(Some(arguments)), None);
 }
 
 #[test]

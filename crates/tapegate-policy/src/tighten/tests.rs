@@ -36,6 +36,13 @@ fn one_way(loose: &str, strict: &str) {
 }
 
 #[test]
+fn a_question_about_what_may_be_a_path_is_not_proven_to_be_stricter() {
+    // A rule that asks is also about `a/b?c`, which was denied.
+    let (old, new) = ("match: a/b, action: forward", "match: a/b, action: approve");
+    assert!(!proven(&governed("deny", &[old]), &governed("deny", &[new])));
+}
+
+#[test]
 fn rules_that_refuse_more_are_proven_and_the_way_back_is_not() {
     let read = "match: read, action: forward";
     let deny = "match: rm, action: deny";

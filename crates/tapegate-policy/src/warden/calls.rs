@@ -41,16 +41,17 @@ impl Warden {
             judgement.calls.iter().for_each(|call| self.observed(now, Asked::of(call)));
             return Verdict::Forward;
         };
-        let sent = judgement.outcome(self.regime.profile) == Outcome::Forward;
+        let verdict = match &leading.decision {
+            Some(decision) => self.carry_out(now, &policy, leading, decision),
+            None => Verdict::Forward,
+        };
+        let sent = matches!(verdict, Verdict::Forward);
         for call in judgement.calls.iter().filter(|call| !std::ptr::eq(*call, leading)) {
             if let Some(decision) = &call.decision {
                 self.decided(now, Asked::of(call), decision, sent, None, NoteKind::Decision);
             }
         }
-        match &leading.decision {
-            Some(decision) => self.carry_out(now, &policy, leading, decision),
-            None => Verdict::Forward,
-        }
+        verdict
     }
 
     /// Does what was decided, and notes it.

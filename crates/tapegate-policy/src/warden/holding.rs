@@ -9,7 +9,7 @@ use tapegate_core::time::At;
 
 use super::calls::{Asked, refuse};
 use super::{Now, Warden};
-use crate::decide::{Decision, GateName, Outcome};
+use crate::decide::{ApprovalScope, Decision, GateName, Outcome};
 use crate::inspect::Carrier;
 use crate::model::Policy;
 use crate::note::{Note, NoteKind};
@@ -29,6 +29,10 @@ pub(super) struct Held {
     lane: Lane,
     /// Its number on the tape.
     n: u64,
+    /// The workflow that is asked.
+    workflow: String,
+    /// How what is called was not what had been accepted, if so.
+    drift: Option<String>,
     /// Whether it is sent on when nobody has answered.
     forward_on_timeout: bool,
 }
@@ -54,6 +58,7 @@ impl Warden {
             Carrier::Http => workflow.blocking_timeout,
         };
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let drift = decision.approval_scope().and_then(|scope| scope.drift);
         let principal = self.state.callers.caller(now.case.lane.session, now.said);
         self.hands.people.ask(
             ticket,
@@ -70,6 +75,7 @@ impl Warden {
                 workflow_name,
                 workflow,
                 reason: &decision.reason,
+                drift,
                 policy_version: &policy.version,
                 timeout_ms,
             },
@@ -84,12 +90,15 @@ impl Warden {
             id: now.said.id.map(|id| String::from_utf8_lossy(id).into_owned()),
             lane: now.case.lane,
             n: now.case.n,
+            workflow: workflow_name.to_owned(),
+            drift: drift.map(str::to_owned),
             forward_on_timeout: workflow.forward_on_timeout,
         });
         Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }))
     }
 
-    /// A person has approved a call: it goes on unless by now it is denied.
+    /// A person has approved a call: it goes on unless by now it is denied, or others would be asked or
+    /// something else.
     pub(super) fn approved(
         &mut self,
         now: &Now<'_, '_>,
@@ -98,15 +107,20 @@ impl Warden {
         approval: &Approval,
     ) -> Verdict {
         let held = self.take_held(approval.ticket);
+        let asked_then = held
+            .as_ref()
+            .map(|held| ApprovalScope { workflow: &held.workflow, drift: held.drift.as_deref() });
+        let denied = match decision.approval_scope() {
+            None => decision.outcome == Outcome::Deny,
+            scope => scope != asked_then,
+        };
         let subject = held.map_or_else(|| self.subject_of(asked), |held| held.subject);
-        let gate = decision.gate;
-        let denied = decision.outcome == Outcome::Deny;
         let outcome = if denied { Outcome::Deny } else { Outcome::Forward };
         let settled = Decision { strict: outcome.clone(), outcome, ..decision.clone() };
         let (ticket, by) = (approval.ticket, approval.by.clone());
         let kind = NoteKind::HoldApproved { ticket, by };
         self.decided(now, asked, &settled, !denied, Some(&subject), kind);
-        if denied { refuse(subject.changed(gate)) } else { Verdict::Forward }
+        if denied { refuse(subject.changed(decision)) } else { Verdict::Forward }
     }
 
     /// A hold has ended, though nobody has decided.

@@ -17,7 +17,7 @@ use tapegate_core::time::At;
 
 use super::Warden;
 use crate::decide::Outcome;
-use crate::filter::lists;
+use crate::filter::{lists, next_cursor};
 use crate::gated::Offer;
 use crate::inspect::Carrier;
 use crate::judge::Judgement;
@@ -152,7 +152,7 @@ impl Warden {
             self.lists.changes += 1;
         }
         let Some(result) = said.result.filter(|_| said.lists) else { return };
-        let last = json::member(result, "nextCursor").is_none_or(|cursor| cursor == b"null");
+        let last = next_cursor(result).is_none();
         for list in lists(result).iter().filter(|list| last && list.items.is_some()) {
             self.lists.client_listed(case.at, case.lane, list.offer);
         }

@@ -5,6 +5,7 @@
 
 mod alike;
 mod annotations;
+mod approving;
 mod bypasses;
 mod cedar;
 mod coercing;
@@ -27,3 +28,4 @@ mod relayed;
 mod rig;
 mod sessions;
 mod spellings;
+mod subscribing;

@@ -186,6 +186,21 @@ fn the_table_of_methods_is_the_one_in_the_docs() {
 }
 
 #[test]
+fn a_name_in_an_unknown_method_is_read_in_every_way() {
+    let text = "
+schema: 1
+governance:
+  defaults: {action: forward}
+  rules: [{id: etc, method: 'vendor/*', match: 'file:///etc/*', action: deny}]
+";
+    for uri in ["file:///etc/a", "file:///data/../etc/a", "file:///%65tc/a"] {
+        let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+        let message = request("vendor/read", &format!(r#"{{"uri":"{uri}"}}"#));
+        assert_eq!(shown(&rig.client(&message)), "refuse -32014", "{uri}");
+    }
+}
+
+#[test]
 fn a_method_that_nobody_knows_does_not_touch_our_own_files() {
     for params in [
         r#"{"path":".tapegate/approvals"}"#,
@@ -195,6 +210,22 @@ fn a_method_that_nobody_knows_does_not_touch_our_own_files() {
         let mut rig = under("forward");
         let text = request("fs/write", params);
         let refusal = refused(rig.judge(Side::Client, None, text.as_bytes()));
+        assert!(refusal.data.contains("tapegate:own-files"), "{}", refusal.data);
+    }
+    for (method, params) in [
+        (
+            "tasks/update",
+            r#"{"taskId":"1","inputResponses":{"a":{"content":{"path":"tapegate.yaml"}}}}"#,
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"path","value":".tapegate/"}}"#,
+        ),
+    ] {
+        let mut rig = under("forward");
+        let plain = params.replace("tapegate", "plain");
+        assert_eq!(shown(&rig.client(&request(method, &plain))), "forward", "{plain}");
+        let refusal = refused(rig.client(&request(method, params)));
         assert!(refusal.data.contains("tapegate:own-files"), "{}", refusal.data);
     }
     let mut rig = under("forward");

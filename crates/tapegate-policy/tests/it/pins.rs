@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tapegate_core::gate::{Approval, Ticket};
+use tapegate_core::side::Side;
 use tapegate_policy::gated::Offer;
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::pins::Lock;
@@ -96,6 +98,35 @@ fn a_lock_file_that_was_tampered_with_is_not_used() {
     for bad in ["", "{}", "[]", "{\"schema\":2}", &text[..text.len() / 2]] {
         assert!(Lock::parse(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn approvers_whom_a_rule_asks_are_told_that_the_tool_has_changed() {
+    let rig = |workflow: &str| {
+        let text = format!(
+            "schema: 1\ngovernance: {{defaults: {{action: forward}}, rules: [{{match: read, action: approve, approval: default}}]}}\napproval: {{default: {{}}, seniors: {{}}}}\npins: {{on_drift: approve, approval: {workflow}}}\n"
+        );
+        let policy = policy_with(&text, &[("tapegate.lock", &lock().write())]);
+        Rig::new(Some(policy), Profile::Production)
+    };
+    let mut same = rig("default");
+    assert_eq!(shown(&same.client(&call("read"))), "hold 1");
+    let asked = same.people();
+    assert!(!asked[0].contains("changed"), "{asked:?}");
+    same.server(&changed());
+    // What was approved before the change was another tool.
+    let approval = Approval { ticket: Ticket(1), by: "ann".to_owned() };
+    let text = call("read");
+    let sent = same.judge_approved(Side::Client, None, text.as_bytes(), Some(&approval));
+    assert_eq!(shown(&sent), "refuse -32011");
+    assert_eq!(shown(&same.client(&call("read"))), "hold 2");
+    let asked = same.people();
+    assert!(asked[0].contains("by default") && asked[0].contains("changed"), "{asked:?}");
+    // Others are to be asked about the change: both cannot be.
+    let mut other = rig("seniors");
+    other.server(&changed());
+    let refusal = refused(other.client(&call("read")));
+    assert!(refusal.data.contains("definition_drift"), "{}", refusal.data);
 }
 
 #[test]

@@ -191,6 +191,28 @@ fn what_a_server_asks_for_hides_behind_no_other_spelling_and_no_second_member() 
 }
 
 #[test]
+fn what_a_server_asks_for_is_a_map_or_a_list_of_requests_or_goes_nowhere() {
+    let asks = r#"{"method":"sampling/createMessage","params":{}}"#;
+    for (requests, verdict) in [
+        (format!("[{asks}]"), "refuse -32014"),
+        (format!("{asks:?}"), "refuse -32600"),
+        (format!(r#"{{"a":[{asks}]}}"#), "refuse -32600"),
+        (format!("[[{asks}]]"), "refuse -32600"),
+        (r#"{"a":{"method":["sampling/createMessage"]}}"#.to_owned(), "refuse -32600"),
+        (r#"{"a":{}}"#.to_owned(), "refuse -32600"),
+        ("7".to_owned(), "refuse -32600"),
+        ("{}".to_owned(), "forward"),
+        ("null".to_owned(), "forward"),
+    ] {
+        let reply =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"inputRequests":{requests}}}}}"#);
+        assert_eq!(shown(&rig().server(&reply)), verdict, "{reply}");
+        let mut open = Rig::new(None, Profile::Production);
+        assert_eq!(shown(&open.server(&reply)), "forward", "{reply}");
+    }
+}
+
+#[test]
 fn a_caller_is_known_by_its_introduction_or_by_what_comes_with_the_call() {
     let mut rig = rig();
     let hello = r#"{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude","version":"1"}}"#;

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use tapegate_core::json::{Cursor, Fault, Kind, compact};
 use tapegate_core::time::{SubSecond, write_rfc3339};
+use tapegate_policy::people::is_call_id;
 use tapegate_store::approvals::{Entry, Request, Ruling};
 
 use super::json::Writer;
@@ -170,19 +171,35 @@ fn params(request: &Request) -> &str {
     request.params.as_deref().unwrap_or_default()
 }
 
-/// Whether the params say more than what is called and with which arguments.
+/// Whether the params say more than what is called and with which arguments. In `_meta`, ids of the
+/// single call and what the client says of itself do not count.
 fn has_more(request: &Request) -> bool {
-    let known = ["name", "arguments", "_meta"];
-    let only_known = || -> Result<bool, Fault> {
-        let mut cursor = Cursor::new(params(request).as_bytes())?;
-        let (mut first, mut only) = (true, cursor.open()? == Kind::Object);
-        while let Some(key) = cursor.key(&mut first)? {
-            only &= known.contains(&&*key.decode());
-            cursor.value()?;
-        }
-        Ok(only)
+    let is_usual_meta = |key: &str, _: &[u8]| {
+        is_call_id(key)
+            || key.starts_with("io.modelcontextprotocol/client")
+            || key == "io.modelcontextprotocol/protocolVersion"
     };
-    request.arguments().is_none() || !only_known().unwrap_or(false)
+    let is_usual = |key: &str, value: &[u8]| match key {
+        "name" | "arguments" => true,
+        "_meta" => has_only(value, &is_usual_meta).unwrap_or(false),
+        _ => false,
+    };
+    let only_usual = has_only(params(request).as_bytes(), &is_usual);
+    request.arguments().is_none() || !only_usual.unwrap_or(false)
+}
+
+/// Whether a text is an object all of whose members are `usual`.
+fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, Fault> {
+    let mut cursor = Cursor::new(object)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(false);
+    }
+    cursor.open()?;
+    let (mut first, mut only) = (true, true);
+    while let Some(key) = cursor.key(&mut first)? {
+        only &= usual(&key.decode(), cursor.value()?);
+    }
+    Ok(only)
 }
 
 /// How often the call was made, and whether somebody still waits for it.

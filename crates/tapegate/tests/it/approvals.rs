@@ -130,6 +130,25 @@ fn what_waits_is_listed_with_everything_that_is_needed_to_decide() {
 }
 
 #[test]
+fn meta_is_shown_if_it_says_more_than_which_call_it_is() {
+    let state = State::new();
+    let with_meta = |meta: &str| {
+        Some(format!(r#"{{"name":"deploy","arguments":{{"version":"1"}},"_meta":{meta}}}"#))
+    };
+    let plain = r#"{"progressToken":7,"io.modelcontextprotocol/clientInfo":{"name":"c"}}"#;
+    state.ask("ap_aaaaaaaaaaaaaaaa", |request| request.params = with_meta(plain));
+    state.ask("ap_bbbbbbbbbbbbbbbb", |request| {
+        request.params = with_meta(r#"{"progressToken":7,"target":"production"}"#);
+    });
+    let (out, _) = state.says(&["show", "aaaa"], 0);
+    assert!(!out.contains("progressToken"), "{out}");
+    let (out, _) = state.says(&["show", "bbbb"], 0);
+    assert!(out.contains(r#""target":"production""#), "{out}");
+    let (out, _) = state.says(&[], 0);
+    assert!(out.contains("_meta"), "{out}");
+}
+
+#[test]
 fn an_approval_by_the_beginning_of_a_name_is_made_and_logged() {
     let state = State::new();
     state.ask("ap_k3x9aaaaaaaaaaaa", |_| {});

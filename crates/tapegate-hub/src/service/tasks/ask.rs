@@ -1,5 +1,6 @@
 //! Opening a request for approval.
 
+use tapegate_policy::decide::ApprovalScope;
 use tapegate_policy::model::Workflow;
 use tapegate_policy::people::call_hash;
 use tapegate_policy::shown;
@@ -48,8 +49,12 @@ pub(in crate::service) enum Opened {
 }
 
 /// What this call has in common with every other that asks for the same.
-pub(in crate::service) fn hash_of(method: &str, request: &GovernanceEvaluateRequest) -> String {
-    call_hash(method, params(request))
+pub(in crate::service) fn hash_of(
+    method: &str,
+    request: &GovernanceEvaluateRequest,
+    scope: ApprovalScope<'_>,
+) -> String {
+    call_hash(method, params(request), scope)
 }
 
 fn params(request: &GovernanceEvaluateRequest) -> Option<&[u8]> {
@@ -84,6 +89,8 @@ impl Tasks {
 
     fn request(&self, asking: &Asking<'_>, workflow: &Workflow) -> Result<Request, String> {
         let Asking { request, decided, wall_us, .. } = asking;
+        let drift = decided.decision.approval_scope().and_then(|scope| scope.drift);
+        let scope = ApprovalScope { workflow: asking.workflow, drift };
         let timeout_us = i64::try_from(workflow.timeout.as_micros()).unwrap_or(i64::MAX);
         // Who asks may have told the name to others already. One that is taken is refused by the folder.
         let id = match request.approval_id.as_ref().filter(|id| is_id(id)) {
@@ -98,7 +105,7 @@ impl Tasks {
             method: decided.method.clone(),
             tool: asking.shown.to_owned(),
             params: None,
-            call_hash: hash_of(&decided.method, request),
+            call_hash: hash_of(&decided.method, request, scope),
             principal: asking.principal.to_owned(),
             folder: request.folder.clone().unwrap_or_default(),
             workflow: asking.workflow.to_owned(),

@@ -5,6 +5,7 @@ use tapegate_core::gate::{OwnRequest, Ticket};
 use tapegate_core::json::{self, write_str};
 use tapegate_core::side::Lane;
 
+use crate::filter::next_cursor;
 use crate::gated::Offer;
 use crate::pins::Reader;
 
@@ -28,7 +29,7 @@ pub(super) struct Listing {
     pub(super) rest: Vec<Offer>,
     /// The `_meta` of each request, if the client's have one.
     pub(super) meta: Option<Vec<u8>>,
-    pub(super) cursor: Option<Vec<u8>>,
+    pub(super) cursor: Option<String>,
     pub(super) pages: usize,
     pub(super) failure: Option<String>,
 }
@@ -40,32 +41,20 @@ impl Listing {
 
     /// The next request.
     pub(super) fn request(&self, name: &str) -> OwnRequest {
-        let mut id = Vec::new();
-        write_str(&mut id, &format!("tapegate:list:{name}"));
-        let cursor = self.cursor.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
-        let meta = self.meta.as_ref().map(|meta| [b"\"_meta\":", &meta[..]].concat());
-        let params: Vec<Vec<u8>> = cursor.into_iter().chain(meta).collect();
-        let text = [
-            b"{\"jsonrpc\":\"2.0\",\"id\":",
-            &id[..],
-            b",\"method\":\"",
-            self.offer.list_method().as_bytes(),
-            b"\",\"params\":{",
-            &params.join(&b','),
-            b"}}",
-        ];
-        OwnRequest { text: text.concat(), id }
+        let id = format!("tapegate:list:{name}");
+        let cursor = self.cursor.as_deref();
+        OwnRequest::new(&id, self.offer.listed_by(), cursor, self.meta.as_deref())
     }
 
     /// Takes a page; true if the list goes on, or why it cannot.
     pub(super) fn goes_on(&mut self, result: &[u8]) -> Result<bool, String> {
-        let next = json::member(result, "nextCursor").filter(|next| json::string(next).is_some());
-        let Some(next) = next else { return Ok(false) };
+        let Some(next) = next_cursor(result) else { return Ok(false) };
+        let next = json::string(next).ok_or("`nextCursor` is not a text")?;
         self.pages += 1;
-        if self.pages >= PAGES_MAX || self.cursor.as_deref() == Some(next) {
+        if self.pages >= PAGES_MAX || self.cursor.as_deref() == Some(&*next) {
             return Err("the list does not come to an end".to_owned());
         }
-        self.cursor = Some(next.to_vec());
+        self.cursor = Some(next.into_owned());
         Ok(true)
     }
 }

@@ -11,7 +11,7 @@ use tapegate_yaml::finding::{Finding, Severity};
 
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
-use crate::settings::{ProfileWord, Surroundings, own_places};
+use crate::settings::{ProfileWord, Surroundings, own_places, own_sources};
 use crate::talk;
 use crate::trust::{self, Trust};
 use crate::views::visible;
@@ -98,7 +98,8 @@ fn found(path: PathBuf, loaded: Loaded) -> Result<Found, Failure> {
     }
     match loaded.policy {
         Some(mut policy) => {
-            own_places(&path).iter().for_each(|path| policy.own_files.add(&path.to_string_lossy()));
+            let own = own_places(&path).into_iter().chain(own_sources(&loaded.sources));
+            own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));
             Ok(Found { policy, path: path.clone() })
         }
         None => {

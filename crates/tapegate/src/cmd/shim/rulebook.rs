@@ -11,7 +11,7 @@ use tapegate_policy::warden::Regime;
 use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::{Finding, Severity};
 
-use crate::settings::{own_places, spellings};
+use crate::settings::{own_places, own_sources, spellings};
 use crate::views::visible;
 
 /// What came of loading a policy.
@@ -70,6 +70,7 @@ pub(crate) fn load(
         let profile = wanted.or(policy.profile).unwrap_or_default();
         policy.settle(profile);
         let own = own.iter().cloned().flat_map(spellings).chain(own_places(Path::new(main)));
+        let own = own.chain(own_sources(&sources));
         own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);

@@ -1,0 +1,124 @@
+//! Paths in lower case, as steps, and which of them are ours.
+
+use super::{LITERALS_MIN, NAMES, PREFIX_MIN, STARS_MAX, STATE_FOLDER};
+
+/// The user's folders, as the last steps of a path.
+const USER_FOLDERS: [&[&str]; 2] = [&[".local", "state", "tapegate"], &[".config", "tapegate"]];
+/// What lies around the user's state: whoever moves it away moves the keys away.
+const AROUND_STATE: [&[&str]; 2] = [&[".local", "state"], &[".local"]];
+
+/// The name in a path that is ours wherever it lies.
+pub(super) fn known_name(steps: &[&str]) -> Option<String> {
+    let found = steps.iter().find(|step| {
+        let is_ours = |name: &&str| **step == *name || is_pattern_of(step, name);
+        **step == STATE_FOLDER || is_pattern_of(step, STATE_FOLDER) || NAMES.iter().any(is_ours)
+    });
+    if let Some(step) = found {
+        return Some((*step).to_owned());
+    }
+    let in_user_folder =
+        |folder: &&&[&str]| steps.windows(folder.len()).any(|window| window == **folder);
+    let folder = USER_FOLDERS.iter().find(in_user_folder);
+    let folder = folder.or_else(|| AROUND_STATE.iter().find(|folder| steps.ends_with(folder)));
+    folder.map(|folder| folder.join("/"))
+}
+
+/// Whether a path that does not begin at the root may lead to one of ours, or to what is in it: it has the
+/// last steps of ours somewhere, two of them at least. From the user's home one is enough, at its start.
+pub(super) fn may_lead_to(rest: &[&str], own: &[String], from_home: bool) -> bool {
+    let at_home = from_home && own.last().is_some_and(|last| rest.first() == Some(&last.as_str()));
+    at_home
+        || (2..=own.len()).any(|count| {
+            let end = &own[own.len() - count..];
+            rest.windows(count).any(|window| window == end)
+        })
+}
+
+/// The folder that holds a folder of the user's, unless it holds the settings of everybody.
+pub(super) fn around(own: &[String]) -> Option<&[String]> {
+    let (last, around) = own.split_last()?;
+    let is_shared = around.last().is_none_or(|step| step == ".config");
+    (last == "tapegate" && !is_shared).then_some(around)
+}
+
+/// A path without the detour by `/proc`, where the root and the folder of every process are links.
+pub(super) fn out_of_proc(path: &str) -> &str {
+    let by_proc = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
+    let Some((_, rest)) = by_proc else { return path };
+    let cut = |link: &str| rest.strip_prefix(link).filter(|rest| rest.starts_with('/'));
+    match (cut("root"), cut("cwd")) {
+        (Some(rest), _) => rest,
+        (_, Some(rest)) => rest.trim_start_matches('/'),
+        _ => path,
+    }
+}
+
+/// The steps of a path, with `.` and `..` resolved as far as they can be.
+pub(super) fn steps(path: &str) -> Vec<&str> {
+    let mut steps: Vec<&str> = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(steps.pop()),
+            _ => steps.push(step),
+        }
+    }
+    steps
+}
+
+/// Whether a letter stands between paths rather than in one.
+pub(super) fn is_between(letter: char) -> bool {
+    letter.is_whitespace()
+        || letter.is_control()
+        || matches!(
+            letter,
+            '\'' | '"'
+                | '`'
+                | ';'
+                | '|'
+                | '&'
+                | '<'
+                | '>'
+                | '('
+                | ')'
+                | '{'
+                | '}'
+                | '='
+                | ','
+                | ':'
+                | '@'
+                | '#'
+                | '«'
+                | '»'
+                | '“'
+                | '”'
+        )
+}
+
+/// Whether a pattern of file names is about this name in particular.
+fn is_pattern_of(pattern: &str, name: &str) -> bool {
+    if !pattern.contains(['*', '?', '[']) {
+        return false;
+    }
+    let stem = pattern.trim_end_matches(".yaml").trim_end_matches(".lock").trim_end_matches(".y*");
+    let literals = stem.bytes().filter(u8::is_ascii_alphanumeric).count();
+    let prefix = pattern.find(['*', '?', '[']).unwrap_or_default();
+    let few = pattern.bytes().filter(|byte| *byte == b'*').count() <= STARS_MAX;
+    (literals >= LITERALS_MIN || prefix >= PREFIX_MIN)
+        && few
+        && wildcard(pattern.as_bytes(), name.as_bytes())
+}
+
+/// Whether a shell's pattern matches. A set in brackets counts as any letter.
+fn wildcard(pattern: &[u8], name: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => name.is_empty(),
+        Some((b'*', rest)) => (0..=name.len()).any(|at| wildcard(rest, &name[at..])),
+        Some((b'[', rest)) => {
+            let end = rest.iter().position(|byte| *byte == b']').map_or(rest.len(), |at| at + 1);
+            !name.is_empty() && wildcard(&rest[end..], &name[1..])
+        }
+        Some((b'?', rest)) => !name.is_empty() && wildcard(rest, &name[1..]),
+        Some((byte, rest)) => name.first() == Some(byte) && wildcard(rest, &name[1..]),
+    }
+}
