@@ -6,6 +6,7 @@
 mod approval;
 mod governance;
 mod lock_checks;
+mod odd_tests;
 mod path_glob;
 mod regex_checks;
 mod rest;

@@ -31,6 +31,11 @@ fn words(key: &str, glob: &str) -> Option<String> {
         MeantFolder::Home(rest) => format!("${{HOME}}{rest}"),
         MeantFolder::Relative(folder) => format!("${{PWD}}/{folder}"),
     };
+    if key.ends_with('*') {
+        return Some(format!(
+            "`{glob}` compares text, and a path has other spellings (`{up}`, `../x`); name the arguments that are paths, and write `{{ under: {meant} }}` for each"
+        ));
+    }
     Some(format!(
         "`{glob}` compares text, and a path has other spellings (`{up}`, `../x`); write `{{ under: {meant} }}`"
     ))

@@ -34,7 +34,7 @@ fn words(regex: &Regex) -> Option<String> {
         let passing = leaves.into_iter().find(|path| regex.is_match(path))?;
         let folder = start.trim_end_matches('/');
         return Some(format!(
-            "`{text}` compares text, and also matches `{passing}`; write `{{ under: {folder} }}`"
+            "`{text}` compares text, and also matches `{passing}`, which only the gate's own test for `..` keeps out; write `{{ under: {folder} }}`"
         ));
     }
     // Groups and flags may hold an anchor; only what surely has none is told.

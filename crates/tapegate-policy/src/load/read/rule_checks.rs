@@ -36,10 +36,11 @@ pub(super) fn check(
     unseen_arguments(node, rule, findings);
     roots(node, rule, findings);
     regex_checks::check(spot(node, "arguments"), rule, findings);
+    super::odd_tests::check(node, rule, findings);
 }
 
 /// The methods of the protocol.
-fn known_methods() -> impl Iterator<Item = &'static str> {
+pub(super) fn known_methods() -> impl Iterator<Item = &'static str> {
     PROTOCOL.iter().map(|method| method.name).chain(Gated::ALL.map(Gated::method))
 }
 

@@ -83,6 +83,11 @@ fn expose(node: &Node, findings: &mut Findings) -> [Expose; 3] {
     if given.iter().all(Option::is_none) {
         findings.error(node.spot, format!("`tools` is missing: `mode: {mode}` needs a list"));
     }
+    if mode == "allowlist" {
+        for (kind, node) in KINDS.iter().zip(given).filter_map(|(kind, node)| Some((kind, node?))) {
+            findings.within(kind, |findings| super::odd_tests::open_hosts(node, findings));
+        }
+    }
     // A list of tools alone is about everything, as it was before the kinds had lists of their own.
     let [tools, prompts, resources] = given;
     let alone = prompts.is_none() && resources.is_none();

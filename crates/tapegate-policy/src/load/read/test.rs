@@ -123,6 +123,10 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
             .map(|test| (test, not)),
     );
     if let Some(exists) = fields.flag("exists", findings) {
+        if !exists && found.len() > count {
+            let words = "`exists: false` stands beside another test; what is not there passes none";
+            findings.error(node.spot, words);
+        }
         found.push((Test::Exists, exists == not));
     }
     if let Some(inner) = fields.get("not") {

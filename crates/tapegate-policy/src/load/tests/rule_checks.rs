@@ -133,7 +133,7 @@ fn an_expression_that_lets_more_through_is_told_where_it_forwards() {
     assert_eq!(
         found,
         ["warning: governance.rules[0].arguments: `path`: `^/srv/data/` compares text, and also \
-          matches `/srv/data/../../x`; write `{ under: /srv/data }`"]
+          matches `/srv/data/../../x`, which only the gate's own test for `..` keeps out; write `{ under: /srv/data }`"]
     );
     assert_eq!(
         words("{match: read, action: deny, arguments: {path: {regex: '^/srv/data/'}}}"),
@@ -182,4 +182,32 @@ fn names_that_no_pinned_server_has_are_told_if_they_are_nearly_those_of_one() {
                   governance: {defaults: {action: deny}}\n";
     let found = with_lock(source);
     assert!(found.iter().any(|one| one.contains("did you mean `read_file`?")), "{found:?}");
+}
+
+#[test]
+fn what_was_meant_to_be_something_else_is_told() {
+    for (rule, hint) in [
+        ("{action: deny, arguments: {arguments.force: true}}", "write `force`"),
+        ("{action: deny, arguments: {/force: true}}", "write `force`"),
+        ("{match: tools/call, action: deny}", "write `method: tools/call`"),
+        ("{match: 'a|b', action: deny}", "write a list: `match: [a, b]`"),
+        ("{action: deny, arguments: {force: yes}}", "write `true`"),
+        ("{action: deny, arguments: {force: {equals: off}}}", "write `false`"),
+        ("{action: deny, arguments: {n: {exists: false, equals: 5}}}", "beside another test"),
+        ("{match: f, action: forward, arguments: {url: 'https://*.a.example/*'}}", "evil.test"),
+        ("{match: 'https://a.example*', action: forward}", "evil.test"),
+        ("{action: deny, arguments: {..path: {under: /etc}}}", "name the argument"),
+        ("{action: deny, arguments: {'*': '/etc/*'}}", "name the arguments that are paths"),
+    ] {
+        let found = words(rule);
+        assert!(found.iter().any(|one| one.contains(hint)), "{rule}: {found:?}");
+    }
+    for rule in [
+        "{action: deny, arguments: {url: 'https://*.a.example/*', force: true}}",
+        "{match: f, action: forward, arguments: {url: 'https://a.example/*'}}",
+        "{action: deny, arguments: {path: {under: /etc}}}",
+        "{action: deny, arguments: {n: {exists: false}}}",
+    ] {
+        assert_eq!(words(rule), [""; 0], "{rule}");
+    }
 }

@@ -1,0 +1,164 @@
+//! Tests and names in a rule that were meant to be something else.
+
+use tapegate_core::json::path::Path;
+use tapegate_yaml::field::Fields;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Value};
+
+use super::rule_checks::known_methods;
+use crate::methods::fold;
+use crate::model::{Act, Rule};
+
+/// Warns of names that are methods or lists, of paths that begin where none begins, and of words that were
+/// meant to be true or false.
+pub(super) fn check(node: &Node, rule: &Rule, findings: &mut Findings) {
+    let fields = Fields::of(node);
+    if let Some(node) = fields.get("match") {
+        findings.within("match", |findings| names(node, rule, findings));
+    }
+    let Some(arguments) = fields.get("arguments").and_then(Node::as_map) else { return };
+    findings.enter("arguments");
+    for (key, node) in arguments {
+        findings.enter(&key.name);
+        if let Some(words) = odd_path(&key.name).or_else(|| looks_into_texts(&key.name, node, rule))
+        {
+            findings.warning(key.spot, words);
+        }
+        values(node, rule, findings);
+        findings.leave();
+    }
+    findings.leave();
+}
+
+fn names(node: &Node, rule: &Rule, findings: &mut Findings) {
+    for node in node.as_list().unwrap_or(std::slice::from_ref(node)) {
+        let Some(text) = node.as_text() else { continue };
+        if known_methods().any(|method| fold(method) == fold(text)) && text.contains('/') {
+            let words = format!(
+                "`match` is the name of a tool, a prompt or a resource, and `{text}` is a method; write `method: {text}`"
+            );
+            findings.warning(node.spot, words);
+        } else if text.contains('|') && !text.contains("://") {
+            let list = text.split('|').map(str::trim).collect::<Vec<_>>().join(", ");
+            let words = format!("a glob has no `|`; write a list: `match: [{list}]`");
+            findings.warning(node.spot, words);
+        } else if rule.act == Act::Forward {
+            open_host(node, text, findings);
+        }
+    }
+}
+
+/// Warns of the values of a test.
+fn values(node: &Node, rule: &Rule, findings: &mut Findings) {
+    match &node.value {
+        Value::Text(text) => {
+            let as_bool = match text.to_ascii_lowercase().as_str() {
+                "yes" | "on" => Some(true),
+                "no" | "off" => Some(false),
+                _ => None,
+            };
+            if let Some(meant) = as_bool {
+                let words = format!(
+                    "`{text}` is a text here, as in YAML 1.2; write `{meant}` if that is what the server takes"
+                );
+                findings.warning(node.spot, words);
+            }
+            if rule.act == Act::Forward {
+                open_host(node, text, findings);
+            }
+        }
+        Value::Map(entries) => {
+            for (key, node) in entries {
+                if matches!(key.name.as_str(), "equals" | "glob") {
+                    findings.within(&key.name, |findings| values(node, rule, findings));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Warns of globs in a list of what is let through.
+pub(super) fn open_hosts(list: &Node, findings: &mut Findings) {
+    for node in list.as_list().unwrap_or_default() {
+        open_host(node, node.as_text().unwrap_or_default(), findings);
+    }
+}
+
+/// Warns of a glob that lets URLs through by a star in their host: a star takes a slash too.
+fn open_host(node: &Node, glob: &str, findings: &mut Findings) {
+    if let Some(words) = host_words(glob) {
+        findings.warning(node.spot, words);
+    }
+}
+
+/// What is wrong with a glob that leaves the host of a URL open.
+fn host_words(glob: &str) -> Option<String> {
+    let (scheme, rest) = glob.split_once("://")?;
+    let is_web = |scheme: &str| matches!(scheme, "http" | "https" | "http*" | "ws" | "wss" | "ftp");
+    let host = rest.split('/').next().filter(|_| is_web(scheme))?;
+    let star = host.find(['*', '?'])?;
+    if host == "*" {
+        return None;
+    }
+    let other = match star {
+        0 => format!("{scheme}://evil.test/?{}/", host.trim_start_matches('*')),
+        _ => format!("{scheme}://{}.evil.test/", host[..star].trim_end_matches('.')),
+    };
+    Some(format!(
+        "a `*` takes any letters, `/` among them, so that `{glob}` lets `{other}` through; name each host, up to the `/` after it, or write a `regex` such as `^https://([a-z0-9-]+\\.)*example\\.com/`"
+    ))
+}
+
+/// What is wrong with a path that begins as others write it.
+fn odd_path(path: &str) -> Option<String> {
+    let inner = path.strip_prefix("arguments.").or_else(|| path.strip_prefix("params.arguments."));
+    if let Some(inner) = inner.filter(|inner| !inner.is_empty()) {
+        return Some(format!(
+            "a path begins in the arguments; write `{inner}`, unless there is an argument `{}`",
+            path.split('.').next().unwrap_or_default()
+        ));
+    }
+    let pointer = path.strip_prefix('/').filter(|inner| !inner.is_empty())?;
+    Some(format!("this is one key with a `/` in it; write `{}`", pointer.replace('/', ".")))
+}
+
+/// What a folder that is looked for everywhere also stops.
+fn looks_into_texts(path: &str, node: &Node, rule: &Rule) -> Option<String> {
+    let anywhere = Path::read(path).ok()?.steps.iter().any(|step| step.anywhere);
+    let stops = rule.act != Act::Forward && node.get("under").is_some();
+    (anywhere && stops).then(|| {
+        format!(
+            "`{path}` is also looked for in JSON that is a text, such as the content of a file, and a relative path there could lie anywhere; name the argument to stop less"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_in_the_host_of_a_url_is_told_with_what_it_lets_through() {
+        for (glob, other) in [
+            ("https://*.example.com/*", "https://evil.test/?.example.com/"),
+            ("https://api.example.com*", "https://api.example.com.evil.test/"),
+            ("http://api.*/x", "http://api.evil.test/"),
+        ] {
+            assert!(host_words(glob).is_some_and(|words| words.contains(other)), "{glob}");
+        }
+        for glob in ["https://api.example.com/*", "file:///data/*", "https://*", "*", "note://*.x/"]
+        {
+            assert_eq!(host_words(glob), None, "{glob}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_begins_elsewhere_is_told() {
+        assert!(odd_path("arguments.force").is_some_and(|words| words.contains("write `force`")));
+        assert!(odd_path("/a/b").is_some_and(|words| words.contains("write `a.b`")));
+        for path in ["force", "arguments", "a.arguments.b", "/"] {
+            assert_eq!(odd_path(path), None, "{path}");
+        }
+    }
+}
