@@ -9,7 +9,9 @@ pub(crate) struct Pattern {
     elements: Vec<PatternElem>,
     /// What stands between its stars. Without a star there is one piece.
     pieces: Vec<String>,
-    /// The pieces as readers decode them, in each way that makes a difference.
+    /// The pieces in lower case.
+    folded: Vec<String>,
+    /// The pieces as readers decode them, in each way that makes a difference, in lower case.
     decoded: Vec<Vec<String>>,
 }
 
@@ -22,16 +24,18 @@ impl Pattern {
                 _ => pieces.push(String::new()),
             }
         }
+        let folded: Vec<String> = pieces.iter().map(|piece| piece.to_ascii_lowercase()).collect();
         let mut decoded: Vec<Vec<String>> = Vec::new();
         let ways: [fn(&str) -> String; 2] =
             [decode, |piece| decode(&form_decode(piece).unwrap_or_else(|| piece.to_owned()))];
         for decode in ways {
-            let form: Vec<String> = pieces.iter().map(|piece| decode(piece)).collect();
-            if form != pieces && !decoded.contains(&form) {
+            let form: Vec<String> =
+                pieces.iter().map(|piece| decode(piece).to_ascii_lowercase()).collect();
+            if form != folded && !decoded.contains(&form) {
                 decoded.push(form);
             }
         }
-        Self { elements: elements.to_vec(), pieces, decoded }
+        Self { elements: elements.to_vec(), pieces, folded, decoded }
     }
 
     /// Whether a text is like it, as Cedar compares them.
@@ -41,25 +45,32 @@ impl Pattern {
 
     /// A text that is like the pattern, if `text` is like it without its escapes: what the pattern says is
     /// spelled as the pattern has it, and the rest as in the text.
+    /// The case of letters does not count.
     pub(crate) fn respell(&self, text: &str) -> Option<String> {
-        self.decoded.iter().find_map(|decoded| self.spelled_as(decoded, text))
+        if self.is_like(text) {
+            return None;
+        }
+        let folded = text.to_ascii_lowercase();
+        let mut forms = self.decoded.iter().chain([&self.folded]);
+        forms.find_map(|form| self.spelled_as(form, text, &folded))
     }
 
-    fn spelled_as(&self, decoded: &[String], text: &str) -> Option<String> {
-        let [first, rest @ ..] = decoded else { return None };
+    /// `folded` is the text in lower case.
+    fn spelled_as(&self, form: &[String], text: &str, folded: &str) -> Option<String> {
+        let [first, rest @ ..] = form else { return None };
         let Some((last, middle)) = rest.split_last() else {
-            return (text == first).then(|| self.pieces.concat());
+            return (folded == first).then(|| self.pieces.concat());
         };
-        let text = text.strip_prefix(first.as_str())?;
-        let mut text = text.strip_suffix(last.as_str())?;
+        let mut at = folded.strip_prefix(first.as_str()).map(|_| first.len())?;
+        let end = folded[at..].strip_suffix(last.as_str())?.len() + at;
         let mut spelled = self.pieces[0].clone();
         for (piece, own) in middle.iter().zip(&self.pieces[1..]) {
-            let at = text.find(piece.as_str())?;
-            spelled.push_str(&text[..at]);
+            let found = folded[at..end].find(piece.as_str())? + at;
+            spelled.push_str(&text[at..found]);
             spelled.push_str(own);
-            text = &text[at + piece.len()..];
+            at = found + piece.len();
         }
-        Some(spelled + text + self.pieces.last().map_or("", String::as_str))
+        Some(spelled + &text[at..end] + self.pieces.last().map_or("", String::as_str))
     }
 }
 
@@ -133,6 +144,8 @@ mod tests {
             ("a%20b", "a bc", None),
             ("*%20b", "a b c", None),
             ("/a b/*", "/a b/c", None),
+            ("/Etc/*", "/ETC/Passwd", Some("/Etc/Passwd")),
+            ("*DELETE*", "x Delete Y", Some("x DELETE Y")),
         ] {
             let pattern = Pattern::new(&elements(like));
             assert_eq!(pattern.respell(text).as_deref(), spelled, "{text} like {like}");

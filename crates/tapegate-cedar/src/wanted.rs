@@ -5,14 +5,18 @@ use std::sync::{Arc, OnceLock};
 
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
 use tapegate_core::json::{Cursor, Fault, Kind};
-use tapegate_core::lenient::alike::{TextForms, embedded};
-use tapegate_core::lenient::folder::{each_reading, normal_path};
-use tapegate_core::lenient::spelling::{nfc, nfd, spellings};
+use tapegate_core::lenient::alike::TextForms;
+use tapegate_core::lenient::embedded::{Embedded, embedded, pieces, unescaped};
+use tapegate_core::lenient::reading::{Budget, any_reading};
 
 use crate::UrlReader;
 use crate::pattern::Pattern;
 use crate::polarity::READINGS;
 use crate::reads::chain;
+
+mod kept;
+
+use kept::Kept;
 
 /// How many readings of one text are asked about.
 pub(crate) const READINGS_MAX: usize = 64;
@@ -149,46 +153,27 @@ impl Wanted {
         text: &str,
         url_reader: Option<UrlReader>,
     ) -> Result<Vec<String>, TooMany> {
-        let mut found: Vec<String> = Vec::new();
-        let mut known = vec![self.seen_as(text)];
         let urls = url_reader.map_or(Some(Vec::new()), |read| read(text)).ok_or(TooMany)?;
-        let forms = (!self.texts.is_empty()).then(|| TextForms::of(text));
         let alike = self.texts.iter().filter(|(own, wanted)| {
-            forms.as_ref().is_some_and(|forms| forms.may_equal(&wanted.forms))
+            wanted.forms.means_text(text)
                 || url_reader.is_some_and(|read| wanted.is_url_of(own, read, text, &urls))
         });
-        let alike = alike.map(|(wanted, _)| wanted.clone());
-        let mut all: Vec<String> = alike.collect();
-        all.extend(readings(text)?.into_iter().chain(urls));
-        let respelled: Vec<String> = self.respelled(all.iter().map(String::as_str).chain([text]));
-        for reading in all.into_iter().chain(respelled) {
-            let seen = self.seen_as(&reading);
-            if reading == text || found.contains(&reading) || !self.other && known.contains(&seen) {
-                continue;
-            }
-            if found.len() == READINGS_MAX {
-                return Err(TooMany);
-            }
-            known.push(seen);
-            found.push(reading);
-        }
-        Ok(found)
+        let mut kept = Kept::new(self, text);
+        let mut all_kept = true;
+        let mut keep = |reading: &str| {
+            all_kept = all_kept && kept.add(reading);
+            !all_kept
+        };
+        keep(text);
+        let too_many = alike.map(|(wanted, _)| wanted).chain(&urls).any(|reading| keep(reading))
+            || any_within(text, &Budget::new(text.len()), NESTED_MAX, &mut keep);
+        if too_many || !all_kept { Err(TooMany) } else { Ok(kept.found) }
     }
 
     /// What policies can tell of a text: which of their texts it is, and which patterns it is like.
     fn seen_as(&self, text: &str) -> (Option<String>, Vec<bool>) {
         let same = self.texts.contains_key(text).then(|| text.to_owned());
         (same, self.patterns.iter().map(|pattern| pattern.is_like(text)).collect())
-    }
-
-    /// Readings as patterns spell them that have escapes in them.
-    fn respelled<'r>(&self, readings: impl Iterator<Item = &'r str> + Clone) -> Vec<String> {
-        let patterns = self.patterns.iter();
-        let of = |pattern: &'_ Arc<Pattern>| {
-            let pattern = Arc::clone(pattern);
-            readings.clone().filter_map(move |reading| pattern.respell(reading))
-        };
-        patterns.flat_map(of).collect()
     }
 }
 
@@ -207,42 +192,37 @@ impl WantedText {
 
 /// Whether a text can be read only as it is written.
 pub(crate) fn is_plain(text: &str) -> bool {
-    readings(text).is_ok_and(|all| all.iter().all(|reading| reading == text))
+    !any_within(text, &Budget::new(text.len()), NESTED_MAX, &mut |reading| reading != text)
 }
 
-/// What a text may be read as; as it is written may be among them.
-fn readings(text: &str) -> Result<Vec<String>, TooMany> {
-    let mut all = Vec::new();
-    within(text, NESTED_MAX, &mut all)?;
-    Ok(all)
-}
-
-fn within(text: &str, nested: usize, all: &mut Vec<String>) -> Result<(), TooMany> {
-    all.extend(spellings(text));
-    if !text.is_ascii() {
-        all.extend([nfc(text), nfd(text)]);
+/// Whether some reading of a text, or of a text in it, is what `is` looks for. What cannot be followed
+/// counts.
+fn any_within(
+    text: &str,
+    budget: &Budget,
+    nested: usize,
+    is: &mut dyn FnMut(&str) -> bool,
+) -> bool {
+    if any_reading(text, budget, &mut *is) {
+        return true;
     }
-    let gathered = each_reading(text, |reading| {
-        all.extend(normal_path(reading));
-        all.push(reading.to_owned());
-        false
-    });
-    if gathered.is_break() {
-        return Err(TooMany);
-    }
-    let Some(json) = embedded(text) else { return Ok(()) };
-    let Some(nested) = nested.checked_sub(1) else { return Err(TooMany) };
+    let json = match embedded(text) {
+        Embedded::Nothing => return false,
+        Embedded::Json(json) => json,
+        Embedded::Unclear => {
+            let plain = unescaped(text);
+            let plain = plain.as_deref().unwrap_or(text);
+            return is(plain) || pieces(plain).any(is);
+        }
+    };
+    let Some(nested) = nested.checked_sub(1) else { return true };
     let mut inner = Vec::new();
     let gathered =
-        Cursor::new(json).and_then(|mut cursor| strings(&mut cursor, DEPTH_MAX, &mut inner));
+        Cursor::new(&json).and_then(|mut cursor| strings(&mut cursor, DEPTH_MAX, &mut inner));
     if gathered != Ok(true) || inner.len() > EMBEDDED_MAX {
-        return Err(TooMany);
+        return true;
     }
-    for text in inner {
-        within(&text, nested, all)?;
-        all.push(text);
-    }
-    Ok(())
+    inner.iter().any(|text| any_within(text, budget, nested, is))
 }
 
 /// Gathers the texts in a JSON value; false if it is nested too deep.

@@ -18,7 +18,7 @@ use crate::model::{Policy, Profile};
 use name::NamedCall;
 use steps::Steps;
 
-pub(crate) use name::Name;
+pub(crate) use name::{Name, shortened};
 pub(crate) use readings::{hidden_reading, shows, url_readings};
 
 /// A call, as far as a decision needs it.

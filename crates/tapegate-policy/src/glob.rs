@@ -5,6 +5,7 @@
 //! after the other and never goes back over a star, so it takes time in proportion to the name
 //! times the longest piece with a `?` or a class in it, and to the name alone for plain pieces.
 
+mod any_case;
 mod decoded;
 
 /// A glob, compiled.
@@ -33,8 +34,8 @@ enum Letter {
     Is(char),
     /// Any.
     One,
-    /// One from these ranges, or none of them.
-    Class { not: bool, ranges: Vec<(char, char)> },
+    /// One from these ranges, or none of them; in either case if that does not count.
+    Class { not: bool, ranges: Vec<(char, char)>, any_case: bool },
 }
 
 impl Glob {
@@ -115,7 +116,7 @@ fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Letter,
     loop {
         let low = chars.next().ok_or_else(open)?;
         if low == ']' && !ranges.is_empty() {
-            return Ok(Letter::Class { not, ranges });
+            return Ok(Letter::Class { not, ranges, any_case: false });
         }
         let mut ahead = chars.clone();
         let is_range = ahead.next() == Some('-') && ahead.next().is_some_and(|next| next != ']');
@@ -131,7 +132,7 @@ impl Piece {
     fn new(letters: Vec<Letter>) -> Self {
         let plain = |letter: &Letter| match letter {
             Letter::Is(letter) => Some(*letter),
-            Letter::Class { not: false, ranges } => match ranges.as_slice() {
+            Letter::Class { not: false, ranges, .. } => match ranges.as_slice() {
                 [(low, high)] if low == high => Some(*low),
                 _ => None,
             },
@@ -193,8 +194,11 @@ impl Letter {
         match self {
             Self::Is(letter) => *letter == one,
             Self::One => true,
-            Self::Class { not, ranges } => {
-                ranges.iter().any(|(low, high)| (*low..=*high).contains(&one)) != *not
+            Self::Class { not, ranges, any_case } => {
+                let takes = |one: char| {
+                    ranges.iter().any(|(low, high)| (*low..=*high).contains(&one)) != *not
+                };
+                takes(one) || *any_case && one.to_uppercase().chain(one.to_lowercase()).any(takes)
             }
         }
     }

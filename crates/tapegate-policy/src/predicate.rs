@@ -8,8 +8,10 @@
 
 mod argument_test;
 mod coerce;
+mod joined;
 mod known_arguments;
 mod lenient;
+mod scalars;
 mod urls;
 mod values;
 
@@ -21,8 +23,10 @@ use tapegate_core::json::path::Path;
 use tapegate_core::json::{Number, string};
 use tapegate_core::lenient::folder::{Folder, climbs};
 use tapegate_core::lenient::numbers;
+use tapegate_core::lenient::reading::Budget;
 
 use crate::glob::Glob;
+use coerce::Coerced;
 use lenient::LenientPath;
 
 pub use argument_test::ArgumentTest;
@@ -36,6 +40,8 @@ pub struct Predicate {
     /// The path as it was written.
     path_text: String,
     test: Test,
+    /// What the test looks for in what servers make of a value.
+    coerced: Box<Coerced>,
     /// Whether what must be there must not.
     not: bool,
     /// Whether it also holds where there is nothing, or `null`.
@@ -67,7 +73,8 @@ pub enum Test {
 impl Predicate {
     /// A test of what a path leads to; with `not`, it must fail. `path_text` is the path as it was written.
     pub fn new(path: Path, path_text: String, test: Test, not: bool) -> Self {
-        Self { lenient: LenientPath::new(&path), path, path_text, test, not, optional: false }
+        let (lenient, coerced) = (LenientPath::new(&path), Box::new(Coerced::new(&test)));
+        Self { lenient, path, path_text, test, coerced, not, optional: false }
     }
 
     /// The path, and as it was written.
@@ -90,13 +97,14 @@ impl Predicate {
     /// Where the path leads nowhere nothing holds, also not that something is not so; only
     /// [`Test::Exists`] can be told of what is not there. Arguments that are no JSON hold nothing.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
-        if self.optional && self.is_left_out(arguments) {
+        let budget = Budget::new(arguments.len());
+        if self.optional && self.is_left_out(arguments, &budget) {
             return true;
         }
         let (mut seen, mut all) = (false, true);
         let whole = values::at(arguments, &self.path, &mut |value| {
             seen = true;
-            all = all && self.must_pass(value);
+            all = all && self.must_pass(value, &budget);
         });
         let exists = matches!(self.test, Test::Exists);
         if !whole || seen == (exists && self.not) || !all {
@@ -104,14 +112,18 @@ impl Predicate {
         }
         if self.not {
             // It must not be so for what a careless reader finds either.
-            return self.lenient.walk(arguments, &mut |value| self.reads_as(value)).is_continue();
+            let reads_as = &mut |value: &[u8]| self.reads_as(value, &budget);
+            return self.lenient.walk(arguments, &budget, reads_as).is_continue();
         }
-        exists || !self.lenient.has_lookalike(arguments) && self.holds_nested(arguments)
+        exists
+            || !self.lenient.has_lookalike(arguments, &budget)
+                && self.holds_nested(arguments, &budget)
     }
 
     /// Whether some server could read the arguments as they must be. What cannot be followed counts
     /// as if it could.
     pub fn may_hold(&self, arguments: &[u8]) -> bool {
+        let budget = Budget::new(arguments.len());
         let (mut seen, mut hit) = (false, false);
         let whole = values::at(arguments, &self.path, &mut |value| {
             seen |= value != b"null" || !(self.not || self.optional);
@@ -123,18 +135,19 @@ impl Predicate {
         if let (Test::Exists, true) = (&self.test, self.not) {
             return !whole || !seen;
         }
-        hit || self.lenient.walk(arguments, &mut |value| self.may_pass(value)).is_break()
+        let may_pass = &mut |value: &[u8]| self.may_pass(value, &budget);
+        hit || self.lenient.walk(arguments, &budget, may_pass).is_break()
     }
 
     /// Whether the test also holds for the values that only a careless reader finds: in JSON that is a
     /// text, beside those that all readers find.
-    fn holds_nested(&self, arguments: &[u8]) -> bool {
-        self.lenient.walk(arguments, &mut |value| !self.test.holds(value)).is_continue()
+    fn holds_nested(&self, arguments: &[u8], budget: &Budget) -> bool {
+        self.lenient.walk(arguments, budget, &mut |value| !self.test.holds(value)).is_continue()
     }
 
     /// Whether every reader, also one that is careless about keys, finds nothing here or `null`.
-    fn is_left_out(&self, arguments: &[u8]) -> bool {
-        self.lenient.walk(arguments, &mut |value| value != b"null").is_continue()
+    fn is_left_out(&self, arguments: &[u8], budget: &Budget) -> bool {
+        self.lenient.walk(arguments, budget, &mut |value| value != b"null").is_continue()
     }
 
     /// Why the arguments are not as they must be, where that is easily missed.
@@ -156,6 +169,9 @@ impl Predicate {
         let words = self.words();
         let path = &self.path_text;
         match words.strip_prefix("is ") {
+            Some(rest) if matches!(self.test, Test::Under(_)) => format!(
+                "`{path}` could be read as {rest}; an absolute path without `..` and escapes can be told apart"
+            ),
             Some(rest) => format!("`{path}` could be read as {rest}"),
             None => format!("`{path}` could be read so that it {words}"),
         }
@@ -166,17 +182,17 @@ impl Predicate {
         self.test.holds(value) != self.not
     }
 
-    fn must_pass(&self, value: &[u8]) -> bool {
-        self.passes(value) && !(self.not && self.reads_as(value))
+    fn must_pass(&self, value: &[u8], budget: &Budget) -> bool {
+        self.passes(value) && !(self.not && self.reads_as(value, budget))
     }
 
-    fn may_pass(&self, value: &[u8]) -> bool {
-        if self.not { !self.test.holds(value) } else { self.reads_as(value) }
+    fn may_pass(&self, value: &[u8], budget: &Budget) -> bool {
+        if self.not { !self.test.holds(value) } else { self.reads_as(value, budget) }
     }
 
-    /// Whether some server could read a value so that the test holds.
-    fn reads_as(&self, value: &[u8]) -> bool {
-        self.test.holds(value) || coerce::may_be(&self.test, value)
+    /// Whether some server could read a value so that the test holds. What there is no budget for counts.
+    fn reads_as(&self, value: &[u8], budget: &Budget) -> bool {
+        self.test.holds(value) || self.coerced.may_be(&self.test, value, budget)
     }
 }
 
@@ -190,7 +206,11 @@ impl Test {
                 let path = glob.text().contains('/') && !glob.text().contains("..");
                 glob.matches(&text) && !(path && climbs(&text))
             }),
-            Self::Regex(regex) => string(value).is_some_and(|text| regex.is_match(&text)),
+            Self::Regex(regex) => string(value).is_some_and(|text| {
+                let path = regex.as_str().contains('/') && !regex.as_str().contains("..");
+                let path = path && !regex.as_str().contains(r"\.\.");
+                regex.is_match(&text) && !(path && climbs(&text))
+            }),
             Self::OneOf(texts) => texts.iter().any(|text| same(text.as_bytes(), value)),
             Self::Range { min, max } => {
                 is_number(value)

@@ -7,7 +7,7 @@ mod host;
 mod punycode;
 
 use tapegate_core::lenient::folder::normal_path;
-use tapegate_core::lenient::spelling::{form_decode, nfkc};
+use tapegate_core::lenient::spelling::{form_decode, is_invisible, nfkc};
 
 use host::normal_host;
 
@@ -30,15 +30,12 @@ pub(crate) enum Reader {
 
 /// Whether a text is a URL that a parser finds a host or a path in, rather than prose with a colon.
 pub(crate) fn is_url(text: &str) -> bool {
-    let is_dropped = |letter: char| letter.is_whitespace() || letter.is_control();
+    let is_dropped =
+        |letter: char| letter.is_whitespace() || letter.is_control() || is_invisible(letter);
     let start: String = text.chars().filter(|letter| !is_dropped(*letter)).take(64).collect();
     let known = |scheme: &str| scheme == "file" || default_port(scheme).is_some();
-    split_scheme(nfkc(&start).trim_start_matches(is_invisible))
+    split_scheme(&nfkc(&start))
         .is_some_and(|(scheme, rest)| known(&scheme) || rest.starts_with(['/', '\\']))
-}
-
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2060}')
 }
 
 /// Whether a URI surely has one reading only. Quick, since nearly all have.
@@ -135,6 +132,17 @@ pub(crate) fn other_host_form(uri: &str) -> Option<String> {
     let (place, rest) = place.split_at(place.find(['/', '?', '#']).unwrap_or(place.len()));
     let (user, host) = place.split_at(place.rfind('@').map_or(0, |at| at + 1));
     Some(format!("{}{user}{}{rest}", &uri[..start], host::other_form(host)?))
+}
+
+/// A URI without the user name that some parsers find in it and others take for a host: to those that know
+/// no backslash, `x\` is a user in `http://x\@a.example/`.
+pub(crate) fn without_user(uri: &str) -> Option<String> {
+    let start = uri.find("://")? + 3;
+    let place = &uri[start..];
+    let end = place.find('/').unwrap_or(place.len());
+    let (user, _) = place[..end].rsplit_once('@')?;
+    user.contains(['\\', '?', '#'])
+        .then(|| format!("{}{}", &uri[..start], &place[user.len() + 1..]))
 }
 
 /// The scheme of a URI, in lower case, and what follows its colon.

@@ -90,6 +90,11 @@ fn a_forbid_stops_text_in_every_spelling() {
         r#"{"mode":["all"]}"#,
         r#"{"MODE":"all"}"#,
         r#"{"mode":"one","mo_de":"all"}"#,
+        r#"{"mode":"ALL"}"#,
+        r#"{"mode":"all/"}"#,
+        r#"{"mode":"a\ufe0fll"}"#,
+        r#"{"mode":"[\"\\u0061ll\",NaN]"}"#,
+        r#"{"mode":"{'\\x61ll'}"}"#,
     ];
     let passed = [r#"{"mode":"one"}"#, r#"{"mode":" one %20"}"#, r#"{"mode":"al"}"#, "{}"];
     for test in ["$ == \"all\"", "[\"all\", \"every\"].contains($)", "$ like \"al*l\""] {

@@ -1,15 +1,16 @@
 //! Texts that are the same to some reader, and words for true, false and nothing.
 
-use crate::json;
+use std::collections::HashSet;
 
 use super::numbers::{self, Readings};
+use super::reading::{fold_case, path_forms};
 use super::spelling::{nfkc, spellings, trimmed};
 
 /// A text and all that readers make of it.
 #[derive(Debug)]
 pub struct TextForms {
-    /// The text as it is written, and how else it is spelled.
-    spelled: Vec<String>,
+    /// The text as it is written, and how else it is spelled, without its case.
+    spelled: HashSet<String>,
     word: Option<bool>,
     /// The numbers it is read as, if it is nothing else.
     numbers: Readings,
@@ -18,24 +19,37 @@ pub struct TextForms {
 impl TextForms {
     /// Reads a text in all ways.
     pub fn of(text: &str) -> Self {
-        let mut spelled = spellings(text);
-        spelled.push(text.to_owned());
+        let mut spelled = HashSet::new();
+        for form in spellings(text).iter().map(String::as_str).chain([text]) {
+            spelled.insert(fold_case(form).into_owned());
+            spelled.extend(path_forms(form).iter().map(|path| fold_case(path).into_owned()));
+        }
         let numbers = Some(numbers::of_text(text)).filter(|readings| !readings.unclear);
         Self { spelled, word: bool_word(text), numbers: numbers.unwrap_or_default() }
     }
 
-    /// Whether two texts could be read as the same.
-    pub fn may_equal(&self, other: &Self) -> bool {
-        // Words for true and false are one word each to those who read them.
-        self.spelled.iter().any(|form| other.spelled.contains(form))
-            || self.word.is_some() && self.word == other.word
-            || self.numbers.numbers.iter().any(|one| other.numbers.any_is(one.as_bytes()))
+    /// Adds another spelling of the text.
+    pub fn add(&mut self, spelling: &str) {
+        self.spelled.insert(fold_case(spelling).into_owned());
     }
-}
 
-/// Whether two texts could be read as the same.
-pub fn texts_may_equal(one: &str, two: &str) -> bool {
-    one == two || TextForms::of(one).may_equal(&TextForms::of(two))
+    /// Whether a reading of another text is one of its spellings; case does not count.
+    pub fn is_spelled(&self, reading: &str) -> bool {
+        self.spelled.contains(&*fold_case(reading))
+    }
+
+    /// Whether another text is the same word for true or false, or the same number.
+    pub fn means_text(&self, text: &str) -> bool {
+        // Words for true and false are one word each to those who read them.
+        if self.word.is_some() && self.word == bool_word(text) {
+            return true;
+        }
+        if self.numbers.numbers.is_empty() {
+            return false;
+        }
+        let numbers = numbers::of_text(text);
+        !numbers.unclear && self.numbers.numbers.iter().any(|one| numbers.any_is(one.as_bytes()))
+    }
 }
 
 /// What a word says to those who read words as true and false.
@@ -54,13 +68,4 @@ pub fn bool_word(text: &str) -> Option<bool> {
 pub fn is_null_word(text: &str) -> bool {
     let word = nfkc(trimmed(text)).to_lowercase();
     matches!(word.as_str(), "" | "null" | "none" | "nil" | "undefined" | "~")
-}
-
-/// The JSON list, object or text that a text is, if it is one.
-pub fn embedded(text: &str) -> Option<&[u8]> {
-    let bare = trimmed(text);
-    if !bare.starts_with(['{', '[', '"']) {
-        return None;
-    }
-    json::check(bare.as_bytes()).ok()
 }

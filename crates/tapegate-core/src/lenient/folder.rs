@@ -90,6 +90,7 @@ impl Folder {
     /// could lie anywhere, and so could a `file:` URI, unless the folder says that texts are URIs.
     pub fn may_hold(&self, text: &str) -> bool {
         let inside = |path: &str| {
+            let path = after_empty_host(path).unwrap_or(path);
             if !path.starts_with('/') {
                 let resolved_later = self.is_uri && after_scheme(path).is_some();
                 return !is_other_uri(path) && !resolved_later;
@@ -131,6 +132,20 @@ fn is_other_uri(text: &str) -> bool {
         && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
         && scheme.bytes().all(letter);
     known && !scheme.eq_ignore_ascii_case("file") && !rest.split('/').any(|step| step == "..")
+}
+
+/// The path of a URI that has no host, or whose scheme says that it is about files: `local:///etc`,
+/// `git+file:/etc`.
+fn after_empty_host(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    if scheme.len() < 2 || !scheme.bytes().all(is_scheme) {
+        return None;
+    }
+    let of_files = scheme.to_ascii_lowercase().split('+').any(|part| part == "file");
+    let path = rest.strip_prefix("//").unwrap_or(if of_files { rest } else { "" });
+    let is_path = path.starts_with('/') && !scheme.eq_ignore_ascii_case("file");
+    is_path.then_some(path)
 }
 
 fn folded(step: &str) -> String {

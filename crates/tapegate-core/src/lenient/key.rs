@@ -3,7 +3,7 @@
 use crate::frame;
 use crate::json::{Str, write_str};
 
-use super::spelling::{nfkc, trimmed};
+use super::spelling::{is_invisible, nfkc, trimmed};
 
 /// What all keys have in common that careless readers take for one: neither case, blanks, `_`, `-` nor other
 /// forms of the same letters tell them apart.
@@ -24,7 +24,10 @@ pub fn fold_text(text: &str) -> String {
     let letters = nfkc(text).to_lowercase();
     // Forms write the key of a list with brackets; what is not seen is dropped by some readers.
     let letters = trimmed(&letters).trim_end_matches("[]");
-    letters.chars().filter(|letter| !matches!(letter, '_' | '-' | '\u{ad}')).collect()
+    letters
+        .chars()
+        .filter(|letter| !(matches!(letter, '_' | '-') || is_invisible(*letter)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -61,7 +61,8 @@ impl<'a> Name<'a> {
     }
 }
 
-fn shortened(uri: &str) -> [Option<&str>; 3] {
+/// What of a URI leads to the same for many servers.
+pub(crate) fn shortened(uri: &str) -> [Option<&str>; 3] {
     let mut rest = uri;
     let mut cut = |end: Option<usize>| {
         rest = &rest[..end?];

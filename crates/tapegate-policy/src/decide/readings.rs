@@ -13,7 +13,9 @@ use crate::glob::Glob;
 use crate::methods::Duty;
 use crate::model::{Policy, Source};
 use crate::uri::{self, Reader, resolved};
-use tapegate_core::lenient::spelling::{nfkc, percent_decode, trimmed, unicode_decode};
+use tapegate_core::lenient::spelling::{
+    is_invisible, nfkc, percent_decode, trimmed, unicode_decode,
+};
 
 /// How many readings are looked at; what has more is made to be misread.
 const READINGS_MAX: usize = 256;
@@ -194,6 +196,7 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
         all.extend(percent_decode(text));
         all.extend(unicode_decode(text));
         all.extend(uri::form_decoded(text));
+        all.extend(uri::without_user(text));
         if text.contains('\\') {
             all.push(text.replace('\\', "/"));
         }
@@ -215,6 +218,9 @@ fn stripped(text: &str) -> Vec<String> {
     let mut all = vec![end.to_owned(), trimmed(end).to_owned(), trimmed(text).to_owned()];
     if text.contains(['\t', '\n', '\r']) {
         all.push(text.replace(['\t', '\n', '\r'], ""));
+    }
+    if !text.is_ascii() && text.contains(is_invisible) {
+        all.push(text.replace(is_invisible, ""));
     }
     all
 }

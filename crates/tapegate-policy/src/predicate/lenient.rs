@@ -4,20 +4,22 @@
 //! and a list of one for its value. This walk follows a path in all of these ways at once. What is
 //! nested too deep or branches too often to be followed is reported as unclear.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use tapegate_core::json::path::{Path, Select, Step};
 use tapegate_core::json::{self, Cursor, Fault, Str, write_str};
-use tapegate_core::lenient::alike::embedded;
+use tapegate_core::lenient::embedded::{Embedded, embedded, pieces, unescaped};
 use tapegate_core::lenient::key::{fold, fold_name, fold_text};
+use tapegate_core::lenient::reading::Budget;
+use tapegate_core::lenient::spelling::percent_decode;
 
 /// How deep values are followed.
 const DEPTH_MAX: usize = 128;
 /// How often JSON in a text is followed into JSON in a text.
 pub(super) const NESTED_MAX: usize = 4;
-/// How many bytes may be looked at for each byte of the arguments, and besides.
-const WORK_FACTOR: usize = 16;
-const WORK_MIN: usize = 1 << 20;
+/// How often escapes are decoded in a text that may have a key in it.
+const DECODED_MAX: usize = 3;
 
 /// A path by which careless readers find values.
 #[derive(Debug)]
@@ -40,8 +42,7 @@ struct Walk<'p, 's> {
     path: &'p LenientPath,
     /// Whether only keys are read carelessly.
     keys_only: bool,
-    /// How many more bytes may be looked at.
-    budget: usize,
+    budget: &'s Budget,
     show: &'s mut dyn FnMut(&[u8]) -> bool,
 }
 
@@ -70,27 +71,32 @@ impl LenientPath {
 
     /// Shows every value that some server could find by the path, until `show` says that it has seen
     /// enough.
-    pub(super) fn walk(&self, arguments: &[u8], show: &mut dyn FnMut(&[u8]) -> bool) -> Flow {
-        self.start(arguments, false, show)
+    pub(super) fn walk(
+        &self,
+        arguments: &[u8],
+        budget: &Budget,
+        show: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Flow {
+        let walk = Walk { path: self, keys_only: false, budget, show };
+        walk.start(arguments)
     }
 
     /// Whether a reader that is careless about keys finds a value by another key than a strict one.
-    pub(super) fn has_lookalike(&self, arguments: &[u8]) -> bool {
+    pub(super) fn has_lookalike(&self, arguments: &[u8], budget: &Budget) -> bool {
         if !self.steps.iter().any(|step| matches!(step.select, Select::Key(_))) {
             return false;
         }
-        self.start(arguments, true, &mut |_| true).is_break()
-    }
-
-    fn start(&self, text: &[u8], keys_only: bool, show: &mut dyn FnMut(&[u8]) -> bool) -> Flow {
-        let budget = WORK_MIN.saturating_add(text.len().saturating_mul(WORK_FACTOR));
-        let mut walk = Walk { path: self, keys_only, budget, show };
-        let Ok(value) = json::check(text) else { return ControlFlow::Break(End::Unclear) };
-        walk.enter(value, At { step: 0, depth: 0, nested: 0, exact: true })
+        let walk = Walk { path: self, keys_only: true, budget, show: &mut |_| true };
+        walk.start(arguments).is_break()
     }
 }
 
 impl Walk<'_, '_> {
+    fn start(mut self, text: &[u8]) -> Flow {
+        let Ok(value) = json::check(text) else { return ControlFlow::Break(End::Unclear) };
+        self.enter(value, At { step: 0, depth: 0, nested: 0, exact: true })
+    }
+
     /// A value that the path leads to, or leads into.
     fn reach(&mut self, value: &[u8], at: At) -> Flow {
         if at.step < self.path.steps.len() {
@@ -106,8 +112,7 @@ impl Walk<'_, '_> {
     /// Takes the next step from a value to its children.
     fn enter(&mut self, value: &[u8], mut at: At) -> Flow {
         at.depth += 1;
-        self.budget = self.budget.saturating_sub(value.len());
-        if at.depth > DEPTH_MAX || self.budget == 0 {
+        if at.depth > DEPTH_MAX || !self.budget.spend(value.len()) {
             return ControlFlow::Break(End::Unclear);
         }
         let step = &self.path.steps[at.step];
@@ -204,19 +209,25 @@ impl Walk<'_, '_> {
         let step = &self.path.steps[at.step];
         let next = At { step: at.step + 1, ..at };
         let Some(text) = json::string(value) else { return ControlFlow::Break(End::Unclear) };
-        if let Some(inner) = embedded(&text) {
-            if at.nested == NESTED_MAX {
+        match embedded(&text) {
+            Embedded::Json(_) if at.nested == NESTED_MAX => {
                 return ControlFlow::Break(End::Unclear);
             }
-            // The outermost value stays the outermost.
-            let depth = if at.depth == 1 { 0 } else { at.depth };
-            self.enter(inner, At { nested: at.nested + 1, depth, ..at })?;
-        } else if !step.anywhere && matches!(step.select, Select::Key(_)) {
+            Embedded::Json(inner) => {
+                // The outermost value stays the outermost.
+                let depth = if at.depth == 1 { 0 } else { at.depth };
+                self.enter(&inner, At { nested: at.nested + 1, depth, ..at })?;
+            }
             // YAML, a query or the like: nobody knows, if it has the key in it.
-            let key = &self.path.folded[at.step];
-            if !key.is_empty() && fold_text(&text).contains(key.as_str()) {
+            Embedded::Unclear if self.path.may_be_in(at.step, &text) => {
                 return ControlFlow::Break(End::Unclear);
             }
+            Embedded::Nothing if !step.anywhere && self.path.may_be_in(at.step, &text) => {
+                if matches!(step.select, Select::Key(_)) {
+                    return ControlFlow::Break(End::Unclear);
+                }
+            }
+            _ => {}
         }
         if takes_single(&step.select) {
             self.reach(value, next)?;
@@ -231,6 +242,27 @@ impl Walk<'_, '_> {
 }
 
 impl LenientPath {
+    /// Whether a text that nobody knows how to read may have in it what a step leads to.
+    fn may_be_in(&self, step: usize, text: &str) -> bool {
+        let key = self.folded[step].as_str();
+        if key.is_empty() {
+            return true;
+        }
+        let mut text = Cow::Borrowed(text);
+        for _ in 0..DECODED_MAX {
+            if fold_text(&text).contains(key) {
+                return true;
+            }
+            let plain = unescaped(&text).unwrap_or_else(|| text.to_string());
+            let decoded = percent_decode(&plain).unwrap_or(plain);
+            if decoded == text {
+                return false;
+            }
+            text = Cow::Owned(decoded);
+        }
+        fold_text(&text).contains(key)
+    }
+
     /// Whether a careless reader takes a key for the one of a step.
     fn is_like(&self, step: usize, key: Str<'_>) -> bool {
         let wanted = self.folded[step].as_bytes();
@@ -250,16 +282,6 @@ impl LenientPath {
 /// Whether a step to the elements of a list may be read as no step, for there is one value only.
 fn takes_single(select: &Select) -> bool {
     matches!(select, Select::All | Select::Index(0))
-}
-
-/// The parts of a text that may be a list: what stands between commas, blanks, brackets and quotes.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let several = text.contains([',', ';', '|', '\n', ' ', '[', '(', '\t']);
-    let cuts = |letter: char| {
-        letter.is_whitespace()
-            || matches!(letter, ',' | ';' | '|' | '[' | ']' | '(' | ')' | '\'' | '"')
-    };
-    text.split(cuts).filter(move |piece| several && !piece.is_empty())
 }
 
 fn counts(byte: u8) -> bool {

@@ -36,6 +36,16 @@ impl Value {
         Some(value)
     }
 
+    /// Reads JSON as Python does, which takes `NaN` too.
+    pub(crate) fn parse_as_python(text: &str) -> Option<Self> {
+        Self::parse(text).or_else(|| {
+            let outside = |text: String, before| {
+                text.replace(&format!("{before}NaN"), &format!("{before}null"))
+            };
+            Self::parse(&[":", ",", "[", " "].into_iter().fold(text.to_owned(), outside))
+        })
+    }
+
     fn read(cursor: &mut Cursor<'_>, depth: usize) -> Option<Self> {
         let (below, mut first) = (depth.checked_sub(1)?, true);
         match cursor.kind().ok()? {
@@ -79,7 +89,7 @@ impl Value {
         }
         match self {
             Self::Text(text) => {
-                if let Some(inner) = Self::parse(text.trim()) {
+                if let Some(inner) = Self::parse_as_python(text.trim()) {
                     inner.unpack(depth - 1, all);
                 }
             }

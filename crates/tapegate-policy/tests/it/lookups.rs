@@ -13,7 +13,7 @@ const PARSED_MAX: usize = 3;
 /// A way of reading a text.
 pub(crate) type TextReader = fn(&str) -> String;
 
-pub(crate) const TEXT_READERS: [(&str, TextReader); 9] = [
+pub(crate) const TEXT_READERS: [(&str, TextReader); 11] = [
     ("as it is", str::to_owned),
     ("trimmed", |text| text.trim().to_owned()),
     ("up to a NUL", |text| text.split('\0').next().unwrap_or_default().to_owned()),
@@ -26,6 +26,8 @@ pub(crate) const TEXT_READERS: [(&str, TextReader); 9] = [
     ("NFC", |text| text.nfc().collect()),
     ("NFKC", |text| text.nfkc().collect()),
     ("a path", resolved),
+    ("a path of a file", |text| text.trim_end_matches('/').to_owned()),
+    ("without what is not seen", |text| text.replace(['\u{fe0f}', '\u{34f}'], "")),
 ];
 
 /// The texts that servers make of a value.
@@ -46,22 +48,22 @@ pub(crate) fn texts(value: &Value) -> Vec<String> {
             all.dedup();
             all
         }
-        Value::List(items) => javascript_list(items).into_iter().collect(),
+        Value::List(items) => [",", " "].iter().filter_map(|joint| joined(items, joint)).collect(),
         Value::Map(_) => Vec::new(),
     }
 }
 
-/// A list as JavaScript makes a text of it.
-fn javascript_list(items: &[Value]) -> Option<String> {
+/// A list as JavaScript makes a text of it, or whoever makes a command line of words.
+fn joined(items: &[Value], joint: &str) -> Option<String> {
     let texts = items.iter().map(|item| match item {
         Value::Null => Some(String::new()),
         Value::Bool(value) => Some(value.to_string()),
         Value::Number(number) => (number.abs() < 1e21).then(|| number.to_string()),
         Value::Text(text) => Some(text.clone()),
-        Value::List(items) => javascript_list(items),
+        Value::List(items) => joined(items, joint),
         Value::Map(_) => None,
     });
-    texts.collect::<Option<Vec<_>>>().map(|texts| texts.join(","))
+    texts.collect::<Option<Vec<_>>>().map(|texts| texts.join(joint))
 }
 
 /// Percent escapes decoded, as many as there are.
@@ -154,7 +156,7 @@ fn find(value: &Value, steps: &[Step], parsed: usize, all: &mut Vec<Value>) {
     };
     if let Value::Text(text) = value
         && parsed < PARSED_MAX
-        && let Some(inner @ (Value::Map(_) | Value::List(_))) = Value::parse(text.trim())
+        && let Some(inner @ (Value::Map(_) | Value::List(_))) = Value::parse_as_python(text.trim())
     {
         find(&inner, steps, parsed + 1, all);
     }

@@ -26,14 +26,11 @@ pub fn normal_path(path: &str) -> Option<String> {
 
 /// Whether a path goes up somewhere, by any reading.
 pub fn climbs(path: &str) -> bool {
+    let is_url = path.contains("://");
     let up = |path: &str| {
-        path.contains("..")
-            && path.split(['/', '\\']).any(|step| step.trim_matches(is_blank) == "..")
+        path.split(['/', '\\']).any(|step| step.trim_matches(is_blank) == "..")
+            || !is_url && may_stray(path)
     };
-    let as_written = path.is_ascii() && !path.contains('%') && !path.contains(is_ignored);
-    if as_written {
-        return up(path);
-    }
     each_reading(path, up).is_break()
 }
 

@@ -6,13 +6,15 @@
 
 use std::ops::ControlFlow;
 
-use super::super::spelling::{nfkc, percent_decode, trimmed, unicode_decode};
+use super::super::spelling::{is_invisible, nfkc, percent_decode, trimmed, unicode_decode};
+use super::normal_path;
 
 /// How many readings are looked at; a text that has more is made to be misread.
 const READINGS_MAX: usize = 128;
-/// How many bytes all readings may have together, besides some for each byte of the text.
-const READINGS_BYTES_MIN: usize = 1 << 18;
-const READINGS_BYTES_FACTOR: usize = 16;
+/// How many bytes all readings may have together, besides some for each byte of the text. They are kept
+/// until the last has been read.
+const READINGS_BYTES_MIN: usize = 1 << 20;
+const READINGS_BYTES_FACTOR: usize = 4;
 
 /// Why not every reading was looked at.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +73,8 @@ fn read(text: &str) -> Vec<String> {
     let mut all: Vec<String> =
         percent_decode(text).into_iter().chain(unicode_decode(text)).collect();
     all.push(nfkc(text).into_owned());
+    // Who resolves a path first decodes what is left of it.
+    all.extend(normal_path(text).filter(|_| text.contains('%')));
     // Some drop more than others: a NUL at the end is a letter to who trims blanks alone.
     all.extend([trimmed(text).to_owned(), text.trim().to_owned()]);
     if text.contains('\\') {
@@ -108,6 +112,5 @@ pub(super) fn after_scheme(text: &str) -> Option<&str> {
 
 /// Whether some reader drops a character wherever it stands.
 pub(super) fn is_ignored(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+    letter.is_control() || is_invisible(letter)
 }

@@ -162,10 +162,22 @@ fn a_path_that_some_reader_takes_into_the_folder_may_be_held() {
         "/data/$x/../etc",
         "$HOME/passwd",
         "/%u0065tc/passwd",
+        "local:///etc/passwd",
+        "git+file:///etc/passwd",
+        "git+file:/etc/passwd",
+        "/\u{fe0f}etc/passwd",
     ] {
         assert!(etc.may_hold(path), "{path}");
     }
-    for path in ["/data/a", "/data/etc/passwd", "/etcetera", "https://etc/passwd", "/"] {
+    for path in [
+        "/data/a",
+        "/data/etc/passwd",
+        "/etcetera",
+        "https://etc/passwd",
+        "/",
+        "local:///data",
+        "memory://etc/passwd",
+    ] {
         assert!(!etc.may_hold(path), "{path}");
     }
     for path in ["/data/e?c/passwd", "/et?", "/data/$x", "/x*/etc"] {

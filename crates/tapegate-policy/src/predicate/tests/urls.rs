@@ -3,7 +3,7 @@
 use super::*;
 
 /// Spellings of one address that node's `new URL`, Python and browsers take for the same.
-const SPELLED: [&str; 17] = [
+const SPELLED: [&str; 20] = [
     "http://169.254.169.254/latest",
     "http://169.254.169.254",
     "HTTP://169.254.169.254/",
@@ -21,6 +21,9 @@ const SPELLED: [&str; 17] = [
     " http://169.254.169.254/latest",
     "http://169\u{3002}254\u{3002}169\u{3002}254/latest",
     "http://169.254.169.254./latest",
+    "http://x\\@169.254.169.254/latest",
+    "http://169.254\u{fe0f}.169.254/latest",
+    "http://169.254.169\u{34f}.254/latest",
 ];
 
 /// Arguments that have this text under `url`.

@@ -1,0 +1,146 @@
+//! Lists and objects that are written as a text, in JSON or in what tolerant parsers take for it.
+//!
+//! Python takes `NaN`, JSON5 comments, single quotes and commas at the end, YAML keys without quotes, and
+//! those who repair what a model wrote also lists that do not end. What is not JSON is brought into JSON
+//! here, so that whoever looks into a text finds what one of these parsers finds.
+
+mod escapes;
+mod tolerant;
+
+use std::borrow::Cow;
+
+use crate::json;
+
+use super::spelling::{percent_decode, trimmed};
+
+pub use escapes::unescaped;
+
+/// What a text holds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Embedded<'t> {
+    /// Nothing but itself.
+    Nothing,
+    /// A list, an object or a text in JSON, as it stands there or as it was brought into JSON.
+    Json(Cow<'t, [u8]>),
+    /// Something that looks like a list or an object, and is too deep or too odd to be read.
+    Unclear,
+}
+
+/// The list, object or text that a text is to some parser.
+pub fn embedded(text: &str) -> Embedded<'_> {
+    let bare = trimmed(text);
+    if bare.starts_with(['{', '[', '"'])
+        && let Ok(json) = json::check(bare.as_bytes())
+    {
+        return Embedded::Json(Cow::Borrowed(json));
+    }
+    if looks_nested(bare) {
+        return read(bare);
+    }
+    // A form may hold it in escapes.
+    let decoded = bare.starts_with('%').then(|| percent_decode(bare)).flatten();
+    match decoded.as_deref().map(trimmed) {
+        Some(inner) if inner.starts_with(['{', '[', '"']) => match json::check(inner.as_bytes()) {
+            Ok(json) => Embedded::Json(Cow::Owned(json.to_vec())),
+            Err(_) if looks_nested(inner) => match read(inner) {
+                Embedded::Json(json) => Embedded::Json(Cow::Owned(json.into_owned())),
+                _ => Embedded::Unclear,
+            },
+            Err(_) => Embedded::Nothing,
+        },
+        _ => Embedded::Nothing,
+    }
+}
+
+fn read(text: &str) -> Embedded<'_> {
+    tolerant::to_json(text).map_or(Embedded::Unclear, |json| Embedded::Json(Cow::Owned(json)))
+}
+
+/// Whether a text begins as a list or an object does, after comments, or with a key in quotes.
+fn looks_nested(text: &str) -> bool {
+    let start = tolerant::skip_blank(text.strip_prefix("---").unwrap_or(text));
+    match start.chars().next() {
+        Some('{' | '[') => true,
+        Some(quote @ ('"' | '\'')) => {
+            let ends = start[1..].find(quote).map(|end| start[end + 2..].trim_start());
+            ends.is_some_and(|rest| rest.starts_with(':'))
+        }
+        _ => false,
+    }
+}
+
+/// The parts of a text that may be a list: what stands between commas, blanks, brackets and quotes.
+pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let several = text.contains([',', ';', '|', '\n', ' ', '[', '{', '(', '\t']);
+    let cuts = |letter: char| {
+        letter.is_whitespace()
+            || matches!(letter, ',' | ';' | '|' | '[' | ']' | '{' | '}' | '(' | ')' | '\'' | '"')
+    };
+    text.split(cuts).filter(move |piece| several && !piece.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_as(text: &str) -> Option<String> {
+        match embedded(text) {
+            Embedded::Json(json) => Some(String::from_utf8(json.into_owned()).unwrap()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_tolerant_parsers_take_is_brought_into_json() {
+        for (text, json) in [
+            (r#"{"force":true}"#, r#"{"force":true}"#),
+            (r#"{"\u0066orce": true, "x": NaN}"#, r#"{"force":true,"x":"NaN"}"#),
+            (r#"{"force": true, "x": -Infinity,}"#, r#"{"force":true,"x":"-Infinity"}"#),
+            (r#"{'force': True, 'b': None}"#, r#"{"force":true,"b":null}"#),
+            ("{force: yes, /* a */ b: 0x10 // c\n}", r#"{"force":"yes","b":"0x10"}"#),
+            ("// a\n{force: true # b\n}", r#"{"force":true}"#),
+            ("---\n{force: true}", r#"{"force":true}"#),
+            (r#"{"\x66orce": true}"#, r#"{"force":true}"#),
+            ("\"\\x66orce\": true\nb: 1", r#"{"force":true,"b":1}"#),
+            (r#"["\u002fetc/passwd",NaN]"#, r#"["/etc/passwd","NaN"]"#),
+            (r#"["/etc/passwd", ["#, r#"["/etc/passwd",[]]"#),
+            ("{force=true; b=[1 2]}", r#"{"force":true,"b":["1 2",1,2]}"#),
+            ("{\"a\":1}\n{\"force\":true}", r#"[{"a":1},{"force":true}]"#),
+            ("%7B%22force%22%3Atrue%7D", r#"{"force":true}"#),
+            ("{'a': 'it''s'}", r#"{"a":"it's"}"#),
+            ("('a', 'b')", ""),
+            ("{\"a\": \"b\nc\"}", r#"{"a":"b\nc"}"#),
+            ("[+5, .5, 5., 1_000]", r#"["+5",".5","5.","1_000"]"#),
+        ] {
+            assert_eq!(read_as(text).unwrap_or_default(), json, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_in_single_quotes_is_read_with_and_without_its_escapes() {
+        assert_eq!(read_as(r"['\x41']").unwrap(), r#"["A","\\x41"]"#);
+        assert_eq!(read_as(r"{'a': '\x41'}").unwrap(), r#"{"a":"A","a":"\\x41"}"#);
+    }
+
+    #[test]
+    fn prose_holds_nothing_and_what_is_too_deep_is_unclear() {
+        for text in ["", "a", "a: b", "/etc/passwd", "# x\nb", "'a' b", "100%", "%41", "5"] {
+            assert_eq!(embedded(text), Embedded::Nothing, "{text}");
+        }
+        assert_eq!(embedded(&"[".repeat(100_000)), Embedded::Unclear);
+        assert_eq!(embedded("{'a', 'b'}"), Embedded::Unclear);
+    }
+
+    #[test]
+    fn every_text_is_read_to_its_end_and_what_comes_of_it_is_json() {
+        let parts =
+            ["{", "}", "[", "]", "\"", "'", "\\", ":", ",", "//", "/*", "#", "a", "(", ")", "\n"];
+        for one in 0..parts.len().pow(4) {
+            let pick = |place: u32| parts[one / parts.len().pow(place) % parts.len()];
+            let text = format!("[{}{}{}{}", pick(0), pick(1), pick(2), pick(3));
+            if let Embedded::Json(json) = embedded(&text) {
+                assert!(json::check(&json).is_ok(), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A reader of what is nearly JSON, which writes JSON.
+//!
+//! It takes whatever some parser takes: comments, any quotes, words without quotes, `=` for `:`, commas that
+//! are too many or missing, ends that are missing, and several values one after the other.
+
+use crate::json::write_str;
+
+use super::escapes;
+
+/// How deep lists and objects may be nested.
+const DEPTH_MAX: usize = 64;
+
+/// Writes a text in JSON; `None` if it is too deep, or neither a list nor an object.
+pub(super) fn to_json(text: &str) -> Option<Vec<u8>> {
+    let mut reader = Reader { rest: text.strip_prefix("---").unwrap_or(text), out: Vec::new() };
+    reader.blank();
+    if !reader.rest.starts_with(['{', '[']) {
+        // Keys and values without braces around them.
+        reader.members(&[], DEPTH_MAX)?;
+        return Some(reader.out);
+    }
+    let mut values = 0;
+    while !reader.rest.is_empty() {
+        if values > 0 {
+            reader.out.push(b',');
+        }
+        let before = reader.rest.len();
+        reader.value(DEPTH_MAX)?;
+        values += 1;
+        reader.separators(&['}', ']', ')', ':', '=']);
+        if reader.rest.len() == before {
+            return None;
+        }
+    }
+    if values == 1 {
+        return Some(reader.out);
+    }
+    reader.out.insert(0, b'[');
+    reader.out.push(b']');
+    Some(reader.out)
+}
+
+/// A text without the blanks and comments that it begins with.
+pub(super) fn skip_blank(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|letter: char| {
+            letter.is_whitespace() || letter.is_control() || letter == '\u{feff}'
+        });
+        let line = |text: &'_ str| text.find('\n').unwrap_or(text.len());
+        rest = match rest.get(..2) {
+            Some("//") => &rest[line(rest)..],
+            Some("/*") => rest.split_once("*/").map_or("", |(_, rest)| rest),
+            _ if rest.starts_with('#') => &rest[line(rest)..],
+            _ => return rest,
+        };
+    }
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    out: Vec<u8>,
+}
+
+impl<'t> Reader<'t> {
+    fn blank(&mut self) {
+        self.rest = skip_blank(self.rest);
+    }
+
+    /// Skips commas and the like, and whatever else is in `stray`.
+    fn separators(&mut self, stray: &[char]) {
+        loop {
+            self.blank();
+            let skipped = |letter: char| matches!(letter, ',' | ';') || stray.contains(&letter);
+            match self.rest.strip_prefix(skipped) {
+                Some(rest) => self.rest = rest,
+                None => return,
+            }
+        }
+    }
+
+    /// Reads a value; what is returned in it is what else it is to some.
+    fn value(&mut self, depth: usize) -> Option<Option<String>> {
+        self.blank();
+        let depth = depth.checked_sub(1)?;
+        match self.rest.chars().next() {
+            Some('{') => {
+                self.rest = &self.rest[1..];
+                self.members(&['}'], depth)?;
+            }
+            Some(open @ ('[' | '(')) => {
+                self.rest = &self.rest[1..];
+                self.elements(if open == '[' { ']' } else { ')' }, depth)?;
+            }
+            _ => {
+                let (text, raw) = self.text(&[',', ';', '}', ']', ')', '\n']);
+                self.scalar(&text);
+                return Some(raw);
+            }
+        }
+        Some(None)
+    }
+
+    fn elements(&mut self, end: char, depth: usize) -> Option<()> {
+        self.out.push(b'[');
+        let mut first = true;
+        loop {
+            self.separators(&[':', '=']);
+            if self.rest.is_empty() {
+                break;
+            }
+            if let Some(rest) = self.rest.strip_prefix(end) {
+                self.rest = rest;
+                break;
+            }
+            // An end that belongs to something else is skipped.
+            if let Some(rest) = self.rest.strip_prefix(['}', ']', ')']) {
+                self.rest = rest;
+                continue;
+            }
+            self.comma(&mut first);
+            let word = (!self.rest.starts_with(['"', '\'', '`'])).then_some(self.rest);
+            let raw = self.value(depth)?;
+            self.others(word, raw, &mut first);
+        }
+        self.out.push(b']');
+        Some(())
+    }
+
+    /// What else an element is to some: the text without its escapes read, or each word of several.
+    fn others(&mut self, from: Option<&'t str>, raw: Option<String>, first: &mut bool) {
+        if let Some(raw) = raw {
+            self.comma(first);
+            write_str(&mut self.out, &raw);
+        }
+        let Some(from) = from.filter(|from| !from.starts_with(['{', '[', '('])) else { return };
+        let words = from[..from.len() - self.rest.len()].trim();
+        for word in words.split_whitespace().filter(|word| word.len() < words.len()) {
+            self.comma(first);
+            self.scalar(&Text { quoted: false, text: word.to_owned() });
+        }
+    }
+
+    fn members(&mut self, end: &[char], depth: usize) -> Option<()> {
+        self.out.push(b'{');
+        let mut first = true;
+        loop {
+            self.separators(&[]);
+            if self.rest.is_empty() {
+                break;
+            }
+            if let Some(rest) = self.rest.strip_prefix(end) {
+                self.rest = rest;
+                break;
+            }
+            let (key, _) = self.text(&[',', ':', '=', '{', '}', '[', ']', '\n']);
+            self.blank();
+            self.rest = self.rest.strip_prefix([':', '='])?.trim_start_matches(['>', '=']);
+            self.comma(&mut first);
+            write_str(&mut self.out, &key.text);
+            self.out.push(b':');
+            if let Some(raw) = self.value(depth)? {
+                self.comma(&mut first);
+                write_str(&mut self.out, &key.text);
+                self.out.push(b':');
+                write_str(&mut self.out, &raw);
+            }
+        }
+        self.out.push(b'}');
+        Some(())
+    }
+
+    fn comma(&mut self, first: &mut bool) {
+        if !std::mem::take(first) {
+            self.out.push(b',');
+        }
+    }
+
+    /// A text in quotes, or a word that goes on until one of `ends`; and the text without its escapes
+    /// read, if it is another to some.
+    fn text(&mut self, ends: &[char]) -> (Text, Option<String>) {
+        let quote = self.rest.chars().next().filter(|first| matches!(first, '"' | '\'' | '`'));
+        let Some(quote) = quote else {
+            let comment = |at: usize| {
+                let before = self.rest[..at].ends_with(char::is_whitespace);
+                before && (self.rest[at..].starts_with("//") || self.rest[at..].starts_with('#'))
+            };
+            let end = self
+                .rest
+                .char_indices()
+                .find(|(at, letter)| *at > 0 && (ends.contains(letter) || comment(*at)))
+                .map_or(self.rest.len(), |(at, _)| at);
+            let (word, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            return (Text { quoted: false, text: word.trim().to_owned() }, None);
+        };
+        let (mut text, mut rest) = (String::new(), &self.rest[1..]);
+        let start = rest;
+        let mut escaped = false;
+        loop {
+            let Some(at) = rest.find([quote, '\\']) else {
+                text.push_str(rest);
+                rest = "";
+                break;
+            };
+            text.push_str(&rest[..at]);
+            rest = &rest[at + 1..];
+            if start.as_bytes()[start.len() - rest.len() - 1] == b'\\' {
+                escaped = true;
+                rest = escapes::one(rest, &mut text);
+            } else if quote == '\'' && rest.starts_with('\'') {
+                text.push(quote);
+                rest = &rest[1..];
+            } else {
+                break;
+            }
+        }
+        let raw = &start[..start.len() - rest.len()];
+        let raw = raw.strip_suffix(quote).unwrap_or(raw);
+        self.rest = rest;
+        let raw = (escaped && quote == '\'').then(|| raw.to_owned());
+        (Text { quoted: true, text }, raw)
+    }
+
+    fn scalar(&mut self, text: &Text) {
+        let word = match text.text.as_str() {
+            _ if text.quoted => None,
+            "true" | "True" | "TRUE" => Some("true"),
+            "false" | "False" | "FALSE" => Some("false"),
+            "null" | "None" | "Null" | "NULL" | "~" | "undefined" | "nil" => Some("null"),
+            number if is_number(number) => Some(number),
+            _ => None,
+        };
+        match word {
+            Some(word) => self.out.extend(word.as_bytes()),
+            None => write_str(&mut self.out, &text.text),
+        }
+    }
+}
+
+/// A key or a value that is no list and no object.
+struct Text {
+    quoted: bool,
+    text: String,
+}
+
+/// Whether a word is a number in JSON.
+fn is_number(word: &str) -> bool {
+    word.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && crate::json::check(word.as_bytes()).is_ok()
+}

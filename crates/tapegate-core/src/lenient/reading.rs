@@ -1,0 +1,156 @@
+//! Everything that a text may be read as, for all that stops calls.
+//!
+//! Globs, expressions, texts to be equal to and Cedar patterns are all held against what
+//! [`any_reading`] shows, so that what one of them stops is stopped by the others too.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+use super::folder::{ReadingsEnd, each_reading, normal_path};
+use super::spelling::{form_decode, nfc, nfd, nfkc, trimmed};
+
+/// From which length on a text of several lines is a document and no path.
+const DOCUMENT_BYTES: usize = 4_096;
+/// How much work there is for each byte that is looked into, and besides.
+const WORK_FACTOR: usize = 64;
+const WORK_MIN: usize = 1 << 22;
+
+/// How many more bytes may be looked at for one test. What runs out of it is unclear.
+#[derive(Debug)]
+pub struct Budget {
+    left: Cell<usize>,
+}
+
+impl Budget {
+    /// The budget for a test that looks into so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        let left = WORK_MIN.saturating_add(bytes.saturating_mul(WORK_FACTOR));
+        Self { left: Cell::new(left) }
+    }
+
+    /// Spends so many bytes; false if there are not enough left.
+    pub fn spend(&self, bytes: usize) -> bool {
+        let left = self.left.get().saturating_sub(bytes);
+        self.left.set(left);
+        left > 0
+    }
+
+    /// How many bytes are left.
+    pub fn left(&self) -> usize {
+        self.left.get()
+    }
+}
+
+/// Whether some reading of a text is what `is` looks for. What has too many readings, or more than the
+/// budget pays for, is made to be misread, and counts.
+pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool) -> bool {
+    let is_empty = trimmed(text).is_empty();
+    let mut seen = |reading: &str| {
+        if !budget.spend(reading.len()) {
+            return true;
+        }
+        // Nobody means nothing who writes `#1`.
+        (is_empty || !reading.is_empty()) && is(reading)
+    };
+    let mut path =
+        |reading: &str| seen(reading) || path_forms(reading).iter().any(|path| seen(path));
+    let mut shown = |reading: &str| {
+        path(reading) || is_form(reading) && form_decode(reading).is_some_and(|form| path(&form))
+    };
+    if !text.is_ascii() && (shown(&nfc(text)) || shown(&nfd(text))) {
+        return true;
+    }
+    // To readers of forms a `+` is a blank, before they read on or after.
+    let form = form_decode(text).filter(|_| is_form(text));
+    [Some(text), form.as_deref()].into_iter().flatten().any(|text| {
+        match each_reading(text, &mut shown) {
+            ControlFlow::Break(ReadingsEnd::TooMany) => !is_document(text),
+            end => end.is_break(),
+        }
+    })
+}
+
+/// Whether a text may be a form, in which a `+` is a blank; in other texts it is what it looks like.
+fn is_form(text: &str) -> bool {
+    text.contains('+') && text.contains(['%', '=', '?'])
+}
+
+/// Whether a text is a document, which has all that makes for many readings without being made for it.
+pub fn is_document(text: &str) -> bool {
+    text.len() > DOCUMENT_BYTES && trimmed(text).contains('\n')
+}
+
+/// What a text is as a path, if that is something else: without steps that lead nowhere or up, without a
+/// slash at its end, and from the root if it goes up from a folder that is not known.
+pub fn path_forms(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = normal_path(text).into_iter().collect();
+    let open = all.first().map_or(text, String::as_str);
+    let closed = open.trim_end_matches(['/', '\\']);
+    if closed.len() < open.len() {
+        let closed = closed.to_owned();
+        all.push(closed);
+    }
+    let up = all.first().map_or(text, String::as_str);
+    if up.starts_with("../") {
+        let rest = up.trim_start_matches("../").trim_end_matches('/');
+        let rest = format!("/{rest}");
+        all.push(rest);
+    }
+    all
+}
+
+/// A text without what tells letters of different case apart, in one normal form.
+pub fn fold_case(text: &str) -> Cow<'_, str> {
+    let is_lower = |byte: &u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    match text.as_bytes().iter().all(is_lower) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(nfkc(&nfkc(text).to_lowercase()).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(text: &str, wanted: &str) -> bool {
+        any_reading(text, &Budget::new(text.len()), |reading| reading == wanted)
+    }
+
+    #[test]
+    fn a_text_is_read_as_every_path_that_it_may_be() {
+        for (text, path) in [
+            ("/etc/passwd", "/etc/passwd"),
+            ("file:///etc/passwd", "/etc/passwd"),
+            ("/s/k/", "/s/k"),
+            ("/s/k//", "/s/k"),
+            ("/s/k/./", "/s/k"),
+            ("/s/./k", "/s/k"),
+            ("k/", "k"),
+            ("~/../../../../s/k", "/s/k"),
+            ("../../s/k/", "/s/k"),
+            ("%2Fs%2Fk%2F", "/s/k"),
+            ("/s/k#x", "/s/k"),
+            ("fu\u{308}r", "für"),
+        ] {
+            assert!(reads(text, path), "{text}");
+        }
+        assert!(!reads("#1", "") && reads(" ", ""));
+        assert!(!reads("/a", "/"));
+    }
+
+    #[test]
+    fn what_costs_too_much_counts_as_read() {
+        let budget = Budget::new(0);
+        assert!(!any_reading("a", &budget, |_| false));
+        budget.spend(WORK_MIN);
+        assert!(any_reading("a", &budget, |_| false) && budget.left() == 0);
+    }
+
+    #[test]
+    fn case_and_normal_forms_are_folded() {
+        assert_eq!(fold_case("DELETE"), "delete");
+        assert_eq!(fold_case("FU\u{308}R"), "für");
+        assert_eq!(fold_case("a b"), "a b");
+    }
+}

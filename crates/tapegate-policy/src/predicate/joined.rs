@@ -1,0 +1,89 @@
+//! Lists of which somebody makes one text: a command of its words, or whatever JavaScript makes of a list.
+
+use tapegate_core::json::{self, Cursor};
+use tapegate_core::lenient::reading::Budget;
+
+use super::coerce::DEPTH_MAX;
+use super::scalars::number_text;
+
+/// What stands between the elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joint {
+    /// As JavaScript does it.
+    Comma,
+    /// As whoever makes a command line of words.
+    Blank,
+    /// The same, with quotes around words that a shell would take apart.
+    Quoted,
+}
+
+impl Joint {
+    pub(super) const ALL: [Self; 3] = [Self::Comma, Self::Blank, Self::Quoted];
+
+    fn text(self) -> &'static str {
+        if self == Self::Comma { "," } else { " " }
+    }
+}
+
+/// The text that is made of a list. `None` if one of its elements is an object, and no text if there is
+/// no budget left for it.
+pub(super) fn joined(list: &[u8], joint: Joint, budget: &Budget) -> Option<Option<String>> {
+    if !budget.spend(list.len()) {
+        return Some(None);
+    }
+    inner(list, joint, 0).map(Some)
+}
+
+fn inner(list: &[u8], joint: Joint, depth: usize) -> Option<String> {
+    let mut cursor = Cursor::new(list).ok().filter(|_| depth < DEPTH_MAX)?;
+    let mut out = String::new();
+    let mut first = true;
+    let mut is_first = true;
+    cursor.open().ok()?;
+    while cursor.element(&mut first).ok()? {
+        let child = cursor.value().ok()?;
+        if !std::mem::take(&mut is_first) {
+            out.push_str(joint.text());
+        }
+        match child {
+            [b'{', ..] => return None,
+            [b'[', ..] => out.push_str(&inner(child, joint, depth + 1)?),
+            [b'"', ..] => add(&json::string(child)?, joint, &mut out),
+            b"null" => {}
+            scalar => match number_text(scalar) {
+                Some(number) => out.push_str(&number),
+                None => out.push_str(&String::from_utf8_lossy(scalar)),
+            },
+        }
+    }
+    Some(out)
+}
+
+/// Adds a word, in quotes if a shell wants them.
+fn add(word: &str, joint: Joint, out: &mut String) {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "@%+=:,./-_".contains(letter);
+    if joint != Joint::Quoted || !word.is_empty() && word.chars().all(plain) {
+        return out.push_str(word);
+    }
+    out.push('\'');
+    out.push_str(&word.replace('\'', "'\"'\"'"));
+    out.push('\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_joined_as_javascript_and_shells_do() {
+        let list = br#"["rm","-rf","a b",5,null,["it's"]]"#;
+        let text = |joint| joined(list, joint, &Budget::new(list.len())).unwrap().unwrap();
+        assert_eq!(text(Joint::Comma), "rm,-rf,a b,5,,it's");
+        assert_eq!(text(Joint::Blank), "rm -rf a b 5  it's");
+        assert_eq!(text(Joint::Quoted), r#"rm -rf 'a b' 5  'it'"'"'s'"#);
+        assert_eq!(joined(b"[{}]", Joint::Comma, &Budget::new(9)), None);
+        let spent = Budget::new(0);
+        spent.spend(usize::MAX);
+        assert_eq!(joined(list, Joint::Comma, &spent), Some(None));
+    }
+}

@@ -1,0 +1,97 @@
+//! Numbers, true, false, null and words for them, as servers take them for one another.
+
+use tapegate_core::json::{self, Number};
+use tapegate_core::lenient::alike::{bool_word, is_null_word};
+use tapegate_core::lenient::numbers::{self, Readings};
+
+use super::{in_range, same};
+
+/// Whether a number, true, false or null could be read as a JSON text that is no list and no map.
+pub(super) fn scalar_may_equal(wanted: &[u8], value: &[u8]) -> bool {
+    if same(wanted, value) {
+        return true;
+    }
+    match (wanted, value) {
+        (b"true", b"false" | b"null") | (b"false" | b"null", b"true") => false,
+        (b"true", number) => !numbers::of_number(number).all_zero(),
+        (b"false", b"null") => true,
+        (b"false", number) => numbers::of_number(number).any_zero(),
+        (b"null", _) => false,
+        ([b'"', ..], _) => {
+            json::string(wanted).is_some_and(|text| scalar_may_equal_text(&text, value))
+        }
+        (number, b"true") => Number::read(number) == Number::read(b"1"),
+        (number, b"false" | b"null") => Number::read(number) == Number::read(b"0"),
+        (number, value) => numbers::of_number(value).any_is(number),
+    }
+}
+
+/// Whether a number, true, false or null could be read as a text, or both as the same.
+pub(super) fn scalar_may_equal_text(wanted: &str, value: &[u8]) -> bool {
+    let as_word = match value {
+        b"true" => bool_word(wanted) == Some(true),
+        b"false" => bool_word(wanted) == Some(false),
+        b"null" => is_null_word(wanted),
+        value => {
+            let (value, wanted_numbers) = (numbers::of_number(value), numbers::of_text(wanted));
+            let same = |one: &String| value.any_is(one.as_bytes());
+            let as_number = !wanted_numbers.unclear && wanted_numbers.numbers.iter().any(same);
+            as_number
+                || bool_word(wanted).is_some_and(|is| value.any_is(if is { b"1" } else { b"0" }))
+        }
+    };
+    as_word || texts_of(value).iter().any(|text| text == wanted)
+}
+
+/// Whether a text could be read as a JSON text that is no list, no map and no text.
+pub(super) fn text_may_equal(wanted: &[u8], text: &str) -> bool {
+    match wanted {
+        // JavaScript takes every text for true that is not empty.
+        b"true" => !text.is_empty(),
+        // Java takes every text for false that is not `true`.
+        b"false" => !text.eq_ignore_ascii_case("true"),
+        b"null" => is_null_word(text),
+        [b'"', ..] => false,
+        number => {
+            let readings = numbers::of_text(text);
+            readings.odd_digits
+                || readings.any_is(number)
+                || match bool_word(text) {
+                    Some(true) => Number::read(number) == Number::read(b"1"),
+                    Some(false) => Number::read(number) == Number::read(b"0"),
+                    None => false,
+                }
+        }
+    }
+}
+
+pub(super) fn numbers_in_range(readings: &Readings, min: Option<&str>, max: Option<&str>) -> bool {
+    let inside = |number: &String| in_range(number.as_bytes(), min, max) != Some(false);
+    readings.unclear || readings.numbers.iter().any(inside)
+}
+
+/// The texts that a number, true, false or null is turned into.
+pub(super) fn texts_of(value: &[u8]) -> Vec<String> {
+    let words: &[&str] = match value {
+        b"true" => &["true", "True", "TRUE", "1"],
+        b"false" => &["false", "False", "FALSE", "0", ""],
+        b"null" => &["null", "None", "nil", "undefined", ""],
+        value => {
+            let mut texts = vec![String::from_utf8_lossy(value).into_owned()];
+            let shortest = number_text(value).into_iter();
+            for number in numbers::of_number(value).numbers.into_iter().chain(shortest) {
+                texts.push(format!("{number}.0"));
+                texts.push(number);
+            }
+            return texts;
+        }
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// A number as whoever parses and prints it writes it: `1e3` is `1000`, and so is `1000.0`. Beyond what
+/// is written without an exponent everybody has their own way.
+pub(super) fn number_text(number: &[u8]) -> Option<String> {
+    let float = std::str::from_utf8(number).ok()?.parse::<f64>().ok()?;
+    (float.abs() < 1e21).then(|| float.to_string())
+}
