@@ -18,6 +18,11 @@ pub(crate) struct StateArgs {
 }
 
 impl StateArgs {
+    /// Whether a folder was named.
+    pub(crate) fn is_named(&self) -> bool {
+        self.state.is_some()
+    }
+
     /// The folder. One that was named must be there; the others may yet be made.
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
         let Some(named) = &self.state else {

@@ -18,6 +18,11 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("a time needs a unit: `{trimmed}s`, `{trimmed}m` or `{trimmed}h`"));
     }
+    if has_capital_unit(trimmed) {
+        let words =
+            "`M` could mean minutes or months; write `m` or `min` for minutes, `months` for months";
+        return Err(format!("`{text}`: {words}"));
+    }
     let read = match trimmed.strip_prefix(['P', 'p']) {
         Some(rest) => iso(rest),
         None => human(trimmed),
@@ -29,6 +34,12 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     }
     let second = u128::from(SECOND_NS);
     Ok(Duration::new((ns / second) as u64, (ns % second) as u32))
+}
+
+/// Whether `M` alone is a unit somewhere, outside of ISO 8601.
+fn has_capital_unit(text: &str) -> bool {
+    let mut units = text.split(|c: char| !c.is_alphabetic());
+    !text.starts_with(['P', 'p']) && units.any(|unit| unit == "M")
 }
 
 /// Numbers and units, one after the other, in nanoseconds.
@@ -58,7 +69,7 @@ fn unit_ns(unit: &str) -> Option<u128> {
         "hours" | "hour" | "hrs" | "hr" | "h" => HOUR,
         "days" | "day" | "d" => DAY,
         "weeks" | "week" | "wks" | "wk" | "w" => WEEK,
-        "months" | "month" | "M" => MONTH,
+        "months" | "month" => MONTH,
         "years" | "year" | "yrs" | "yr" | "y" => YEAR,
         _ => return None,
     };
@@ -115,6 +126,7 @@ mod tests {
             ("250 ms", 250),
             (" 5 s ", 5_000),
             ("2 days", 172_800_000),
+            ("1 month", 2_630_016_000),
             ("1w", 604_800_000),
             ("PT10M", 600_000),
             ("PT0.5S", 500),
@@ -151,6 +163,9 @@ mod tests {
             "5é",
         ] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        for text in ["10M", "1h 30M", "10 M"] {
+            assert!(parse(text).unwrap_err().contains("minutes or months"), "{text}");
         }
         assert_eq!(parse("600").unwrap_err(), "a time needs a unit: `600s`, `600m` or `600h`");
     }

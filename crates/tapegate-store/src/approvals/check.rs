@@ -27,24 +27,28 @@ pub(super) fn request(sealer: &Sealer, id: &str, file: &[u8]) -> Result<Request,
 }
 
 /// Reads the file of the decision about `request`, and checks that it may count for it.
-pub(super) fn decision(sealer: &Sealer, request: &Request, file: &[u8]) -> Result<Decided, Reason> {
-    let DecisionFile { decided, request: digest } =
-        text::read_decided(file).ok_or("it is not a decision")?;
+pub(super) fn decision(
+    sealer: &Sealer,
+    request: &Request,
+    file: &[u8],
+) -> Result<DecisionFile, Reason> {
+    let file_of = text::read_decided(file).ok_or("it is not a decision")?;
+    let DecisionFile { decided, request: digest, .. } = &file_of;
     if !sealer.is_sealed(DECISION_KIND, &request.id, file) {
         return Err("it is forged or was edited: its authentication code is wrong");
     }
-    if digest != request.digest() {
+    if *digest != request.digest() {
         return Err("it was made for another call");
     }
     if decided.at_us < request.created_us.saturating_sub(CLOCK_SLACK_US) {
         return Err("it is older than the request");
     }
-    may_decide(request, &decided).map_err(|error| match error {
+    may_decide(request, decided).map_err(|error| match error {
         ApprovalError::Expired { .. } => "it was made after the request had expired",
         ApprovalError::OwnRequest { .. } => "its approver is the caller",
         _ => "its approver is not on the list of the workflow",
     })?;
-    Ok(decided)
+    Ok(file_of)
 }
 
 /// Whether `decided.by` may decide so, and is in time.

@@ -12,7 +12,8 @@ use super::check::{self, DECISION_KIND, REQUEST_KIND};
 use super::error::ApprovalError;
 use super::id::{is_id, new_id};
 use super::seal::Sealer;
-use super::{Decided, Request, Ruling, text};
+use super::text::{self, DecisionFile};
+use super::{Decided, Request, Ruling};
 use crate::private::Folder;
 use crate::user_state::{PrivateDir, ProjectKey};
 use crate::watch::Watcher;
@@ -107,11 +108,14 @@ impl Approvals {
 
     /// Replaces an open request by a changed one. The caller holds the lock.
     pub(super) fn replace(&self, request: &Request) -> Result<(), ApprovalError> {
-        let name = name(&request.id, REQUEST)?;
-        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
-        let temporary = self.write_temporary(&self.request_file(request)).map_err(io)?;
+        self.replace_file(&name(&request.id, REQUEST)?, &self.request_file(request))
+    }
+
+    fn replace_file(&self, name: &str, contents: &[u8]) -> Result<(), ApprovalError> {
+        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
+        let temporary = self.write_temporary(contents).map_err(io)?;
         let handle = self.folder.handle();
-        renameat(&handle, &temporary, &handle, &name).map_err(|errno| io(errno.into()))
+        renameat(&handle, &temporary, &handle, name).map_err(|errno| io(errno.into()))
     }
 
     fn request_file(&self, request: &Request) -> Vec<u8> {
@@ -128,11 +132,9 @@ impl Approvals {
             return Err(already(before));
         }
         check::may_decide(&request, decided)?;
-        let name = name(id, DECISION)?;
-        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
-        let nonce = new_id().map_err(io)?;
-        let unfinished = text::decided(id, &request.digest(), &nonce, decided);
-        match self.publish(&name, &self.sealer.seal(DECISION_KIND, id, unfinished))? {
+        let file =
+            DecisionFile { decided: decided.clone(), request: request.digest(), used: false };
+        match self.publish(&name(id, DECISION)?, &self.decision_text(id, file)?)? {
             true => Ok(()),
             false => Err(match self.decision_for(&request)? {
                 Some(before) => already(before),
@@ -170,10 +172,14 @@ impl Approvals {
     /// What was decided about a request, if anything was. A decision that is not authentic, or was
     /// not made for this request by somebody who may, is set aside and does not count.
     pub fn decision_for(&self, request: &Request) -> Result<Option<Decided>, ApprovalError> {
+        Ok(self.decision_file(request)?.map(|file| file.decided))
+    }
+
+    fn decision_file(&self, request: &Request) -> Result<Option<DecisionFile>, ApprovalError> {
         let name = name(&request.id, DECISION)?;
         let Some(file) = self.read(&name)? else { return Ok(None) };
         match file.and_then(|file| check::decision(&self.sealer, request, &file)) {
-            Ok(decided) => Ok(Some(decided)),
+            Ok(file) => Ok(Some(file)),
             Err(reason) => {
                 self.set_aside(&request.id, &name, reason)?;
                 Ok(None)
@@ -183,14 +189,18 @@ impl Approvals {
 
     /// Uses up the approval of a call that is sent; false if it was used up before. This is on the
     /// disk before the call is sent, so that it is not sent twice after a crash.
+    ///
+    /// The first who creates the mark has it. The decision itself then says so too, under its
+    /// authentication code: who removes the mark does not get the approval back.
     pub fn consume(&self, id: &str) -> Result<bool, ApprovalError> {
         let name = name(id, USED)?;
         let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
         match self.folder.file(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
             Ok(file) => {
                 file.sync_all().map_err(io)?;
+                let first = self.mark_used(id)?;
                 rustix::fs::fsync(self.folder.handle()).map_err(|errno| io(errno.into()))?;
-                Ok(true)
+                Ok(first)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             // Whatever else has the name, the approval cannot be used up.
@@ -198,10 +208,31 @@ impl Approvals {
         }
     }
 
-    pub(super) fn is_used(&self, id: &str) -> Result<bool, ApprovalError> {
-        let name = name(id, USED)?;
+    /// Notes in a decision that its call is sent; false if it said so before.
+    fn mark_used(&self, id: &str) -> Result<bool, ApprovalError> {
+        let request = self.request(id)?;
+        let Some(file) = self.decision_file(&request)? else { return Ok(true) };
+        if file.used {
+            return Ok(false);
+        }
+        self.replace_file(
+            &name(id, DECISION)?,
+            &self.decision_text(id, DecisionFile { used: true, ..file })?,
+        )?;
+        Ok(true)
+    }
+
+    fn decision_text(&self, id: &str, file: DecisionFile) -> Result<Vec<u8>, ApprovalError> {
+        let io = |source| ApprovalError::Io { path: self.folder.path().to_owned(), source };
+        let nonce = new_id().map_err(io)?;
+        Ok(self.sealer.seal(DECISION_KIND, id, text::decided(id, &nonce, &file)))
+    }
+
+    pub(super) fn is_used(&self, request: &Request) -> Result<bool, ApprovalError> {
+        let name = name(&request.id, USED)?;
         let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
-        Ok(self.folder.stat(&name).map_err(io)?.is_some())
+        let is_marked = self.folder.stat(&name).map_err(io)?.is_some();
+        Ok(is_marked || self.decision_file(request)?.is_some_and(|file| file.used))
     }
 
     /// The requests that can still be decided about, oldest first.
@@ -251,7 +282,7 @@ impl Approvals {
     pub fn entry(&self, id: &str) -> Result<Entry, ApprovalError> {
         let request = self.request(id)?;
         let decided = self.decision_for(&request)?;
-        let used = decided.is_some() && self.is_used(id)?;
+        let used = decided.is_some() && self.is_used(&request)?;
         Ok(Entry { request, decided, used })
     }
 

@@ -95,7 +95,7 @@ impl Approvals {
         now_us: i64,
     ) -> Result<Option<(String, Decided)>, ApprovalError> {
         for request in self.same_calls(call)? {
-            if now_us >= request.expires_us || self.is_used(&request.id)? {
+            if now_us >= request.expires_us || self.is_used(&request)? {
                 continue;
             }
             let decided = self.decision_for(&request)?;

@@ -6,12 +6,17 @@ use super::{Decided, Request, Ruling};
 
 /// An approval counts for one call. Other terms would be other words here.
 const GRANT: &str = "once";
+/// The approved call has been sent.
+const SPENT: &str = "used";
 
 /// A decision as its file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DecisionFile {
     pub(super) decided: Decided,
     /// The digest of the request that was decided about.
     pub(super) request: String,
+    /// Whether the approved call has been sent.
+    pub(super) used: bool,
 }
 
 /// The text of a request, without its end.
@@ -54,18 +59,19 @@ pub(super) fn request(request: &Request) -> Vec<u8> {
     json.out
 }
 
-/// The text of a decision about the request with this id and digest, without its end.
-pub(super) fn decided(id: &str, digest: &str, nonce: &str, decided: &Decided) -> Vec<u8> {
+/// The text of a decision about the request with this id, without its end.
+pub(super) fn decided(id: &str, nonce: &str, file: &DecisionFile) -> Vec<u8> {
+    let DecisionFile { decided, request, used } = file;
     let mut json = Object::default();
     json.text("id", id);
-    json.text("request", digest);
+    json.text("request", request);
     json.text("ruling", decided.ruling.word());
     json.text("by", &decided.by);
     json.number("at_us", decided.at_us);
     if let Some(reason) = &decided.reason {
         json.text("reason", reason);
     }
-    json.text("grant", GRANT);
+    json.text("grant", if *used { SPENT } else { GRANT });
     json.text("nonce", nonce);
     json.out
 }
@@ -106,14 +112,16 @@ pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
     let members = members(text).ok()?;
     let raw = |key: &str| members.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw);
     let text = |key: &str| raw(key).and_then(string).map(|text| text.into_owned());
-    (text("grant")? == GRANT).then_some(())?;
+    let grant = text("grant")?;
+    let used = grant == SPENT;
+    (used || grant == GRANT).then_some(())?;
     let decided = Decided {
         ruling: Ruling::of(&text("ruling")?)?,
         by: text("by")?,
         at_us: std::str::from_utf8(raw("at_us")?).ok()?.parse().ok()?,
         reason: text("reason"),
     };
-    Some(DecisionFile { decided, request: text("request")? })
+    Some(DecisionFile { decided, request: text("request")?, used })
 }
 
 /// The members of an object, which must be all there is.
@@ -221,9 +229,13 @@ mod tests {
     fn a_decision_reads_back_as_it_was() {
         for ruling in [Ruling::Approved, Ruling::Denied, Ruling::Cancelled, Ruling::Expired] {
             for reason in [None, Some("because\n".to_owned())] {
-                let one = Decided { ruling, by: "a".to_owned(), at_us: 5, reason };
-                let read = read_decided(&finished(decided("ap_x", "d1", "n", &one))).unwrap();
-                assert_eq!((read.decided, read.request.as_str()), (one, "d1"));
+                for used in [false, true] {
+                    let reason = reason.clone();
+                    let decided = Decided { ruling, by: "a".to_owned(), at_us: 5, reason };
+                    let one = DecisionFile { decided, request: "d1".to_owned(), used };
+                    let read = read_decided(&finished(super::decided("ap_x", "n", &one))).unwrap();
+                    assert_eq!(read, one);
+                }
             }
         }
     }
@@ -240,7 +252,8 @@ mod tests {
             assert!(read_request(other.as_bytes()).is_none(), "{key}");
         }
         let one = Decided { ruling: Ruling::Approved, by: "a".to_owned(), at_us: 5, reason: None };
-        let text = String::from_utf8(finished(decided("ap_x", "d1", "n", &one))).unwrap();
+        let one = DecisionFile { decided: one, request: "d1".to_owned(), used: false };
+        let text = String::from_utf8(finished(decided("ap_x", "n", &one))).unwrap();
         for (now, then) in [
             ("\"approved\"", "\"maybe\""),
             ("\"approved\"", "true"),

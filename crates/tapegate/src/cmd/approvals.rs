@@ -53,7 +53,8 @@ pub(crate) struct Args {
     /// Who decides [default: the user]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// List what was decided or has expired, too; approve or deny everything that waits
+    /// List what was decided or has expired, too; approve or deny what waits in this
+    /// project
     #[arg(long)]
     all: bool,
     #[command(flatten)]

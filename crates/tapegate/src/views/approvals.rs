@@ -91,6 +91,7 @@ pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
     if has_more(request) {
         line("params", visible::value(params(request).as_bytes(), DETAILS_CHARS_MAX));
     }
+    line("hidden", hidden(request));
     line("folder", plain(&request.folder));
     line("policy", plain(&request.policy));
     line("caller", caller(request, now_us));
@@ -105,6 +106,18 @@ pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
         line("reason", decided.reason.as_deref().map(plain).unwrap_or_default());
     }
     out
+}
+
+/// What the one who decides does not see of a call. A placeholder may stand for any text, since the
+/// agent chooses what looks like a secret.
+fn hidden(request: &Request) -> String {
+    match params(request).matches("[REDACTED").count() {
+        0 => String::new(),
+        count => format!(
+            "{count} part(s) are masked as [REDACTED…]: you do not see them, and the server gets them \
+             as they are"
+        ),
+    }
 }
 
 /// A request as one line of JSON. The keys are a promise (docs/approvals.md).

@@ -38,6 +38,7 @@ fn workflow(node: &Node, findings: &mut Findings) -> Workflow {
     let timeout = patience(&fields, "timeout", findings);
     let blocking = patience(&fields, "blocking_timeout", findings);
     redact_fields(&fields, findings);
+    no_approvers(&fields, findings);
     Workflow {
         timeout: timeout.unwrap_or(otherwise.timeout),
         blocking_timeout: blocking.or(timeout).unwrap_or(otherwise.blocking_timeout),
@@ -63,9 +64,28 @@ pub(super) fn patience(
     Some(time)
 }
 
+/// An empty list reads as "nobody" and would mean "anybody".
+fn no_approvers(fields: &Fields<'_>, findings: &mut Findings) {
+    if let Some(node) = fields.get("approvers")
+        && node.as_list().is_some_and(<[Node]>::is_empty)
+    {
+        let words = "an empty list of approvers names nobody who may answer; leave `approvers` out if \
+                     anybody may, or deny the calls";
+        findings.within("approvers", |findings| findings.error(node.spot, words));
+    }
+}
+
 fn redact_fields(fields: &Fields<'_>, findings: &mut Findings) {
     findings.enter("redact_fields");
     for node in texts(fields.get("redact_fields")) {
+        let text = node.as_text().unwrap_or_default();
+        if let Some(rest) = text.strip_prefix("params.") {
+            let way_out = match rest.strip_prefix("arguments.") {
+                Some(rest) => format!("; write `{rest}`"),
+                None => ", and this is not among them".to_owned(),
+            };
+            findings.error(node.spot, format!("paths are read from the arguments on{way_out}"));
+        }
         if let Err(fault) = Path::read(node.as_text().unwrap_or_default()) {
             let words = format!("this is no path: {} at character {}", fault.what, fault.at + 1);
             findings.error(node.spot, words);

@@ -49,3 +49,16 @@ fn an_empty_section_that_is_not_built_and_a_value_from_a_variable_are_errors_too
         ],
     );
 }
+
+#[test]
+fn what_reads_otherwise_than_it_is_meant_in_a_workflow_is_an_error() {
+    super::finds_in(
+        "approval:\n  a: {timeout: 10M}\n  b: {approvers: []}\n  c: {redact_fields: [params.arguments.token, params.task]}\n",
+        &[
+            "4:16 error: approval.a.timeout: `10M`: `M` could mean minutes or months; write `m` or `min` for minutes, `months` for months",
+            "5:18 error: approval.b.approvers: an empty list of approvers names nobody who may answer; leave `approvers` out if anybody may, or deny the calls",
+            "6:23 error: approval.c.redact_fields: paths are read from the arguments on; write `token`",
+            "6:47 error: approval.c.redact_fields: paths are read from the arguments on, and this is not among them",
+        ],
+    );
+}

@@ -335,7 +335,9 @@ fn an_authentic_decision_of_somebody_who_may_not_or_at_the_wrong_time_does_not_c
     };
     approvals.ask(&named).unwrap();
     let write = |request: &Request, decided: &Decided| {
-        let unfinished = text::decided(&request.id, &request.digest(), "n", decided);
+        let (decided, digest) = (decided.clone(), request.digest());
+        let file = DecisionFile { decided, request: digest, used: false };
+        let unfinished = text::decided(&request.id, "n", &file);
         let file = approvals.sealer.seal(DECISION_KIND, &request.id, unfinished);
         fs::write(approvals.path().join(format!("{}{DECISION}", request.id)), file).unwrap();
     };
@@ -447,4 +449,22 @@ fn a_call_is_found_without_reading_the_requests_about_other_calls() {
     assert!(approvals.approved_before(&request, NOW).unwrap().is_some());
     assert!(approvals.pending_for(&request, NOW).unwrap().is_none());
     assert_eq!(approvals.take_refused(), [], "none of them was looked at");
+}
+
+#[test]
+fn an_approval_whose_mark_was_removed_stays_used_up() {
+    let (_folder, approvals) = desk();
+    let request = asked(&approvals);
+    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    assert!(approvals.consume(&request.id).unwrap());
+    fs::remove_file(approvals.path().join(format!("{}.used", request.id))).unwrap();
+    assert!(approvals.entry(&request.id).unwrap().used);
+    assert!(approvals.approved_before(&request, NOW + 5).unwrap().is_none());
+    assert!(!approvals.consume(&request.id).unwrap());
+    // Nor does an edited decision count again.
+    let path = approvals.path().join(format!("{}.decision.json", request.id));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"used\"", "\"once\"")).unwrap();
+    assert!(approvals.approved_before(&request, NOW + 5).unwrap().is_none());
+    assert_eq!(approvals.take_refused().len(), 1);
 }

@@ -1,6 +1,7 @@
 //! `tapegate approvals approve` and `deny`.
 
 use std::io::Write;
+use std::path::Path;
 
 use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
@@ -24,7 +25,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     attempt.log_if_refused(&project.state, authorized)?;
     let entries = project.entries()?;
     let meant: Vec<Entry> = match args.all {
-        true => entries.into_iter().filter(|entry| view::is_pending(entry, now_us())).collect(),
+        true => all_of_this_project(args, entries)?,
         // Nothing is decided if one of the names is wrong.
         false => {
             args.ids.iter().map(|id| named(&entries, id, project)).collect::<Result<_, _>>()?
@@ -77,6 +78,33 @@ fn named(entries: &[Entry], id: &str, project: &Project) -> Result<Entry, Failur
         None if !view::is_pending(&entry, now_us()) => Err(failure(ApprovalError::Expired { id })),
         None => Ok(entry),
     }
+}
+
+/// Everything that waits in this project. Projects without a state folder of their own share the
+/// user's, and who decides about everything here has not looked at the others.
+fn all_of_this_project(args: &Args, entries: Vec<Entry>) -> anyhow::Result<Vec<Entry>> {
+    let pending = entries.into_iter().filter(|entry| view::is_pending(entry, now_us()));
+    if args.state.is_named() {
+        return Ok(pending.collect());
+    }
+    let here = Surroundings::ours()?.folder;
+    let (ours, others): (Vec<_>, Vec<_>) =
+        pending.partition(|entry| is_of_project(&entry.request, &here));
+    if !others.is_empty() {
+        talk::warn(&format!(
+            "{} call(s) of other projects wait too, and are left out; name them to decide about them",
+            others.len()
+        ));
+    }
+    Ok(ours)
+}
+
+/// Whether a call was made below this folder, or by a policy that lies below or above it.
+fn is_of_project(request: &Request, here: &Path) -> bool {
+    let policy = Path::new(&request.policy).parent().filter(|path| path.is_absolute());
+    request.folder.is_empty()
+        || Path::new(&request.folder).starts_with(here)
+        || policy.is_some_and(|folder| folder.starts_with(here) || here.starts_with(folder))
 }
 
 /// The command, as it was typed but for its options.

@@ -123,3 +123,13 @@ fn what_nobody_decided_in_time_has_expired() {
     assert!(table(&[entry()], true, late).contains("expired"));
     assert!(!is_pending(&entry(), late));
 }
+
+#[test]
+fn the_question_counts_what_is_masked() {
+    let mut entry = entry();
+    assert!(!details(&entry, NOW).contains("hidden"));
+    let masked = "[REDACTED:private-key:0123456789ab]";
+    entry.request.params =
+        Some(format!("{{\"arguments\":{{\"a\":\"{masked}\",\"b\":\"x {masked}\"}}}}"));
+    assert!(details(&entry, NOW).contains("hidden      2 part(s) are masked"));
+}
