@@ -146,6 +146,11 @@ impl Relay {
         self.holds.len()
     }
 
+    /// Whether no further call of this conversation's session can be held.
+    pub fn is_full_for(&self, lane: Lane) -> bool {
+        self.holds.is_full(lane.session)
+    }
+
     /// Whether a call is held by this name.
     pub fn is_held(&self, ticket: Ticket) -> bool {
         self.holds.is_held(ticket)

@@ -5,6 +5,7 @@
 
 mod callers;
 mod completion;
+mod hidden;
 mod judgement;
 mod lists;
 mod requests;
@@ -138,19 +139,25 @@ impl<'p> Judge<'p> {
         let kind = envelope.kind();
         let now = Judging { envelope, arrival, waits: kind == Kind::Request && !in_batch };
         match (arrival.from, kind) {
-            (_, Kind::Request | Kind::Notification) => {
+            (Side::Client, Kind::Request | Kind::Notification) => {
                 judgement.calls = self.requested(&now, state);
             }
-            (Side::Server, Kind::Response | Kind::Error) => {
-                match requests::methods(envelope.input_requests) {
-                    Ok(methods) => judgement.calls = self.asked_first(&now, methods, state),
+            (Side::Server, _) => {
+                let requested = self.requested(&now, state);
+                match hidden::methods(envelope) {
+                    Ok(methods) => {
+                        let asked = self.asked_first(&now, methods, state);
+                        judgement.calls = requested.and(asked);
+                    }
                     Err(fault) if self.policy.is_some() => judgement.faults.push(fault),
                     Err(fault) => judgement.anomalies.push(fault),
                 }
                 if self.stops(&judgement.faults) {
                     return judgement;
                 }
-                self.list(frame, &now, &mut judgement, state);
+                if matches!(kind, Kind::Response | Kind::Error) {
+                    self.list(frame, &now, &mut judgement, state);
+                }
             }
             _ => {}
         }
@@ -358,7 +365,8 @@ impl<'p> Judge<'p> {
 pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: Arrival) -> bool {
     let is_plain = |said: &Envelope<'_>| {
         let is_answer = matches!(said.kind(), Kind::Response | Kind::Error);
-        is_answer && !said.lists && said.input_requests.is_none()
+        let asks = said.input_requests.is_some() || said.tasks.is_some() || said.error.is_some();
+        is_answer && !said.lists && !asks
     };
     arrival.from == Side::Server
         && frame.envelope().is_some_and(is_plain)

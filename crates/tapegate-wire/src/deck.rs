@@ -264,6 +264,11 @@ impl Deck {
         self.relay.held() >= HELD_MAX
     }
 
+    /// Whether so many calls of a session are held that its client is to wait.
+    pub(crate) fn is_full_for(&self, lane: Lane) -> bool {
+        self.relay.is_full_for(lane)
+    }
+
     /// Waits for the next thing that happens to held calls; for ever if nothing can.
     pub async fn stirred(&mut self) -> Event<'static> {
         let due = self.due();

@@ -5,9 +5,10 @@ use crate::json::{Cursor, Fault, Kind as JsonKind, Str};
 
 /// The members of a message.
 const MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
-/// The members of a result that are looked at: what the server wants to know first, and lists of
-/// what it offers.
-const RESULTS: &[&str] = &["inputRequests", "tools", "resources", "resourceTemplates", "prompts"];
+/// The members of a result that are looked at: what the server wants to know first, tasks, which may
+/// hold the same, and lists of what it offers.
+const RESULTS: &[&str] =
+    &["inputRequests", "task", "tasks", "tools", "resources", "resourceTemplates", "prompts"];
 
 /// The sort of a message, by the members it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum Kind {
 }
 
 /// The members of a message that routing, pairing, recording and gates need, borrowed from its bytes.
-/// After [`Frame::glance`](super::Frame::glance) `input_requests`, `twisted`, `plain` and `lists` say nothing.
+/// After [`Frame::glance`](super::Frame::glance) `input_requests`, `tasks`, `twisted`, `plain` and `lists` say nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Envelope<'a> {
     /// The id exactly as written: `1`, `1.0` and `"1"` are three ids.
@@ -59,6 +60,8 @@ pub struct Envelope<'a> {
     /// The raw text of `result.inputRequests`, or of what careless readers take for it: what the
     /// server wants to know first.
     pub input_requests: Option<&'a [u8]>,
+    /// The raw text of `result.task` or `result.tasks`, or of what careless readers take for it.
+    pub tasks: Option<&'a [u8]>,
     /// Whether `jsonrpc` is present and says `"2.0"`.
     pub version_ok: bool,
     /// Whether a member named above occurs twice, so that readers may disagree on its value.
@@ -206,6 +209,7 @@ impl<'a> Envelope<'a> {
             let value = cursor.value()?;
             match careless(key, RESULTS) {
                 Some(0) => self.repeated |= self.input_requests.replace(value).is_some(),
+                Some(1 | 2) => self.repeated |= self.tasks.replace(value).is_some(),
                 list => self.lists |= list.is_some(),
             }
         }
@@ -336,6 +340,8 @@ mod tests {
         assert!(!lists(r#"{"content":[{"tools":[]}]}"#) && !lists(r#"["tools"]"#));
         let asks = r#"{"id":1,"result":{"resultType":"input_required","inputRequests":{"a":{}}}}"#;
         assert_eq!(envelope(asks).input_requests, Some(&br#"{"a":{}}"#[..]));
+        let task = r#"{"id":1,"result":{"Task":{"a":{}}}}"#;
+        assert_eq!(envelope(task).tasks, Some(&br#"{"a":{}}"#[..]));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::holds::{HELD_MAX, Held};
+use super::holds::Held;
 use super::permit::Permitted;
 use super::{Action, Emit, Relay, Way, answer_with};
 use crate::frame::{Envelope, Frame, Kind};
@@ -99,7 +99,7 @@ impl Relay {
     ) {
         let call = frame.envelope().filter(|said| said.kind() == Kind::Request);
         let (Some((said, id)), true) =
-            (call.and_then(|said| Some((said, said.id?))), self.holds.len() < HELD_MAX)
+            (call.and_then(|said| Some((said, said.id?))), !self.holds.is_full(way.lane.session))
         else {
             gate.ended(way.at, hold.ticket, HoldEnd::Closed);
             let refusal = match call {

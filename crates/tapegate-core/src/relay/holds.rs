@@ -1,6 +1,6 @@
 //! Calls that wait beside the stream until somebody has decided about them.
 //!
-//! There are never more than [`HELD_MAX`], so whoever reads a client stops when that many wait.
+//! There are never more than [`HELD_MAX`] of a session, so whoever reads a client stops when that many wait.
 
 use super::own_message::OwnMessage;
 use crate::frame::same_id;
@@ -9,8 +9,10 @@ use crate::pending::{Asked, Unanswered};
 use crate::side::{Lane, Side};
 use crate::time::At;
 
-/// How many calls may be held at once.
+/// How many calls of one session may be held at once.
 pub const HELD_MAX: usize = 32;
+/// How many calls of all sessions may be held at once.
+const HELD_TOTAL_MAX: usize = 1024;
 
 /// When a caller is told first that its call is held, and how often after that.
 const PROGRESS_NS: u64 = 5_000_000_000;
@@ -126,6 +128,12 @@ impl Held {
 impl Holds {
     pub(super) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Whether no further call of a session can be held.
+    pub(super) fn is_full(&self, session: u32) -> bool {
+        let of_session = || self.0.iter().filter(|held| held.lane.session == session).count();
+        self.0.len() >= HELD_TOTAL_MAX || (self.0.len() >= HELD_MAX && of_session() >= HELD_MAX)
     }
 
     pub(super) fn is_empty(&self) -> bool {

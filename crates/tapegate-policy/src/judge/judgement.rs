@@ -45,6 +45,23 @@ pub enum Calls<'m> {
     Many(Vec<JudgedCall<'m>>),
 }
 
+impl Calls<'_> {
+    /// These and others.
+    pub(super) fn and(self, others: Self) -> Self {
+        let listed = |calls| match calls {
+            Self::None => Vec::new(),
+            Self::One(call) => vec![call],
+            Self::Many(calls) => calls,
+        };
+        match (self, others) {
+            (calls, Self::None) | (Self::None, calls) => calls,
+            (calls, others) => {
+                Self::Many(listed(calls).into_iter().chain(listed(others)).collect())
+            }
+        }
+    }
+}
+
 /// Something that a message asks for, and what was decided about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedCall<'m> {

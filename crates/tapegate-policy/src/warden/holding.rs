@@ -17,7 +17,7 @@ use crate::people::Asking;
 use crate::refuse::Subject;
 
 /// How many held calls are remembered; more than the relay ever holds.
-const HELD_MAX: usize = 64;
+const HELD_MAX: usize = 2048;
 
 /// A call that waits.
 #[derive(Debug)]

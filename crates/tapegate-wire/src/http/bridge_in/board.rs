@@ -177,7 +177,7 @@ impl Board {
         bytes: &[u8],
         exchange: Option<&Rc<Exchange>>,
     ) -> Result<Sent, NotSent> {
-        self.station.room_for(bytes).await;
+        self.station.room_for(lane, bytes).await;
         let slot = self.reserve().await?;
         // From here on nothing waits, so nothing can come between.
         self.used.set(Instant::now());

@@ -2,7 +2,7 @@
 //!
 //! Clients that do not know of each other may use the same id at the same time. An id that is in
 //! use gets another name towards the server, and the answer gets the client's name back; every
-//! other byte stays as it was.
+//! other byte stays as it was. So does an id that servers may read as another one, such as `1.0`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -21,6 +21,8 @@ use tapegate_core::json::Edits;
 
 /// How many unanswered requests are remembered. Beyond it those go whose client has gone.
 const ASKED_MAX: usize = 1 << 16;
+/// How many digits every reader of numbers keeps.
+const DIGITS_MAX: usize = 15;
 /// How many are remembered that were answered.
 const RECENT_MAX: usize = 64;
 
@@ -286,7 +288,7 @@ impl Book {
     }
 }
 
-/// Enters `theirs` under itself, or under a new name if it is in use.
+/// Enters `theirs` under itself, or under a new name if it is in use or has other readings.
 fn name(
     names: &mut HashMap<IdKey, Name>,
     count: &mut u64,
@@ -295,7 +297,9 @@ fn name(
     edits: &mut IdEdits<'_>,
 ) -> IdKey {
     let mut ours = Cow::Borrowed(theirs);
-    while names.contains_key(&IdKey::new(&ours)) {
+    let mut is_good = has_one_reading(theirs);
+    while !is_good || names.contains_key(&IdKey::new(&ours)) {
+        is_good = true;
         *count += 1;
         ours = Cow::Owned(format!("\"tapegate-{count}\"").into_bytes());
     }
@@ -307,6 +311,20 @@ fn name(
     let (exchange, ours) = (Rc::clone(exchange), ours.into());
     names.insert(key.clone(), Name { exchange, theirs: theirs.into(), ours, renamed });
     key
+}
+
+/// Whether every server reads an id as this one: a string without escapes, or a whole number that
+/// floating point can tell from its neighbours. `1.0`, `1e0` and `-0` are other numbers to some.
+fn has_one_reading(id: &[u8]) -> bool {
+    match id {
+        [b'"', inside @ .., b'"'] => !inside.contains(&b'\\'),
+        b"-0" => false,
+        [b'-', digits @ ..] | digits => {
+            !digits.is_empty()
+                && digits.len() <= DIGITS_MAX
+                && digits.iter().all(|byte| byte.is_ascii_digit())
+        }
+    }
 }
 
 /// The subscription that a result names, which is the id of the request it answers.

@@ -92,7 +92,7 @@ impl Exchange {
             if let Some(refused) = self.disagrees(parts, &frame) {
                 return Disposition::Refuse(Box::new(refused));
             }
-            self.proxy.station.room_for(text).await;
+            self.proxy.station.room_for(lane, text).await;
         }
         self.asked = Some(Bytes::copy_from_slice(text));
         let judged = self.proxy.station.receive(lane, Side::Client, text);

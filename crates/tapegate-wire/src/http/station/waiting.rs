@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tapegate_core::frame::{Body, Frame, Kind, elements};
 use tapegate_core::gate::Ticket;
 use tapegate_core::relay::{Event, Permitted};
-use tapegate_core::side::Side;
+use tapegate_core::side::{Lane, Side};
 
 use super::Station;
 use crate::deck::{Outgoing, settled, tick};
@@ -66,10 +66,11 @@ impl Station {
         Waiting { station: Rc::clone(self), number }
     }
 
-    /// Waits until a call could be held, if `bytes` are one that might have to be.
-    pub(crate) async fn room_for(&self, bytes: &[u8]) {
-        if self.deck.borrow().is_full() && asks(bytes) {
-            self.room().await;
+    /// Waits until a call of this session could be held, if `bytes` are one that might have to be. Other
+    /// sessions need not wait for it.
+    pub(crate) async fn room_for(&self, lane: Lane, bytes: &[u8]) {
+        while self.deck.borrow().is_full_for(lane) && asks(bytes) {
+            self.unheld.notified().await;
         }
     }
 

@@ -1,0 +1,118 @@
+//! Requests of a server in places that are not requests: in a task that a notification or a result tells
+//! of, and in an error that wants a person to open a page first.
+
+use tapegate_core::frame::{Envelope, careless};
+use tapegate_core::json::{self, Cursor, Kind};
+
+use super::requests;
+use crate::inspect::Fault;
+
+/// How deep tasks are looked for in each other.
+const DEPTH_MAX: usize = 4;
+const PLACES: &[&str] = &["inputRequests", "elicitations", "task", "tasks"];
+
+/// The methods of the requests in a message of a server that is not one itself; a fault if they are not
+/// written as requests must be.
+pub(super) fn methods(envelope: &Envelope<'_>) -> Result<Vec<String>, Fault> {
+    let mut found = match (envelope.result, envelope.input_requests) {
+        (Some(_), requests) => requests::methods(requests)?,
+        _ => Vec::new(),
+    };
+    if let (Some(_), Some(params)) = (envelope.method, envelope.params) {
+        search(params, DEPTH_MAX, &mut found)?;
+    }
+    if let Some(tasks) = envelope.tasks {
+        search(tasks, DEPTH_MAX, &mut found)?;
+    }
+    if let Some(error) = envelope.error {
+        for (_, data) in members(error, &["data"]) {
+            search(data, DEPTH_MAX, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// The members of an object that have one of these names to anybody, by the number of the name.
+fn members<'a>(object: &'a [u8], names: &[&str]) -> Vec<(usize, &'a [u8])> {
+    let mut found = Vec::new();
+    // What cannot be read to its end nobody can act on.
+    scan(object, names, &mut found).ok();
+    found
+}
+
+fn scan<'a>(
+    object: &'a [u8],
+    names: &[&str],
+    found: &mut Vec<(usize, &'a [u8])>,
+) -> Result<(), json::Fault> {
+    let mut cursor = Cursor::new(object)?;
+    if cursor.kind()? != Kind::Object {
+        return Ok(());
+    }
+    let mut first = true;
+    cursor.open()?;
+    while let Some(key) = cursor.key(&mut first)? {
+        let value = cursor.value()?;
+        found.extend(careless(key, names).map(|place| (place, value)));
+    }
+    Ok(())
+}
+
+fn search(value: &[u8], depth: usize, found: &mut Vec<String>) -> Result<(), Fault> {
+    if depth == 0 {
+        return Ok(());
+    }
+    if value.starts_with(b"[") {
+        let items = tapegate_core::frame::array_items(value);
+        return items.into_iter().try_for_each(|item| search(item, depth - 1, found));
+    }
+    for (place, value) in members(value, PLACES) {
+        match place {
+            0 => found.extend(requests::methods(Some(value))?),
+            1 if is_something(value) => found.push("elicitation/create".to_owned()),
+            1 => {}
+            _ => search(value, depth - 1, found)?,
+        }
+    }
+    Ok(())
+}
+
+fn is_something(value: &[u8]) -> bool {
+    !matches!(value, b"null" | b"[]" | b"{}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tapegate_core::frame::Frame;
+
+    fn found(text: &str) -> Vec<String> {
+        methods(Frame::read(text.as_bytes()).envelope().expect("a message")).expect("readable")
+    }
+
+    #[test]
+    fn requests_are_found_wherever_a_server_puts_them() {
+        let asks = r#"{"a":{"method":"sampling/createMessage"}}"#;
+        for text in [
+            format!(r#"{{"method":"notifications/tasks","params":{{"inputRequests":{asks}}}}}"#),
+            format!(
+                r#"{{"method":"notifications/tasks/status","params":{{"InputRequests":{asks}}}}}"#
+            ),
+            format!(r#"{{"method":"x","params":{{"task":{{"inputRequests":{asks}}}}}}}"#),
+            format!(r#"{{"id":1,"result":{{"task":{{"inputRequests":{asks}}}}}}}"#),
+            format!(r#"{{"id":1,"result":{{"tasks":[{{"input_requests":{asks}}}]}}}}"#),
+            format!(r#"{{"id":1,"error":{{"code":1,"data":{{"inputRequests":{asks}}}}}}}"#),
+        ] {
+            assert_eq!(found(&text), ["sampling/createMessage"], "{text}");
+        }
+        let url = r#"{"id":1,"error":{"code":-32042,"data":{"elicitations":[{"mode":"url"}]}}}"#;
+        assert_eq!(found(url), ["elicitation/create"]);
+        for text in [
+            r#"{"id":1,"result":{"content":[{"inputRequests":{}}]}}"#,
+            r#"{"id":1,"error":{"code":-32042,"data":{"elicitations":[]}}}"#,
+            r#"{"method":"notifications/progress","params":{"progress":1}}"#,
+        ] {
+            assert!(found(text).is_empty(), "{text}");
+        }
+    }
+}
