@@ -72,6 +72,17 @@ impl Params {
         })
     }
 
+    /// Whether a header of a tool call says something else than the argument that it repeats. Servers of
+    /// earlier revisions know nothing of such headers, so that none need be there.
+    pub(super) fn contradict(&self, call: &Envelope<'_>, headers: &HeaderMap) -> bool {
+        self.marked(call).any(|(header, text)| {
+            headers.get_all(header).iter().any(|value| {
+                let said = value.to_str().ok().and_then(|value| field::read(value.trim()));
+                !said.is_some_and(|said| means_same(&said, &text))
+            })
+        })
+    }
+
     /// The arguments of a tool call that are marked, by header.
     fn marked(&self, call: &Envelope<'_>) -> impl Iterator<Item = (&HeaderName, String)> {
         let marks = call.name.and_then(|name| self.tools.get(name.decode().as_ref()));

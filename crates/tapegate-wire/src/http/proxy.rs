@@ -39,6 +39,7 @@ use tokio::sync::{mpsc, watch};
 use super::body::{Collected, collect_request};
 use super::headers;
 use super::listen::{Cord, Handler, Reply};
+use super::params::Params;
 use super::request_check::Route;
 use super::station::{Station, Stopped};
 use super::upstream::Upstream;
@@ -54,6 +55,8 @@ pub struct Proxy {
     /// Where the server has moved its endpoint to, if clients could not follow it there.
     moved: RefCell<Option<PathAndQuery>>,
     sessions: RefCell<Sessions>,
+    /// Which arguments are repeated in headers, as far as lists of tools have told.
+    params: RefCell<Params>,
     /// Why the recording ends, once it does.
     ending: watch::Sender<Option<String>>,
     /// Ways to the clients of legacy sessions, which are answered on one stream.
@@ -108,6 +111,7 @@ impl Proxy {
             station,
             upstream,
             moved: RefCell::default(),
+            params: RefCell::default(),
             sessions: RefCell::default(),
             ending: watch::Sender::new(None),
             inboxes: RefCell::default(),

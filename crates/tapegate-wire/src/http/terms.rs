@@ -164,6 +164,18 @@ impl Terms {
         disagree.then(|| headers::error(400, id, CODE_HEADER_MISMATCH, words))
     }
 
+    /// Refuses a call with a header that contradicts the argument it repeats.
+    pub(super) fn check_contradictions(
+        &self,
+        said: &Envelope<'_>,
+        params: &Params,
+    ) -> Option<Response<ReplyBody>> {
+        let contradicts = said.is_method("tools/call") && params.contradict(said, &self.params);
+        let words = "the Mcp-Param headers and the arguments disagree";
+        let id = said.id.unwrap_or(b"null");
+        contradicts.then(|| headers::error(400, id, CODE_HEADER_MISMATCH, words))
+    }
+
     /// Refuses a message that its headers describe wrongly.
     pub(super) fn check_mirrors(&self, said: &Envelope<'_>) -> Option<Response<ReplyBody>> {
         let named = named(said);

@@ -180,3 +180,20 @@ fn an_approved_call_that_the_server_does_not_answer_gets_an_error() {
     let event = web::chunk(&mut reader).unwrap();
     assert!(event.contains("\"id\":1,\"error\""), "{event}");
 }
+
+#[test]
+fn a_header_that_contradicts_the_argument_it_repeats_is_refused() {
+    let server = answering(
+        r#"{"tools":[{"name":"x","inputSchema":{"properties":{"path":{"x-mcp-header":"Path"}}}}]}"#,
+    );
+    let gate = Gate::before(&server.url());
+    gate.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{"path":"/data"}}}"#;
+    for (line, status) in
+        [("mcp-param-path: /data", 200), ("x-other: 1", 200), ("mcp-param-path: /etc", 400)]
+    {
+        let headers = [JSON, &[line]].concat();
+        let reply = web::reply(&mut gate.send("POST /mcp", &headers, call));
+        assert!(reply.head.contains(&format!(" {status} ")), "{line} {reply:?}");
+    }
+}

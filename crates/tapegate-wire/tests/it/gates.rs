@@ -357,6 +357,10 @@ fn when_too_many_calls_are_held_further_requests_wait_and_the_rest_passes() {
     let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     gate.post(told);
     assert_eq!(server.bodies(), [told]);
+    // Nor is another session.
+    let other = [JSON, &["mcp-session-id: other"]].concat();
+    let reply = web::reply(&mut gate.send("POST /mcp", &other, &call(98, "x")));
+    assert_eq!(reply.body, r#"{"jsonrpc":"2.0","id":98,"result":{}}"#);
     gate.desk.deny(first);
     assert_eq!(web::reply(&mut late).body, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#);
     drop(open);

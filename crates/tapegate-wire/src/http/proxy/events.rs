@@ -76,6 +76,7 @@ impl Exchange {
         if data.trim_ascii().is_empty() && transparent.is_none() {
             return Ok(Outbound::event_without_data(piece));
         }
+        self.learn(data);
         let (lane, how) = (self.lane(), (self.resumes(), terminated));
         let Judged { disposition, said } = self.proxy.station.hear(lane, data, how)?;
         let mut told = self.tell_apart(said);

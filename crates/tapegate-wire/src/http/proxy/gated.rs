@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use tapegate_core::frame::{self, Body, Frame, envelopes};
+use tapegate_core::frame::{self, Body, Envelope, Frame, envelopes};
 use tapegate_core::json::{Cursor, Kind as JsonKind};
 use tapegate_core::relay::Permitted;
 use tapegate_core::side::Side;
@@ -126,7 +126,11 @@ impl Exchange {
     /// Refuses a message that its headers describe wrongly: who reads the one may not read the other.
     fn disagrees(&mut self, parts: &Parts, frame: &Frame<'_>) -> Option<Response<ReplyBody>> {
         let terms = Terms::read(&parts.headers);
-        let refused = envelopes(frame).iter().find_map(|said| terms.check_mirrors(said))?;
+        let check = |said: &Envelope<'_>| {
+            let params = self.proxy.params.borrow();
+            terms.check_mirrors(said).or_else(|| terms.check_contradictions(said, &params))
+        };
+        let refused = envelopes(frame).iter().find_map(check)?;
         let lane = self.lane();
         match self.proxy.station.rejects(lane, Side::Client, frame.bytes(), DISAGREED) {
             Ok(true) => Some(refused),

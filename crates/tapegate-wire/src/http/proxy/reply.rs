@@ -133,6 +133,7 @@ impl Exchange {
         let judged = is_message(&frame) || (odd && governed) || self.may_answer(&parts, &frame);
         let (body, is_new) = if judged {
             let lane = self.lane();
+            self.learn(text);
             let judged = self.proxy.station.receive(lane, Side::Server, text);
             let Ok(Judged { disposition, said }) = judged else {
                 return headers::refusal(503, &Stopped.to_string());
@@ -192,6 +193,23 @@ impl Exchange {
         let asked = self.asked.as_deref().map(Frame::read);
         let envelopes = asked.map(|asked| envelopes(&asked)).unwrap_or_default();
         envelopes.iter().any(|said| said.kind() == Kind::Request)
+    }
+
+    /// Learns from a list of tools which arguments are repeated in headers.
+    pub(super) fn learn(&self, text: &[u8]) {
+        let asked = self.asked.as_deref().map(Frame::read);
+        let lists =
+            |asked: &Frame<'_>| envelopes(asked).iter().any(|said| said.is_method("tools/list"));
+        if !self.proxy.station.is_governed()
+            || !(self.answers_all || asked.as_ref().is_some_and(lists))
+        {
+            return;
+        }
+        for said in envelopes(&Frame::read(text)) {
+            if let Some(result) = said.result {
+                self.proxy.params.borrow_mut().learn(result);
+            }
+        }
     }
 
     /// Tells the server what is for it, and returns what the client is told.

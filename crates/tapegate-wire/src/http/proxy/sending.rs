@@ -59,16 +59,18 @@ impl Exchange {
 
     async fn begin(&self, parts: Parts, body: Outbound) -> Result<Response<Incoming>, String> {
         let proxy = Rc::clone(&self.proxy);
-        let begun = {
-            // What a session sends reaches the server in the order it came, or a call could run
-            // before the stream is open that its questions are asked on.
-            let turnstile = proxy.sessions.borrow_mut().turnstile(self.lane);
-            let _turn = turnstile.lock().await;
-            proxy.upstream.begin(self.path.clone(), Request::from_parts(parts, body)).await
+        let sending = async {
+            let awaited = {
+                // What a session sends reaches the server in the order it came, or a call could run
+                // before the stream is open that its questions are asked on.
+                let turnstile = proxy.sessions.borrow_mut().turnstile(self.lane);
+                let _turn = turnstile.lock().await;
+                proxy.upstream.begin(self.path.clone(), Request::from_parts(parts, body)).await?
+            };
+            awaited.await
         };
-        let awaited = begun.map_err(|error| error.to_string())?;
         tokio::select! {
-            response = awaited => response.map_err(|error| error.to_string()),
+            response = sending => response.map_err(|error| error.to_string()),
             why = ended(proxy.ending.subscribe()) => Err(why),
         }
     }

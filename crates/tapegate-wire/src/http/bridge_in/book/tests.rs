@@ -118,3 +118,20 @@ fn what_is_about_a_request_goes_to_who_has_made_it_as_long_as_it_waits() {
     assert_eq!(place(&mut book, b"\"tapegate-1\""), Some(2));
     assert_eq!(place(&mut book, b"7"), None);
 }
+
+#[test]
+fn an_id_that_servers_may_read_as_another_gets_a_name_of_its_own() {
+    for id in ["1.0", "1e0", "-0", "10E-1", "9007199254740993", r#""\u0031""#, "null"] {
+        let (mut book, one) = (Book::default(), exchange(1));
+        let text = format!(r#"{{"id":{id},"method":"tools/call"}}"#);
+        let sent = book.enter(&one, permitted(text.as_bytes())).bytes().to_vec();
+        assert_eq!(sent, br#"{"id":"tapegate-1","method":"tools/call"}"#, "{id}");
+        let answered = placed(&mut book, r#"{"id":"tapegate-1","result":{}}"#);
+        assert_eq!(answered, (Some(1), format!(r#"{{"id":{id},"result":{{}}}}"#)));
+    }
+    for id in ["1", "-1", "0", "999999999999999", r#""1""#, r#""é""#] {
+        let (mut book, one) = (Book::default(), exchange(1));
+        let text = format!(r#"{{"id":{id},"method":"tools/call"}}"#);
+        assert_eq!(book.enter(&one, permitted(text.as_bytes())).bytes(), text.as_bytes(), "{id}");
+    }
+}
