@@ -34,7 +34,7 @@ use tapegate_core::frame::{self, Body, Envelope, Frame, Kind};
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{CODE_TOO_LARGE, Event, Permitted};
 use tapegate_core::side::{Lane, Side};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::body::{Collected, collect_request};
 use super::headers;
@@ -91,6 +91,8 @@ struct Exchange {
     /// Whether something that the server said on the stream has not left, so that an answer may be
     /// missing from it.
     has_dropped: bool,
+    /// Told once the connection to the server has the request.
+    begun: Rc<Notify>,
 }
 
 /// How far an exchange's lane reaches.
@@ -172,6 +174,7 @@ impl Proxy {
             inbox: None,
             older: session_less && older.is_some(),
             has_dropped: false,
+            begun: Rc::default(),
         }
     }
 

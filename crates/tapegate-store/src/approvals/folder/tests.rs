@@ -457,11 +457,13 @@ fn an_approval_whose_mark_was_removed_stays_used_up() {
     let request = asked(&approvals);
     approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
     assert!(approvals.consume(&request.id).unwrap());
-    fs::remove_file(approvals.path().join(format!("{}.used", request.id))).unwrap();
+    let unmark = || fs::remove_file(approvals.path().join(format!("{}.used", request.id))).unwrap();
+    unmark();
     assert!(approvals.entry(&request.id).unwrap().used);
     assert!(approvals.approved_before(&request, NOW + 5).unwrap().is_none());
     assert!(!approvals.consume(&request.id).unwrap());
-    // Nor does an edited decision count again.
+    // Nor does an edited decision count again, whose attempt to be used has left a mark.
+    unmark();
     let path = approvals.path().join(format!("{}.decision.json", request.id));
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("\"used\"", "\"once\"")).unwrap();

@@ -125,7 +125,7 @@ impl Board {
             addressed: server.is_seat(),
             lane,
             station: Rc::clone(station),
-            book: RefCell::default(),
+            book: RefCell::new(Book::new(station.is_governed())),
             params: RefCell::default(),
             main,
             history,

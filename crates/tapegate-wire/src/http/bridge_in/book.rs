@@ -2,7 +2,8 @@
 //!
 //! Clients that do not know of each other may use the same id at the same time. An id that is in
 //! use gets another name towards the server, and the answer gets the client's name back; every
-//! other byte stays as it was. So does an id that servers may read as another one, such as `1.0`.
+//! other byte stays as it was. With a gate, so does an id that servers may read as another one, such
+//! as `1.0`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -33,6 +34,8 @@ pub(super) struct Book {
     tokens: HashMap<IdKey, Name>,
     open: BTreeMap<u64, Rc<Exchange>>,
     renamed: u64,
+    /// Whether ids with several readings get other names too. A recorder changes no byte that it need not.
+    renames_odd: bool,
     /// Who was answered lately, by what the server calls the request, and the connection it came by.
     recent: VecDeque<(Box<[u8]>, Rc<Cord>)>,
 }
@@ -79,6 +82,11 @@ impl Place {
 }
 
 impl Book {
+    /// A book in which nothing is entered. With a gate nobody may get another's answer by an odd id.
+    pub(super) fn new(governed: bool) -> Self {
+        Self { renames_odd: governed, ..Self::default() }
+    }
+
     /// Whether another request can be remembered. If need be, the oldest is forgotten whose
     /// client has gone; it is returned.
     pub(super) fn make_room(&mut self) -> Result<Option<Rc<Exchange>>, ()> {
@@ -100,15 +108,18 @@ impl Book {
         message: Permitted<'a>,
     ) -> Permitted<'a> {
         self.open.insert(exchange.number, Rc::clone(exchange));
+        let renames_odd = self.renames_odd;
         message.with_ids(|said, edits| {
             if let (Kind::Request, Some(id)) = (said.kind(), said.id) {
+                let keeps = |id: &[u8]| !renames_odd || has_one_reading(id);
                 exchange.listens.set(said.is_method("subscriptions/listen"));
                 exchange.lists.set(said.is_method("tools/list"));
-                let key = name(&mut self.asked, &mut self.renamed, exchange, id, edits);
+                let key =
+                    name(&mut self.asked, &mut self.renamed, exchange, (id, keeps(id)), edits);
                 exchange.ids.borrow_mut().push(key);
                 if let Some(token) = said.progress_token {
                     let (tokens, renamed) = (&mut self.tokens, &mut self.renamed);
-                    let key = name(tokens, renamed, exchange, token, edits);
+                    let key = name(tokens, renamed, exchange, (token, keeps(token)), edits);
                     exchange.tokens.borrow_mut().push(key);
                 }
             }
@@ -288,16 +299,15 @@ impl Book {
     }
 }
 
-/// Enters `theirs` under itself, or under a new name if it is in use or has other readings.
+/// Enters `theirs` under itself, or under a new name if it is in use or cannot be kept.
 fn name(
     names: &mut HashMap<IdKey, Name>,
     count: &mut u64,
     exchange: &Rc<Exchange>,
-    theirs: &[u8],
+    (theirs, mut is_good): (&[u8], bool),
     edits: &mut IdEdits<'_>,
 ) -> IdKey {
     let mut ours = Cow::Borrowed(theirs);
-    let mut is_good = has_one_reading(theirs);
     while !is_good || names.contains_key(&IdKey::new(&ours)) {
         is_good = true;
         *count += 1;
@@ -314,9 +324,11 @@ fn name(
 }
 
 /// Whether every server reads an id as this one: a string without escapes, or a whole number that
-/// floating point can tell from its neighbours. `1.0`, `1e0` and `-0` are other numbers to some.
+/// floating point can tell from its neighbours. `1.0`, `1e0` and `-0` are other numbers to some. What is
+/// neither is no id, and is left for the server to refuse.
 fn has_one_reading(id: &[u8]) -> bool {
     match id {
+        [b't' | b'f' | b'n' | b'{' | b'[', ..] => true,
         [b'"', inside @ .., b'"'] => !inside.contains(&b'\\'),
         b"-0" => false,
         [b'-', digits @ ..] | digits => {

@@ -58,7 +58,7 @@ impl Board {
                 exchange.answer(OwnMessage::error(&theirs, CODE_GONE, why).into(), true).ok();
             }
         }
-        *self.book.borrow_mut() = Book::default();
+        *self.book.borrow_mut() = Book::new(self.station.is_governed());
         self.history.borrow_mut().clear();
         self.main.finish();
     }

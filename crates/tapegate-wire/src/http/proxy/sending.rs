@@ -1,11 +1,13 @@
 //! The way of a request to the server, once it may go there.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use http::header::LOCATION;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
+use tokio::sync::oneshot;
 
 use super::super::request_check::{Route, without_values};
 use super::super::{Outbound, ReplyBody, headers};
@@ -13,15 +15,31 @@ use super::{Exchange, ended};
 
 /// How often a redirect of the server to its own endpoint is followed for one request.
 const REDIRECTS_MAX: usize = 3;
+/// How long a request goes on whose client has left, from when a connection has taken it: long enough
+/// for its bytes to leave.
+const GRACE: Duration = Duration::from_secs(1);
 
 impl Exchange {
     /// Sends a request that may pass, and passes on the reply. A message that is recorded as sent is
-    /// sent, also if its client leaves meanwhile.
+    /// sent, also if its client leaves meanwhile; a little later the server feels that it has left.
     pub(super) async fn send_surely(self, parts: Parts, body: Outbound) -> Response<ReplyBody> {
         if self.asked.is_none() {
             return self.send(parts, body).await;
         }
-        let sending = tokio::task::spawn_local(self.send(parts, body));
+        // This end is dropped with the request of a client that leaves.
+        let (_stays, left) = oneshot::channel::<()>();
+        let begun = Rc::clone(&self.begun);
+        let sending = tokio::task::spawn_local(async move {
+            let abandoned = async {
+                left.await.ok();
+                begun.notified().await;
+                tokio::time::sleep(GRACE).await;
+            };
+            tokio::select! {
+                response = self.send(parts, body) => response,
+                () = abandoned => headers::refusal(499, "the client has left"),
+            }
+        });
         let broken = |_| headers::refusal(500, "the request could not be finished");
         sending.await.unwrap_or_else(broken)
     }
@@ -67,6 +85,7 @@ impl Exchange {
                 let _turn = turnstile.lock().await;
                 proxy.upstream.begin(self.path.clone(), Request::from_parts(parts, body)).await?
             };
+            self.begun.notify_one();
             awaited.await
         };
         tokio::select! {

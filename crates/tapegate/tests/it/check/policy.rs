@@ -131,7 +131,7 @@ fn a_workflow_that_only_the_caller_could_approve_is_warned_of() {
     let policy = |principal: &str, approvers: &str| {
         format!(
             "schema: 1\ngovernance: {{defaults: {{action: approve}}}}\n\
-             principal: {{name: {principal}}}\napproval: {{people: {{approvers: [{approvers}]}}}}\n"
+             principal: {{name: {principal}}}\napproval: {{people: {{{approvers}}}}}\n"
         )
     };
     let warned = |principal: &str, approvers: &str| {
@@ -140,8 +140,8 @@ fn a_workflow_that_only_the_caller_could_approve_is_warned_of() {
         assert_eq!(code, 0, "{said}");
         said.contains("approval.people.approvers: only `ada` may approve")
     };
-    assert!(warned("ada", "ada"));
-    assert!(!warned("ada", "ada, grace"));
-    assert!(!warned("agent", "ada"));
+    assert!(warned("ada", "approvers: [ada]"));
+    assert!(!warned("ada", "approvers: [ada, grace]"));
+    assert!(!warned("agent", "approvers: [ada]"));
     assert!(!warned("ada", ""));
 }

@@ -121,8 +121,8 @@ fn what_is_about_a_request_goes_to_who_has_made_it_as_long_as_it_waits() {
 
 #[test]
 fn an_id_that_servers_may_read_as_another_gets_a_name_of_its_own() {
-    for id in ["1.0", "1e0", "-0", "10E-1", "9007199254740993", r#""\u0031""#, "null"] {
-        let (mut book, one) = (Book::default(), exchange(1));
+    for id in ["1.0", "1e0", "-0", "10E-1", "9007199254740993", r#""\u0031""#] {
+        let (mut book, one) = (Book::new(true), exchange(1));
         let text = format!(r#"{{"id":{id},"method":"tools/call"}}"#);
         let sent = book.enter(&one, permitted(text.as_bytes())).bytes().to_vec();
         assert_eq!(sent, br#"{"id":"tapegate-1","method":"tools/call"}"#, "{id}");
