@@ -68,7 +68,7 @@ fn a_pattern_of_a_path_that_lets_pass_is_told_with_the_test_that_was_meant() {
     for (like, up, folder) in [
         ("/tmp/*", "/tmp", "/tmp"),
         ("file:///tmp/*", "/tmp", "file:///tmp"),
-        ("~/work/*", "~/work", "/home/NAME/work"),
+        ("~/code/*", "~/code", "/home/NAME/code"),
     ] {
         let test = format!("context.arguments.path like \"{like}\"");
         check(PINNED, &test, &[&warning(like, up, folder)]);

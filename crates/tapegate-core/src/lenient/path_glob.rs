@@ -81,7 +81,7 @@ mod tests {
             ("path", "/data/*", absolute("/data")),
             ("x", "/data*", absolute("/")),
             ("uri", "file:///data/*", absolute("file:///data")),
-            ("file", "~/work/*", MeantFolder::Home("/work".to_owned())),
+            ("file", "~/code/*", MeantFolder::Home("/code".to_owned())),
             ("targetDir", "src/*", MeantFolder::Relative("src".to_owned())),
         ] {
             assert_eq!(meant_folder(key, glob).map(|(folder, _)| folder), Some(folder), "{glob}");

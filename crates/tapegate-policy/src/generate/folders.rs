@@ -140,7 +140,7 @@ mod tests {
 
     fn of(paths: &[&str]) -> Option<String> {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-        folders(&paths, Some("/work/me")).map(|found| found.join(" "))
+        folders(&paths, Some("/users/me")).map(|found| found.join(" "))
     }
 
     #[test]
@@ -148,11 +148,11 @@ mod tests {
         let cases: &[(&[&str], Option<&str>)] = &[
             (&["/srv/a.txt"], Some("/srv/a.txt")),
             (&["/home/me/proj"], Some("/home/me/proj")),
-            (&["/work/me/a/x", "/work/me/a/y"], Some("/work/me/a")),
-            (&["/work/me/a", "/work/me/b/y"], Some("/work/me/a /work/me/b/y")),
+            (&["/users/me/a/x", "/users/me/a/y"], Some("/users/me/a")),
+            (&["/users/me/a", "/users/me/b/y"], Some("/users/me/a /users/me/b/y")),
             (&["/srv/a.txt", "/srv/b/c.txt"], Some("/srv")),
             (&["/srv/out", "/srv/out/1"], Some("/srv/out")),
-            (&["/home/me/work/a", "/home/me/work/b/c"], Some("/home/me/work")),
+            (&["/home/me/code/a", "/home/me/code/b/c"], Some("/home/me/code")),
             (&["/data"], Some("/data")),
             (&["src/a.rs", "src/b.rs"], Some("src")),
             (&["README.md"], Some("README.md")),
@@ -174,7 +174,7 @@ mod tests {
         );
         assert_eq!(of(&["/var/x", "/var/y/z"]).as_deref(), Some("/var/x /var/y/z"));
         assert_eq!(of(&["/home/me"]), None);
-        assert_eq!(of(&["/work/me"]), None);
+        assert_eq!(of(&["/users/me"]), None);
         assert_eq!(of(&["/", "/srv/a"]), None);
     }
 
