@@ -191,7 +191,7 @@ mod tests {
             call_hash: "ff".to_owned(),
             principal: "me".to_owned(),
             folder: "/work".to_owned(),
-            policy: "/work/tapegate.yaml".to_owned(),
+            policy: "/srv/tapegate.yaml".to_owned(),
             workflow: "default".to_owned(),
             reason: "rule".to_owned(),
             approvers: vec!["alice".to_owned(), "b\"ob".to_owned()],

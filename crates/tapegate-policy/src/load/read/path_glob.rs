@@ -52,7 +52,7 @@ mod tests {
             ("anything", "/data/*", "{ under: /data }"),
             ("paths[*]", "/data/sub/**", "{ under: /data/sub }"),
             ("p", "/data*", "{ under: / }"),
-            ("file", "~/work/*", "{ under: ${HOME}/work }"),
+            ("file", "~/code/*", "{ under: ${HOME}/code }"),
             ("opts.targetDir", "src/*", "{ under: ${PWD}/src }"),
             ("uri", "file:///data/*", "{ under: file:///data }"),
         ] {
