@@ -7,10 +7,12 @@
 
 mod behind;
 mod desk;
+mod era;
 mod find;
 mod fuzzy;
 mod likeness;
 mod live;
+mod order;
 mod relists;
 mod report;
 mod run;
@@ -110,6 +112,13 @@ pub struct Options {
     pub mask: Option<Box<dyn Mask>>,
     /// What the index was signed with.
     pub signer: Signer,
+}
+
+impl Options {
+    /// Whether nothing takes time, and only the order of the tape is kept.
+    fn is_instant(&self) -> bool {
+        self.pace == 0.0
+    }
 }
 
 impl Mode {

@@ -8,6 +8,7 @@
 //! Both ends may also be inside the process; then there is no descriptor at all.
 
 mod inside;
+mod unread;
 mod writable;
 
 use std::fs::{File, OpenOptions};
@@ -51,6 +52,8 @@ struct Outside {
     how: How,
     /// Whether a short read has emptied it. A terminal gives one line at a time.
     gives_all: bool,
+    /// Whether it is a pipe.
+    is_pipe: bool,
     fd: Fd,
 }
 
@@ -86,7 +89,9 @@ impl Port {
     /// A port made of a descriptor that is ours alone and does not block.
     pub fn own(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
-        Ok(Self::outside(Outside { how: How::Own, gives_all: true, fd: Fd::Watched(ready) }))
+        let port =
+            Outside { how: How::Own, gives_all: true, is_pipe: false, fd: Fd::Watched(ready) };
+        Ok(Self::outside(port))
     }
 
     /// A stream inside the process: what is written to the second comes out of the first.
@@ -177,7 +182,8 @@ impl Outside {
         match raw::watch(fd, interest) {
             Ok(ready) => {
                 let gives_all = sort != FileType::CharacterDevice;
-                Ok(Self { how, gives_all, fd: Fd::Watched(ready) })
+                let is_pipe = sort == FileType::Fifo;
+                Ok(Self { how, gives_all, is_pipe, fd: Fd::Watched(ready) })
             }
             Err((fd, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Ok(Self::file(fd))
@@ -187,7 +193,7 @@ impl Outside {
     }
 
     fn file(fd: OwnedFd) -> Self {
-        Self { how: How::Own, gives_all: true, fd: Fd::Ready(fd) }
+        Self { how: How::Own, gives_all: true, is_pipe: false, fd: Fd::Ready(fd) }
     }
 
     async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,9 +1,9 @@
-//! The one place with `unsafe` code: three calls for which no safe form exists.
+//! The one place with `unsafe` code: four calls for which no safe form exists.
 
 #![expect(unsafe_code, reason = "each block says why it is sound")]
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use tokio::io::Interest;
@@ -56,3 +56,19 @@ pub(crate) fn release_pages(range: std::ops::Range<usize>) {
 /// Elsewhere nothing is known of how mappings behave.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn release_pages(_: std::ops::Range<usize>) {}
+
+/// How much memory holds what was written to a socket and its other end has not read.
+#[cfg(target_os = "linux")]
+pub(crate) fn unread_on_socket(fd: impl AsFd) -> io::Result<u64> {
+    use rustix::ioctl::{Getter, Opcode, ioctl};
+    const SIOCOUTQ: Opcode = 0x5411;
+    // SAFETY: of a socket, this asks for one `int` and changes nothing.
+    let count = unsafe { ioctl(fd, Getter::<SIOCOUTQ, std::ffi::c_int>::new()) }?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// Elsewhere sockets do not tell.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn unread_on_socket(_: impl AsFd) -> io::Result<u64> {
+    Ok(0)
+}

@@ -8,6 +8,8 @@ pub(crate) mod address;
 mod behind;
 mod desk;
 mod errands;
+mod handover;
+mod notification;
 mod outbox;
 pub(crate) mod piece;
 mod raw_line;

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::behind::Behind;
+use super::order::Queue;
 use super::run::Run;
 use super::scene::{Scene, Wait};
 use crate::json;
@@ -35,6 +36,8 @@ pub(super) struct Live {
     pub(super) behind: Behind,
     /// How often each notification came.
     pub(super) notes: Map<Vec<u8>, usize>,
+    /// The order of the scenes that are under way.
+    pub(super) queue: Queue,
     scenes: Map<u32, Scene>,
     scenes_made: u32,
     /// Which scenes wait for a moment; those that wait no longer are left in.
@@ -78,12 +81,14 @@ impl Live {
                 scenes.push(scene.number);
             }
         }
+        self.queue.keep(&scene);
         self.scenes.insert(scene.number, scene);
     }
 
     /// Takes a scene out, to play on or to end it.
     pub(super) fn take(&mut self, number: u32) -> Option<Scene> {
         let scene = self.scenes.remove(&number)?;
+        self.queue.take(&scene);
         if let Some(id) = &scene.id {
             let key = IdKey::new(id.bytes());
             if let Some(scenes) = self.by_id.get_mut(&key) {
@@ -114,7 +119,8 @@ impl Live {
     /// When the next scene goes on by itself.
     pub(super) fn due(&self) -> Option<u64> {
         // A moment that nobody waits for any more costs one look in vain.
-        self.waiting.peek().map(|Reverse((due, _))| *due)
+        let moment = self.waiting.peek().map(|Reverse((due, _))| *due);
+        moment.into_iter().chain(self.queue.due()).min()
     }
 
     fn is_waiting(&self, number: u32, moment: u64) -> bool {
@@ -125,7 +131,8 @@ impl Live {
 
     /// Whether an answer is to come without the client saying more.
     pub(super) fn is_busy(&self) -> bool {
-        let due = |scene: &Scene| matches!(scene.wait, Wait::Until(_)) && !scene.answered;
+        let due =
+            |scene: &Scene| matches!(scene.wait, Wait::Until(_) | Wait::Turn) && !scene.answered;
         self.scenes.values().any(|scene| due(scene) && scene.id.is_some()) || self.behind.is_busy()
     }
 

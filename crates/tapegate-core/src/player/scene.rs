@@ -10,6 +10,7 @@ use std::io;
 
 use super::Context;
 use super::live::Live;
+use super::order::Group;
 use super::tape::Tape;
 use crate::actor::Act;
 use crate::frame::{Envelope, Frame};
@@ -28,10 +29,18 @@ pub(super) struct Scene {
     pub(super) number: u32,
     /// The run that it is part of.
     run: u32,
+    /// What it is in order with.
+    pub(super) group: Group,
     /// The client's recorded message.
-    anchor: u32,
+    pub(super) anchor: u32,
+    /// The client's recorded request, if that is one.
+    pub(super) ask: u32,
     /// The next message to play.
-    next: u32,
+    pub(super) next: u32,
+    /// Recorded requests before this one that are missing; found when that is first asked.
+    pub(super) earlier: Option<Vec<u32>>,
+    /// From this one to the one that comes here, all later requests were made.
+    pub(super) asked_until: u32,
     /// The live request's id; a notification has none.
     pub(super) id: Option<Small>,
     /// Whether the answer goes into a batch, and which.
@@ -67,6 +76,8 @@ pub(super) enum Wait {
     Until(u64),
     /// The client's answer to this recorded request, but not for ever.
     Reply(u32, u64),
+    /// What comes before it on the tape.
+    Turn,
     /// Nothing more comes, but the request stays open: its answer was never given.
     Open,
 }
@@ -77,8 +88,12 @@ impl Scene {
         Self {
             number,
             run,
+            group: (run, slot.session),
             anchor,
+            ask: NONE,
             next: slot.next,
+            earlier: None,
+            asked_until: NONE,
             id: None,
             batch: None,
             names: Names::default(),
@@ -91,13 +106,15 @@ impl Scene {
         }
     }
 
-    /// Ties the scene to a live request.
+    /// Ties the scene to a live request, and to the recorded one.
     pub(super) fn answering(
         mut self,
         said: &Envelope<'_>,
         batch: Option<u32>,
+        ask: u32,
         tape: &mut Tape,
     ) -> io::Result<Self> {
+        (self.ask, self.asked_until) = (ask, ask.saturating_add(1));
         self.id = said.id.map(Small::new);
         self.batch = batch;
         let slot = tape.index.slot(self.anchor);
@@ -144,12 +161,13 @@ impl Scene {
         self.base.0.saturating_add((recorded_us as f64 * 1000.0 * pace) as u64)
     }
 
-    /// Plays on as far as that goes without waiting. False when the scene is over.
+    /// Plays on as far as that goes without waiting, up to the slot `limit`. False when the scene
+    /// is over.
     pub(super) fn play(
         &mut self,
         context: &mut Context<'_>,
         live: &mut Live,
-        at: At,
+        (at, limit): (At, u32),
         act: &mut dyn FnMut(Act<'_>),
     ) -> io::Result<bool> {
         self.wait = Wait::No;
@@ -163,6 +181,10 @@ impl Scene {
                 }
                 self.next = slot.next;
                 continue;
+            }
+            if self.next >= limit {
+                self.wait = Wait::Turn;
+                return Ok(true);
             }
             self.part(context.tape, &slot, act);
             let due = live.moment(self.due(&slot, context.options.pace));

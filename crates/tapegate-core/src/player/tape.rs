@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
+use super::era::Era;
 use super::likeness::{Likeness, Likenesses};
 use super::relists::{LISTS, Relists};
 use super::run::Part;
@@ -36,6 +37,8 @@ pub(super) struct Tape {
     /// The notifications of clients by session and method, once one was looked for.
     notes: Option<Notes>,
     likenesses: Likenesses,
+    /// The era, once it was asked for.
+    pub(super) era: Option<Era>,
 }
 
 /// The slots of notifications, by session and method.
@@ -80,6 +83,7 @@ impl Tape {
             relists,
             notes,
             likenesses,
+            era: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a player does when something happens at a seat.
 
+mod playing;
 mod request;
 mod runs;
 
@@ -9,7 +10,7 @@ use super::Context;
 use super::desk::Desk;
 use super::live::Live;
 use super::run::Run;
-use super::scene::{Scene, Wait};
+use super::scene::Scene;
 use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Kind, error_reply};
 use crate::lines::Oversize;
@@ -39,6 +40,7 @@ pub(super) struct Turn<'a, 'b> {
 impl Turn<'_, '_> {
     /// Takes a line of the client.
     pub(super) fn said(&mut self, line: &[u8]) -> io::Result<()> {
+        self.live.queue.hear(self.at.mono_ns);
         let (frame, signature) = self.context.tape.read(line);
         match frame.body() {
             Body::Message(said) => self.message(frame.text(), said, signature, None)?,
@@ -95,13 +97,6 @@ impl Turn<'_, '_> {
         }
     }
 
-    fn play_on(&mut self, mut scene: Scene) -> io::Result<()> {
-        if scene.play(&mut self.context, self.live, self.at, self.act)? {
-            self.live.keep(scene);
-        }
-        Ok(())
-    }
-
     fn notification(&mut self, text: &[u8], said: &Envelope<'_>) -> io::Result<()> {
         if let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id)
             && let Some(scene) = self.live.take_cancelled(id)
@@ -144,19 +139,6 @@ impl Turn<'_, '_> {
         }
     }
 
-    pub(super) fn due(&mut self) -> io::Result<()> {
-        while let Some(mut scene) = self.live.take_due(self.at.mono_ns) {
-            if let Wait::Reply(request, _) = scene.wait {
-                let number = self.context.tape.index.slot(request).number;
-                self.desk.warn(format!("the client does not answer the server's request {number}"));
-                scene.wait_no_longer(self.at, self.context.tape);
-            }
-            self.play_on(scene)?;
-        }
-        self.tell_missing();
-        Ok(())
-    }
-
     /// The client says no more: what waits for its word goes on without it, and what has a long
     /// time to come comes sooner.
     pub(super) fn left(&mut self) -> io::Result<()> {
@@ -170,7 +152,7 @@ impl Turn<'_, '_> {
             scene.wait_no_longer(self.at, self.context.tape);
             self.play_on(scene)?;
         }
-        Ok(())
+        self.play_turns()
     }
 
     pub(super) fn too_large(&mut self, message: &Oversize, bytes_max: usize) -> io::Result<()> {

@@ -11,6 +11,7 @@ use tapegate_core::tape::{RecordError, TOO_LARGE};
 use tapegate_core::time::At;
 
 use super::errands::{ERRANDS_MAX, Errands};
+use super::notification::is_notification;
 use super::outbox::Outbox;
 use super::raw_line::RawLine;
 use super::{Stage, address};
@@ -131,10 +132,12 @@ impl<'d> Desk<'d> {
             Act::Tell { about, parts } if *addresses => address::add(out, about, parts),
             Act::Say(parts) | Act::Tell { parts, .. } => {
                 let bytes = out.add(parts);
+                let notifies = is_notification(bytes);
                 if let Some(deck) = deck {
                     raw.cut(|line| record(deck, at, Side::Server, line, false));
                     record(deck, at, Side::Server, bytes, true);
                 }
+                out.mark(notifies);
                 raw.close();
             }
             Act::Part(id) if *streams => address::add(out, id, &[]),

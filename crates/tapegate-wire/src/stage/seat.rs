@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Stage;
 use super::behind::Behind;
 use super::desk::Desk;
+use super::handover::Handover;
 use crate::deck::Deck;
 use crate::port::Port;
 use crate::stdio::{Cause, ClientPorts, LAST_WORDS, LOOK_ROUND};
@@ -29,6 +30,7 @@ pub(super) struct Seat<'d> {
     /// What the client says; `None` once it says no more, or is not listened to.
     input: Option<Port>,
     output: Port,
+    handover: Handover,
     lines: Lines,
     /// Whether there may be lines that the actor was not told.
     unheard: bool,
@@ -48,6 +50,7 @@ impl<'d> Seat<'d> {
             behind: Behind::default(),
             input: Some(client.input),
             output: client.output,
+            handover: Handover::default(),
             lines: Lines::new(stage.options.message_bytes_max),
             unheard: false,
             left: false,
@@ -167,7 +170,10 @@ impl<'d> Seat<'d> {
     /// Has what was said recorded, and writes it as far as that goes without waiting.
     fn send(&mut self) -> Result<(), RecordError> {
         self.desk.commit()?;
-        while !self.gone && !self.desk.out.due().is_empty() {
+        while !self.gone
+            && self.handover.pass(&mut self.desk.out, &self.output)
+            && !self.desk.out.due().is_empty()
+        {
             match self.output.write_now(self.desk.out.due()) {
                 Ok(0) => return Ok(()),
                 Ok(count) => self.desk.out.wrote(count),
@@ -235,12 +241,20 @@ impl<'d> Seat<'d> {
         let due = self.desk.due().filter(|_| self.desk.has_room());
         let due = due.map(|due| Instant::from_std(stage.clock.moment(due)));
         let look = look_round.then(|| Instant::now() + LOOK_ROUND);
-        due.into_iter().chain(stage.stop.get()).chain(look).min()
+        let held = self.handover.next_look();
+        due.into_iter().chain(stage.stop.get()).chain(look).chain(held).min()
     }
 
     /// Writes everything that is to be said.
     async fn write_all(&mut self) {
-        while !self.gone && !self.desk.out.due().is_empty() {
+        while !self.gone {
+            if !self.handover.pass(&mut self.desk.out, &self.output) {
+                sleep(self.handover.next_look()).await;
+                continue;
+            }
+            if self.desk.out.due().is_empty() {
+                return;
+            }
             match self.output.write(self.desk.out.due()).await {
                 Ok(count) => self.desk.out.wrote(count),
                 Err(_) => self.gone = true,

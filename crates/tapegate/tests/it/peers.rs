@@ -37,6 +37,8 @@ pub(crate) enum Link {
 pub(crate) enum Server {
     Everything,
     Modern,
+    /// On stdio only.
+    Order,
 }
 
 /// A client to drive: its script and the arguments before the transport.
@@ -171,6 +173,7 @@ impl Server {
         let script = match self {
             Self::Everything => everything(),
             Self::Modern => peer("modern-server.mjs"),
+            Self::Order => peer("order-server.mjs"),
         };
         vec![node(), script, "stdio".to_owned(), mark.display().to_string()]
     }
@@ -187,6 +190,7 @@ impl Server {
                     .env("PORT", "0");
             }
             Self::Modern => drop(command.args([&peer("modern-server.mjs"), "http", "0"])),
+            Self::Order => unreachable!("it serves on stdio only"),
         }
         let mut running = Running::start(command);
         if self == Self::Everything {

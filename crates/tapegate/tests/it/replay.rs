@@ -8,6 +8,7 @@ mod clients;
 mod copies;
 mod edge_cases;
 mod endings;
+mod handover;
 mod http;
 mod matching;
 mod redacted;

@@ -28,7 +28,7 @@ impl Turn<'_, '_> {
         let id = said.id.unwrap_or(b"null");
         if said.is_method("ping") {
             self.desk.courtesy();
-            match is_stateless(said) {
+            match self.context.tape.era()?.is_stateless(said) {
                 true => self.refuse(id, CODE_NO_METHOD, "Method not found", batch),
                 false => self.result(id, b"{}", batch),
             }
@@ -65,7 +65,7 @@ impl Turn<'_, '_> {
                 ask => (Reason::Unanswered, ask),
             },
         };
-        if self.be_courteous(said, batch) {
+        if self.be_courteous(said, batch)? {
             return Ok(());
         }
         self.diverge(text, said, batch, asked, (reason, expected))
@@ -119,7 +119,7 @@ impl Turn<'_, '_> {
         let number = self.live.scene_number();
         let anchor = self.context.tape.index.ask(ask).slot;
         let scene = Scene::new((number, self.live.run), anchor, &slot, self.at);
-        let scene = scene.answering(said, batch, self.context.tape)?;
+        let scene = scene.answering(said, batch, ask, self.context.tape)?;
         if let Some((recorded, token)) = scene.token() {
             self.live.learn_token(recorded, token);
         }
@@ -144,23 +144,30 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// Answers what any server answers, and what must not end a replay: the level of logging, and
-    /// a probe for a later revision than the tape is of.
-    fn be_courteous(&mut self, said: &Envelope<'_>, batch: Option<u32>) -> bool {
+    /// Answers what any server of the tape's era answers, and what must not end a replay: the level
+    /// of logging, and the question what the server knows.
+    fn be_courteous(&mut self, said: &Envelope<'_>, batch: Option<u32>) -> io::Result<bool> {
         let id = said.id.unwrap_or(b"null");
-        if said.is_method("logging/setLevel") && !is_stateless(said) {
+        let discovers = said.is_method("server/discover") && !self.context.tape.has_discover();
+        let era = self.context.tape.era()?;
+        if said.is_method("logging/setLevel") && !era.is_stateless(said) {
             self.desk.debug("logging/setLevel is not on the tape, and is accepted".to_owned());
             self.result(id, b"{}", batch);
-        } else if said.is_method("server/discover") && !self.context.tape.has_discover() {
+        } else if let (true, Some(result)) = (discovers, era.discovered()) {
+            let words = "server/discover is not on the tape, and is answered by what the tape shows \
+                         of its server";
+            self.desk.debug(words.to_owned());
+            self.result(id, &result, batch);
+        } else if discovers {
             let words = "server/discover is not on the tape, and is answered as a server does that \
                          does not know it";
             self.desk.debug(words.to_owned());
             self.refuse(id, CODE_NO_METHOD, "Method not found", batch);
         } else {
-            return false;
+            return Ok(false);
         }
         self.desk.courtesy();
-        true
+        Ok(true)
     }
 
     fn diverge(

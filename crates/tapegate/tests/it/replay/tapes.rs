@@ -150,7 +150,7 @@ fn a_batch_is_answered_with_a_batch() {
             let setup = || replay(&taped).flags(&["--match-mode", mode, "--on-unmatched", "warn"]);
             let live = batch.replace("\"id\":1", "\"id\":\"x\"");
             let end = setup().run(format!("{live}\n{}", request(9)).as_bytes()).exits(0);
-            let got = "[{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":\"a\"},{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"b\"}]\n{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{\"for\":3}}\n";
+            let got = "[{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"b\"},{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":\"a\"}]\n{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{\"for\":3}}\n";
             end.client_got(got.as_bytes());
             // The same requests one by one, and others in a batch.
             let live = "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"a\"}\n[{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"b\"},{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"c\"}]\n[{\"jsonrpc\":\"2.0\",\"method\":\"n\"}]\n";

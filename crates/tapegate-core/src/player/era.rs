@@ -1,0 +1,125 @@
+//! The era of a tape: with sessions that begin with `initialize`, or of 2026-07-28 and later, where
+//! each request names its revision. What is answered without the tape follows it.
+
+use std::io;
+
+use super::tape::Tape;
+use crate::frame::{Envelope, Frame};
+use crate::json;
+
+/// How many requests are read for it.
+const READ_MAX: u32 = 1000;
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// What clients ask of each capability, by the start of the method.
+const CAPABILITIES: [(&str, &str); 4] = [
+    ("tools", "tools/"),
+    ("resources", "resources/"),
+    ("prompts", "prompts/"),
+    ("completions", "completion/"),
+];
+
+/// The era of a tape.
+#[derive(Debug, Default)]
+pub(super) struct Era {
+    /// Whether a session begins with `initialize`.
+    initializes: bool,
+    /// The revisions that requests name, as JSON strings.
+    versions: Vec<Vec<u8>>,
+    /// The capabilities that were used, and whether changes were subscribed to.
+    used: [bool; CAPABILITIES.len()],
+    listens: bool,
+    /// What the server says it is.
+    server_info: Option<Vec<u8>>,
+}
+
+impl Era {
+    /// Whether a request is answered as by a server without sessions. Of a tape that has both, or
+    /// neither, the request tells.
+    pub(super) fn is_stateless(&self, said: &Envelope<'_>) -> bool {
+        match (self.initializes, self.versions.is_empty()) {
+            (true, true) => false,
+            (false, false) => true,
+            _ => said.protocol_version.is_some(),
+        }
+    }
+
+    /// The result of `server/discover`, if the server knew it.
+    pub(super) fn discovered(&self) -> Option<Vec<u8>> {
+        if self.versions.is_empty() {
+            return None;
+        }
+        let mut out = b"{\"resultType\":\"complete\",\"supportedVersions\":[".to_vec();
+        out.extend(self.versions.join(&b","[..]));
+        out.extend(b"],\"capabilities\":{");
+        let used = CAPABILITIES.iter().zip(self.used).filter(|(_, used)| *used);
+        let used: Vec<String> = used.map(|((name, _), _)| self.capability(name)).collect();
+        out.extend(used.join(",").bytes());
+        out.extend(b"},\"ttlMs\":0,\"cacheScope\":\"private\"");
+        if let Some(info) = &self.server_info {
+            out.extend(format!(",\"_meta\":{{\"{SERVER_INFO}\":").bytes());
+            out.extend(info);
+            out.push(b'}');
+        }
+        out.push(b'}');
+        Some(out)
+    }
+
+    fn capability(&self, name: &str) -> String {
+        let value = match (self.listens, name) {
+            (false, _) | (_, "completions") => "{}",
+            (true, "resources") => "{\"listChanged\":true,\"subscribe\":true}",
+            (true, _) => "{\"listChanged\":true}",
+        };
+        format!("\"{name}\":{value}")
+    }
+
+    fn hear(&mut self, said: &Envelope<'_>) {
+        let Some(method) = said.method else { return };
+        let method = method.bytes();
+        self.initializes |= *method == *b"initialize";
+        self.listens |= *method == *b"subscriptions/listen";
+        for ((_, start), used) in CAPABILITIES.iter().zip(&mut self.used) {
+            *used |= method.starts_with(start.as_bytes());
+        }
+        let quoted = said.protocol_version.filter(|version| version.starts_with(b"\""));
+        if let Some(version) = quoted.filter(|version| !self.versions.iter().any(|v| v == version))
+        {
+            self.versions.push(version.to_vec());
+        }
+    }
+}
+
+impl Tape {
+    /// The era of the tape, by its first requests.
+    pub(super) fn era(&mut self) -> io::Result<&Era> {
+        if self.era.is_none() {
+            self.era = Some(self.read_era()?);
+        }
+        Ok(self.era.get_or_insert_default())
+    }
+
+    fn read_era(&mut self) -> io::Result<Era> {
+        let mut era = Era::default();
+        for ask in 0..self.asks().min(READ_MAX) {
+            let frame = Frame::read(self.request(ask)?);
+            frame.envelope().into_iter().for_each(|said| era.hear(said));
+            if era.server_info.is_none() && !era.versions.is_empty() {
+                era.server_info = self.server_info(ask)?;
+            }
+        }
+        Ok(era)
+    }
+
+    /// What the server says it is in the answer to a request.
+    fn server_info(&mut self, ask: u32) -> io::Result<Option<Vec<u8>>> {
+        let pair = self.slot_of(ask).pair;
+        if pair == crate::tape::index::NONE {
+            return Ok(None);
+        }
+        let answer = self.index.slot(pair);
+        let line = self.line(&answer)?;
+        let meta = json::member(&line, "result");
+        let meta = meta.and_then(|result| json::member(result, "_meta"));
+        Ok(meta.and_then(|meta| json::member(meta, SERVER_INFO)).map(<[u8]>::to_vec))
+    }
+}

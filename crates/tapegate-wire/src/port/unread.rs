@@ -1,0 +1,69 @@
+//! Whether the other end has read what was written.
+
+use super::{End, How, Outside, Port};
+use crate::raw;
+
+impl Port {
+    /// Whether the other end has read everything that was written here. Where that cannot be told,
+    /// it counts as read.
+    pub fn is_read(&self) -> bool {
+        match &self.0 {
+            End::Outside(port) => port.unread().is_none_or(|count| count == 0),
+            End::Reads(_) | End::Writes(_) => true,
+        }
+    }
+}
+
+impl Outside {
+    /// How much of what was written waits to be read. Only whether it is nothing is comparable: a
+    /// socket counts the memory that holds it.
+    fn unread(&self) -> Option<u64> {
+        match self.how {
+            How::Socket => raw::unread_on_socket(self.fd()).ok(),
+            How::Own | How::Shared if self.is_pipe => rustix::io::ioctl_fionread(self.fd()).ok(),
+            How::Own | How::Shared => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::super::{Originated, Port};
+
+    fn is_read_once_it_was(writer: OwnedFd, mut reader: impl Read) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _inside = runtime.enter();
+        let port = Port::writer(writer).unwrap();
+        assert!(port.is_read());
+        for text in [&b"one"[..], b"two and more"] {
+            assert_eq!(port.write_now(Originated::by_endpoint(text)).unwrap(), text.len());
+            assert!(!port.is_read());
+            let mut buffer = vec![0; text.len()];
+            reader.read_exact(&mut buffer[1..]).unwrap();
+            assert!(!port.is_read(), "one byte is left");
+            reader.read_exact(&mut buffer[..1]).unwrap();
+            assert!(port.is_read());
+        }
+    }
+
+    #[test]
+    fn a_pipe_and_a_socket_tell_whether_they_were_read() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        is_read_once_it_was(writer.into(), reader);
+        let (reader, writer) = UnixStream::pair().unwrap();
+        is_read_once_it_was(writer.into(), reader);
+    }
+
+    #[test]
+    fn a_file_counts_as_read() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _inside = runtime.enter();
+        let port = Port::writer(std::fs::File::create("/dev/null").unwrap().into()).unwrap();
+        port.write_now(Originated::by_endpoint(b"text")).unwrap();
+        assert!(port.is_read());
+    }
+}
