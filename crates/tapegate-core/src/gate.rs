@@ -216,6 +216,18 @@ pub trait Gate: fmt::Debug {
     /// or whose query the client chose. `what` says which and how it ended, without secrets.
     fn plain_exchange(&mut self, _at: At, _lane: Lane, _what: &str) {}
 
+    /// Whether secrets are looked for in what the server says to the client.
+    fn masks(&mut self) -> bool {
+        false
+    }
+
+    /// Masks the secrets in text of the server that is not a message, such as the body of an HTTP error
+    /// or a header, and notes it; `what` says what the text is. Returns what is sent in its place, or
+    /// `None` if it is sent as it is. A gate that only observes notes it and returns `None`.
+    fn mask_text(&mut self, _at: At, _lane: Lane, _what: &str, _text: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Has everything kept that was noted. An error means that nothing may be sent because of it.
     fn commit(&mut self) -> Result<(), RecordError>;
 

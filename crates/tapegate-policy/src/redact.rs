@@ -12,6 +12,7 @@
 //! A message in which nothing can match costs one pass over its bytes and no memory.
 
 mod entropy;
+mod field_names;
 mod header;
 mod meaning;
 mod members;
@@ -49,6 +50,15 @@ pub struct Redactor {
     key: Key,
 }
 
+/// Text that was masked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskedText {
+    /// The text, with placeholders in it.
+    pub text: Vec<u8>,
+    /// How many places were masked.
+    pub count: usize,
+}
+
 impl Redactor {
     /// A redactor of one pass. Nothing is built until a message needs it.
     pub fn new(rules: Rules, key: Key) -> Self {
@@ -58,6 +68,19 @@ impl Redactor {
     /// `text`, which is no message, with the secrets masked that patterns find.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.fold(Cow::Borrowed(text), |pass, text| pass.text(text))
+    }
+
+    /// What the server says that is not a message, such as the body of an HTTP error, with its secrets
+    /// masked; `None` if there are none. JSON is masked by the same rules as messages. Of other text
+    /// the patterns are masked, and all of it is withheld if a field may stand in it by name.
+    pub fn not_a_message(&self, raw: &[u8]) -> Option<MaskedText> {
+        match self.fold(Cow::Borrowed(raw), |pass, raw| pass.not_a_message(raw)) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => {
+                let count = placeholder::count(&text).saturating_sub(placeholder::count(raw));
+                Some(MaskedText { text, count: count.max(1) })
+            }
+        }
     }
 
     /// A JSON value that is no message, with the secrets masked that patterns find.

@@ -443,6 +443,16 @@ impl Gate for Warden {
         self.hands.note(&self.regime, &mut note);
     }
 
+    fn masks(&mut self) -> bool {
+        self.refresh();
+        self.regime.redactor.is_some()
+    }
+
+    fn mask_text(&mut self, at: At, lane: Lane, what: &str, text: &[u8]) -> Option<Vec<u8>> {
+        self.refresh();
+        self.masked_text((at, lane), what, text)
+    }
+
     fn enforces(&mut self) -> bool {
         self.refresh();
         self.strict() && self.regime.policy.is_some()

@@ -202,6 +202,24 @@ impl Deck {
         self.commit()
     }
 
+    /// Whether a gate looks for secrets in what the server says.
+    pub(crate) fn masks(&mut self) -> bool {
+        self.gate.as_mut().is_some_and(|gate| gate.masks())
+    }
+
+    /// Has the gate mask text of the server that is not a message; `None` if it is sent as it is.
+    pub(crate) fn mask_text(
+        &mut self,
+        lane: Lane,
+        what: &str,
+        text: &[u8],
+    ) -> Result<Option<Vec<u8>>, RecordError> {
+        let at = self.now();
+        let masked = self.gate.as_mut().and_then(|gate| gate.mask_text(at, lane, what, text));
+        self.commit()?;
+        Ok(masked)
+    }
+
     /// A lane of its own for a new session.
     pub fn open_session(&mut self) -> Lane {
         self.sessions += 1;

@@ -55,6 +55,10 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
+/// The variables that say where the hub is.
+pub(crate) const HUB_VARIABLES: [&str; 2] =
+    ["TAPEGATE_GOVERNANCE_ENDPOINT", "THOUGHTGATE_GOVERNANCE_ENDPOINT"];
+
 impl Surroundings<'static> {
     /// This process's own.
     pub(crate) fn ours() -> io::Result<Self> {

@@ -1,8 +1,10 @@
 //! One set of rules applied to one text. `None` means that nothing was masked.
 
 use memchr::memmem;
+use tapegate_core::frame::{Frame, Kind};
 use tapegate_core::json;
 
+use super::field_names;
 use super::placeholder::{Key, is_placeholder, json_string};
 use super::rules::Rules;
 use super::text;
@@ -30,12 +32,17 @@ impl Pass<'_> {
 
     /// A message or a batch.
     pub(super) fn message(self, msg: &[u8]) -> Option<Found> {
+        self.json(msg, Zone::Message)
+    }
+
+    /// JSON of which the whole is in `zone`.
+    fn json(self, msg: &[u8], zone: Zone) -> Option<Found> {
         let look = self.rules.patterns.may_match_json(msg);
         let found = |needle: &String| memmem::find(msg, needle.as_bytes()).is_some();
         let paths = self.rules.paths.iter().enumerate().filter(|(_, path)| {
             path.needle.as_ref().is_none_or(|needle| found(needle) || may_hide(msg))
         });
-        self.walk(msg, Zone::Message, look, paths.map(|(index, _)| index))
+        self.walk(msg, zone, look, paths.map(|(index, _)| index))
     }
 
     /// Bytes that may be anything. Where paths lead in text without structure cannot be told, so
@@ -55,8 +62,31 @@ impl Pass<'_> {
         if !self.rules.paths.is_empty() || is_packed(&text) {
             return Some(self.key.withheld(raw).into_bytes());
         }
-        let masked = self.text(&text);
-        let left = masked.as_deref().unwrap_or(&text);
+        self.text_with_tail(&text)
+    }
+
+    /// What a server says that is not a message: JSON of any form, or text.
+    pub(super) fn not_a_message(self, raw: &[u8]) -> Option<Vec<u8>> {
+        if json::check(raw).is_ok() {
+            let is_error =
+                Frame::read(raw).envelope().is_some_and(|said| said.kind() == Kind::Error);
+            let zone = if is_error { Zone::Message } else { Zone::Data };
+            return self.json(raw, zone).map(|found| found.text);
+        }
+        let text = String::from_utf8_lossy(raw);
+        if is_placeholder(&text) {
+            return None;
+        }
+        if is_packed(&text) || field_names::may_hold(&self.rules.paths, &text) {
+            return Some(self.key.withheld(raw).into_bytes());
+        }
+        self.text_with_tail(&text)
+    }
+
+    /// Text that may end in the middle of a secret.
+    fn text_with_tail(self, text: &str) -> Option<Vec<u8>> {
+        let masked = self.text(text);
+        let left = masked.as_deref().unwrap_or(text);
         let cut_off = self.rules.patterns.cut_off(left);
         let masked = cut_off.map(|hit| text::replace(self.key, left, &[hit])).or(masked);
         masked.map(String::into_bytes)

@@ -89,6 +89,11 @@ pub(super) fn placeholder(kind: &str, hash: &blake3::Hash) -> String {
     format!("{OPEN}{kind}:{}]", hex(&hash.as_bytes()[..DIGITS / 2]))
 }
 
+/// How many placeholders there are in a text.
+pub(super) fn count(text: &[u8]) -> usize {
+    memchr::memmem::find_iter(text, OPEN).count()
+}
+
 /// Whether `text` is one placeholder and nothing else.
 pub(super) fn is_placeholder(text: &str) -> bool {
     length(text) == Some(text.len())

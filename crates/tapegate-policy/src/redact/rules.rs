@@ -2,7 +2,7 @@
 
 use super::pattern::{ENTROPY, Patterns};
 use super::shapes::SHAPES;
-use tapegate_core::json::path::{Path, PathFault};
+use tapegate_core::json::path::{Path, PathFault, Select};
 
 /// The name of all built-in patterns together.
 const SECRETS: &str = "secrets";
@@ -78,6 +78,15 @@ impl Rules {
     /// Whether nothing is masked.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
+    }
+
+    /// Whether there is a path that leads to nothing in any message.
+    pub(crate) fn misses_messages(&self) -> bool {
+        self.paths.iter().any(|path| {
+            let first = path.steps.first().filter(|step| !step.anywhere);
+            let key = first.map(|step| &step.select);
+            matches!(key, Some(Select::Key(key)) if !ROOTS.contains(&key.as_str()))
+        })
     }
 
     /// The names of the built-in patterns.

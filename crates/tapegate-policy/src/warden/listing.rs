@@ -228,18 +228,21 @@ impl Warden {
         answer: &Frame<'_>,
     ) -> Result<ListStep, String> {
         let Some(listing) = self.lists.listing(ticket) else { return Ok(ListStep::Done) };
+        let lane = listing.lane;
         let said = answer.envelope();
         let Some(result) = said.and_then(|said| said.result) else {
             let error = said.and_then(|said| said.error);
             let message = error.and_then(|error| json::member(error, "message"));
             let message = message.and_then(json::string);
-            return Err(format!(
-                "the server answered: {}",
-                message.as_deref().unwrap_or("an error")
-            ));
+            let message = message.as_deref().unwrap_or("an error");
+            // The client of the call that waits is told this.
+            let masked = self.masked_text((at, lane), "an error of the server", message.as_bytes());
+            let masked = masked.map(|text| String::from_utf8_lossy(&text).into_owned());
+            return Err(format!("the server answered: {}", masked.as_deref().unwrap_or(message)));
         };
         let found = lists(result);
-        let (offer, lane, reader) = (listing.offer, listing.lane, listing.reader());
+        let Some(listing) = self.lists.listing(ticket) else { return Ok(ListStep::Done) };
+        let (offer, reader) = (listing.offer, listing.reader());
         if !found.iter().any(|list| list.offer == offer && list.items.is_some()) {
             return Err(format!("the answer has no `{}`", offer.list()));
         }

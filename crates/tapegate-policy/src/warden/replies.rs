@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tapegate_core::frame;
-use tapegate_core::gate::{Topic, Verdict};
+use tapegate_core::gate::Verdict;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::Mask;
 use tapegate_core::time::At;
@@ -95,10 +95,7 @@ impl Warden {
 
     /// Masks the secrets in a message of the server, if there are any.
     fn masked(&mut self, now: &Now<'_, '_>, message: &[u8]) -> Option<Verdict> {
-        // The result of a task comes under other methods, and an answer that nobody has asked for
-        // may be one to a client that is careless about ids.
-        let content = matches!(now.case.topic, None | Some(Topic::Call | Topic::Other));
-        let redactor = self.regime.redactor.clone().filter(|_| content)?;
+        let redactor = self.regime.redactor.clone()?;
         let masked = redactor.message(message);
         if matches!(masked.text, Cow::Borrowed(_)) {
             return None;
@@ -114,6 +111,30 @@ impl Warden {
         };
         self.hands.note(&self.regime, &mut note);
         strict.then(|| Verdict::Rewrite(masked.text.into_owned()))
+    }
+
+    /// Masks the secrets in text of the server that is not a message; `None` if there are none, or if
+    /// they are only noted.
+    pub(super) fn masked_text(
+        &mut self,
+        (at, lane): (At, Lane),
+        what: &str,
+        text: &[u8],
+    ) -> Option<Vec<u8>> {
+        let redactor = self.regime.redactor.clone()?;
+        let begun_ns = (self.hands.clock)();
+        let masked = redactor.not_a_message(text)?;
+        let (strict, latency_ns) = (self.strict(), self.latency(Some(begun_ns)));
+        let mut note = Note {
+            kind: NoteKind::Redaction { count: masked.count },
+            word: if strict { "redact" } else { "WOULD_REDACT" },
+            reason: Note::text(what),
+            forwarded: Some(true),
+            latency_ns,
+            ..Note::new(at, lane, Side::Server)
+        };
+        self.hands.note(&self.regime, &mut note);
+        strict.then_some(masked.text)
     }
 }
 

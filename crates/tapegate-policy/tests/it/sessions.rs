@@ -260,8 +260,10 @@ fn secrets_in_results_are_masked_on_the_wire_if_that_is_wished() {
             Profile::Development => assert_eq!(masked, "forward"),
         }
         assert_eq!(rig.noted(), [format!("redaction {word} ")]);
-        let verdict = rig.judge(Side::Server, Some(Topic::Hello), text.as_bytes());
-        assert_eq!(shown(&verdict), "forward");
+        // Whatever was asked for, the agent gets no secrets.
+        for topic in [Topic::Hello, Topic::Tools, Topic::Prompts, Topic::Resources] {
+            assert_eq!(shown(&rig.judge(Side::Server, Some(topic), text.as_bytes())), masked);
+        }
     }
 }
 
@@ -334,5 +336,34 @@ fn an_oversized_message_is_noted_in_both_profiles() {
         let mut rig = Rig::new(None, profile);
         rig.warden.oversized(At::default(), Lane::ONLY, Side::Client, 11_000_000, b"{");
         assert_eq!(rig.noted(), ["framing reject "]);
+    }
+}
+
+#[test]
+fn text_that_is_not_a_message_is_masked_by_the_same_rules() {
+    let rules = Rules::parse(["secrets", "..password"]).unwrap();
+    let redactor = Redactor::new(rules, Key::from_secret(b"k"));
+    for (profile, word) in [(Profile::Production, "redact"), (Profile::Development, "WOULD_REDACT")]
+    {
+        let mut rig = Rig::new(Some(policy(POLICY)), profile);
+        let mask = |rig: &mut Rig, text: &str| {
+            let masked =
+                rig.warden.mask_text(At::default(), Lane::session(1), "a body", text.as_bytes());
+            masked.map(|text| String::from_utf8(text).unwrap())
+        };
+        assert_eq!((rig.warden.masks(), mask(&mut rig, "AKIAIOSFODNN7EXAMPLE")), (false, None));
+        let mut regime = rig.reins.get();
+        regime.redactor = Some(Arc::new(redactor.clone()));
+        rig.reins.set(regime);
+        assert!(rig.warden.masks());
+        assert_eq!(mask(&mut rig, "Not Found"), None);
+        for text in ["no AKIAIOSFODNN7EXAMPLE here", r#"{"a":[{"password":1}]}"#, "password: 1"] {
+            let masked = mask(&mut rig, text);
+            assert_eq!(masked.is_some(), profile == Profile::Production, "{text}");
+            let is_masked = |text: String| text.contains("[REDACTED:") && !text.contains("AKIA");
+            assert!(masked.is_none_or(is_masked), "{text}");
+            let note = rig.memory.notes.lock().unwrap().pop().unwrap();
+            assert_eq!((note.word, note.reason.as_deref()), (word, Some("a body")));
+        }
     }
 }

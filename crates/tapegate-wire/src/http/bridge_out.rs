@@ -263,7 +263,10 @@ impl Bridge {
     /// Gives a call up: whoever waits for it gets an error.
     async fn give_up(&self, call: &Rc<Call>, problem: &Problem) {
         let unanswered = call.unanswered();
-        let error = problem.error();
+        let error = match unanswered.is_empty() {
+            true => Vec::new(),
+            false => self.masked(problem).error(),
+        };
         for id in unanswered {
             let turn = self.outlet.turn().await;
             let event =
@@ -274,6 +277,17 @@ impl Bridge {
         }
         self.calls.drop_call(call);
         self.progress.notify_one();
+    }
+
+    /// A problem in words that may be told: secrets of what the server said are masked.
+    fn masked(&self, problem: &Problem) -> Problem {
+        problem.masked(|what, text| self.mask(what, text))
+    }
+
+    /// Text of the server that is quoted to the client, if it must not be quoted as it is.
+    fn mask(&self, what: &str, text: &[u8]) -> Option<Vec<u8>> {
+        // If the tape has failed, the session is being ended, and nothing of the server is said any more.
+        self.station.mask_text(self.lane, what, text).unwrap_or_else(|Stopped| Some(Vec::new()))
     }
 
     /// Says messages of our own to the client.

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tapegate_core::relay::{OwnMessage, Permitted};
@@ -43,6 +44,16 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
+/// Takes out what is said about the bytes of a body, for one that other bytes take the place of. A digest
+/// of the old bytes would also tell who guesses what was masked that the guess is right.
+pub(super) fn strip_body_facts(headers: &mut HeaderMap) {
+    let always = [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ACCEPT_RANGES, ETAG];
+    let digests = ["content-md5", "content-digest", "repr-digest", "digest"];
+    for name in always.into_iter().chain(digests.map(HeaderName::from_static)) {
+        headers.remove(name);
+    }
+}
+
 /// Whether a header's media type is `wanted`, whatever its parameters.
 pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -56,7 +67,11 @@ pub(super) fn unpacked<'a>(
     body: &'a [u8],
     bytes_max: usize,
 ) -> Result<Cow<'a, [u8]>, Rejection> {
-    let coding = headers.get(CONTENT_ENCODING).map(|coding| coding.as_bytes());
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    let coding = codings.next().map(|coding| coding.as_bytes());
+    if !body.is_empty() && codings.next().is_some() {
+        return Err(Rejection::new(415, "the body has more than one Content-Encoding"));
+    }
     if body.is_empty() || coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity")) {
         return Ok(Cow::Borrowed(body));
     }

@@ -12,6 +12,7 @@ mod asking;
 mod events;
 mod gated;
 mod holding;
+mod masking;
 mod places;
 mod plain;
 mod reply;
@@ -45,6 +46,7 @@ use super::station::{Station, Stopped};
 use super::upstream::Upstream;
 use super::{Outbound, ReplyBody};
 use crate::deck::{Disposition, Outgoing};
+use masking::MaskedIds;
 pub(in crate::http) use plain::PlainBody;
 use sessions::Sessions;
 
@@ -61,6 +63,8 @@ pub struct Proxy {
     ending: watch::Sender<Option<String>>,
     /// Ways to the clients of legacy sessions, which are answered on one stream.
     inboxes: RefCell<HashMap<Lane, mpsc::Sender<Outbound>>>,
+    /// What the ids of events were that clients know by another name.
+    event_ids: RefCell<MaskedIds>,
 }
 
 /// One request and what is known of it while its reply is awaited.
@@ -117,12 +121,14 @@ impl Proxy {
             sessions: RefCell::default(),
             ending: watch::Sender::new(None),
             inboxes: RefCell::default(),
+            event_ids: RefCell::default(),
         })
     }
 
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
         let (mut parts, body) = request.into_parts();
         let path = self.path_at_server(&parts.uri);
+        self.restore(&mut parts.headers);
         let collected = match collect_request(body, self.station.message_bytes_max()).await {
             Ok(collected) => collected,
             Err(error) => return headers::refusal(400, &format!("the request broke off: {error}")),

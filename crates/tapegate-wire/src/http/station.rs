@@ -172,6 +172,26 @@ impl Station {
         noted.map_err(|error| self.fail(error))
     }
 
+    /// Whether secrets are looked for in what the server says to its clients.
+    pub(crate) fn masks(&self) -> bool {
+        self.deck.borrow_mut().masks()
+    }
+
+    /// Masks the secrets in text of the server that is not a message, but is sent to a client; `what`
+    /// says what it is. `None` if it is sent as it is.
+    pub(crate) fn mask_text(
+        &self,
+        lane: Lane,
+        what: &str,
+        text: &[u8],
+    ) -> Result<Option<Vec<u8>>, Stopped> {
+        if self.stopped.get() {
+            return Err(Stopped);
+        }
+        let masked = self.deck.borrow_mut().mask_text(lane, what, text);
+        masked.map_err(|error| self.fail(error))
+    }
+
     /// Ends the recording, because the tape or the log has failed.
     fn fail(&self, error: RecordError) -> Stopped {
         *self.tape_error.borrow_mut() = Some(error);

@@ -10,6 +10,8 @@ mod forgeries;
 mod framing;
 mod hub;
 mod lists;
+mod masking;
+mod masking_stdio;
 mod memory;
 mod orphans;
 mod passing;

@@ -131,8 +131,8 @@ fn only_the_ends_of_a_session_send_what_no_relay_has_permitted() {
         .map(|name| format!("{wire}/{name}"));
     let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
     code_without(wire, &["Originated::by_endpoint("], &ends);
-    let proxy =
-        ["gated.rs", "reply.rs", "stream.rs"].map(|name| format!("{wire}/http/proxy/{name}"));
+    let proxy = ["gated.rs", "masking.rs", "reply.rs", "stream.rs"]
+        .map(|name| format!("{wire}/http/proxy/{name}"));
     let proxy: Vec<&str> = proxy.iter().map(String::as_str).collect();
     code_without(wire, &["PlainBody::new("], &proxy);
 }

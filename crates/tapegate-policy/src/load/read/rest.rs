@@ -36,10 +36,14 @@ pub(super) fn redaction(top: &Node, findings: &mut Findings) -> Redaction {
             findings.enter(key);
             for node in texts(fields.get(key)) {
                 let rule = rule(key, node.as_text().unwrap_or_default());
-                if let Err(error) = Rules::parse([&rule]) {
-                    findings.error(node.spot, error.to_string());
-                } else {
-                    rules.push(rule);
+                match Rules::parse([&rule]) {
+                    Err(error) => findings.error(node.spot, error.to_string()),
+                    Ok(read) => {
+                        if read.misses_messages() {
+                            findings.warning(node.spot, misses(&rule));
+                        }
+                        rules.push(rule);
+                    }
                 }
             }
             findings.leave();
@@ -59,13 +63,28 @@ pub(super) fn redaction(top: &Node, findings: &mut Findings) -> Redaction {
     read.unwrap_or_default()
 }
 
-/// A word alone in `fields` is a key at any depth.
+/// A word alone in `fields` is a key at any depth. Arguments are named as in `redact_fields` of an
+/// approval, too: they can only be those of `params`.
 fn rule(key: &str, text: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
-    match key == "fields" && !text.is_empty() && text.chars().all(plain) {
-        true => format!("..{text}"),
-        false => text.to_owned(),
+    let path = text.strip_prefix("$.").unwrap_or(text);
+    match key == "fields" {
+        true if !text.is_empty() && text.chars().all(plain) => format!("..{text}"),
+        true if path.starts_with("arguments.") || path.starts_with("arguments[") => {
+            format!("params.{path}")
+        }
+        _ => text.to_owned(),
     }
+}
+
+/// What is wrong with a path that leads nowhere in a message.
+fn misses(rule: &str) -> String {
+    let path = rule.strip_prefix("$.").unwrap_or(rule);
+    format!(
+        "`{rule}` masks nothing in messages: a path begins at the whole message, which has `params`, \
+         `result` and `error`; write `params.arguments.{path}`, `result.{path}`, or `..key` for a key \
+         at any depth"
+    )
 }
 
 /// How definitions are held to what was accepted.

@@ -179,3 +179,22 @@ fn a_file_that_does_not_load_must_not_become_a_policy_that_forwards() {
         assert!(loaded.policy.is_none() && !loaded.findings.is_empty(), "{text}");
     }
 }
+
+#[test]
+fn a_field_of_redaction_that_leads_nowhere_in_a_message_is_told() {
+    let policy = good(
+        "schema: 1\ngovernance: {defaults: {action: deny}}\nredaction: {fields: [a, arguments.b, '$.arguments[0]', result.c, ..d.e]}\n",
+    );
+    let rules = policy.redaction.rules.unwrap();
+    let masked = ["..a", "params.arguments.b", "params.arguments[0]", "result.c", "..d.e"];
+    assert_eq!(rules.texts(), masked);
+    let loaded = read(
+        "schema: 1\ngovernance: {defaults: {action: deny}}\nredaction: {fields: [user.pin]}\n",
+    );
+    let told = told(&loaded);
+    assert!(
+        told[0].contains("warning: redaction.fields: `user.pin` masks nothing in messages"),
+        "{told:?}"
+    );
+    assert!(told[0].contains("`params.arguments.user.pin`"), "{told:?}");
+}

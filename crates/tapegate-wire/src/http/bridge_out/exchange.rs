@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use http::header::{CONTENT_ENCODING, LOCATION};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
@@ -201,7 +201,15 @@ impl Bridge {
         if !text.trim_ascii().is_empty() {
             self.deliver(Some(call), &text, false).await?;
             return match Frame::read(&text).body() {
-                Body::Garbage(_) => Err(Problem::of_no_message(parts)),
+                Body::Garbage(_) => {
+                    let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+                    let kind = kind.unwrap_or_default();
+                    let kind = match self.mask("the header `content-type`", kind) {
+                        Some(masked) => String::from_utf8_lossy(&masked).into_owned(),
+                        None => String::from_utf8_lossy(kind).into_owned(),
+                    };
+                    Err(Problem::of_no_message(parts.status, &kind))
+                }
                 _ => Ok(Answer::Here),
             };
         }
@@ -216,7 +224,7 @@ impl Bridge {
 
     /// Tells the client why a message got nowhere.
     async fn fail(self: &Rc<Self>, call: &Rc<Call>, problem: &Problem) {
-        let message = problem.message.as_deref().map(Frame::read);
+        let message = problem.message();
         let envelope = message.as_ref().and_then(Frame::envelope);
         let unanswered = call.unanswered();
         let is_answer = |id: &[u8]| unanswered.iter().any(|waiting| same_id(waiting, id));
@@ -226,7 +234,8 @@ impl Bridge {
             // The server answers by the protocol; the status is only for those on the way.
             self.deliver(Some(call), message.bytes(), false).await.ok();
         } else if !call.asks {
-            self.notify(&format!("a message was not accepted: {}", problem.words));
+            let words = self.masked(problem).words();
+            self.notify(&format!("a message was not accepted: {words}"));
         }
         self.give_up(call, problem).await;
     }

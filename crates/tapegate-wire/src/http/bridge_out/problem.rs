@@ -1,41 +1,53 @@
 //! Why a message got no answer, in words for the one who asked.
 
+use bytes::Bytes;
+use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
-use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming;
 use tapegate_core::frame::Frame;
 use tapegate_core::json;
 use tapegate_core::relay::CODE_GONE;
 
 use super::super::body::{Collected, collect};
+use super::super::headers;
 use super::super::station::Stopped;
 
 /// How much of an error page is quoted.
 const QUOTE_CHARS_MAX: usize = 300;
 
 /// Why a message got no answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Problem {
-    /// The reason, for people.
-    pub(super) words: String,
+    /// The reason, for people, if it is ours to give.
+    words: String,
     /// The status of the reply, if there was one.
-    pub(super) status: Option<StatusCode>,
-    /// A JSON-RPC message that came with the status.
-    pub(super) message: Option<Vec<u8>>,
+    status: Option<StatusCode>,
+    /// What came with an error status.
+    reply: Option<ErrorReply>,
+}
+
+/// What a server said with an error status.
+#[derive(Debug, Clone)]
+struct ErrorReply {
+    status: StatusCode,
+    /// The media type that it says its body has.
+    kind: String,
+    /// The body, unpacked if that was possible.
+    text: Vec<u8>,
+    /// Whether the message that it replies to named a session.
+    in_session: bool,
 }
 
 impl Problem {
     /// A problem that is not of the server's making, or not in its words.
     pub(super) fn new(words: impl ToString) -> Self {
-        Self { words: words.to_string(), status: None, message: None }
+        Self { words: words.to_string(), status: None, reply: None }
     }
 
     /// The problem that something answers in the place of a server that is none.
-    pub(super) fn of_no_message(parts: &Parts) -> Self {
-        let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
-        let status = parts.status;
+    pub(super) fn of_no_message(status: StatusCode, kind: &str) -> Self {
+        let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
         Self::new(format!(
             "the MCP server replied without an answer: {status} with a body{kind} that is no MCP \
              message"
@@ -50,51 +62,56 @@ impl Problem {
         bytes_max: usize,
     ) -> Self {
         let body = match collect(&mut body, bytes_max).await {
-            Ok(Collected::Whole(body)) => body.to_vec(),
-            Ok(Collected::TooLarge(_)) | Err(_) => Vec::new(),
+            Ok(Collected::Whole(body)) => body,
+            Ok(Collected::TooLarge(_)) | Err(_) => Bytes::new(),
         };
-        let frame = Frame::read(&body);
-        let error = frame.envelope().and_then(|said| said.error);
-        let told = match error.and_then(|error| json::member(error, "message")) {
-            Some(message) => json::string(message).map(|message| message.into_owned()),
-            None => quote(&parts.headers, &body),
-        };
-        let status = parts.status;
-        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
-        let words = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => format!(
-                "the MCP server answered {status}{told}; if it wants credentials, pass them with \
-                 --header 'Authorization: Bearer TOKEN'"
-            ),
-            StatusCode::NOT_FOUND if in_session => format!(
-                "the MCP server does not know this session any more ({status}{told}); the client \
-                 must initialize again"
-            ),
-            _ => format!("the MCP server answered {status}{told}"),
-        };
-        // In the first two cases what we say helps more than what the server says.
-        let ours = words.contains("--header") || words.contains("initialize again");
-        let message = error.filter(|_| !ours).map(|_| body.clone());
-        Self { words, status: Some(status), message }
+        let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_owned();
+        let text = headers::readable(&parts.headers, &body).into_owned();
+        let reply = ErrorReply { status: parts.status, kind, text, in_session };
+        Self { words: String::new(), status: Some(parts.status), reply: Some(reply) }
+    }
+
+    /// The same problem with what `mask` makes of the server's words, for those who are told of it.
+    pub(super) fn masked(&self, mask: impl FnOnce(&str, &[u8]) -> Option<Vec<u8>>) -> Self {
+        let mut masked = self.clone();
+        if let Some(reply) = masked.reply.as_mut().filter(|reply| !reply.text.is_empty()) {
+            let what = format!("the body of HTTP status {}, quoted", reply.status.as_u16());
+            reply.text =
+                mask(&what, &reply.text).unwrap_or_else(|| std::mem::take(&mut reply.text));
+        }
+        masked
+    }
+
+    /// The reason, for people.
+    pub(super) fn words(&self) -> String {
+        self.reply.as_ref().map_or_else(|| self.words.clone(), ErrorReply::words)
+    }
+
+    /// The JSON-RPC message that came with the status, if there was one and it says more than we could.
+    pub(super) fn message(&self) -> Option<Frame<'_>> {
+        let reply = self.reply.as_ref().filter(|reply| !reply.is_ours_to_explain())?;
+        let frame = Frame::read(&reply.text);
+        frame.envelope().and_then(|said| said.error).is_some().then_some(frame)
     }
 
     /// Whether what answered may be the older transport, which takes no POST here.
     pub(super) fn hints_at_older_transport(&self) -> bool {
         match self.status {
             Some(StatusCode::METHOD_NOT_ALLOWED) => true,
-            Some(StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) => self.message.is_none(),
+            Some(StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) => self.message().is_none(),
             _ => false,
         }
     }
 
     /// The JSON-RPC error object for the one who asked: the server's own, if it gave one.
     pub(super) fn error(&self) -> Vec<u8> {
-        let message = self.message.as_deref().map(Frame::read);
-        if let Some(error) = message.and_then(|frame| frame.envelope()?.error) {
+        let message = self.message();
+        if let Some(error) = message.as_ref().and_then(|frame| frame.envelope()?.error) {
             return json::compact(error).into_owned();
         }
         let mut text = format!("{{\"code\":{CODE_GONE},\"message\":").into_bytes();
-        json::write_str(&mut text, &self.words);
+        json::write_str(&mut text, &self.words());
         let status = self
             .status
             .map(|status| format!(",\"status\":{}", status.as_u16()))
@@ -110,13 +127,44 @@ impl From<Stopped> for Problem {
     }
 }
 
-/// The beginning of a body that people can read.
-fn quote(headers: &HeaderMap, body: &[u8]) -> Option<String> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let text = std::str::from_utf8(body).ok()?;
-    let words: Vec<&str> = text.split_whitespace().collect();
-    if words.is_empty() || kind.contains("html") || text.trim_start().starts_with('<') {
-        return None;
+impl ErrorReply {
+    /// Whether what we say helps more than what the server says.
+    fn is_ours_to_explain(&self) -> bool {
+        match self.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => true,
+            status => status == StatusCode::NOT_FOUND && self.in_session,
+        }
     }
-    Some(words.join(" ").chars().take(QUOTE_CHARS_MAX).collect())
+
+    fn words(&self) -> String {
+        let frame = Frame::read(&self.text);
+        let error = frame.envelope().and_then(|said| said.error);
+        let told = match error.and_then(|error| json::member(error, "message")) {
+            Some(message) => json::string(message).map(|message| message.into_owned()),
+            None => self.quote(),
+        };
+        let status = self.status;
+        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => format!(
+                "the MCP server answered {status}{told}; if it wants credentials, pass them with \
+                 --header 'Authorization: Bearer TOKEN'"
+            ),
+            StatusCode::NOT_FOUND if self.in_session => format!(
+                "the MCP server does not know this session any more ({status}{told}); the client \
+                 must initialize again"
+            ),
+            _ => format!("the MCP server answered {status}{told}"),
+        }
+    }
+
+    /// The beginning of a body that people can read.
+    fn quote(&self) -> Option<String> {
+        let text = std::str::from_utf8(&self.text).ok()?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if words.is_empty() || self.kind.contains("html") || text.trim_start().starts_with('<') {
+            return None;
+        }
+        Some(words.join(" ").chars().take(QUOTE_CHARS_MAX).collect())
+    }
 }

@@ -52,6 +52,8 @@ impl Exchange {
         if piece.has_other_lines {
             self.note_odd(&piece.raw, OTHER_LINES)?;
         }
+        let renamed = self.mask_event_id(piece)?;
+        let piece = renamed.as_ref().unwrap_or(piece);
         let transparent = self.proxy.station.transparent();
         let kind = EventKind::of(piece, terminated);
         let data = piece.data.as_deref().filter(|data| !data.is_empty());

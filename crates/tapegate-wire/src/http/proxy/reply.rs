@@ -18,7 +18,7 @@ use super::super::request_check::{ReplyKind, Route, read_reply};
 use super::super::station::{Judged, Stopped};
 use super::super::{Outbound, ReplyBody};
 use super::gated::{may_be_message, names_any};
-use super::stream::{EventStream, PlainStream};
+use super::stream::EventStream;
 use super::{Exchange, PlainBody, Scope, asking, ended, one_message};
 use crate::deck::{Disposition, Outgoing};
 
@@ -36,6 +36,9 @@ impl Exchange {
             {
                 return refused;
             }
+        }
+        if self.mask_head(&mut parts).is_err() {
+            return headers::refusal(503, &Stopped.to_string());
         }
         let kind = match self.kind_of(&parts, &body) {
             Ok(kind) => kind,
@@ -55,7 +58,7 @@ impl Exchange {
         // At its endpoint whatever a server says may be read as a message.
         let may_carry = self.route == Route::Endpoint && self.proxy.station.is_governed();
         if !may_carry && (!carries_messages || self.lane.is_none()) {
-            return Response::from_parts(parts, ReplyBody::stream(PlainStream(body)));
+            return self.pass_plain(parts, body).await;
         }
         let collected = tokio::select! {
             collected = collect(&mut body, self.proxy.station.message_bytes_max()) => collected,
@@ -131,6 +134,7 @@ impl Exchange {
         // What was judged is what is sent: others may unpack it otherwise than we do.
         let unpacks = governed && read.is_unpacked();
         let judged = is_message(&frame) || (odd && governed) || self.may_answer(&parts, &frame);
+        let mut is_masked = false;
         let (body, is_new) = if judged {
             let lane = self.lane();
             self.learn(text);
@@ -154,7 +158,15 @@ impl Exchange {
             if !silent && self.mark(text, &why).is_err() {
                 return headers::refusal(503, &Stopped.to_string());
             }
-            let plain = if unpacks { Bytes::copy_from_slice(text) } else { body.clone() };
+            let Ok(masked) = self.mask_body(&parts, text) else {
+                return headers::refusal(503, &Stopped.to_string());
+            };
+            is_masked = masked.is_some();
+            let plain = match masked {
+                Some(masked) => masked,
+                None if unpacks => Bytes::copy_from_slice(text),
+                None => body.clone(),
+            };
             (Outbound::plain(PlainBody::new(plain)), false)
         };
         // Whatever the reply was, no other will come for this request on this connection; in a
@@ -162,9 +174,8 @@ impl Exchange {
         if parts.status.as_u16() != 202 {
             self.dismiss(None).ok();
         }
-        if is_new || unpacks {
-            parts.headers.remove(CONTENT_ENCODING);
-            parts.headers.remove(CONTENT_LENGTH);
+        if is_new || unpacks || is_masked {
+            headers::strip_body_facts(&mut parts.headers);
         }
         if is_new {
             parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

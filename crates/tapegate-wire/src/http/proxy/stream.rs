@@ -10,6 +10,7 @@ use tapegate_core::sse::Events;
 use super::super::Outbound;
 use super::super::body::{BrokenBody, Pieces};
 use super::super::station::Stopped;
+use super::masking::BodyWatch;
 use super::{Exchange, PlainBody, ended};
 
 /// An event stream that is recorded as it passes.
@@ -113,15 +114,26 @@ impl Pieces for EventStream {
     }
 }
 
-/// A body that is none of our business.
-pub(super) struct PlainStream(pub(super) Incoming);
+/// A body that is passed on as it comes.
+pub(super) struct PlainStream {
+    body: Incoming,
+    /// Who looks at it once it has passed.
+    watch: Option<BodyWatch>,
+}
+
+impl PlainStream {
+    pub(super) fn new(body: Incoming, watch: Option<BodyWatch>) -> Self {
+        Self { body, watch }
+    }
+}
 
 impl Pieces for PlainStream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Outbound, BrokenBody>>> {
         loop {
-            match ready!(Pin::new(&mut self.0).poll_frame(cx)) {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => {
+                        self.watch.iter_mut().for_each(|watch| watch.feed(&bytes));
                         let piece = Outbound::plain(PlainBody::new(bytes));
                         return Poll::Ready(Some(Ok(piece)));
                     }

@@ -11,7 +11,7 @@ use tapegate_yaml::node::Spot;
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
 use crate::disk::Disk;
-use crate::settings::Surroundings;
+use crate::settings::{HUB_VARIABLES, Surroundings};
 use crate::trust;
 
 /// The names that policies go by.
@@ -27,6 +27,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
     let main = path.to_string_lossy();
     let Loaded { policy, mut findings, sources, .. } = load(&main, &Disk::of_regular_files());
     findings.extend(policy.iter().flat_map(|policy| unapprovable(policy, &caller(policy))));
+    findings.extend(policy.as_ref().and_then(unsent_telemetry));
     let found = Found { kind: "policy", main: &main, list: &findings, sources: &sources };
     trust::warn_if_not_in_force(path);
     match args.format {
@@ -60,6 +61,19 @@ fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
         ),
     };
     alone.map(|(name, _)| finding(name)).collect()
+}
+
+/// Telemetry, where no hub is known that would send it.
+fn unsent_telemetry(policy: &Policy) -> Option<Finding> {
+    let has_hub = Surroundings::ours().is_ok_and(|around| around.first(&HUB_VARIABLES).is_some());
+    let words =
+        "only a hub sends telemetry; a shim without one sends nothing (`tapegate hub` starts one)";
+    (policy.telemetry.enabled && !has_hub).then(|| Finding {
+        severity: Severity::Warning,
+        spot: Spot::default(),
+        path: "telemetry".to_owned(),
+        words: words.to_owned(),
+    })
 }
 
 fn print_text(

@@ -260,6 +260,14 @@ impl Gate for Counted {
         self.gate.plain_exchange(at, lane, what);
     }
 
+    fn masks(&mut self) -> bool {
+        self.gate.masks()
+    }
+
+    fn mask_text(&mut self, at: At, lane: Lane, what: &str, text: &[u8]) -> Option<Vec<u8>> {
+        self.gate.mask_text(at, lane, what, text)
+    }
+
     fn enforces(&mut self) -> bool {
         self.gate.enforces()
     }

@@ -15,7 +15,7 @@ use super::tapes;
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::redaction;
-use crate::settings::{self, Surroundings};
+use crate::settings::{self, HUB_VARIABLES, Surroundings};
 use crate::trust::{Moment, PolicyNotice, Standing, Trust};
 use crate::upstream::Upstream;
 
@@ -230,8 +230,7 @@ fn refused(path: &Path, faults: &[String]) -> Failure {
 }
 
 fn hub(args: &Args, around: &Surroundings<'_>, state: &Path) -> Result<Option<HubPlace>, Failure> {
-    let variables = ["TAPEGATE_GOVERNANCE_ENDPOINT", "THOUGHTGATE_GOVERNANCE_ENDPOINT"];
-    let by_variable = || around.first(&variables).and_then(|value| value.into_string().ok());
+    let by_variable = || around.first(&HUB_VARIABLES).and_then(|value| value.into_string().ok());
     let Some(endpoint) = args.governance_endpoint.clone().or_else(by_variable) else {
         return Ok(None);
     };

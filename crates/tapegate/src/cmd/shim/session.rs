@@ -112,6 +112,7 @@ async fn alone(
     reload.note(rule, "loaded");
     policy.notices.iter().for_each(|notice| reload.note_acceptance(notice));
     warn_of_exposure(plan, &journal);
+    warn_of_unsent_telemetry(plan, rule, &journal);
     if let Ok(around) = Surroundings::ours() {
         around.note_user_state(&plan.state);
     }
@@ -161,6 +162,22 @@ fn warn_of_exposure(plan: &Plan, journal: &Journal) {
             kind: "session",
             policy_reason: Some(words.into()),
             extra: "\"event\":\"exposed_state\"".into(),
+            ..Event::default()
+        });
+    }
+}
+
+/// Telemetry is sent by a hub, which this session is not joined to.
+fn warn_of_unsent_telemetry(plan: &Plan, rule: &Rule, journal: &Journal) {
+    if rule.regime.policy.as_ref().is_some_and(|policy| policy.telemetry.enabled) {
+        let words = "the policy has `telemetry`, which only a hub sends, and this session has none: nothing is \
+                     sent; start one by `tapegate hub`, or take `telemetry` out of the policy";
+        journal.keep(Event {
+            wall_us: plan.clock.now().wall_us,
+            level: "warn",
+            kind: "session",
+            policy_reason: Some(words.into()),
+            extra: "\"event\":\"unsent_telemetry\"".into(),
             ..Event::default()
         });
     }

@@ -1,0 +1,223 @@
+//! What a server says that is not a message: headers, bodies of errors, ids of events. A gate that masks
+//! secrets masks them there, too.
+//!
+//! Left as they are, because a client must hand them back or use them: the session id, cookies, where a
+//! redirect or an `endpoint` event leads, and what a step of a login or its metadata gives to a
+//! client that asked for it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, DATE, LOCATION, SET_COOKIE};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use tapegate_core::sse::Piece;
+
+use super::super::body::{Collected, collect};
+use super::super::request_check::Route;
+use super::super::station::Stopped;
+use super::super::{Outbound, ReplyBody, headers};
+use super::stream::PlainStream;
+use super::{Exchange, PlainBody, Proxy, ended};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// How many ids of events are remembered that clients know by another name.
+const IDS_MAX: usize = 1024;
+/// Longer ids are not remembered: a client cannot come back to them.
+const ID_BYTES_MAX: usize = 4096;
+
+/// The ids of events that were masked, by the names that clients got.
+#[derive(Debug, Default)]
+pub(super) struct MaskedIds(VecDeque<(Vec<u8>, HeaderValue)>);
+
+impl MaskedIds {
+    fn keep(&mut self, name: &[u8], id: &[u8]) {
+        let known = self.0.iter().any(|(known, _)| known == name);
+        let Ok(id) = HeaderValue::from_bytes(id) else { return };
+        if known || id.len() > ID_BYTES_MAX {
+            return;
+        }
+        if self.0.len() >= IDS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((name.to_vec(), id));
+    }
+
+    fn find(&self, name: &[u8]) -> Option<HeaderValue> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, id)| id.clone())
+    }
+}
+
+impl Proxy {
+    /// Puts the server's id of an event in the place of the name that a client knows it by.
+    pub(super) fn restore(&self, headers: &mut HeaderMap) {
+        let name = headers.get(LAST_EVENT_ID);
+        if let Some(id) = name.and_then(|name| self.event_ids.borrow().find(name.as_bytes())) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+    }
+}
+
+impl Exchange {
+    fn mask(&self, what: &str, text: &[u8]) -> Result<Option<Vec<u8>>, Stopped> {
+        let station = &self.proxy.station;
+        let lane = self.lane.unwrap_or_else(|| station.open_exchange());
+        station.mask_text(lane, what, text)
+    }
+
+    /// Whether a reply gives a client what it must have to log in.
+    fn is_login(&self, status: StatusCode) -> bool {
+        let is_granted = status.is_success() || status.is_redirection();
+        is_granted && matches!(self.route, Route::Login(_) | Route::Metadata)
+    }
+
+    /// Masks what the head of a reply says.
+    pub(super) fn mask_head(&self, parts: &mut Parts) -> Result<(), Stopped> {
+        if !self.proxy.station.masks() || self.is_login(parts.status) {
+            return Ok(());
+        }
+        let reason =
+            parts.extensions.get::<ReasonPhrase>().map(|reason| reason.as_bytes().to_vec());
+        if let Some(reason) = reason
+            && self.mask("the reason phrase of a reply", &reason)?.is_some()
+        {
+            parts.extensions.remove::<ReasonPhrase>();
+        }
+        let is_kept = |name: &HeaderName| {
+            [SESSION_ID, SET_COOKIE, CONTENT_LENGTH, DATE].contains(name)
+                || (*name == LOCATION && parts.status.is_redirection())
+        };
+        let mut masked = HeaderMap::with_capacity(parts.headers.len());
+        for (name, value) in &parts.headers {
+            let value = match is_kept(name) {
+                true => Some(value.clone()),
+                false => self.mask_header(name, value)?,
+            };
+            value.into_iter().for_each(|value| _ = masked.append(name, value));
+        }
+        parts.headers = masked;
+        Ok(())
+    }
+
+    /// A header's value as it is sent, if the header is. Its name may be that of a field to be masked.
+    fn mask_header(
+        &self,
+        name: &HeaderName,
+        value: &HeaderValue,
+    ) -> Result<Option<HeaderValue>, Stopped> {
+        let head = format!("{name}: ").into_bytes();
+        let line = [&head, value.as_bytes()].concat();
+        let Some(masked) = self.mask(&format!("the header `{name}`"), &line)? else {
+            return Ok(Some(value.clone()));
+        };
+        match masked.strip_prefix(&*head) {
+            Some(rest) => Ok(HeaderValue::from_bytes(rest).ok()),
+            // All of it was withheld, or the name is a secret itself.
+            None => match self.mask("the name of a header", name.as_str().as_bytes())? {
+                Some(_) => Ok(None),
+                None => Ok(HeaderValue::from_bytes(&masked).ok()),
+            },
+        }
+    }
+
+    /// Masks a body that is not a message; `None` if it is sent as it is.
+    pub(super) fn mask_body(&self, parts: &Parts, text: &[u8]) -> Result<Option<Bytes>, Stopped> {
+        if text.is_empty() || self.is_login(parts.status) || !self.proxy.station.masks() {
+            return Ok(None);
+        }
+        let what = format!("the body of HTTP status {}", parts.status.as_u16());
+        Ok(self.mask(&what, text)?.map(Bytes::from))
+    }
+
+    /// Passes on a reply that belongs to no message. If its secrets are to be masked, it is read as a
+    /// whole first.
+    pub(super) async fn pass_plain(
+        mut self,
+        mut parts: Parts,
+        mut body: Incoming,
+    ) -> Response<ReplyBody> {
+        let station = &self.proxy.station;
+        if !station.masks() || self.is_login(parts.status) {
+            return Response::from_parts(parts, ReplyBody::stream(PlainStream::new(body, None)));
+        }
+        if station.transparent().is_some() {
+            let watch = BodyWatch::new(self, parts.clone());
+            let stream = PlainStream::new(body, Some(watch));
+            return Response::from_parts(parts, ReplyBody::stream(stream));
+        }
+        let collected = tokio::select! {
+            collected = collect(&mut body, station.message_bytes_max()) => collected,
+            why = ended(self.proxy.ending.subscribe()) => return self.unreachable(&why),
+        };
+        let body = match collected {
+            Ok(Collected::Whole(body)) => body,
+            Ok(Collected::TooLarge(_)) => {
+                return self.unreachable("the server's reply is too large to be masked");
+            }
+            Err(error) => {
+                return self.unreachable(&format!("the server's reply broke off: {error}"));
+            }
+        };
+        let Ok(text) = headers::unpacked(&parts.headers, &body, usize::MAX) else {
+            let why = "the server compresses its reply in a way that cannot be read";
+            return match self.rejects_reply(&body, why) {
+                Some(refused) => refused,
+                None => self.unreachable(why),
+            };
+        };
+        let masked = match self.mask_body(&parts, &text) {
+            Ok(masked) => masked,
+            Err(stopped) => return headers::refusal(503, &stopped.to_string()),
+        };
+        let is_masked = masked.is_some();
+        let plain = masked.unwrap_or_else(|| body.clone());
+        if is_masked {
+            headers::strip_body_facts(&mut parts.headers);
+        }
+        Response::from_parts(parts, ReplyBody::full(Outbound::plain(PlainBody::new(plain))))
+    }
+
+    /// An event whose id is masked, if it has to be. The client may come back with the id that it gets.
+    pub(super) fn mask_event_id(&self, piece: &Piece) -> Result<Option<Piece>, Stopped> {
+        let Some(id) = piece.id.as_deref().filter(|_| self.proxy.station.masks()) else {
+            return Ok(None);
+        };
+        let masked = self.mask("the id of an event", id)?;
+        Ok(masked.map(|name| {
+            self.proxy.event_ids.borrow_mut().keep(&name, id);
+            Piece { id: Some(name), ..piece.clone() }
+        }))
+    }
+}
+
+/// Looks at a body that has passed, so that what would be masked in it is noted.
+pub(super) struct BodyWatch {
+    exchange: Exchange,
+    parts: Parts,
+    seen: Vec<u8>,
+}
+
+impl BodyWatch {
+    fn new(exchange: Exchange, parts: Parts) -> Self {
+        Self { exchange, parts, seen: Vec::new() }
+    }
+
+    /// Takes a piece. What is over the size limit is not looked at.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        let bytes_max = self.exchange.proxy.station.message_bytes_max();
+        let room = bytes_max.saturating_sub(self.seen.len());
+        self.seen.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+impl Drop for BodyWatch {
+    /// A body whose length is known is not asked for its end, so this is where it is looked at.
+    fn drop(&mut self) {
+        let text = headers::readable(&self.parts.headers, &self.seen);
+        // If the log has failed, the station ends the recording.
+        self.exchange.mask_body(&self.parts, &text).ok();
+    }
+}
