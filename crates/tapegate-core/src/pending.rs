@@ -109,6 +109,15 @@ impl Pending {
         self.waiting.get(&(lane, IdKey::new(id))).map(|waiting| &waiting.first)
     }
 
+    /// Whether a request with this id waits that a message in `lane` can be about.
+    pub fn is_reached(&self, lane: Lane, id: &[u8]) -> bool {
+        if lane.exchange == 0 {
+            return self.find(lane, id).is_some();
+        }
+        let id = IdKey::new(id);
+        self.waiting.keys().any(|(of, key)| lane.reaches(*of) && *key == id)
+    }
+
     /// Marks a request as taken back. Its answer may still come, but nobody needs one.
     pub fn cancel(&mut self, lane: Lane, id: &[u8]) {
         if let Some(waiting) = self.waiting.get_mut(&(lane, IdKey::new(id))) {

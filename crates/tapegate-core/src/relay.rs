@@ -18,6 +18,7 @@ mod permit;
 mod queue;
 mod refusals;
 mod taken_back;
+mod unsent;
 
 use std::borrow::Cow;
 
@@ -30,6 +31,7 @@ use crate::time::At;
 use gating::topic_of;
 use holds::Holds;
 use own::OwnRequests;
+use unsent::UnsentCalls;
 
 pub use event::{Action, Event};
 pub use holds::HELD_MAX;
@@ -55,6 +57,8 @@ pub struct Relay {
     from_server: Pending,
     /// Calls that wait for a decision.
     holds: Holds,
+    /// The last calls that were never sent.
+    unsent: UnsentCalls,
     /// Requests of our own that the server has not answered.
     own: OwnRequests,
     /// When requests that wait for their answers are looked at, by the monotonic clock.

@@ -40,4 +40,11 @@ impl Lane {
     pub fn session(session: u32) -> Self {
         Self { session, exchange: 0 }
     }
+
+    /// Whether a message here can be about a call there: in the same lane, or, of clients without a session,
+    /// in another exchange.
+    pub fn reaches(self, other: Self) -> bool {
+        let exchanges = self.exchange != 0 && other.exchange != 0;
+        self == other || (exchanges && self.session == other.session)
+    }
 }

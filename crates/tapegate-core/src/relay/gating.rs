@@ -45,7 +45,8 @@ impl Relay {
             Verdict::Hold(hold) => self.hold(way, frame, *hold, gate, emit),
             Verdict::ListFirst(first) => self.hold_for_list(way, frame, *first, gate, emit),
             Verdict::Forward | Verdict::Rewrite(_)
-                if !self.holds.is_empty() && self.stops(way, frame, gate, emit) => {}
+                if (!self.holds.is_empty() || !self.unsent.is_empty())
+                    && self.stops(way, frame, gate, emit) => {}
             Verdict::Forward => self.forward(way, frame, gate.governs(), emit),
             Verdict::Rewrite(text) => self.forward_instead(way, frame, text, emit),
         }
@@ -160,7 +161,8 @@ impl Relay {
 
     /// The caller of a held call has gone, which is not to say that it has taken the call back.
     pub(super) fn withdraw<G: Gate + ?Sized>(&mut self, at: At, ticket: Ticket, gate: &mut G) {
-        if self.holds.take(ticket).is_some() {
+        if let Some(held) = self.holds.take(ticket) {
+            self.unsent.put(held.lane, held.from, &held.id);
             gate.ended(at, ticket, HoldEnd::Abandoned);
         }
     }

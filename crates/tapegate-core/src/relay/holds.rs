@@ -170,6 +170,17 @@ impl Holds {
         self.0.iter().any(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
     }
 
+    /// How many calls of `from` with this id are held that a message in `lane` can be about.
+    pub(super) fn reached(&self, lane: Lane, from: Side, id: &[u8]) -> usize {
+        let is_it = |held: &&Held| lane.reaches(held.lane) && held.from == from;
+        self.0.iter().filter(is_it).filter(|held| same_id(&held.id, id)).count()
+    }
+
+    /// Takes the oldest call of `from` with this id that a message in `lane` can be about.
+    pub(super) fn take_reached(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<Held> {
+        self.take_if(|held| lane.reaches(held.lane) && held.from == from && same_id(&held.id, id))
+    }
+
     /// Takes the oldest call of `from` with this id.
     pub(super) fn take_id(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<Held> {
         self.take_if(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))

@@ -110,7 +110,10 @@ impl Relay {
         let mut errors = Vec::new();
         for said in elements.iter().filter_map(Frame::envelope) {
             match (said.kind(), said.id) {
-                (Kind::Request, Some(id)) => errors.push(error(id, refusal)),
+                (Kind::Request, Some(id)) => {
+                    self.unsent.put(way.lane, way.from, id);
+                    errors.push(error(id, refusal));
+                }
                 (Kind::Response | Kind::Error, Some(id)) => {
                     self.deny_asker(way, id, refusal, emit);
                 }
@@ -138,6 +141,7 @@ impl Relay {
         refusal: &Refusal,
         emit: &mut Emit<'_, '_>,
     ) {
+        self.unsent.put(way.lane, way.from, id);
         self.count += 1;
         let reply = n.map(|to| Reply { to, latency_ms: 0 });
         let element = Element { n: self.count, reply };
@@ -171,6 +175,7 @@ impl Relay {
         refusal: &Refusal,
         emit: &mut Emit<'_, '_>,
     ) {
+        self.unsent.put(held.lane, held.from, &held.id);
         self.count += 1;
         let reply = Reply { to: held.n, latency_ms: at.ms_since(held.at) };
         let what = What::Message(Element { n: self.count, reply: Some(reply) });

@@ -1,5 +1,5 @@
-//! What a message means for a call that is held: its caller takes it back, or somebody answers what nobody
-//! was asked.
+//! What a message means for a call that was not sent: its caller takes it back, or somebody answers what
+//! nobody was asked.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::json;
 use crate::tape::Fate;
 
 impl Relay {
-    /// Whether a message goes nowhere because of what is held: it takes a held call back, or
-    /// answers one that nobody has been asked yet.
+    /// Whether a message goes nowhere because of what was not sent: it takes a call back that is held or was
+    /// refused, or answers one that nobody has been asked yet.
     pub(super) fn stops<G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -31,8 +31,10 @@ impl Relay {
                 self.refuse(way, frame, &guessed(), emit);
                 return true;
             }
-            for said in elements.iter().filter_map(Frame::envelope) {
-                self.take_back(way, said, gate);
+            if way.lane.exchange == 0 {
+                for said in elements.iter().filter_map(Frame::envelope) {
+                    self.take_back(way, said, gate);
+                }
             }
             return false;
         };
@@ -40,16 +42,37 @@ impl Relay {
             self.refuse(way, frame, &guessed(), emit);
             return true;
         }
-        let cancelled = self.take_back(way, said, gate);
-        let sent = said.request_id.and_then(|id| self.asks_of(way.from).find(way.lane, id));
-        let stops = cancelled && sent.is_none();
-        if stops {
-            let what = self.note(way, frame, true);
-            let fate =
-                Fate::Refused("it takes back a call that was held and never sent".to_owned());
-            emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, fate)));
+        let Some(id) = taken_back(said) else { return false };
+        let Some(why) = self.take_back_unsent(way, said, id, gate) else { return false };
+        let what = self.note(way, frame, true);
+        let fate = Fate::Refused(why.to_owned());
+        emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, fate)));
+        true
+    }
+
+    /// Ends the hold of a call that is taken back, and says why nobody else need hear of it: the call was
+    /// never sent. `None` if it was, or if nothing is known of it.
+    fn take_back_unsent<G: Gate + ?Sized>(
+        &mut self,
+        way: Way,
+        said: &Envelope<'_>,
+        id: &[u8],
+        gate: &mut G,
+    ) -> Option<&'static str> {
+        let Way { lane, from, .. } = way;
+        let is_sent = self.asks_of(from).is_reached(lane, id);
+        let held = self.holds.reached(lane, from, id);
+        // Clients without a session may use the same id: which call is meant must be beyond doubt.
+        let is_sure = lane.exchange == 0 || (held == 1 && !is_sent);
+        if held > 0 && is_sure {
+            self.take_back(way, said, gate);
         }
-        stops
+        match held {
+            _ if is_sent => None,
+            0 => (self.unsent.has(lane, from, id) && gate.enforces()).then_some(UNSENT),
+            _ if is_sure => Some(HELD),
+            _ => Some(ONE_OF_MANY),
+        }
     }
 
     /// Whether a message answers a call that is held, and no other.
@@ -59,22 +82,28 @@ impl Relay {
         self.holds.has(way.lane, asker, id) && self.asks_of(asker).find(way.lane, id).is_none()
     }
 
-    /// Ends the hold of a call that its caller takes back; false if there is none.
-    fn take_back<G: Gate + ?Sized>(&mut self, way: Way, said: &Envelope<'_>, gate: &mut G) -> bool {
-        let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) else {
-            return false;
-        };
+    /// Ends the hold of a call that its caller takes back.
+    fn take_back<G: Gate + ?Sized>(&mut self, way: Way, said: &Envelope<'_>, gate: &mut G) {
+        let Some(id) = taken_back(said) else { return };
         let how = match timed_out(said) {
             true => HoldEnd::Abandoned,
             false => HoldEnd::Cancelled,
         };
-        let mut any = false;
-        while let Some(held) = self.holds.take_id(way.lane, way.from, id) {
+        while let Some(held) = self.holds.take_reached(way.lane, way.from, id) {
+            self.unsent.put(held.lane, held.from, &held.id);
             gate.ended(way.at, held.ticket, how);
-            any = true;
         }
-        any
     }
+}
+
+/// Why a message that takes a call back goes nowhere.
+const HELD: &str = "it takes back a call that was held and never sent";
+const UNSENT: &str = "it takes back a call that was never sent";
+const ONE_OF_MANY: &str = "it takes back one of several calls that are held and were never sent";
+
+/// The id of the call that a message takes back.
+fn taken_back<'a>(said: &Envelope<'a>) -> Option<&'a [u8]> {
+    said.request_id.filter(|_| said.is_method("notifications/cancelled"))
 }
 
 /// The code of the SDKs for a request whose answer did not come in time.

@@ -204,7 +204,9 @@ fn play<G: Tells>(book: &str, gate: &mut G) -> String {
 }
 
 fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
-    let lane = Lane::ONLY;
+    // `client@7` is a client without a session, in the exchange 7.
+    let (verb, exchange) = verb.split_once('@').unwrap_or((verb, "0"));
+    let lane = Lane { exchange: exchange.parse().unwrap(), ..Lane::ONLY };
     let settled = |settlement| Event::Settled { ticket: Ticket(ticket(rest)), settlement };
     match verb {
         "tick" => return Event::Tick,
