@@ -30,6 +30,7 @@ use tapegate_policy::model::Profile;
 use tapegate_store::activity::ActivityError;
 use tapegate_store::approvals::ApprovalError;
 use tapegate_wire::clock::Clock;
+use tapegate_wire::http::BodyBudget;
 use tokio::sync::{broadcast, watch};
 
 use crate::api::Push;
@@ -96,6 +97,8 @@ pub enum Level {
 pub struct Hub {
     options: Options,
     clock: Clock,
+    /// The memory for bodies of requests.
+    bodies: BodyBudget,
     governed: RefCell<Rc<Governed>>,
     journal: Journal,
     follow: RefCell<Follow>,
@@ -149,6 +152,7 @@ impl Hub {
         let governed = Governed::new(loading, options.profile);
         let journal = Journal::open(&options.state_folder, governed.policy.as_deref())?;
         let hub = Self {
+            bodies: BodyBudget::new(body::BODY_BYTES_MAX),
             journal,
             follow: RefCell::new(Follow::new(&options.state_folder)),
             tasks: Tasks::open(&options.user_state, &options.state_folder)?,

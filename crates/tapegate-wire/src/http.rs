@@ -25,13 +25,16 @@ pub(crate) mod body;
 mod cord;
 mod field;
 mod headers;
+mod intake;
 mod outbound;
 mod params;
 mod redirect;
 mod serve;
 mod terms;
+mod turn_away;
 
-pub use body::{BrokenBody, Chunk, Collected, Pieces, ReplyBody, collect_request, linger};
+pub use body::{BrokenBody, Chunk, Collected, Pieces, ReplyBody};
+pub use intake::{BodyBudget, IntakeError, RETRY_AFTER_S, UnreadBody, collect_request, linger};
 pub use outbound::Outbound;
 pub use serve::serve;
 pub use station::{Station, Stopped};

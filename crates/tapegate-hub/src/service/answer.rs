@@ -1,10 +1,10 @@
 //! Answers, and refusals that say what is wrong.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Response, StatusCode};
 use serde::Serialize;
-use tapegate_wire::http::ReplyBody;
+use tapegate_wire::http::{RETRY_AFTER_S, ReplyBody};
 
 use crate::api::{ErrorAnswer, ErrorBody};
 
@@ -55,6 +55,9 @@ impl From<Refusal> for Response<ApiBody> {
         let code = code.to_owned();
         let mut response = json(&ErrorAnswer { error: ErrorBody { code, message: words } });
         *response.status_mut() = status;
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+        }
         if status == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, bearer);

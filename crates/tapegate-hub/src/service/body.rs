@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Incoming};
-use tapegate_wire::http::{Collected, collect_request, linger};
+use tapegate_wire::http::{BodyBudget, Collected, IntakeError, collect_request, linger};
 
 use super::answer::Refusal;
 use super::route::Route;
@@ -19,7 +19,7 @@ pub(super) async fn read(
     route: Route,
     headers: &HeaderMap,
     body: Incoming,
-    patience: Duration,
+    (budget, patience): (&BodyBudget, Duration),
 ) -> Result<Bytes, Refusal> {
     let empty = body.is_end_stream();
     if !route.has_body() || (empty && route.needs_no_body()) {
@@ -29,7 +29,8 @@ pub(super) async fn read(
         linger(body);
         return Err(refusal);
     }
-    let collected = tokio::time::timeout(patience, collect_request(body, BODY_BYTES_MAX)).await;
+    let collected = collect_request(body, BODY_BYTES_MAX, budget);
+    let collected = tokio::time::timeout(patience, collected).await;
     match collected {
         Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
         Ok(Ok(Collected::TooLarge(over))) => {
@@ -37,7 +38,14 @@ pub(super) async fn read(
                 format!("the body has {} bytes, and may have {BODY_BYTES_MAX}", over.bytes_total);
             Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", &words))
         }
-        Ok(Err(error)) => Err(Refusal::bad_request(&format!("the body broke off: {error}"))),
+        Ok(Err(IntakeError::Unread(unread))) => {
+            let status = StatusCode::from_u16(unread.status());
+            let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+            Err(Refusal::new(status, "busy", unread.message()))
+        }
+        Ok(Err(IntakeError::Broken(error))) => {
+            Err(Refusal::bad_request(&format!("the body broke off: {error}")))
+        }
         Err(_) => {
             let words = format!("the body did not come within {patience:?}");
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", &words))

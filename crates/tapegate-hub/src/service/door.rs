@@ -37,14 +37,14 @@ impl Hub {
         };
         let query = head.uri.query().unwrap_or_default();
         let trace = head.headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let done =
-            match body::read(route, &head.headers, body, self.options.limits.body_patience).await {
-                Ok(body) => {
-                    let headers = &head.headers;
-                    self.act(route, &Asked { id: &id, query, trace, headers, body }).await
-                }
-                Err(refusal) => Err(refusal),
-            };
+        let within = (&self.bodies, self.options.limits.body_patience);
+        let done = match body::read(route, &head.headers, body, within).await {
+            Ok(body) => {
+                let headers = &head.headers;
+                self.act(route, &Asked { id: &id, query, trace, headers, body }).await
+            }
+            Err(refusal) => Err(refusal),
+        };
         done.unwrap_or_else(|refusal| {
             let labels = [refusal.code(), head.method.as_str()];
             self.metrics.borrow_mut().count("thoughtgate_errors_total", &labels);

@@ -107,9 +107,6 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 const GLANCE_PATIENCE: Duration = Duration::from_millis(500);
 /// How much is read of it.
 const GLANCE_BYTES_MAX: u64 = 64 * 1024;
-/// How long a client that was refused is read from, so that it gets to read why.
-const LINGER: Duration = Duration::from_secs(2);
-
 /// A body that was read as far as it was worth it.
 pub enum Collected {
     /// It fits.
@@ -137,29 +134,7 @@ impl Bounds {
     }
 }
 
-/// Reads the body of a request as [`collect`] does. What it leaves is read a little longer beside
-/// the reply, for a client that is cut off while it writes may never read why. Must run inside a
-/// `LocalSet`.
-pub async fn collect_request(
-    mut body: Incoming,
-    bytes_max: usize,
-) -> Result<Collected, hyper::Error> {
-    let collected = collect(&mut body, bytes_max).await;
-    if matches!(collected, Ok(Collected::TooLarge(_))) {
-        linger(body);
-    }
-    collected
-}
-
-/// Reads a body that nobody wants a little longer, beside the reply. Must run inside a `LocalSet`.
-pub fn linger(mut body: Incoming) {
-    tokio::task::spawn_local(async move {
-        let rest = async { while let Some(Ok(_)) = body.frame().await {} };
-        tokio::time::timeout(LINGER, rest).await.ok();
-    });
-}
-
-/// Reads a body to its end, keeping at most `bytes_max` bytes of it. One over the limit is drained,
+/// Reads the body of a reply to its end, keeping at most `bytes_max` bytes of it. One over the limit is drained,
 /// but neither for ever nor without end.
 pub(crate) async fn collect(
     body: &mut Incoming,
@@ -167,7 +142,7 @@ pub(crate) async fn collect(
 ) -> Result<Collected, hyper::Error> {
     let told = body.size_hint().exact();
     if told.is_some_and(|told| told > bytes_max as u64) {
-        return drain(body, Drain::default(), Bounds::new(told, bytes_max)).await;
+        return drain_told(body, bytes_max).await;
     }
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;
@@ -186,10 +161,28 @@ pub(crate) async fn collect(
             let mut over = Drain::default();
             over.feed(&whole);
             drop(whole);
-            return drain(body, over, Bounds::new(None, bytes_max)).await;
+            return drain_untold(body, over, bytes_max).await;
         }
     }
     Ok(Collected::Whole(first.unwrap_or_else(|| whole.freeze())))
+}
+
+/// Reads a body that is told to be over the limit, within bounds.
+pub(super) async fn drain_told(
+    body: &mut Incoming,
+    bytes_max: usize,
+) -> Result<Collected, hyper::Error> {
+    let told = body.size_hint().exact();
+    drain(body, Drain::default(), Bounds::new(told, bytes_max)).await
+}
+
+/// Reads on a body that has turned out to be over the limit, within bounds.
+pub(super) async fn drain_untold(
+    body: &mut Incoming,
+    over: Drain,
+    bytes_max: usize,
+) -> Result<Collected, hyper::Error> {
+    drain(body, over, Bounds::new(None, bytes_max)).await
 }
 
 /// Reads what is over the limit, within bounds.

@@ -17,9 +17,11 @@ mod history;
 mod old;
 mod post;
 mod raw;
+mod refusals;
 mod servers;
 mod stream;
 mod streams;
+mod target;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

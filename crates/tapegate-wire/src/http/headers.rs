@@ -5,17 +5,19 @@ use std::io::Read;
 
 use http::header::{
     ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH,
-    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use tapegate_core::frame::{Body, Frame, Kind, envelopes};
 use tapegate_core::relay::{OwnMessage, Permitted};
 
+use super::intake::{RETRY_AFTER_S, UnreadBody};
 use super::request_check::Rejection;
 use super::{Outbound, ReplyBody};
 
 /// The most that a compressed body is unpacked to; one that holds more is recorded as it came.
-const UNPACKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Takes out what is meant for the next hop only.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -75,35 +77,41 @@ pub(super) fn unpacked<'a>(
     if body.is_empty() || coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity")) {
         return Ok(Cow::Borrowed(body));
     }
-    let rejection = |status, reason: &str| Rejection::new(status, reason);
-    match readable(headers, body) {
-        Cow::Owned(text) if text.len() > bytes_max => {
-            Err(rejection(413, "the uncompressed body is over the size limit"))
+    match unpack(headers, body, bytes_max.min(UNPACKED_BYTES_MAX)) {
+        Some(Ok(text)) => Ok(Cow::Owned(text)),
+        Some(Err(TooLarge)) => {
+            Err(Rejection::new(413, "the uncompressed body is over the size limit"))
         }
-        Cow::Owned(text) => Ok(Cow::Owned(text)),
-        Cow::Borrowed(_) => {
-            Err(rejection(415, "the body cannot be uncompressed; send it uncompressed"))
-        }
+        None => Err(Rejection::new(415, "the body cannot be uncompressed; send it uncompressed")),
     }
 }
 
 /// A body as it can be read along: unpacked, if somebody compressed it all the same.
 pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
+    match unpack(headers, body, UNPACKED_BYTES_MAX) {
+        Some(Ok(text)) => Cow::Owned(text),
+        _ => Cow::Borrowed(body),
+    }
+}
+
+/// A body that unpacks to more than it may.
+struct TooLarge;
+
+/// The text of a compressed body; `None` if it is not compressed, or not in a way that we can unpack.
+fn unpack(headers: &HeaderMap, body: &[u8], bytes_max: usize) -> Option<Result<Vec<u8>, TooLarge>> {
     let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
-    let mut packed: Box<dyn Read + 'a> = match encoding.unwrap_or_default().trim() {
+    let packed: Box<dyn Read + '_> = match encoding.unwrap_or_default().trim() {
         name if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
             Box::new(flate2::read::MultiGzDecoder::new(body))
         }
         name if name.eq_ignore_ascii_case("deflate") => {
             Box::new(flate2::read::ZlibDecoder::new(body))
         }
-        _ => return Cow::Borrowed(body),
+        _ => return None,
     };
     let mut text = Vec::new();
-    match packed.by_ref().take(UNPACKED_BYTES_MAX + 1).read_to_end(&mut text) {
-        Ok(count) if count as u64 <= UNPACKED_BYTES_MAX => Cow::Owned(text),
-        _ => Cow::Borrowed(body),
-    }
+    let count = packed.take(bytes_max as u64 + 1).read_to_end(&mut text).ok()?;
+    Some(if count <= bytes_max { Ok(text) } else { Err(TooLarge) })
 }
 
 /// The reply to a request that is refused by its head.
@@ -112,6 +120,29 @@ pub(super) fn rejected(rejection: &Rejection, id: &[u8]) -> Response<ReplyBody> 
     if let Some(methods) = rejection.allow {
         reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     }
+    reply
+}
+
+/// Several messages make a batch; one is sent by itself.
+pub(super) fn one_message(mut messages: Vec<Permitted<'_>>) -> Option<Permitted<'_>> {
+    match messages.len() {
+        0 | 1 => messages.pop(),
+        _ => Some(Permitted::batch(&messages)),
+    }
+}
+
+/// The reply to a body that is refused by its head: each request in it gets the error.
+pub(super) fn rejected_each(rejection: &Rejection, frame: &Frame<'_>) -> Response<ReplyBody> {
+    let requests = envelopes(frame).into_iter().filter(|said| said.kind() == Kind::Request);
+    let ids: Vec<&[u8]> = requests.filter_map(|said| said.id).collect();
+    if !matches!(frame.body(), Body::Batch) || ids.is_empty() {
+        let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
+        return rejected(rejection, id);
+    }
+    let error = |id: &&[u8]| OwnMessage::error(id, rejection.code, &rejection.reason);
+    let errors: Vec<OwnMessage> = ids.iter().map(error).collect();
+    let mut reply = rejected(rejection, b"null");
+    *reply.body_mut() = ReplyBody::full(Outbound::message(OwnMessage::batch(&errors).into()));
     reply
 }
 
@@ -129,6 +160,19 @@ pub(super) fn error(status: u16, id: &[u8], code: i32, words: &str) -> Response<
 pub(super) fn last(mut reply: Response<ReplyBody>) -> Response<ReplyBody> {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
+}
+
+/// The reply to a request whose body was not read to its end. It is not about any message.
+pub(super) fn unread(unread: UnreadBody) -> Response<ReplyBody> {
+    let mut reply = Response::new(ReplyBody::full(Outbound::notice(unread.message())));
+    *reply.status_mut() =
+        StatusCode::from_u16(unread.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if unread == UnreadBody::NoRoom {
+        headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+    }
+    last(reply)
 }
 
 /// A reply that is a stream of events.
@@ -171,13 +215,13 @@ mod tests {
         let headers = HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
         for bytes in [10, UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX + 1] {
             let mut packed = Vec::new();
-            let zeros = std::io::repeat(b'0').take(bytes);
+            let zeros = std::io::repeat(b'0').take(bytes as u64);
             flate2::read::GzEncoder::new(zeros, flate2::Compression::fast())
                 .read_to_end(&mut packed)
                 .expect("memory");
             let read = readable(&headers, &packed);
             let whole = bytes <= UNPACKED_BYTES_MAX;
-            assert_eq!(read.len() as u64, if whole { bytes } else { packed.len() as u64 });
+            assert_eq!(read.len(), if whole { bytes } else { packed.len() });
         }
     }
 }

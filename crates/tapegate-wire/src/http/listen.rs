@@ -14,12 +14,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 pub use super::cord::Cord;
 use super::cord::{Cut, Socket};
 use super::guard::Guard;
+use super::turn_away::TurnAway;
 use super::{Chunk, Outbound, ReplyBody};
 
 /// How long nobody is accepted after it went wrong, most often because descriptors have run out.
@@ -27,6 +28,9 @@ const SHORTAGE: Duration = Duration::from_millis(50);
 
 /// How long the head of a request may take, unless something else is said.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many connections there are at once, unless something else is said.
+const CONNECTIONS_MAX: usize = 512;
 
 /// A reply that is being made.
 pub type Reply<P = Outbound> = Pin<Box<dyn Future<Output = Response<ReplyBody<P>>>>>;
@@ -67,8 +71,10 @@ pub struct Listener {
     guard: Guard,
     /// Tells connections to end, and is told when they have.
     ending: watch::Sender<bool>,
-    /// Room for connections, if there is only so much.
-    room: Option<Arc<Semaphore>>,
+    /// Room for connections.
+    room: Arc<Semaphore>,
+    /// What tells those who find no room so; without it they wait.
+    turn_away: Option<TurnAway>,
     head_patience: Duration,
 }
 
@@ -99,14 +105,21 @@ impl Listener {
         let bound = socket.local_addr().map_err(bind_error)?;
         let guard = Guard::new(bound, Some(host.to_owned()));
         let (ending, head_patience) = (watch::Sender::new(false), HEAD_PATIENCE);
-        Ok(Self { socket, guard, ending, room: None, head_patience })
+        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let turn_away = Some(TurnAway::default());
+        Ok(Self { socket, guard, ending, room, turn_away, head_patience })
     }
 
     /// The same with room for so many connections at once, each of which may take so long for the head
     /// of a request, or be idle. Who finds no room waits.
     pub fn limited(self, connections_max: usize, head_patience: Duration) -> Self {
-        let room = Some(Arc::new(Semaphore::new(connections_max)));
-        Self { room, head_patience, ..self }
+        let room = Arc::new(Semaphore::new(connections_max));
+        Self { room, turn_away: None, head_patience, ..self }
+    }
+
+    /// The same with room for so many connections at once. Who finds no room is told so.
+    pub fn bounded(self, connections_max: usize) -> Self {
+        Self { room: Arc::new(Semaphore::new(connections_max)), ..self }
     }
 
     /// Where it listens.
@@ -117,17 +130,7 @@ impl Listener {
     /// Serves clients for ever. Must run inside a `LocalSet`.
     pub async fn serve(&self, handler: Rc<impl Handler + 'static>) -> Infallible {
         loop {
-            let room = match &self.room {
-                // It is never closed.
-                Some(room) => Arc::clone(room).acquire_owned().await.ok(),
-                None => None,
-            };
-            // What fails here is one connection, or the want of something that comes back when a
-            // connection ends; those who are served already must not suffer for it.
-            let Ok((stream, _)) = self.socket.accept().await else {
-                tokio::time::sleep(SHORTAGE).await;
-                continue;
-            };
+            let (stream, room) = self.accept().await;
             stream.set_nodelay(true).ok();
             let (handler, guard) = (Rc::clone(&handler), self.guard.clone());
             let cord = Rc::<Cord>::default();
@@ -172,6 +175,31 @@ impl Listener {
                 connection.as_mut().graceful_shutdown();
                 connection.await.ok();
             });
+        }
+    }
+
+    /// The next connection that there is room for.
+    async fn accept(&self) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+        loop {
+            let mut room = match &self.turn_away {
+                Some(_) => None,
+                // It is never closed.
+                None => Arc::clone(&self.room).acquire_owned().await.ok(),
+            };
+            // What fails here is one connection, or the want of something that comes back when a
+            // connection ends; those who are served already must not suffer for it.
+            let Ok((stream, _)) = self.socket.accept().await else {
+                tokio::time::sleep(SHORTAGE).await;
+                continue;
+            };
+            if let Some(turn_away) = &self.turn_away {
+                room = Arc::clone(&self.room).try_acquire_owned().ok();
+                if room.is_none() {
+                    turn_away.answer(stream);
+                    continue;
+                }
+            }
+            return (stream, room);
         }
     }
 

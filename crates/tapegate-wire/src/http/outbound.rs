@@ -59,6 +59,14 @@ impl<'a> ReadBody<'a> {
         &self.text
     }
 
+    /// The text, which shares its memory with the body if they are the same.
+    pub(super) fn shared_text(&self) -> Bytes {
+        match &self.text {
+            Cow::Borrowed(text) => self.body.slice_ref(text),
+            Cow::Owned(text) => Bytes::copy_from_slice(text),
+        }
+    }
+
     /// Whether it came compressed.
     pub(super) fn is_unpacked(&self) -> bool {
         matches!(self.text, Cow::Owned(_))
@@ -152,6 +160,11 @@ impl Outbound {
     /// A comment, which shows that a stream is alive.
     pub(super) fn comment(text: &'static str) -> Self {
         Self(Bytes::from(format!(": {text}\n\n")))
+    }
+
+    /// Plain text of our own, which is not a message.
+    pub(super) fn notice(text: &'static str) -> Self {
+        Self(Bytes::from_static(text.as_bytes()))
     }
 
     /// What is not a message.

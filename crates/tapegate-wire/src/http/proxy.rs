@@ -37,8 +37,9 @@ use tapegate_core::relay::{CODE_TOO_LARGE, Event, Permitted};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::body::{Collected, collect_request};
+use super::body::Collected;
 use super::headers;
+use super::intake::{IntakeError, collect_request};
 use super::listen::{Cord, Handler, Reply};
 use super::params::Params;
 use super::request_check::Route;
@@ -129,9 +130,13 @@ impl Proxy {
         let (mut parts, body) = request.into_parts();
         let path = self.path_at_server(&parts.uri);
         self.restore(&mut parts.headers);
-        let collected = match collect_request(body, self.station.message_bytes_max()).await {
+        let (bytes_max, bodies) = (self.station.message_bytes_max(), self.station.bodies());
+        let collected = match collect_request(body, bytes_max, bodies).await {
             Ok(collected) => collected,
-            Err(error) => return headers::refusal(400, &format!("the request broke off: {error}")),
+            Err(IntakeError::Unread(unread)) => return headers::unread(unread),
+            Err(IntakeError::Broken(error)) => {
+                return headers::refusal(400, &format!("the request broke off: {error}"));
+            }
         };
         let mut exchange = self.open(&parts, path);
         if let Some(refused) = exchange.check(&parts, &collected) {
@@ -241,14 +246,6 @@ fn is_message(said: &Envelope<'_>) -> bool {
     said.version_ok && said.kind() != Kind::Other
 }
 
-/// Several messages make a batch; one is sent by itself.
-fn one_message(mut messages: Vec<Permitted<'_>>) -> Option<Permitted<'_>> {
-    match messages.len() {
-        0 | 1 => messages.pop(),
-        _ => Some(Permitted::batch(&messages)),
-    }
-}
-
 /// Waits until the recording ends, and says why.
 async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
     let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
@@ -322,7 +319,7 @@ impl Exchange {
     /// Answers for a server that cannot be reached. Several answers make a batch.
     fn unreachable(&mut self, why: &str) -> Response<ReplyBody> {
         match self.dismiss(Some(why)) {
-            Ok(answers) => match one_message(answers) {
+            Ok(answers) => match headers::one_message(answers) {
                 Some(message) => headers::json(502, message),
                 None => headers::refusal(502, why),
             },

@@ -11,6 +11,7 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tokio::sync::Notify;
 
+use super::BodyBudget;
 use crate::deck::{Deck, Disposition, Outgoing};
 use waiting::Waiters;
 pub(crate) use waiting::{Waiting, Word};
@@ -22,6 +23,7 @@ const DECLINED: &[u8] = br#"{"code":-32013,"message":"a request of a server cann
 pub struct Station {
     deck: RefCell<Deck>,
     message_bytes_max: usize,
+    bodies: BodyBudget,
     stop: Notify,
     stopped: Cell<bool>,
     tape_error: RefCell<Option<RecordError>>,
@@ -55,9 +57,15 @@ pub struct Stopped;
 impl Station {
     /// A station that records with `deck`.
     pub fn new(deck: Deck, message_bytes_max: usize) -> Rc<Self> {
+        Self::bounded(deck, message_bytes_max, BodyBudget::new(message_bytes_max))
+    }
+
+    /// A station whose clients share `bodies`.
+    pub fn bounded(deck: Deck, message_bytes_max: usize, bodies: BodyBudget) -> Rc<Self> {
         Rc::new(Self {
             deck: RefCell::new(deck),
             message_bytes_max,
+            bodies,
             stop: Notify::new(),
             stopped: Cell::new(false),
             tape_error: RefCell::new(None),
@@ -72,6 +80,11 @@ impl Station {
     /// The largest message that passes.
     pub fn message_bytes_max(&self) -> usize {
         self.message_bytes_max
+    }
+
+    /// The memory for bodies of requests.
+    pub(crate) fn bodies(&self) -> &BodyBudget {
+        &self.bodies
     }
 
     /// Whether there is a gate.

@@ -9,6 +9,7 @@ use tapegate_core::json::{self, Cursor, Str};
 use tapegate_core::relay::OwnMessage;
 
 use super::params::Params;
+use super::request_check::Rejection;
 use super::{ReplyBody, field, headers};
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -29,9 +30,6 @@ const CODE_NO_METHOD: i32 = -32601;
 const CODE_INVALID_PARAMS: i32 = -32602;
 const CODE_HEADER_MISMATCH: i32 = -32020;
 const CODE_UNSUPPORTED_VERSION: i32 = -32022;
-
-/// Why a message is refused that its headers describe wrongly.
-pub(super) const DISAGREED: &str = "its headers and its body disagree";
 
 /// What the headers of a request say.
 pub(super) struct Terms {
@@ -131,17 +129,16 @@ impl Terms {
     ///
     /// A server that knows both eras takes its first message for the era of all that follow. What
     /// might be taken for the other one must not reach a server that others share.
-    pub(super) fn check_modern(&self, said: &Envelope<'_>) -> Option<Response<ReplyBody>> {
-        let id = said.id.unwrap_or(b"null");
+    pub(super) fn check_modern(&self, said: &Envelope<'_>) -> Option<Rejection> {
         if said.is_method("initialize") {
             let words = "this revision of the protocol has no initialize";
-            return Some(headers::error(404, id, CODE_NO_METHOD, words));
+            return Some(rejection(404, CODE_NO_METHOD, words));
         }
         let meta = said.params.and_then(|params| json::member(params, "_meta"));
         let capable = meta.and_then(|meta| json::member(meta, CLIENT_CAPABILITIES));
         if said.protocol_version.and_then(string).is_none() || capable.is_none() {
             let words = "params._meta must name the protocol version and the client's capabilities";
-            return Some(headers::error(400, id, CODE_INVALID_PARAMS, words));
+            return Some(rejection(400, CODE_INVALID_PARAMS, words));
         }
         let words = match (&self.version, &self.method, &self.name) {
             (None, _, _) => "the MCP-Protocol-Version header is missing",
@@ -149,19 +146,14 @@ impl Terms {
             (_, _, None) if named(said).is_some() => "the Mcp-Name header is missing",
             _ => return self.check_mirrors(said),
         };
-        Some(headers::error(400, id, CODE_HEADER_MISMATCH, words))
+        Some(rejection(400, CODE_HEADER_MISMATCH, words))
     }
 
     /// Refuses a call whose headers do not say what its arguments do.
-    pub(super) fn check_params(
-        &self,
-        said: &Envelope<'_>,
-        params: &Params,
-    ) -> Option<Response<ReplyBody>> {
+    pub(super) fn check_params(&self, said: &Envelope<'_>, params: &Params) -> Option<Rejection> {
         let disagree = said.is_method("tools/call") && params.disagree(said, &self.params);
         let words = "the Mcp-Param headers and the arguments disagree";
-        let id = said.id.unwrap_or(b"null");
-        disagree.then(|| headers::error(400, id, CODE_HEADER_MISMATCH, words))
+        disagree.then(|| rejection(400, CODE_HEADER_MISMATCH, words))
     }
 
     /// Refuses a call with a header that contradicts the argument it repeats.
@@ -169,15 +161,14 @@ impl Terms {
         &self,
         said: &Envelope<'_>,
         params: &Params,
-    ) -> Option<Response<ReplyBody>> {
+    ) -> Option<Rejection> {
         let contradicts = said.is_method("tools/call") && params.contradict(said, &self.params);
         let words = "the Mcp-Param headers and the arguments disagree";
-        let id = said.id.unwrap_or(b"null");
-        contradicts.then(|| headers::error(400, id, CODE_HEADER_MISMATCH, words))
+        contradicts.then(|| rejection(400, CODE_HEADER_MISMATCH, words))
     }
 
     /// Refuses a message that its headers describe wrongly.
-    pub(super) fn check_mirrors(&self, said: &Envelope<'_>) -> Option<Response<ReplyBody>> {
+    pub(super) fn check_mirrors(&self, said: &Envelope<'_>) -> Option<Rejection> {
         let named = named(said);
         let version = said.protocol_version.and_then(string);
         let words = if self.repeated {
@@ -191,8 +182,12 @@ impl Terms {
         } else {
             return None;
         };
-        Some(headers::error(400, said.id.unwrap_or(b"null"), CODE_HEADER_MISMATCH, words))
+        Some(rejection(400, CODE_HEADER_MISMATCH, words))
     }
+}
+
+fn rejection(status: u16, code: i32, reason: &str) -> Rejection {
+    Rejection { status, code, reason: reason.to_owned(), allow: None }
 }
 
 /// What the `Mcp-Name` header must repeat.

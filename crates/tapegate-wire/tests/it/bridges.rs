@@ -300,3 +300,55 @@ fn a_call_on_pipes_to_a_server_by_http_is_judged_both_ways() {
         .to_vec();
     assert_eq!(bridge.server.bodies(), expected);
 }
+
+#[test]
+fn headers_must_describe_every_message_of_a_batch_and_each_request_is_answered() {
+    let bridge = Inward::open("batch-headers");
+    let session = bridge.session();
+    let batch = format!("[{},{}]", call(1, "x"), call(2, "y"));
+    let ids = |text: &str| [1, 2].map(|id| text.contains(&format!("\"id\":{id},\"error\"")));
+    let wrong = [JSON, &[&session, "mcp-name: x"]].concat();
+    let refused = bridge.post(&wrong, &batch);
+    assert!(refused.head.starts_with("HTTP/1.1 400"), "{refused:?}");
+    assert!(ids(&refused.body) == [true, true] && refused.body.starts_with('['), "{refused:?}");
+    // A body that is no message holds two requests.
+    let headers = [JSON, &[&session]].concat();
+    let two = format!("{}{}", call(1, "deny"), call(2, "deny"));
+    assert_eq!(ids(&bridge.post(&headers, &two).body), [true, true]);
+    assert_eq!(bridge.heard(), Vec::<String>::new());
+    let server = crate::gates::answering("{}");
+    let gate = crate::gates::Gate::before(&server.url());
+    assert_eq!(ids(&gate.post(&two).body), [true, true]);
+    let wrong = web::reply(&mut gate.send("POST /mcp", &[JSON, &["mcp-name: x"]].concat(), &batch));
+    assert_eq!(ids(&wrong.body), [true, true], "{wrong:?}");
+    assert!(server.bodies().is_empty());
+}
+
+#[test]
+fn a_compressed_body_reaches_a_process_as_its_text() {
+    let bridge = Inward::open("packed");
+    let session = bridge.session();
+    let post = |coding: &str, body: &[u8]| {
+        let mut stream = TcpStream::connect(("127.0.0.1", bridge.port)).unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n{}\r\n{session}\r\ncontent-encoding: {coding}\r\ncontent-length: {}\r\n\r\n",
+            bridge.port,
+            JSON.join("\r\n"),
+            body.len()
+        );
+        stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
+        web::reply(&mut BufReader::new(stream))
+    };
+    let packed = |text: &str| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(text.as_bytes()).unwrap();
+        packer.finish().unwrap()
+    };
+    assert_eq!(post("gzip", &packed(&call(1, "x"))).body, answer(1, "x"));
+    assert_eq!(post("gzip", &packed(&call(2, "deny"))).body, refused(2, "denied"));
+    assert!(post("gzip", b"no gzip").head.starts_with("HTTP/1.1 415"));
+    assert!(post("br", &packed(&call(3, "x"))).head.starts_with("HTTP/1.1 415"));
+    let bomb = packed(&call(4, &"x".repeat(2 << 20)));
+    assert!(post("gzip", &bomb).head.starts_with("HTTP/1.1 413"));
+    assert_eq!(bridge.heard(), ["x"]);
+}

@@ -6,6 +6,7 @@ mod behind;
 mod bridges;
 mod cast;
 mod clerk;
+mod crowds;
 mod endpoint;
 mod errands;
 mod gates;

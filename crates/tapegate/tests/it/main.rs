@@ -11,6 +11,7 @@ mod client_faults;
 mod completions;
 mod conformance;
 mod convert;
+mod crowds;
 mod demo;
 mod examples;
 mod generate;

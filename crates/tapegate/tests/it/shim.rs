@@ -27,3 +27,4 @@ mod trust_nearer;
 mod trust_places;
 mod user_state;
 mod web;
+mod web_bodies;

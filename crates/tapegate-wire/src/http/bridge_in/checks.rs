@@ -4,7 +4,7 @@ use http::{Method, Request, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::side::Side;
 
-use super::super::body::linger;
+use super::super::intake::linger;
 use super::super::request_check::{Rejection, RequestHead, Route, check_head};
 use super::super::{ReplyBody, headers};
 use super::Bridge;

@@ -7,7 +7,8 @@ use hyper::body::Incoming;
 use tapegate_core::frame::{Body, Frame};
 use tapegate_core::side::Side;
 
-use super::super::body::{self, Collected};
+use super::super::body::Collected;
+use super::super::intake::{IntakeError, collect_request};
 use super::super::listen::Cord;
 use super::super::{Outbound, ReplyBody, Stopped, headers};
 use super::Bridge;
@@ -58,7 +59,8 @@ pub(super) async fn post(
     }
     let (lane, from) = (board.lane, Side::Client);
     let bytes_max = bridge.station.message_bytes_max();
-    let bytes = match body::collect_request(request.into_body(), bytes_max).await {
+    let (parts, body) = request.into_parts();
+    let bytes = match collect_request(body, bytes_max, bridge.station.bodies()).await {
         Ok(Collected::Whole(bytes)) => bytes,
         Ok(Collected::TooLarge(message)) => {
             let Ok(told) = board.refuse_from_client(message) else {
@@ -70,16 +72,29 @@ pub(super) async fn post(
             let words = format!("the limit is {bytes_max} bytes");
             return headers::last(headers::refusal(413, &words));
         }
-        Err(_) => return headers::refusal(400, "the body broke off"),
+        Err(IntakeError::Unread(unread)) => return headers::unread(unread),
+        Err(IntakeError::Broken(_)) => return headers::refusal(400, "the body broke off"),
     };
-    let frame = Frame::read(&bytes);
+    let text = match headers::unpacked(&parts.headers, &bytes, bytes_max) {
+        Ok(text) => text,
+        Err(rejection) => {
+            board.mark(lane, from, &bytes, &rejection.reason);
+            return headers::rejected(&rejection, b"null");
+        }
+    };
+    let frame = Frame::read(&text);
     if let Body::Garbage(garbage) = frame.body() {
-        // If the tape has failed, the recording ends anyway.
-        bridge.station.receive(lane, from, &bytes).ok();
+        let Ok(judged) = bridge.station.receive(lane, from, &text) else {
+            return headers::refusal(503, &Stopped.to_string());
+        };
+        // Each request that can be found in it has its answer, where the client listens.
+        for answer in board.say_apart(judged.said) {
+            board.push(&board.main, answer.into_owned()).await;
+        }
         return headers::error(400, b"null", -32700, &garbage.reason());
     }
     let asked = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
-    match board.send(lane, &bytes, None).await {
+    match board.send(lane, &text, None).await {
         Ok(Disposition::Refuse(Some(message))) => {
             board.push(&board.main, message).await;
             accepted()

@@ -6,21 +6,23 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind, envelopes};
+use tapegate_core::frame::{Body, Frame, Kind as MessageKind, envelopes};
 use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::{Lane, Side};
 
-use super::super::body::{self, Collected};
+use super::super::body::Collected;
+use super::super::intake::{IntakeError, collect_request};
 use super::super::listen::Cord;
-use super::super::station::Judged;
-use super::super::terms::{DISAGREED, SESSION, Terms};
+use super::super::terms::{SESSION, Terms};
 use super::super::{Outbound, ReplyBody, Stopped, headers};
+use super::Bridge;
 use super::board::{Board, Kind, NotSent, Sent};
 use super::exchange::Exchange;
+use super::refusals::{note, refuse, refuse_garbage, too_large};
 use super::stream::KEEP_ALIVE;
-use super::{Bridge, Refused};
+use super::target::{Target, is_request, target};
 use crate::deck::Disposition;
 
 /// How long an answer by stream may take before its client is told that it is on its way.
@@ -43,14 +45,6 @@ impl Drop for Watch {
     }
 }
 
-/// Where a POST goes.
-struct Target {
-    board: Rc<Board>,
-    lane: Lane,
-    /// The id of a session that begins with this POST.
-    opened: Option<String>,
-}
-
 /// Answers a POST to the MCP endpoint.
 pub(super) async fn post(
     bridge: &Bridge,
@@ -65,34 +59,28 @@ pub(super) async fn post(
         return headers::refusal(415, "the body must be application/json");
     }
     let bytes_max = bridge.station.message_bytes_max();
-    let bytes = match body::collect_request(request.into_body(), bytes_max).await {
+    let (parts, body) = request.into_parts();
+    let bytes = match collect_request(body, bytes_max, bridge.station.bodies()).await {
         Ok(Collected::Whole(bytes)) => bytes,
         Ok(Collected::TooLarge(message)) => return too_large(bridge, &terms, message),
-        Err(_) => return headers::refusal(400, "the body broke off"),
+        Err(IntakeError::Unread(unread)) => return headers::unread(unread),
+        Err(IntakeError::Broken(_)) => return headers::refusal(400, "the body broke off"),
     };
-    let frame = Frame::read(&bytes);
-    let said = frame.envelope();
-    if let Some(refused) = said.and_then(|said| terms.check_mirrors(said)) {
-        if bridge.station.is_governed() {
-            let lane = lane_of(bridge, &terms);
-            let (from, bytes, why) = (Side::Client, &bytes[..], DISAGREED);
-            // If the tape has failed, everything ends anyway.
-            bridge.station.pass(Event::Marked { lane, from, bytes, why, delivered: false }).ok();
-        }
-        return refused;
+    let text = match headers::unpacked(&parts.headers, &bytes, bytes_max) {
+        Ok(text) => text,
+        Err(rejection) => return refuse(bridge, &terms, &Frame::read(&bytes), &rejection),
+    };
+    let frame = Frame::read(&text);
+    // Headers that describe a message must fit every message of a batch.
+    if let Some(rejection) = envelopes(&frame).iter().find_map(|said| terms.check_mirrors(said)) {
+        return refuse(bridge, &terms, &frame, &rejection);
     }
-    if let Some(refused) = terms.check_version(said) {
+    if let Some(refused) = terms.check_version(frame.envelope()) {
+        note(bridge, &terms, &frame, "it names an unknown protocol version");
         return refused;
     }
     if let Body::Garbage(garbage) = frame.body() {
-        let lane = lane_of(bridge, &terms);
-        return match bridge.station.receive(lane, Side::Client, &bytes) {
-            Ok(Judged { said, .. }) => match said.into_iter().next() {
-                Some(told) => headers::json(400, told.message),
-                None => headers::error(400, b"null", -32700, &garbage.reason()),
-            },
-            Err(stopped) => headers::refusal(503, &stopped.to_string()),
-        };
+        return refuse_garbage(bridge, &terms, &text, &garbage.reason());
     }
     match target(bridge, &terms, &frame) {
         Ok(target) => {
@@ -101,50 +89,6 @@ pub(super) async fn post(
         }
         Err(refused) => *refused,
     }
-}
-
-/// Finds the server that a message is for, and starts it if need be.
-fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Result<Target, Refused> {
-    let said = frame.envelope();
-    let id = said.and_then(|said| said.id).unwrap_or(b"null");
-    if let Some(session) = &terms.session {
-        return match bridge.session(session, Kind::Session) {
-            Some(board) => Ok(Target { lane: board.lane, board, opened: None }),
-            None => Err(Box::new(headers::error(404, id, -32001, "there is no such session"))),
-        };
-    }
-    if let Some(said) = said.filter(|said| said.method.is_some() && terms.makes_modern(said)) {
-        return modern_target(bridge, terms, said);
-    }
-    if envelopes(frame).iter().any(|said| is_request(said) && said.is_method("initialize")) {
-        let (id, board) =
-            bridge.open_session(Kind::Session).map_err(|error| Box::new(error.reply(id)))?;
-        return Ok(Target { lane: board.lane, board, opened: Some(id) });
-    }
-    let (code, words) = match terms.is_modern() {
-        true => (-32600, "the body must be one request or notification"),
-        false => (-32000, "the Mcp-Session-Id header is missing"),
-    };
-    Err(Box::new(headers::error(400, id, code, words)))
-}
-
-/// The server that a message without a session is for.
-fn modern_target(bridge: &Bridge, terms: &Terms, said: &Envelope<'_>) -> Result<Target, Refused> {
-    let id = said.id.unwrap_or(b"null");
-    if let Some(refused) =
-        Some(said).filter(|said| is_request(said)).and_then(|said| terms.check_modern(said))
-    {
-        return Err(Box::new(refused));
-    }
-    if !terms.events && said.is_method("subscriptions/listen") {
-        let words = "a subscription needs text/event-stream";
-        return Err(Box::new(headers::error(406, id, -32000, words)));
-    }
-    let board = bridge.shared().map_err(|error| Box::new(error.reply(id)))?;
-    if let Some(refused) = terms.check_params(said, &board.params.borrow()) {
-        return Err(Box::new(refused));
-    }
-    Ok(Target { board, lane: bridge.station.open_exchange(), opened: None })
 }
 
 /// Sends a body to its server and answers with what comes of it.
@@ -262,26 +206,6 @@ fn decline(board: &Board, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent
     Ok(Disposition::Forward(()))
 }
 
-/// Records that a body is too large, and says so.
-fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<ReplyBody> {
-    let bytes_max = bridge.station.message_bytes_max();
-    let told = match session_of(bridge, terms) {
-        Some(board) => board.refuse_from_client(message),
-        None => {
-            let (lane, from) = (bridge.station.open_exchange(), Side::Client);
-            let passed = bridge.station.pass(Event::TooLarge { lane, from, message, bytes_max });
-            passed.map(|answers| answers.into_iter().next().map(|one| one.message.into_owned()))
-        }
-    };
-    match told {
-        Ok(Some(message)) => headers::last(headers::json(413, message)),
-        Ok(None) => {
-            headers::last(headers::refusal(413, &format!("the limit is {bytes_max} bytes")))
-        }
-        Err(stopped) => headers::refusal(503, &stopped.to_string()),
-    }
-}
-
 impl Board {
     /// Refuses a message of the client that is over the limit; returns what its sender is told.
     pub(super) fn refuse_from_client(
@@ -300,16 +224,6 @@ impl Board {
         }
         Ok(told)
     }
-}
-
-/// The session that a request names, if it lives.
-fn session_of(bridge: &Bridge, terms: &Terms) -> Option<Rc<Board>> {
-    bridge.session(terms.session.as_deref()?, Kind::Session)
-}
-
-/// Where a body that goes nowhere stands on the tape.
-fn lane_of(bridge: &Bridge, terms: &Terms) -> Lane {
-    session_of(bridge, terms).map_or_else(|| bridge.station.open_exchange(), |board| board.lane)
 }
 
 /// A reply that is meant to be JSON, and comes in pieces.
@@ -335,8 +249,4 @@ pub(super) fn not_sent(error: NotSent, id: &[u8]) -> Response<ReplyBody> {
 
 fn is_cancel(frame: &Frame<'_>) -> bool {
     frame.envelope().is_some_and(|said| said.is_method("notifications/cancelled"))
-}
-
-fn is_request(said: &Envelope<'_>) -> bool {
-    said.kind() == MessageKind::Request
 }

@@ -14,7 +14,7 @@ use super::super::body::Collected;
 use super::super::outbound::ReadBody;
 use super::super::request_check::{self, Rejection, RequestHead, Route};
 use super::super::station::{Judged, Stopped};
-use super::super::terms::{DISAGREED, Terms};
+use super::super::terms::Terms;
 use super::super::{Outbound, ReplyBody, headers};
 use super::{Exchange, PlainBody};
 use crate::deck::{Disposition, Outgoing};
@@ -64,11 +64,7 @@ impl Exchange {
         // The exchange keeps no lane for it: an observed request may still open a session.
         let lane = self.lane.unwrap_or_else(|| station.open_exchange());
         match station.rejects(lane, Side::Client, body, &rejection.reason) {
-            Ok(true) => {
-                let frame = Frame::read(body);
-                let id = frame.envelope().and_then(|envelope| envelope.id).unwrap_or(b"null");
-                Some(headers::rejected(rejection, id))
-            }
+            Ok(true) => Some(headers::rejected_each(rejection, &Frame::read(body))),
             Ok(false) => None,
             Err(stopped) => Some(refusal(stopped)),
         }
@@ -94,7 +90,7 @@ impl Exchange {
             }
             self.proxy.station.room_for(lane, text).await;
         }
-        self.asked = Some(Bytes::copy_from_slice(text));
+        self.asked = Some(read.shared_text());
         let judged = self.proxy.station.receive(lane, Side::Client, text);
         let Judged { disposition, said } = match judged {
             Ok(judged) => judged,
@@ -107,7 +103,9 @@ impl Exchange {
                 Disposition::Forward(Outbound::message(message))
             }
             // What was judged is what is sent: others may unpack it otherwise than we do.
-            Disposition::Forward(message) if governed && read.is_unpacked() => {
+            Disposition::Forward(message)
+                if read.is_unpacked() && self.proxy.station.transparent().is_none() =>
+            {
                 parts.headers.remove(CONTENT_ENCODING);
                 Disposition::Forward(Outbound::message(message))
             }
@@ -130,10 +128,10 @@ impl Exchange {
             let params = self.proxy.params.borrow();
             terms.check_mirrors(said).or_else(|| terms.check_contradictions(said, &params))
         };
-        let refused = envelopes(frame).iter().find_map(check)?;
+        let rejection = envelopes(frame).iter().find_map(check)?;
         let lane = self.lane();
-        match self.proxy.station.rejects(lane, Side::Client, frame.bytes(), DISAGREED) {
-            Ok(true) => Some(refused),
+        match self.proxy.station.rejects(lane, Side::Client, frame.bytes(), &rejection.reason) {
+            Ok(true) => Some(headers::rejected_each(&rejection, frame)),
             Ok(false) => None,
             Err(stopped) => Some(refusal(stopped)),
         }
@@ -142,35 +140,35 @@ impl Exchange {
     /// Replies to a request that goes nowhere.
     fn stopped(&mut self, parts: &Parts, said: Vec<Outgoing<'_>>) -> Response<ReplyBody> {
         let asked = self.asked.take().unwrap_or_default();
-        let mut told = None;
+        let mut answers = Vec::new();
         for Outgoing { to, message, .. } in said {
             match to {
-                // One reply carries one answer. The others are for messages behind the first, in a
-                // body that is no message.
-                Side::Client => drop(told.get_or_insert(message)),
+                Side::Client => answers.push(message),
                 Side::Server => self.post(message),
             }
         }
-        match told {
-            Some(message) => self.answered(&Terms::read(&parts.headers), message),
-            None => unanswered(&Frame::read(&asked)),
+        match answers.is_empty() {
+            false => self.answered(&Terms::read(&parts.headers), answers),
+            true => unanswered(&Frame::read(&asked)),
         }
     }
 
-    /// Replies with an answer of our own, or says it where a legacy client listens.
+    /// Replies with answers of our own, or says them where a legacy client listens. A body that is no message
+    /// may hold several requests, each of which has its answer.
     pub(super) fn answered(
         &mut self,
         terms: &Terms,
-        message: Permitted<'_>,
+        answers: Vec<Permitted<'_>>,
     ) -> Response<ReplyBody> {
-        let event = Outbound::event(&message, None);
-        if self.older && self.whisper(event.clone()) {
+        let events: Vec<_> = answers.iter().map(|one| Outbound::event(one, None)).collect();
+        let events = Outbound::joined(&events);
+        if self.older && self.whisper(events.clone()) {
             return accepted();
         }
-        if terms.json {
-            return headers::json(200, message);
+        match headers::one_message(answers).filter(|_| terms.json) {
+            Some(message) => headers::json(200, message),
+            None => headers::events(ReplyBody::full(events)),
         }
-        headers::events(ReplyBody::full(event))
     }
 
     /// Says something on the stream of a legacy session; false if nobody listens to it.

@@ -134,7 +134,7 @@ impl Exchange {
             }
             Word::Answer(message) => {
                 self.asked = None;
-                self.answered(&Terms::read(&parts.headers), message)
+                self.answered(&Terms::read(&parts.headers), vec![message])
             }
             Word::Tell(_) | Word::Over => {
                 self.asked = None;

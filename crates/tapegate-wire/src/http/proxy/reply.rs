@@ -19,7 +19,7 @@ use super::super::station::{Judged, Stopped};
 use super::super::{Outbound, ReplyBody};
 use super::gated::{may_be_message, names_any};
 use super::stream::EventStream;
-use super::{Exchange, PlainBody, Scope, asking, ended, one_message};
+use super::{Exchange, PlainBody, Scope, asking, ended};
 use crate::deck::{Disposition, Outgoing};
 
 impl Exchange {
@@ -142,7 +142,7 @@ impl Exchange {
             let Ok(Judged { disposition, said }) = judged else {
                 return headers::refusal(503, &Stopped.to_string());
             };
-            let told = one_message(self.tell_apart(said));
+            let told = headers::one_message(self.tell_apart(said));
             match (disposition, told) {
                 (Disposition::Forward(message), _) if unpacks || message.is_replaced() => {
                     (Outbound::message(message), true)

@@ -1,0 +1,122 @@
+//! Many clients at once: what they take together has a bound, and those beyond it are told so.
+
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tapegate_wire::clock::Clock;
+use tapegate_wire::deck::Deck;
+use tapegate_wire::http::listen::Listener;
+use tapegate_wire::http::proxy::Proxy;
+use tapegate_wire::http::upstream::Upstream;
+use tapegate_wire::http::{BodyBudget, Station, serve};
+use tapegate_wire::signals::Signals;
+
+use crate::gates::answering;
+use crate::guard::{JSON, PATIENCE, call};
+use crate::web::{self, Seen, Server};
+
+const MIB: usize = 1 << 20;
+/// Long enough for what must not happen meanwhile.
+const LONG: Duration = Duration::from_secs(600);
+const SHORT: Duration = Duration::from_millis(300);
+
+/// A proxy whose clients share `bodies` and as many connections.
+fn bounded(server: &Server, connections_max: usize, bodies: BodyBudget) -> u16 {
+    let (told, port) = mpsc::channel();
+    let url = server.url();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = Listener::bind("127.0.0.1:0").await.unwrap().bounded(connections_max);
+            told.send(listener.address().unwrap().port()).unwrap();
+            let station = Station::bounded(Deck::silent(Clock::start()), 4 * MIB, bodies);
+            let proxy = Proxy::new(Rc::clone(&station), Upstream::new(&url, &[]).unwrap());
+            serve(listener, proxy, &station, Signals::never()).await;
+        });
+    });
+    port.recv().unwrap()
+}
+
+/// Begins a request of `length` and sends the first part of its body.
+fn begin(port: u16, length: &str, part: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!("POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{}\r\n", JSON.join("\r\n"));
+    stream.write_all(format!("{head}{length}\r\n\r\n").as_bytes()).unwrap();
+    stream.write_all(part).unwrap();
+    stream
+}
+
+fn post(port: u16, body: &str) -> Seen {
+    web::reply(&mut web::send(port, "POST /mcp", JSON, body))
+}
+
+fn large(id: u64, bytes: usize) -> String {
+    call(id, &"x".repeat(bytes))
+}
+
+fn is_busy(reply: &Seen) {
+    assert!(reply.head.starts_with("HTTP/1.1 503"), "{}", reply.head);
+    assert!(reply.header("retry-after").is_some(), "{}", reply.head);
+    assert_eq!(reply.header("connection"), Some("close"));
+    assert!(!reply.body.contains("jsonrpc") && reply.body.contains("Try again"), "{}", reply.body);
+}
+
+#[test]
+fn a_large_body_that_finds_no_room_is_told_to_come_again_and_small_ones_pass() {
+    let server = answering("{}");
+    let port = bounded(&server, 64, BodyBudget::bounded(4 * MIB, SHORT, LONG));
+    let length = format!("content-length: {}", 3 * MIB);
+    let stalled = begin(port, &length, &vec![b' '; MIB]);
+    is_busy(&post(port, &large(1, 2 * MIB)));
+    assert!(post(port, &call(2, "x")).body.contains("\"id\":2"));
+    // Without a length a body takes its part as it comes.
+    let mut chunked = begin(port, "transfer-encoding: chunked", b"");
+    let chunk = [format!("{MIB:x}\r\n").as_bytes(), &vec![b' '; MIB], b"\r\n"].concat();
+    (0..2).for_each(|_| drop(chunked.write_all(&chunk)));
+    is_busy(&web::reply(&mut BufReader::new(chunked)));
+    drop(stalled);
+    let begin = std::time::Instant::now();
+    while !post(port, &large(3, 2 * MIB)).body.contains("\"id\":3") {
+        assert!(begin.elapsed() < PATIENCE, "its part was not given back");
+    }
+}
+
+#[test]
+fn a_body_that_stalls_gives_its_part_back_and_who_waits_for_it_goes_on() {
+    let server = answering("{}");
+    let port = bounded(&server, 64, BodyBudget::bounded(4 * MIB, LONG, SHORT));
+    let length = format!("content-length: {}", 4 * MIB);
+    let stalled = [(); 3].map(|()| begin(port, &length, &[b' '; 1000]));
+    assert!(post(port, &large(1, 2 * MIB)).body.contains("\"id\":1"));
+    for stream in stalled {
+        let reply = web::reply(&mut BufReader::new(stream));
+        assert!(reply.head.starts_with("HTTP/1.1 408"), "{reply:?}");
+        assert!(!reply.body.contains("jsonrpc"), "{reply:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_finds_no_room_is_told_so_and_later_there_is_room() {
+    let server = answering("{}");
+    let port = bounded(&server, 2, BodyBudget::new(MIB));
+    let mut held = [(); 2].map(|()| web::send(port, "POST /mcp", JSON, &call(1, "x")));
+    for reader in &mut held {
+        assert!(web::reply(reader).body.contains("\"id\":1"));
+    }
+    for body in [call(2, "x"), large(2, 2 * MIB)] {
+        is_busy(&post(port, &body));
+    }
+    // Nor does somebody who says nothing keep anybody out.
+    let mut silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    drop(held);
+    let begin = std::time::Instant::now();
+    while !post(port, &call(3, "x")).body.contains("\"id\":3") {
+        assert!(begin.elapsed() < PATIENCE, "there is no room");
+    }
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(silent.read(&mut [0; 9]).unwrap_or(0), 0);
+}
