@@ -15,6 +15,7 @@ use crate::cmd::{
 };
 use crate::exit::{self, Exit};
 use crate::talk;
+use crate::views::visible;
 
 /// Records, replays and gates what an AI agent and its MCP servers say to each other.
 ///
@@ -154,8 +155,11 @@ fn as_serve(mut argv: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
-    // Help and version go to standard output and are no error.
-    error.print().ok();
+    // Help and version go to standard output and are not an error.
+    match misread(argv).filter(|_| error.use_stderr()) {
+        Some(shown) => talk::plain(&shown.render().to_string()),
+        None => error.print().unwrap_or_default(),
+    }
     let stray = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
     let stray =
         stray.filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'));
@@ -175,6 +179,15 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
         _ => {}
     }
     if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+}
+
+/// What is wrong with a command line that has letters in it which a terminal would obey: the same, with the letters
+/// escaped, since what was misspelt is quoted.
+fn misread(argv: &[OsString]) -> Option<clap::Error> {
+    let shown =
+        |word: &OsString| OsString::from(visible::inline(&word.to_string_lossy(), usize::MAX));
+    let shown: Vec<OsString> = argv.iter().map(shown).collect();
+    if shown == argv { None } else { Cli::try_parse_from(shown).err() }
 }
 
 /// Whether a tape to be played is named on the command line.

@@ -96,6 +96,7 @@ impl Log {
         if self.json {
             return talk::line(&self.object(now_us(), level, words));
         }
+        let words = talk::shown(words);
         talk::line(&match level {
             Level::Error => format!("error: {words}"),
             Level::Warn => format!("tapegate: warning: {words}"),

@@ -9,6 +9,7 @@ mod logs;
 mod person;
 mod redaction;
 mod reporting;
+mod runtime;
 mod session;
 mod settings;
 mod sizes;

@@ -8,21 +8,27 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::views::palette::{Palette, Surroundings};
+use crate::views::visible;
 
 /// Says what went wrong, and the way out after a blank line.
 pub(crate) fn error(words: &str, hint: Option<&str>) {
-    let hint = hint.map(|hint| format!("\nhint: {hint}\n")).unwrap_or_default();
-    say_raw(&format!("error: {words}\n{hint}"));
+    let hint = hint.map(|hint| format!("\nhint: {}\n", shown(hint))).unwrap_or_default();
+    say_raw(&format!("error: {}\n{hint}", shown(words)));
 }
 
 /// Says the way out of what went wrong.
 pub(crate) fn hint(words: &str) {
-    say_raw(&format!("\nhint: {words}\n"));
+    say_raw(&format!("\nhint: {}\n", shown(words)));
+}
+
+/// Says a text that has a form of its own, such as how a command is used.
+pub(crate) fn plain(text: &str) {
+    say_raw(&shown(text));
 }
 
 /// Says something worth knowing.
 pub(crate) fn say(words: &str) {
-    say_raw(&format!("tapegate: {words}\n"));
+    say_raw(&format!("tapegate: {}\n", shown(words)));
 }
 
 /// Says a line as it is, for a log that has a form of its own. If whoever should read it does not, it
@@ -51,7 +57,7 @@ fn is_writable(patience: Duration) -> bool {
 
 /// Says that something is amiss.
 pub(crate) fn warn(words: &str) {
-    say_raw(&format!("tapegate: warning: {words}\n"));
+    say_raw(&format!("tapegate: warning: {}\n", shown(words)));
 }
 
 /// Whether what is said may be in colour.
@@ -78,7 +84,7 @@ fn palette_for(terminal: bool) -> Palette {
 /// Shows how far the reading of `name` has come, once it takes longer than a second and if a
 /// person is looking.
 pub(crate) fn progress(name: &Path) -> Box<dyn FnMut(u64, u64)> {
-    let (started, name) = (Instant::now(), name.display().to_string());
+    let (started, name) = (Instant::now(), visible::path(name));
     let watched = std::io::stderr().is_terminal();
     let mut shown = 0;
     Box::new(move |done, total| {
@@ -92,6 +98,19 @@ pub(crate) fn progress(name: &Path) -> Box<dyn FnMut(u64, u64)> {
             if done < total { format!("\r{name}: {percent}%") } else { "\r\x1b[K".to_owned() };
         say_raw(&line);
     })
+}
+
+/// Text without anything that a terminal would obey. What we say has several lines at times, so a line break stays,
+/// unless it comes from our own command line, where it is part of a name.
+pub(crate) fn shown(words: &str) -> String {
+    let mut words = words.to_owned();
+    for argument in std::env::args_os()
+        .filter_map(|word| word.into_string().ok())
+        .filter(|word| word.contains('\n'))
+    {
+        words = words.replace(&argument, &visible::inline(&argument, usize::MAX));
+    }
+    visible::lines(&words)
 }
 
 fn say_raw(text: &str) {

@@ -18,6 +18,7 @@ use tapegate_wire::http::listen::{ListenError, Listener};
 
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
+use crate::runtime;
 use crate::settings::Surroundings;
 use crate::watching::Watch;
 use policy::Shelf;
@@ -35,7 +36,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     around.note_user_state(&state);
     let corner = Corner::claim(&state, &user_state, args.token_files(&around)).map_err(claimed)?;
     warn_of_tokens(&corner, &around, &log);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let listener = runtime.block_on(listen(&args))?;

@@ -131,7 +131,7 @@ pub(crate) fn line(tape: &Path, finding: &Finding) -> String {
         What::Told(told) => format!("{}: {}", told.word, phrase(told)),
         What::Changed(change) => format!("changed: {}", turn(change)),
     };
-    format!("{}:{line}:{seq} {what}", tape.display())
+    format!("{}:{line}:{seq} {what}", visible::path(tape))
 }
 
 /// The same for machines.

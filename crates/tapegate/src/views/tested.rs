@@ -39,7 +39,7 @@ pub(crate) fn text(ran: &[Ran], unreached: &[String], quiet: bool, palette: Pale
                 continue;
             }
             failed += 1;
-            let place = format!("{}:{}", path.display(), case.spot.line);
+            let place = format!("{}:{}", visible::path(path), case.spot.line);
             writeln!(out, "{}  {name} ({place})", palette.red("FAIL")).ok();
             for line in details(came, palette).lines() {
                 writeln!(out, "      {line}").ok();

@@ -5,6 +5,7 @@
 //! included. What is long is cut, and a `…` outside the quotes says so.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use tapegate_core::json::{Cursor, Kind, Str};
 
@@ -35,6 +36,23 @@ pub(crate) fn inline(text: &str, chars_max: usize) -> String {
         out.push('…');
     }
     out
+}
+
+/// Text of several lines, such as an error; its line breaks and tabs stay.
+pub(crate) fn lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => out.push(letter),
+            letter => push(&mut out, u32::from(letter)),
+        }
+    }
+    out
+}
+
+/// The name of a file, on one line.
+pub(crate) fn path(path: &Path) -> String {
+    inline(&path.to_string_lossy(), usize::MAX)
 }
 
 /// JSON text on one line without blanks, up to some length.

@@ -41,6 +41,7 @@ mod sdk_replay;
 mod serve;
 mod server_faults;
 mod shim;
+mod spoken;
 mod support;
 mod tape;
 mod tape_faults;

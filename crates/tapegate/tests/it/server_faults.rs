@@ -214,6 +214,12 @@ fn a_server_that_ignores_eof_and_term_is_killed() {
 }
 
 #[test]
+fn a_server_that_never_stops_writing_and_ignores_everything_is_killed() {
+    let server = "trap '' TERM PIPE; while :; do echo '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}' || :; done";
+    record(&[]).sh(server).run(b"").exits(137).checks().leaves_no_process();
+}
+
+#[test]
 fn a_server_that_closes_its_output_and_runs_on_is_over_for_the_client() {
     let mut run = record(&[]).sh("read line; exec 1>&-; sleep 300").start();
     run.send(request(1).as_bytes());

@@ -9,6 +9,7 @@ use tapegate_store::activity::{self, Fault, Part, Report, Verifier};
 
 use super::{Args, Format, counted, quoted, verdict};
 use crate::exit::Exit;
+use crate::views::visible;
 
 /// How often files may be put aside while they are opened.
 const TRIES_MAX: usize = 100;
@@ -111,12 +112,17 @@ fn print_text(
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     for found in &report.found {
-        let name = files.get(found.file).map_or(path, PathBuf::as_path).display();
+        let name = visible::path(files.get(found.file).map_or(path, PathBuf::as_path));
         let place = if found.line == 0 { String::new() } else { format!(":{}", found.line) };
         writeln!(out, "{name}{place}: {}: {}", severity(found.severity), found.words)?;
     }
     let verdict = verdict(count(report, Severity::Error), count(report, Severity::Warning));
-    write!(out, "{}: {verdict}, {}", path.display(), counted(report.events as usize, "event"))?;
+    write!(
+        out,
+        "{}: {verdict}, {}",
+        visible::path(path),
+        counted(report.events as usize, "event")
+    )?;
     if files.len() > 1 {
         write!(out, " in {} files", files.len())?;
     }

@@ -10,6 +10,7 @@ use tapegate_yaml::finding::Severity;
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
 use crate::disk::Disk;
+use crate::views::visible;
 
 /// Whether a file of this name holds tests, whatever is in it.
 pub(super) fn is_named(path: &Path) -> bool {
@@ -22,7 +23,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
     let main = path.to_string_lossy();
     let loaded =
         load(&main, &Disk::of_regular_files()).with_context(|| format!("cannot read `{main}`"))?;
-    let sources = [main.to_string()];
+    let (name, sources) = (visible::path(path), [main.to_string()]);
     let found = Found { kind: "tests", main: &main, list: &loaded.findings, sources: &sources };
     let cases = loaded.suite.map(|suite| suite.cases.len());
     match args.format {
@@ -30,8 +31,8 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
             found.print_text(out)?;
             let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
             match cases {
-                Some(cases) => writeln!(out, "{main}: {verdict}, {}", counted(cases, "case"))?,
-                None => writeln!(out, "{main}: {verdict}")?,
+                Some(cases) => writeln!(out, "{name}: {verdict}, {}", counted(cases, "case"))?,
+                None => writeln!(out, "{name}: {verdict}")?,
             }
         }
         Format::Json => {

@@ -22,7 +22,7 @@ impl Found<'_> {
     pub(super) fn print_text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         for finding in self.list {
             let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
-            let file = self.file(finding);
+            let file = visible::inline(self.file(finding), usize::MAX);
             let place = if *line == 0 { String::new() } else { format!(":{line}:{column}") };
             let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
             let words = visible::inline(&format!("{path}{words}"), usize::MAX);

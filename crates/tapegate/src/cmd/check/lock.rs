@@ -11,6 +11,7 @@ use tapegate_yaml::node::Spot;
 
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
+use crate::views::visible;
 
 /// Prints what is found in a lock file; true if it is bad.
 pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
@@ -28,7 +29,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
             words: error.what.clone(),
         })
         .collect();
-    let sources = [main.to_string()];
+    let (name, sources) = (visible::path(path), [main.to_string()]);
     let found = Found { kind: "lock", main: &main, list: &list, sources: &sources };
     let counts = lock.as_ref().ok().map(|lock| (lock.servers.len(), pins(lock)));
     match args.format {
@@ -38,9 +39,9 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
             match counts {
                 Some((servers, pins)) => {
                     let (servers, pins) = (counted(servers, "server"), counted(pins, "definition"));
-                    writeln!(out, "{main}: {verdict}, {servers}, {pins}")?;
+                    writeln!(out, "{name}: {verdict}, {servers}, {pins}")?;
                 }
-                None => writeln!(out, "{main}: {verdict}")?,
+                None => writeln!(out, "{name}: {verdict}")?,
             }
         }
         Format::Json => {

@@ -13,6 +13,7 @@ use super::{Args, Format, counted, verdict};
 use crate::disk::Disk;
 use crate::settings::{HUB_VARIABLES, Surroundings};
 use crate::trust;
+use crate::views::visible;
 
 /// The names that policies go by.
 const NAMES: [&str; 4] = ["tapegate.yaml", "tapegate.yml", "thoughtgate.yaml", "thoughtgate.yml"];
@@ -82,7 +83,7 @@ fn print_text(
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     found.print_text(out)?;
-    let main = found.main;
+    let main = visible::inline(found.main, usize::MAX);
     let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
     match policy {
         Some(policy) => writeln!(out, "{main}: {verdict}, {}", holds(policy)),

@@ -10,6 +10,7 @@ use tapegate_scenario::model::Scenario;
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
 use crate::disk::{self, Disk};
+use crate::views::visible;
 
 /// Prints what is found in a scenario; true if it is bad.
 pub(super) fn check(
@@ -44,7 +45,7 @@ fn print_text(
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     found.print_text(out)?;
-    let main = found.main;
+    let main = visible::inline(found.main, usize::MAX);
     let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
     match scenario {
         Some(scenario) => writeln!(out, "{main}: {verdict}, {}", holds(scenario)),

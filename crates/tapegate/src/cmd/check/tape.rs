@@ -10,6 +10,7 @@ use tapegate_store::writer;
 
 use super::{Args, Format, counted, quoted, verdict};
 use crate::talk;
+use crate::views::visible;
 
 /// After this many lines that are no entry, and none that is, a file is taken for something else.
 const NO_TAPE_LINES: u64 = 20;
@@ -33,7 +34,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
 }
 
 fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
-    let name = path.display();
+    let name = visible::path(path);
     let mut source = Source::open(path, talk::progress(path))
         .with_context(|| format!("cannot read `{name}`"))?;
     let mut audit = Audit::default();
@@ -62,7 +63,7 @@ fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
     findings.extend(source.findings());
     let beside = writer::beside(path);
     if beside.exists() {
-        let words = format!("what was no message lies in `{}`", beside.display());
+        let words = format!("what was no message lies in `{}`", visible::path(&beside));
         findings.push(Finding { line: 0, severity: Severity::Note, words });
     }
     Ok((findings, totals))
@@ -74,7 +75,7 @@ fn print_text(
     totals: Totals,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let name = path.display();
+    let name = visible::path(path);
     for Finding { line, severity, words } in findings {
         let place = if *line == 0 { String::new() } else { format!(":{line}") };
         writeln!(out, "{name}{place}: {}: {words}", severity_word(*severity))?;

@@ -7,6 +7,7 @@ use tapegate_core::json::write_str;
 
 use super::clients::{Found, Scope, Server, Target};
 use super::snippets::{Paths, Snippet, indented, shell, short, snippet};
+use crate::views::visible;
 
 /// What was found and done.
 pub(super) struct Summary<'a> {
@@ -58,7 +59,7 @@ impl Summary<'_> {
             writeln!(out, "{}: written", self.short(path))?;
         }
         if self.is_dry_run {
-            writeln!(out, "{}: not written (dry run)", self.policy.display())?;
+            writeln!(out, "{}: not written (dry run)", visible::path(self.policy))?;
         }
         if let Some(conflict) = &self.conflict {
             writeln!(out, "  it could not be written without --force: {conflict}")?;
@@ -139,7 +140,7 @@ impl Summary<'_> {
     }
 
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
-        let name = self.policy.display();
+        let name = visible::path(self.policy);
         writeln!(out, "\nWhat to do next:\n  tapegate check {}", shell(&name.to_string()))?;
         let is_open = |server: &&Server| !server.entry.is_disabled && !server.entry.is_governed;
         let open: Vec<&Server> = self.found.servers.iter().filter(is_open).collect();

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     warnings.iter().for_each(|words| talk::warn(words));
     let Some(rule) = rule else {
         faults.iter().for_each(|words| talk::error(words, None));
-        let words = format!("`{}` does not load, so it cannot be accepted", path.display());
+        let words = format!("`{}` does not load, so it cannot be accepted", visible::path(&path));
         return Err(Failure::new(Exit::Invalid, words).into());
     };
     let accepted = trust.accepted(&path);
@@ -80,10 +80,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         && accepted.texts == texts
     {
         let hash = &accepted.hash()[..16];
-        writeln!(out, "`{}` is in force already, with hash {hash}", path.display())?;
+        writeln!(out, "`{}` is in force already, with hash {hash}", visible::path(&path))?;
         return Ok(Exit::Ok);
     }
-    let command = format!("policy accept {}", path.display());
+    let command = format!("policy accept {}", visible::path(&path));
     let attempt = attempt(&command);
     attempt.log_if_refused(&state, args.key.authorize("accepting a policy", &state))?;
     let accepted = accepted.unwrap_or_else(|why| {
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     if let (None, Some(other)) = (&accepted, &before) {
         let other = visible::inline(&other.path.to_string_lossy(), usize::MAX);
-        writeln!(out, "`{}` takes the place of `{other}` here", path.display())?;
+        writeln!(out, "`{}` takes the place of `{other}` here", visible::path(&path))?;
     }
     show(accepted.as_ref(), before.as_ref(), &texts, &rule, &state, out)?;
     out.flush()?;
@@ -109,7 +109,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let how = Acceptance::Person;
     trust.keep(&path, &texts, how).map_err(|why| Failure::new(Exit::Io, why))?;
     let hash = trust.accepted(&path).ok().flatten().map(|one| one.hash()[..16].to_owned());
-    let words = format!("`{}` is accepted, with hash {}", path.display(), hash.unwrap_or_default());
+    let words =
+        format!("`{}` is accepted, with hash {}", visible::path(&path), hash.unwrap_or_default());
     log(&state, "accepted", &words, rule.version());
     writeln!(out, "{words}")?;
     Ok(Exit::Ok)
@@ -147,21 +148,21 @@ fn forget(
     state: &Path,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    let command = format!("policy accept --forget {}", path.display());
+    let command = format!("policy accept --forget {}", visible::path(path));
     let attempt = attempt(&command);
     attempt.log_if_refused(state, args.key.authorize("forgetting a policy", state))?;
-    let question = format!("Forget what was accepted of `{}`?", path.display());
+    let question = format!("Forget what was accepted of `{}`?", visible::path(path));
     let confirm = || attempt.log_if_refused(state, person::confirm(&question));
     if !args.key.is_given() && !confirm()? {
         return Ok(Exit::Findings);
     }
     match trust.forget(path).map_err(|why| Failure::new(Exit::Io, why))? {
         true => {
-            let words = format!("what was accepted of `{}` is forgotten", path.display());
+            let words = format!("what was accepted of `{}` is forgotten", visible::path(path));
             log(state, "forgotten", &words, "");
             writeln!(out, "{words}")?;
         }
-        false => writeln!(out, "nothing was accepted of `{}`", path.display())?,
+        false => writeln!(out, "nothing was accepted of `{}`", visible::path(path))?,
     }
     Ok(Exit::Ok)
 }

@@ -7,13 +7,14 @@ use tapegate_wire::stdio::{Cause, Outcome, Patience};
 
 use super::plan::Plan;
 use crate::exit::{Exit, Failure};
+use crate::runtime;
 use crate::session::{self, Ended, Keeper, Route};
 use crate::talk;
 use crate::taping::SharedTape;
 
 /// Records until the session ends.
 pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let headers = plan.wire.upstream.headers();

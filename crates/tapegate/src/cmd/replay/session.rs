@@ -20,6 +20,7 @@ use super::plan::Plan;
 use super::telling::Teller;
 use crate::exit::{Exit, Failure};
 use crate::reporting;
+use crate::runtime;
 use crate::talk;
 use crate::taping::SharedTape;
 use crate::upstream::Upstream;
@@ -34,7 +35,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let copy = copy::open(&plan, clock)?;
     let options = plan.options();
     let Plan { args, tape, upstream, .. } = plan;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let player = Rc::new(RefCell::new(player(&args, tape, options)));

@@ -20,6 +20,7 @@ use super::observer::Observer;
 use super::plan::{Origin, Plan};
 use crate::exit::Exit;
 use crate::reporting;
+use crate::runtime;
 use crate::talk;
 use crate::views::report::Report;
 use crate::views::report::serve::fill;
@@ -33,7 +34,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let observer = Rc::new(observer(&plan)?);
     let engine = Rc::new(RefCell::new(engine(&plan, clock, &observer)));
     let Plan { args, origin, files, .. } = plan;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let actor: Rc<RefCell<dyn Actor>> = engine.clone();

@@ -15,6 +15,7 @@ use tapegate_wire::signals::Signals;
 use super::absent::{self, FailureKind, StartFailure};
 use super::refusal::{StandIn, start_failed};
 use crate::exit::Exit;
+use crate::runtime;
 use crate::settings::Surroundings;
 use crate::state::log_event;
 use crate::talk;
@@ -52,7 +53,7 @@ fn reason(error: &clap::Error) -> String {
 }
 
 fn answer(reason: &str) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let hint = "correct the command line of this server in the client's configuration";
     let failure = StartFailure {
         message: absent::shortened(reason, Some(hint)),

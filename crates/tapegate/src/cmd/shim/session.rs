@@ -25,6 +25,7 @@ use super::rulebook::Rule;
 use super::tapes;
 use crate::exit::{Exit, Failure};
 use crate::logs::Level;
+use crate::runtime;
 use crate::session::{self, Ended, Route};
 use crate::settings::Surroundings;
 use crate::talk;
@@ -42,7 +43,7 @@ const SERVER_ENDED_HINT: &str = "run the server's command in a terminal to see w
 
 /// Governs until the session ends.
 pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     if let Some(failure) = plan.settings_failure.take() {
         return runtime.block_on(refuse_to_start(&plan, FailureKind::Settings, failure));
     }

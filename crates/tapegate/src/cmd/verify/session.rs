@@ -15,6 +15,7 @@ use tokio::task::LocalSet;
 
 use super::args::{Args, Format};
 use crate::exit::{Exit, Failure};
+use crate::runtime;
 use crate::views::report::Report;
 use crate::views::report::verify::fill;
 use crate::views::{json, junit, sarif, verified, visible};
@@ -34,7 +35,7 @@ pub(super) fn run(
     options: Options,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let mut signals = Signals::listen()?;
     let clock = Clock::start();

@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::trust::{self, Trust};
 use crate::views::unified;
+use crate::views::visible;
 use crate::{person, talk};
 
 /// Accepts a policy that this process has written for a person at a terminal. Elsewhere nothing is
@@ -58,7 +59,7 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
 
 /// Accepts texts, after a question if they take the place of others; whether they are in force.
 fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<bool, Failure> {
-    let (trust, name) = (Trust::new(), path.display());
+    let (trust, name) = (Trust::new(), visible::path(path));
     // What cannot be shown is not replaced.
     if let Some(accepted) = trust.accepted(path).map_err(|why| not_looked_up(path, &why))? {
         if accepted.texts == texts {
@@ -83,7 +84,7 @@ fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<bool, Failure>
 
 /// What was accepted before is not known, so nobody can be asked about the difference.
 fn not_looked_up(path: &Path, why: &str) -> Failure {
-    let name = path.display();
+    let name = visible::path(path);
     let words = format!("`{name}` is written, but not accepted: {why}");
     Failure::new(Exit::Io, words)
         .hint(format!("`tapegate policy accept {name}` shows and accepts it"))

@@ -20,6 +20,7 @@ use tokio::task::LocalSet;
 use super::super::backtest::shelf::{self, Tape};
 use super::Args;
 use crate::exit::{Exit, Failure};
+use crate::runtime;
 use crate::settings::server_id;
 use crate::talk;
 use crate::upstream::Upstream;
@@ -102,7 +103,7 @@ fn live(args: &Args, upstream: Upstream) -> anyhow::Result<Learnt> {
     let server = args.server_id.clone().unwrap_or_else(|| server_id(&upstream));
     let link = upstream.link(args.upstream.headers());
     link.look_for().map_err(|error| Failure::new(exit_of(&error), error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let mut signals = Signals::listen()?;
     let options = LinkOptions {
