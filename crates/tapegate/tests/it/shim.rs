@@ -11,6 +11,7 @@ mod framing;
 mod hub;
 mod lists;
 mod masking;
+mod masking_fields;
 mod masking_stdio;
 mod memory;
 mod orphans;

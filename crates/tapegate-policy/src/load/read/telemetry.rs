@@ -9,6 +9,10 @@ use tapegate_yaml::node::{Node, Value};
 use super::under;
 use crate::model::Telemetry;
 
+/// What is wrong with an endpoint alone.
+const OFF: &str = "nothing is sent: telemetry is off until `enabled: true` is set; write `enabled: false` if that \
+                   is meant";
+
 /// What is exported if a policy does not say: nothing.
 fn nothing() -> Telemetry {
     Telemetry {
@@ -35,9 +39,21 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Telemetry {
         if telemetry.enabled && telemetry.endpoint.is_none() && !findings.has_error_at(node.spot) {
             findings.error(node.spot, "`otlp.endpoint` is missing; telemetry is sent there");
         }
+        if fields.get("enabled").is_none() && telemetry.endpoint.is_some() && !by_a_profile(top) {
+            findings.warning(node.spot, OFF);
+        }
         telemetry
     })
     .unwrap_or_else(nothing)
+}
+
+/// Whether a profile says if telemetry is sent.
+fn by_a_profile(top: &Node) -> bool {
+    let profiles = Fields::of(top).get("profiles").and_then(Node::as_map).unwrap_or_default();
+    profiles.iter().any(|(_, profile)| {
+        let telemetry = Fields::of(profile).get("telemetry");
+        telemetry.is_some_and(|node| Fields::of(node).get("enabled").is_some())
+    })
 }
 
 fn otlp(node: &Node, telemetry: &mut Telemetry) {

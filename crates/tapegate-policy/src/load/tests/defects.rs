@@ -198,3 +198,24 @@ fn a_field_of_redaction_that_leads_nowhere_in_a_message_is_told() {
     );
     assert!(told[0].contains("`params.arguments.user.pin`"), "{told:?}");
 }
+
+#[test]
+fn an_endpoint_of_telemetry_that_is_not_turned_on_is_told() {
+    let with = |telemetry: &str| {
+        let head = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
+        read(&format!("{head}telemetry: {telemetry}\n"))
+    };
+    let otlp = "otlp: {endpoint: \"http://127.0.0.1:4318\"}";
+    let loaded = with(&format!("{{{otlp}}}"));
+    let shown = told(&loaded);
+    assert!(shown[0].contains("warning: telemetry: nothing is sent"), "{shown:?}");
+    assert!(shown[0].contains("`enabled: true`"), "{shown:?}");
+    for quiet in [
+        format!("{{enabled: true, {otlp}}}"),
+        format!("{{enabled: false, {otlp}}}"),
+        format!("{{{otlp}}}\nprofiles: {{production: {{telemetry: {{enabled: true}}}}}}"),
+    ] {
+        let loaded = with(&quiet);
+        assert!(loaded.policy.is_some() && loaded.findings.is_empty(), "{:?}", told(&loaded));
+    }
+}

@@ -27,6 +27,7 @@ telemetry:
             "7:24 error: approval.short.destination: not built yet: `destination: slack`; remove it",
             "8:11 error: approval.asked.elicitation: not built yet: `elicitation`; remove it",
             "9:1 error: wrapper: not built yet: `wrapper`; remove it",
+            "11:3 warning: telemetry: nothing is sent: telemetry is off until `enabled: true` is set; write `enabled: false` if that is meant",
             "11:42 error: telemetry.otlp.protocol: not built yet: `protocol: grpc`; remove it",
             "11:48 error: telemetry.otlp.tls: not built yet: `tls`; remove it",
             "12:24 error: telemetry.sampling.strategy: not built yet: `strategy: tail`; remove it",

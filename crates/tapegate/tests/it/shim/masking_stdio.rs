@@ -123,3 +123,14 @@ fn telemetry_without_a_hub_is_warned_of_once() {
     let joined = check().env("TAPEGATE_GOVERNANCE_ENDPOINT", "http://127.0.0.1:1").output();
     assert!(!String::from_utf8(joined.unwrap().stdout).unwrap().contains("only a hub"));
 }
+
+#[test]
+fn telemetry_that_is_not_turned_on_is_warned_of() {
+    let otlp = "telemetry: { otlp: { endpoint: \"http://127.0.0.1:1\" } }\n";
+    let ended = shim(&format!("{FORWARD}{otlp}"), &[]).run(b"");
+    assert_eq!(ended.stderr.matches("telemetry is off").count(), 1, "{}", ended.stderr);
+    let checked = tapegate().arg("check").arg(ended.run.folder().join("tapegate.yaml")).output();
+    let shown = String::from_utf8(checked.unwrap().stdout).unwrap();
+    assert!(shown.contains("telemetry is off until `enabled: true`"), "{shown}");
+    assert!(!shown.contains("only a hub sends"), "{shown}");
+}
