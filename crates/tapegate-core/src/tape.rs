@@ -27,7 +27,7 @@ pub use audit::{Audit, Totals};
 pub use base64::{decode as base64_decode, encode as base64_encode};
 pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp, Version};
 pub use outline::{Finding, Outline, Severity};
-pub use reader::{Numbered, Problem, Reader};
+pub use reader::{ENTRY_BYTES_MAX, Numbered, Problem, Reader};
 pub use section::{last_cut, read_section};
 pub use session::{Session, SessionFault};
 pub use translate::{Aside, Origin, Translated, Translator};
@@ -38,6 +38,8 @@ pub const FORMAT_VERSION: &str = "1.0";
 
 /// The `parse_error` of a last line without its line end.
 pub const UNTERMINATED: &str = "unterminated_frame_at_close";
+/// The `parse_error` of a batch as it was sent, whose elements are messages of the tape.
+pub const BATCH: &str = "batch";
 /// The `parse_error` of a message over the size limit.
 pub const TOO_LARGE: &str = "message_too_large";
 /// The `parse_error` of the marker written when a torn tape is appended to.

@@ -6,7 +6,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
-use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -15,8 +14,9 @@ use tapegate_core::tape::Finding;
 use tapegate_core::tape::index::{Index, Refusal};
 
 use crate::gzip::UNPACKED_BYTES_MAX;
+use crate::input;
 use crate::reel::Reel;
-use crate::source::{self, MARK, Plain, Watch};
+use crate::source::{MARK, Plain, Watch};
 use crate::stretches;
 
 /// A tape that is ready to be played.
@@ -86,9 +86,26 @@ impl LoadError {
 impl Loaded {
     /// Loads the tape at `path`, or from standard input if that is `-`. Requests are signed with
     /// `signer`, and `watch` is told how far reading has come.
-    pub fn open(path: &Path, signer: Signer, mut watch: Watch) -> Result<Self, LoadError> {
+    pub fn open(path: &Path, signer: Signer, watch: Watch) -> Result<Self, LoadError> {
+        Self::load(path, (&signer, false), watch)
+    }
+
+    /// The same, but entries that are too long to be read are left out, with a warning.
+    pub fn open_without_too_long(
+        path: &Path,
+        signer: &Signer,
+        watch: Watch,
+    ) -> Result<Self, LoadError> {
+        Self::load(path, (signer, true), watch)
+    }
+
+    fn load(path: &Path, how: (&Signer, bool), mut watch: Watch) -> Result<Self, LoadError> {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
-        let mut file = open(path).map_err(io)?;
+        let mut file = match path == Path::new("-") {
+            true => input::stdin(),
+            false => input::open(path),
+        }
+        .map_err(io)?;
         let mut oddities = Vec::new();
         if !is_plain(&mut file).map_err(io)? {
             let mut copy = nameless().map_err(io)?;
@@ -99,24 +116,13 @@ impl Loaded {
             (file, watch) = (copy, Box::new(|_, _| ()));
         }
         let reel = Reel::new(file.try_clone().map_err(io)?).map_err(io)?;
-        let (index, mut findings) = stretches::index(&file, reel.bytes(), &signer, &mut watch)
+        let (index, mut findings) = stretches::index(&file, reel.bytes(), how, &mut watch)
             .map_err(|refusal| match refusal {
                 Refusal::Io { source, .. } => io(source),
                 refusal => LoadError::Refused { path: path.to_owned(), refusal },
             })?;
         findings.extend(oddities);
         Ok(Self { index, findings, reel })
-    }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    match path == Path::new("-") {
-        true => {
-            let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-            source::refuse_devices(&file.metadata()?)?;
-            Ok(file)
-        }
-        false => source::open(path),
     }
 }
 

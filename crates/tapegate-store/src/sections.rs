@@ -4,19 +4,24 @@
 //! their order. What lies in memory is bounded: a section is handed out only when an earlier one
 //! has come back.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use tapegate_core::tape::{Finding, last_cut};
+use tapegate_core::tape::{ENTRY_BYTES_MAX, Finding, last_cut};
 
-use crate::source::{self, Plain, Watch};
+use crate::input;
+use crate::source::{Plain, Watch};
 
 /// How long a section is, unless its last line is longer.
 const SECTION_BYTES: usize = 512 * 1024;
-/// How long a section may get for want of a place to cut: a little more than a reader takes of a line.
-const SECTION_BYTES_MAX: usize = 260 * 1024 * 1024;
+/// How long a section may get for want of a place to cut: a little more than an entry may have, so
+/// that its reader says that it is too long.
+const SECTION_BYTES_MAX: usize = ENTRY_BYTES_MAX + (1 << 20);
+/// How many bytes may be with the workers; a longer section is handed out alone.
+const AHEAD_BYTES_MAX: usize = 64 << 20;
 /// How many sections a worker may have before it.
 const AHEAD_MAX: usize = 2;
 /// More workers than this would wait for the file.
@@ -40,6 +45,7 @@ struct Cutter {
     rest: Vec<u8>,
     /// Where the next section starts.
     offset: u64,
+    section_bytes_max: usize,
 }
 
 /// Reads the tape at `path`. `work` makes something of each section, on several threads if there are
@@ -51,8 +57,8 @@ pub fn read<T: Send, E: From<io::Error>>(
     work: impl Fn(Section) -> T + Sync,
     mut take: impl FnMut(T) -> Result<(), E>,
 ) -> Result<Vec<Finding>, E> {
-    let Plain { text, oddities } = Plain::read(source::open(path)?, watch)?;
-    let mut cutter = Cutter { text, rest: Vec::new(), offset: 0 };
+    let Plain { text, oddities } = Plain::read(input::open(path)?, watch)?;
+    let mut cutter = Cutter::new(text);
     let first = cutter.next()?;
     if first.last {
         // A thread costs more than a small tape.
@@ -92,10 +98,18 @@ fn hand_out<T, E: From<io::Error>>(
 ) -> Result<(), E> {
     let gone = || io::Error::other("a thread that read the tape has ended");
     let (mut given, mut taken) = (0, 0);
+    // How long the sections are that have not come back.
+    let mut ahead: VecDeque<usize> = VecDeque::new();
     let mut next = Some(first);
     while next.is_some() || taken < given {
-        if let Some(section) = next.take_if(|_| given - taken < AHEAD_MAX * crew.len()) {
+        let bytes_ahead: usize = ahead.iter().sum();
+        let has_room = |section: &mut Section| {
+            let fits = bytes_ahead + section.text.len() <= AHEAD_BYTES_MAX;
+            ahead.len() < AHEAD_MAX * crew.len() && (fits || ahead.is_empty())
+        };
+        if let Some(section) = next.take_if(has_room) {
             let more = !section.last;
+            ahead.push_back(section.text.len());
             crew[given % crew.len()].0.send(section).map_err(|_| gone())?;
             given += 1;
             next = if more { Some(cutter.next()?) } else { None };
@@ -103,11 +117,16 @@ fn hand_out<T, E: From<io::Error>>(
         }
         take(crew[taken % crew.len()].1.recv().map_err(|_| gone())?)?;
         taken += 1;
+        ahead.pop_front();
     }
     Ok(())
 }
 
 impl Cutter {
+    fn new(text: Box<dyn BufRead>) -> Self {
+        Self { text, rest: Vec::new(), offset: 0, section_bytes_max: SECTION_BYTES_MAX }
+    }
+
     fn next(&mut self) -> io::Result<Section> {
         let mut text = std::mem::take(&mut self.rest);
         let mut wanted = SECTION_BYTES.max(text.len() + SECTION_BYTES / 2);
@@ -121,12 +140,22 @@ impl Cutter {
                 self.rest = text.split_off(cut);
                 return Ok(self.section(text, false));
             }
-            if text.len() >= SECTION_BYTES_MAX {
-                // Nobody can read such a line, so it does not matter where it is cut.
-                return Ok(self.section(text, false));
+            if text.len() >= self.section_bytes_max {
+                return self.without_rest_of_line(text);
             }
-            wanted = text.len() * 2;
+            wanted = (text.len() * 2).min(self.section_bytes_max);
         }
+    }
+
+    /// A section of one line that is too long to be read, of which the rest is left out.
+    fn without_rest_of_line(&mut self, mut text: Vec<u8>) -> io::Result<Section> {
+        let rest = if text.ends_with(b"\n") { 0 } else { self.text.skip_until(b'\n')? as u64 };
+        if rest > 0 {
+            text.push(b'\n');
+        }
+        let section = self.section(text, false);
+        self.offset += rest.saturating_sub(1);
+        Ok(section)
     }
 
     fn section(&mut self, text: Vec<u8>, last: bool) -> Section {
@@ -202,5 +231,24 @@ mod tests {
             if taken < 3 { Ok(()) } else { Err(io::Error::other("enough")) }
         });
         assert_eq!((done.unwrap_err().to_string().as_str(), taken), ("enough", 3));
+    }
+
+    #[test]
+    fn of_a_line_that_is_too_long_no_more_is_kept_than_shows_that() {
+        let most = 2 * SECTION_BYTES;
+        let text = format!("{}{}{}", line(1, 10), line(2, 9 * SECTION_BYTES), line(3, 10));
+        let mut cutter = Cutter::new(Box::new(io::Cursor::new(text.clone())));
+        cutter.section_bytes_max = most;
+        let mut sections = Vec::new();
+        loop {
+            sections.push(cutter.next().unwrap());
+            if sections.last().unwrap().last {
+                break;
+            }
+        }
+        let lengths: Vec<usize> = sections.iter().map(|section| section.text.len()).collect();
+        assert_eq!(lengths, [line(1, 10).len(), most + 1, line(3, 10).len()]);
+        assert!(sections[1].text.ends_with(b"x\n"));
+        assert_eq!(sections[2].offset as usize, text.len() - line(3, 10).len());
     }
 }

@@ -1,9 +1,7 @@
-//! Reading tapes, plain or compressed, from files and pipes. A device is none of them: it may have
-//! no end, and reading one may do more than read.
+//! Reading tapes, plain or compressed, from files and pipes.
 
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tapegate_core::tape::{Finding, Reader, Severity};
 
 use crate::gzip::GzipReader;
+use crate::input;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 256 * 1024;
@@ -51,7 +50,7 @@ pub type Watch = Box<dyn FnMut(u64, u64)>;
 
 /// A file whose reading is watched.
 struct Watched {
-    file: File,
+    file: Box<dyn Read>,
     bytes_read: u64,
     bytes_total: u64,
     watch: Watch,
@@ -70,31 +69,24 @@ impl Read for Watched {
 impl Source {
     /// Opens a tape; whether it is compressed is told from its first bytes, not from its name.
     pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
-        let Plain { text, oddities } = Plain::read(open(path)?, watch)?;
+        Self::read(input::open(path)?, watch)
+    }
+
+    /// Reads a tape from an open file or pipe.
+    pub fn read(file: File, watch: Watch) -> io::Result<Self> {
+        let Plain { text, oddities } = Plain::read(file, watch)?;
+        Ok(Self { reader: Reader::new(text), oddities })
+    }
+
+    /// Reads a tape from whatever gives bytes.
+    pub fn stream(bytes: Box<dyn Read>) -> io::Result<Self> {
+        let Plain { text, oddities } = Plain::stream(bytes, 0, Box::new(|_, _| ()))?;
         Ok(Self { reader: Reader::new(text), oddities })
     }
 
     /// What is unusual about the file, once it has been read to its end.
     pub fn findings(&self) -> Vec<Finding> {
         self.oddities.findings()
-    }
-}
-
-/// Opens a file or a pipe.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // Opening some devices does something already.
-    refuse_devices(&fs::metadata(path)?)?;
-    let file = File::open(path)?;
-    refuse_devices(&file.metadata()?)?;
-    Ok(file)
-}
-
-/// An error if something is a device.
-pub(crate) fn refuse_devices(metadata: &Metadata) -> io::Result<()> {
-    let kind = metadata.file_type();
-    match kind.is_char_device() || kind.is_block_device() {
-        true => Err(io::Error::other("it is a device, and a tape is a file or a pipe")),
-        false => Ok(()),
     }
 }
 
@@ -149,6 +141,10 @@ impl Plain {
     /// Reads a file; whether it is compressed is told from its first bytes.
     pub(crate) fn read(file: File, watch: Watch) -> io::Result<Self> {
         let bytes_total = file.metadata()?.len();
+        Self::stream(Box::new(file), bytes_total, watch)
+    }
+
+    fn stream(file: Box<dyn Read>, bytes_total: u64, watch: Watch) -> io::Result<Self> {
         let watched = Watched { file, bytes_read: 0, bytes_total, watch };
         let mut file = BufReader::with_capacity(READ_BYTES, watched);
         if file.fill_buf()?.starts_with(b"\x1f\x8b") {

@@ -14,7 +14,7 @@ use std::thread;
 
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::{Index, Refusal, Splicer, Stretch, cut};
-use tapegate_core::tape::{Finding, Reader};
+use tapegate_core::tape::{ENTRY_BYTES_MAX, Finding, Reader};
 
 use crate::source::Watch;
 
@@ -27,8 +27,8 @@ const PIECES: u64 = 1024;
 const BEHIND_BYTES: usize = 4 * 1024;
 /// How many bytes may follow a piece before the next stretch begins, if there are lines in them.
 const LINES_BEHIND_MAX: usize = 8 * 1024 * 1024;
-/// How many bytes may follow a piece if they are one line: a little more than a reader takes.
-const LINE_BEHIND_MAX: usize = 260 * 1024 * 1024;
+/// How many bytes may follow a piece if they are one line: a little more than an entry may have.
+const LINE_BEHIND_MAX: usize = ENTRY_BYTES_MAX + (1 << 20);
 /// How many stretches a worker may be ahead.
 const AHEAD_MAX: usize = 1;
 /// More workers than this would wait for the one who puts stretches together.
@@ -51,35 +51,36 @@ enum Trouble {
     Endless,
 }
 
-/// Makes an index of the first `bytes` bytes of a file.
+/// Makes an index of the first `bytes` bytes of a file. Entries that are too long to be read are
+/// left out with `leave_out`, else they are a reason to refuse the tape.
 pub(crate) fn index(
     file: &File,
     bytes: u64,
-    signer: &Signer,
+    (signer, leave_out): (&Signer, bool),
     watch: &mut Watch,
 ) -> Result<(Index, Vec<Finding>), Refusal> {
     let piece = (bytes / PIECES).clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end());
     let pieces = Pieces { file, bytes, piece, signer };
-    let mut splicer = Splicer::new(signer.clone());
+    let mut splicer = Splicer::new(signer.clone()).leaving_out_too_long(leave_out);
     let workers = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
     let whole = match pieces.count() {
         0..=1 => pieces.alone(&mut splicer)?,
         _ => pieces.together(workers, &mut splicer, watch)?,
     };
-    if whole { splicer.finish() } else { one_by_one(file, signer, watch) }
+    if whole { splicer.finish() } else { one_by_one(file, (signer, leave_out), watch) }
 }
 
 /// Reads line by line what is too long to be read in stretches.
 fn one_by_one(
     mut file: &File,
-    signer: &Signer,
+    (signer, leave_out): (&Signer, bool),
     watch: &mut Watch,
 ) -> Result<(Index, Vec<Finding>), Refusal> {
     let io = |source| Refusal::Io { line: 0, source };
     let bytes = file.metadata().map_err(io)?.len();
     file.rewind().map_err(io)?;
     let mut reader = Reader::new(BufReader::with_capacity(*PIECE_BYTES.end() as usize, file));
-    let mut splicer = Splicer::new(signer.clone());
+    let mut splicer = Splicer::new(signer.clone()).leaving_out_too_long(leave_out);
     while let Some(next) = reader.next() {
         if let Ok(numbered) = &next {
             watch(numbered.offset, bytes);
@@ -199,7 +200,7 @@ impl Pieces<'_> {
                 return Err(Trouble::Endless);
             }
             // All that is behind is looked at again, so it grows by as much as it is.
-            more *= 2;
+            more = (more * 2).min(LINE_BEHIND_MAX);
             filled = self.fill(bytes, filled, from, more)?;
         }
     }
@@ -244,8 +245,8 @@ mod tests {
         file.write_all(text).unwrap();
         let signer = Signer::default();
         let mut watch: Watch = Box::new(|done, total| assert!(done <= total));
-        let in_stretches = index(&file, text.len() as u64, &signer, &mut watch);
-        [in_stretches, one_by_one(&file, &signer, &mut watch)].map(|made| match made {
+        let in_stretches = index(&file, text.len() as u64, (&signer, false), &mut watch);
+        [in_stretches, one_by_one(&file, (&signer, false), &mut watch)].map(|made| match made {
             Ok((index, findings)) => {
                 let slots: Vec<_> = (0..index.len() as u32).map(|slot| index.slot(slot)).collect();
                 format!("{slots:?}\n{findings:?}")
@@ -315,7 +316,7 @@ mod tests {
         let made = index(
             &file,
             10 * PIECE_BYTES.start(),
-            &Signer::default(),
+            (&Signer::default(), false),
             &mut (Box::new(|_, _| ()) as Watch),
         );
         assert!(matches!(made, Err(Refusal::Io { .. })));

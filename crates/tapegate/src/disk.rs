@@ -1,5 +1,6 @@
 //! Files and variables for scenarios, from this machine.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -9,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::OFlags;
 use tapegate_scenario::files::{FileError, Files, Opened};
 use tapegate_scenario::load::Limits;
+use tapegate_store::input;
 
 use crate::exit::{Exit, Failure};
 
@@ -17,7 +19,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) struct Disk {
     asked: RefCell<Vec<PathBuf>>,
     /// A file that is in memory, by its name.
-    inside: Option<(String, &'static str)>,
+    inside: Option<(String, Cow<'static, [u8]>)>,
     /// Whether pipes and devices are refused.
     regular_only: bool,
 }
@@ -25,7 +27,12 @@ pub(crate) struct Disk {
 impl Disk {
     /// A disk with one more file on it.
     pub(crate) fn with(name: String, text: &'static str) -> Self {
-        Self { inside: Some((name, text)), ..Self::default() }
+        Self { inside: Some((name, Cow::Borrowed(text.as_bytes()))), ..Self::default() }
+    }
+
+    /// The same disk with one more file on it.
+    pub(crate) fn and(self, name: &str, text: Vec<u8>) -> Self {
+        Self { inside: Some((name.to_owned(), Cow::Owned(text))), ..self }
     }
 
     /// A disk of regular files alone: a pipe or a device may never come to an end.
@@ -56,7 +63,7 @@ impl Disk {
 
     fn open_file(&self, path: &Path) -> Result<File, FileError> {
         if !self.regular_only {
-            return File::open(path).map_err(other);
+            return input::open(path).map_err(other);
         }
         let check = |file: std::fs::Metadata| match file.is_file() || file.is_dir() {
             true => Ok(()),
@@ -85,7 +92,8 @@ pub(crate) fn refuse_special_file(path: &Path) -> Result<(), Failure> {
         () => "device",
     };
     let words = format!("cannot read `{}`: it is a {name}, not a regular file", path.display());
-    Err(Failure::new(Exit::Io, words).hint("write it to a file first, and pass that file's name"))
+    Err(Failure::new(Exit::Io, words)
+        .hint("write it to a file and name that, or pass `-` to read standard input"))
 }
 
 /// How much there may be in a scenario, as the environment has it.
@@ -105,7 +113,7 @@ impl Files for Disk {
     fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
         match &self.inside {
             Some((name, text)) if name == path => {
-                Ok(Opened { path: name.clone(), bytes: text.as_bytes().to_vec() })
+                Ok(Opened { path: name.clone(), bytes: text.to_vec() })
             }
             _ => self.read(Path::new(path), bytes_max),
         }

@@ -15,7 +15,21 @@ use crate::talk;
 
 /// Loads a tape and says what is unusual about it.
 pub(crate) fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
-    let loaded = Loaded::open(path, signer.clone(), talk::progress(path)).map_err(|error| {
+    told(path, Loaded::open(path, signer.clone(), talk::progress(path)), quiet)
+}
+
+/// The same, but entries that are too long to be read are left out with a warning.
+pub(crate) fn load_without_too_long(
+    path: &Path,
+    signer: &Signer,
+    quiet: bool,
+) -> Result<Loaded, Failure> {
+    told(path, Loaded::open_without_too_long(path, signer, talk::progress(path)), quiet)
+}
+
+/// Says what is unusual about a tape, or why it cannot be loaded.
+fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<Loaded, Failure> {
+    let loaded = loaded.map_err(|error| {
         let exit = match error {
             LoadError::Io { .. } | LoadError::TooLong { .. } => Exit::Io,
             LoadError::Refused { .. } => Exit::Invalid,

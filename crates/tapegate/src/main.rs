@@ -31,5 +31,6 @@ fn main() -> ExitCode {
         duty.keep();
         return ExitCode::SUCCESS;
     }
+    tapegate_store::input::on_wait(talk::waiting_for);
     cli::run(std::env::args_os().collect()).into()
 }

@@ -1,16 +1,19 @@
 //! What can be said about redaction on a command line, and the redactor it makes.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use tapegate_policy::redact::{Key, Redactor, Rules};
+use tapegate_store::input;
 
 use crate::exit::{Exit, Failure};
 
 /// The shortest secret that is taken for a key; a shorter one can be guessed.
 const SECRET_BYTES_MIN: usize = 16;
+/// The longest.
+const SECRET_BYTES_MAX: u64 = 1 << 20;
 
 /// What is masked, and with which key.
 #[derive(Debug, Default, clap::Args)]
@@ -47,7 +50,8 @@ impl RedactArgs {
     pub(crate) fn own_key(&self) -> anyhow::Result<Option<Key>> {
         let Some(path) = &self.redact_key_file else { return Ok(None) };
         let name = path.display();
-        let secret = fs::read(path).with_context(|| format!("cannot read `{name}`"))?;
+        let read = input::read(path, SECRET_BYTES_MAX);
+        let secret = read.with_context(|| format!("cannot read `{name}`"))?;
         let secret = secret.trim_ascii();
         if secret.len() < SECRET_BYTES_MIN {
             let words = format!("`{name}` holds fewer than {SECRET_BYTES_MIN} bytes");

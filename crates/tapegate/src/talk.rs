@@ -55,6 +55,11 @@ fn is_writable(patience: Duration) -> bool {
     polled.is_ok_and(|ready| ready > 0)
 }
 
+/// Says that a pipe is waited for, which has given nothing for a second.
+pub(crate) fn waiting_for(pipe: &Path) {
+    say(&format!("waiting for something to be written to {}", pipe.display()));
+}
+
 /// Says that something is amiss.
 pub(crate) fn warn(words: &str) {
     say_raw(&format!("tapegate: warning: {}\n", shown(words)));

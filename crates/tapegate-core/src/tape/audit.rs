@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use super::line::{Line, Message, Stamp};
 use super::outline::{Finding, Outline, Severity};
 use super::reader::{Numbered, Problem};
-use crate::frame::{Body, Frame, Kind};
+use crate::frame::{Body, Envelope, Frame, Kind};
+use crate::json::Str;
 use crate::pending::IdKey;
 use crate::side::Side;
 use crate::time::read_rfc3339;
@@ -36,11 +37,20 @@ pub struct Audit {
     /// The number of the message before, in this recording.
     seq: Option<u64>,
     /// Requests without an answer, by asker, session and id.
-    open: HashMap<(Side, Vec<u8>, IdKey), Vec<Asked>>,
+    open: HashMap<(Side, Vec<u8>, IdKey), Vec<OpenRequest>>,
 }
 
-/// A request: its line, and its number if it has one.
-type Asked = (u64, Option<u64>);
+/// A request that has no answer yet.
+#[derive(Debug)]
+struct OpenRequest {
+    line: u64,
+    seq: Option<u64>,
+    /// What it asks for, in a few words.
+    label: String,
+}
+
+/// How much of an id or a name is shown.
+const SHOWN_CHARS_MAX: usize = 60;
 
 impl Audit {
     /// Looks at the next line, or at what was wrong with it.
@@ -50,7 +60,7 @@ impl Audit {
         match entry {
             Line::Header(_) => {
                 self.seq = None;
-                self.open.clear();
+                self.end_recording();
             }
             Line::Message(message) => self.message(*line, message),
             Line::Bad(bad) => {
@@ -63,14 +73,19 @@ impl Audit {
 
     /// Ends the audit.
     pub fn finish(mut self) -> (Vec<Finding>, Totals) {
-        self.totals.unanswered = self.open.values().map(|lines| lines.len() as u64).sum();
+        self.end_recording();
         self.totals.footer = self.outline.has_footer();
-        let mut open: Vec<u64> = self.open.values().flatten().map(|(line, _)| *line).collect();
-        open.sort_unstable();
-        for line in open {
-            self.say(line, Severity::Note, "the request was never answered".to_owned());
-        }
         (self.outline.finish(), self.totals)
+    }
+
+    /// Says which requests have no answer: none will come from another recording.
+    fn end_recording(&mut self) {
+        let mut open: Vec<OpenRequest> = self.open.drain().flat_map(|(_, open)| open).collect();
+        open.sort_unstable_by_key(|request| request.line);
+        for OpenRequest { line, label, .. } in open {
+            self.totals.unanswered += 1;
+            self.say(line, Severity::Note, format!("{label} was never answered"));
+        }
     }
 
     fn message(&mut self, line: u64, message: &Message<'_>) {
@@ -90,7 +105,10 @@ impl Audit {
                     self.pair(line, message, &element);
                 }
             }
-            Body::Garbage(garbage) => self.say(line, Severity::Warning, garbage.reason()),
+            Body::Garbage(garbage) => {
+                self.totals.anomalies += 1;
+                self.say(line, Severity::Warning, garbage.reason());
+            }
         }
     }
 
@@ -118,7 +136,9 @@ impl Audit {
         match (said.kind(), said.id) {
             (Kind::Request, Some(id)) => {
                 let key = (message.from, session, IdKey::new(id));
-                self.open.entry(key).or_default().push((line, message.seq));
+                let label = label(message.from, id, said);
+                let request = OpenRequest { line, seq: message.seq, label };
+                self.open.entry(key).or_default().push(request);
             }
             (Kind::Response | Kind::Error, Some(id)) if id != b"null" => {
                 let key = (message.from.other(), session, IdKey::new(id));
@@ -126,8 +146,9 @@ impl Audit {
                 match lines {
                     Some(lines) => {
                         // The answer names its request, or else it is for the oldest.
-                        let named =
-                            lines.iter().position(|(_, seq)| seq.is_some() && *seq == message.req);
+                        let named = lines.iter().position(|request| {
+                            request.seq.is_some() && request.seq == message.req
+                        });
                         lines.remove(named.unwrap_or(0));
                     }
                     None => {
@@ -153,5 +174,21 @@ impl Audit {
 
     fn say(&mut self, line: u64, severity: Severity, words: String) {
         self.outline.say(line, severity, words);
+    }
+}
+
+/// A request in a few words: whose it is, its id, its method and what it names.
+fn label(from: Side, id: &[u8], said: &Envelope<'_>) -> String {
+    let whose = match from {
+        Side::Client => "request",
+        Side::Server => "the server's request",
+    };
+    let id: String = String::from_utf8_lossy(id).chars().take(SHOWN_CHARS_MAX).collect();
+    let shown =
+        |text: &Str<'_>| -> String { text.decode().escape_debug().take(SHOWN_CHARS_MAX).collect() };
+    let method = said.method.as_ref().map(shown).unwrap_or_default();
+    match said.name.as_ref().or(said.uri.as_ref()).map(shown) {
+        Some(name) => format!("{whose} {id} (`{method}` of `{name}`)"),
+        None => format!("{whose} {id} (`{method}`)"),
     }
 }

@@ -38,7 +38,7 @@ pub enum LineFault {
     #[error("not JSON: {0}")]
     NotJson(#[from] Fault),
     /// More than can be read at once.
-    #[error("longer than {0} bytes")]
+    #[error("longer than {0} bytes, which is the most that is read")]
     TooLong(usize),
     /// JSON, but nothing a tape holds.
     #[error("not a tape entry: an object with {0}")]

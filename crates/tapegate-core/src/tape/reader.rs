@@ -11,12 +11,18 @@ use std::ops::Range;
 use super::line::{Line, LineFault};
 use crate::json::{self, Cursor};
 
-/// The most lines that are joined to one value.
-pub(super) const JOINED_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How long an entry may be, on one line or on several. More is not held in memory.
+pub const ENTRY_BYTES_MAX: usize = 128 << 20;
+
+/// How much of a line is read before it is looked at whether it can be an entry at all.
+const HEAD_BYTES: usize = 64 << 10;
+/// How much memory is kept for the next line.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// Reads the lines of a tape.
 pub struct Reader<R> {
     source: R,
+    entry_bytes_max: usize,
     chunk: Vec<u8>,
     /// The values of `chunk` that have not been given out.
     values: VecDeque<Range<usize>>,
@@ -93,9 +99,24 @@ impl Problem {
 impl<R: BufRead> Reader<R> {
     /// A reader at the start of `source`.
     pub fn new(source: R) -> Self {
+        Self::with_limit(source, ENTRY_BYTES_MAX)
+    }
+
+    /// A reader that takes entries of up to `entry_bytes_max` bytes.
+    pub fn with_limit(source: R, entry_bytes_max: usize) -> Self {
         let (chunk, values) = (Vec::new(), VecDeque::new());
         let (line, counted, lines_read, offset, offset_next) = (0, 0, 0, 0, 0);
-        Self { source, chunk, values, line, counted, lines_read, offset, offset_next }
+        Self {
+            source,
+            entry_bytes_max,
+            chunk,
+            values,
+            line,
+            counted,
+            lines_read,
+            offset,
+            offset_next,
+        }
     }
 
     /// The next entry, or what is wrong with the next line. After a fault reading goes on behind it.
@@ -135,6 +156,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads the next chunk that holds whole values; false at the end of the file.
     fn fill(&mut self) -> Result<bool, Problem> {
         self.chunk.clear();
+        self.chunk.shrink_to(KEPT_BYTES);
         self.offset = self.offset_next;
         (self.line, self.counted) = (self.lines_read + 1, 0);
         if !self.append_line()? {
@@ -151,7 +173,8 @@ impl<R: BufRead> Reader<R> {
                 Err(fault) if fault.is_trailing() && self.split() => return Ok(true),
                 Err(fault) => {
                     let open = fault.at >= self.chunk.trim_ascii_end().len();
-                    if open && self.continues(b" \t}]")? && self.chunk.len() < JOINED_BYTES_MAX {
+                    if open && self.continues(b" \t}]")? && self.chunk.len() < self.entry_bytes_max
+                    {
                         self.append_rest()?;
                     } else {
                         return Err(self.broken(fault)?);
@@ -176,7 +199,7 @@ impl<R: BufRead> Reader<R> {
     /// Appends the lines that can only be the middle of a value, and the one that can end it. They
     /// are looked at together: once a line would make a long value take for ever.
     fn append_rest(&mut self) -> Result<(), Problem> {
-        while self.continues(b" \t")? && self.chunk.len() < JOINED_BYTES_MAX {
+        while self.continues(b" \t")? && self.chunk.len() < self.entry_bytes_max {
             self.append_line()?;
         }
         if self.continues(b"}]")? {
@@ -204,99 +227,68 @@ impl<R: BufRead> Reader<R> {
         Ok(Problem::Line { line, fault: LineFault::NotJson(fault) })
     }
 
+    /// Appends the next line; false at the end of the file. Of a line that cannot be an entry, or
+    /// is too long for one, no more is kept than it takes to find that out.
     fn append_line(&mut self) -> Result<bool, Problem> {
-        let line = self.lines_read;
-        let io = |source| Problem::Io { line, source };
-        let limit = (JOINED_BYTES_MAX + 1) as u64;
-        let count =
-            self.source.by_ref().take(limit).read_until(b'\n', &mut self.chunk).map_err(io)?;
+        let is_first = self.chunk.is_empty();
+        let head_bytes = if is_first { HEAD_BYTES.min(self.entry_bytes_max) } else { 0 };
+        let mut count = self.read_up_to(head_bytes)?;
+        let is_whole = count > 0 && self.chunk.ends_with(b"\n");
+        if is_first && !is_whole && count == head_bytes && !may_be_entry(&self.chunk) {
+            return Err(self.skip_junk(count)?);
+        }
+        if !is_whole {
+            count += self.read_up_to(self.entry_bytes_max + 1 - head_bytes)?;
+        }
+        if count > self.entry_bytes_max {
+            self.skip_line(count)?;
+            let fault = LineFault::TooLong(self.entry_bytes_max);
+            return Err(Problem::Line { line: self.lines_read, fault });
+        }
         self.lines_read += u64::from(count > 0);
         self.offset_next += count as u64;
-        if count as u64 == limit {
-            self.chunk.clear();
-            self.offset_next += self.source.skip_until(b'\n').map_err(io)? as u64;
-            return Err(Problem::Line {
-                line: line + 1,
-                fault: LineFault::TooLong(JOINED_BYTES_MAX),
-            });
-        }
         Ok(count > 0)
     }
+
+    fn read_up_to(&mut self, bytes_max: usize) -> Result<usize, Problem> {
+        let line = self.lines_read;
+        let read = self.source.by_ref().take(bytes_max as u64).read_until(b'\n', &mut self.chunk);
+        read.map_err(|source| Problem::Io { line, source })
+    }
+
+    /// Leaves out a long line that cannot be an entry, of which `count` bytes have been read.
+    fn skip_junk(&mut self, count: usize) -> Result<Problem, Problem> {
+        let fault = json::check(&self.chunk).err();
+        let offset = self.offset_next;
+        self.skip_line(count)?;
+        let line = self.lines_read;
+        let ahead = self.source.fill_buf().map_err(|source| Problem::Io { line, source })?;
+        if ahead.is_empty() {
+            // A crash may leave zeros at the end of a file.
+            let bytes = (self.offset_next - offset) as usize;
+            return Ok(Problem::Torn { line, bytes, offset, entry_like: false });
+        }
+        let fault = fault.map_or(LineFault::TooLong(HEAD_BYTES), LineFault::NotJson);
+        Ok(Problem::Line { line, fault })
+    }
+
+    /// Leaves out the line of which `count` bytes have been read.
+    fn skip_line(&mut self, count: usize) -> Result<(), Problem> {
+        let line = self.lines_read;
+        let is_whole = self.chunk.ends_with(b"\n");
+        self.chunk = Vec::new();
+        let rest = if is_whole { Ok(0) } else { self.source.skip_until(b'\n') };
+        let rest = rest.map_err(|source| Problem::Io { line, source })?;
+        self.lines_read += 1;
+        self.offset_next += (count + rest) as u64;
+        Ok(())
+    }
+}
+
+/// Whether the beginning of a line may be that of an entry, which is an object.
+fn may_be_entry(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"{")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Vec<String> {
-        let mut reader = Reader::new(text.as_bytes());
-        let mut out = Vec::new();
-        while let Some(next) = reader.next() {
-            out.push(match next {
-                Ok(Numbered { line, offset, text, .. }) => {
-                    format!("{line}@{offset} {}", text.escape_ascii())
-                }
-                Err(problem) => problem.to_string(),
-            });
-        }
-        out
-    }
-
-    const A: &str = r#"{"ts":"t","direction":"client_to_server","parsed":1}"#;
-
-    #[test]
-    fn blank_lines_crlf_and_a_missing_last_line_end_are_fine() {
-        assert_eq!(
-            read(&format!("{A}\r\n\n  \n{A}")),
-            [format!("1@0 {}", A.escape_default()), format!("4@58 {}", A.escape_default())]
-                .map(|s| s.replace("\\\\", "\\"))
-        );
-    }
-
-    #[test]
-    fn pretty_values_and_several_on_a_line_are_read() {
-        let pretty = "{\n  \"ts\": \"t\",\n  \"direction\": \"client_to_server\",\n  \"parsed\": [\n    1\n  ]\n}\n";
-        let out = read(&format!("{pretty}{A} {A}\n"));
-        assert_eq!(out.len(), 3, "{out:?}");
-        assert!(out[0].starts_with("1@0 ") && out[1].starts_with("8@") && out[2].starts_with("8@"));
-    }
-
-    #[test]
-    fn very_many_values_on_one_line_are_gone_through_once() {
-        let out = read(&format!("{A}\n{}\n{A}", A.repeat(100_000)));
-        assert_eq!(out.len(), 100_002);
-        assert!(out[100_000].starts_with("2@") && out[100_001].starts_with("3@"));
-    }
-
-    #[test]
-    fn a_long_pretty_value_is_looked_at_once_and_not_once_a_line() {
-        let numbers: String = (0..60_000).map(|n| format!("    {n},\n")).collect();
-        let pretty = format!(
-            "{{\n  \"ts\": \"t\",\n  \"direction\": \"client_to_server\",\n  \"parsed\": [\n{numbers}    0\n  ]\n}}\n"
-        );
-        let out = read(&format!("{pretty}{A}\n"));
-        assert_eq!(out.len(), 2);
-        assert!(out[1].starts_with("60008@"), "{}", out[1]);
-        // Values that are indented as a whole are told apart all the same.
-        let indented = format!(
-            "{{\n  \"ts\": \"t\",\n  \"direction\": \"client_to_server\",\n  \"parsed\": 1\n  }}\n  {A}\n"
-        );
-        assert_eq!(read(&indented).len(), 2);
-    }
-
-    #[test]
-    fn ec_rec_002_a_torn_tail_is_told_from_a_fault_in_the_middle() {
-        let torn = &A[..20];
-        assert_eq!(
-            read(&format!("{A}\n{torn}"))[1],
-            "line 2: the tape ends in the middle of an entry (20 bytes left out)"
-        );
-        assert_eq!(
-            read(&format!("{A}\n{torn}\n"))[1],
-            "line 2: the tape ends in the middle of an entry (21 bytes left out)"
-        );
-        let middle = read(&format!("{A}\n{torn}\n{A}\n"));
-        assert_eq!(middle[1], "line 2: not JSON: a raw control character in a string at byte 20");
-        assert!(middle[2].starts_with("3@"));
-    }
-}
+mod tests;

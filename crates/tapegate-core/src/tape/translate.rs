@@ -49,8 +49,6 @@ pub struct Translated {
     pub asides: u64,
 }
 
-/// The `parse_error` that stands for a batch beside its messages.
-const BATCH: &str = "batch";
 /// The key of a header that says what the tape was before.
 const CONVERTED: &str = "converted";
 

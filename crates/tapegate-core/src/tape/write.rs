@@ -222,7 +222,7 @@ impl Scribe {
             let whole = Element { n: 0, reply: None };
             return self.message(entry, &entry.bytes, whole, None, tape, beside);
         }
-        self.bad(entry, "batch", None, tape, beside);
+        self.bad(entry, super::BATCH, None, tape, beside);
         let batch = Some(self.batches);
         for (frame, element) in frame::elements(&entry.bytes).iter().zip(elements) {
             if let Some(element) = element {

@@ -31,9 +31,16 @@ pub struct Report {
     pub headers: u64,
     /// Bytes of an incomplete last line that was left out.
     pub torn_bytes: Option<usize>,
-    /// Lines in the middle that are no entries and were left out.
+    /// The first of the lines in the middle that are no entries and were left out.
     pub skipped: Vec<Skipped>,
+    /// How many such lines there are.
+    pub skipped_lines: u64,
 }
+
+/// How many of the lines that are left out are told of one by one.
+const SKIPPED_MAX: usize = 1000;
+/// After this many lines that are no entry, and none that is, a file is taken for something else.
+const NOT_A_TAPE_LINES: u64 = 20;
 
 /// A line that could not be masked, because it is no entry, and was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +62,9 @@ pub enum TapeError {
         /// Why.
         source: io::Error,
     },
+    /// It is something else.
+    #[error("it is not a tape: none of its first {NOT_A_TAPE_LINES} lines is an entry")]
+    NotATape,
     /// The tape was redacted before, in a way that cannot be gone on with.
     #[error("line {line}: the tape was redacted before")]
     Header {
@@ -88,7 +98,13 @@ pub fn tape<R: BufRead>(
             }
             Err(Problem::Torn { bytes, .. }) => report.torn_bytes = Some(bytes),
             Err(Problem::Line { line, fault }) => {
-                report.skipped.push(Skipped { line, words: fault.to_string() });
+                report.skipped_lines += 1;
+                if report.skipped.len() < SKIPPED_MAX {
+                    report.skipped.push(Skipped { line, words: fault.to_string() });
+                }
+                if report.lines == 0 && report.skipped_lines >= NOT_A_TAPE_LINES {
+                    return Err(TapeError::NotATape);
+                }
             }
             Err(Problem::Io { line, source }) => return Err(TapeError::Io { line, source }),
         }

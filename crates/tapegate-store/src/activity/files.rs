@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::chain::Chained;
 use super::tail::BEGINNING;
 use crate::private::Folder;
-use crate::source;
+use crate::{input, source};
 
 /// The file that is written to.
 pub const CURRENT: &str = "activity.jsonl";
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     if Part::of(path).is_some() && !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    source::open(path)
+    input::open(path)
 }
 
 /// Opens a file of a log to be read, compressed or not.

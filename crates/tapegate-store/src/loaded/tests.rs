@@ -106,7 +106,7 @@ fn a_compressed_tape_that_holds_more_than_there_is_room_for_is_not_copied() {
 fn a_device_is_no_tape() {
     let path = Path::new("/dev/zero");
     let error = Loaded::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
-    let words = "cannot read `/dev/zero`: it is a device, and a tape is a file or a pipe";
+    let words = "cannot read `/dev/zero`: it is a device, not a file or a pipe";
     assert_eq!(error.to_string(), words);
 }
 

@@ -8,7 +8,7 @@ mod pin;
 mod test;
 
 /// Finding and loading the policy that a command is about.
-mod loading;
+pub(crate) mod loading;
 
 use std::io::Write;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tapegate_core::tape::Line;
-use tapegate_policy::redact::{self, Redactor, Report};
+use tapegate_policy::redact::{self, Redactor, Report, TapeError};
 use tapegate_store::replacement::Replacement;
 use tapegate_store::source::Source;
 use tapegate_store::{OpenError, writer};
@@ -28,8 +28,8 @@ Examples:
   tapegate redact session.jsonl --in-place --redact secrets,..password
   tapegate redact s.jsonl -o t.jsonl --redact 'params.arguments.*' --redact-key-file ~/.tape-key
 
-Exit codes: 0 done, 1 lines were found that are no entries, 2 the tape was redacted with another
-key, 3 a file could not be read or written, 64 wrong usage.")]
+Exit codes: 0 done, 1 lines were left out that are not entries, 2 it is not a tape, or was redacted
+with another key, 3 a file could not be read or written, 64 wrong usage.")]
 pub(crate) struct Args {
     /// The tape, plain or gzip, of any dialect
     #[arg(value_name = "TAPE")]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     in_place: bool,
     #[command(flatten)]
     rules: RedactArgs,
-    /// Overwrite a tape that exists already; with --in-place, lose lines that are no entries
+    /// Overwrite a tape that exists already; with --in-place, lose lines that are not entries
     #[arg(long)]
     force: bool,
 }
@@ -55,10 +55,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let redactor = for_tape(&args.tape, redactor)?;
     let output = args.output.as_ref().unwrap_or(&args.tape);
     let report = rewrite(args, &args.tape, output, &redactor)?;
-    let mut skipped = report.skipped.len();
+    let mut skipped = report.skipped_lines;
     let (beside, beside_output) = (writer::beside(&args.tape), writer::beside(output));
     if beside.exists() {
-        skipped += rewrite(args, &beside, &beside_output, &redactor)?.skipped.len();
+        skipped += rewrite(args, &beside, &beside_output, &redactor)?.skipped_lines;
     } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
         // What lies beside the tape that was overwritten would be taken for this tape's.
         let name = beside_output.display();
@@ -95,17 +95,26 @@ fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::
     let source = Source::open(from, talk::progress(from))
         .with_context(|| format!("cannot read `{name}`"))?;
     let mut tape = Replacement::create(to, args.force || args.in_place).map_err(refused)?;
-    let report = redact::tape(source.reader, &mut tape, redactor)
-        .with_context(|| format!("cannot redact `{name}`"))?;
+    let report = redact::tape(source.reader, &mut tape, redactor).map_err(|error| match error {
+        TapeError::NotATape => {
+            Failure::new(Exit::Invalid, format!("cannot redact `{name}`: {error}")).into()
+        }
+        error => anyhow::Error::new(error).context(format!("cannot redact `{name}`")),
+    })?;
     for skipped in &report.skipped {
         talk::warn(&format!("{name}:{}: left out: {}", skipped.line, skipped.words));
     }
+    let more = report.skipped_lines - report.skipped.len() as u64;
+    if more > 0 {
+        talk::warn(&format!("{name}: left out: {more} more lines that are not entries"));
+    }
     if let Some(bytes) = report.torn_bytes {
+        let s = if bytes == 1 { "" } else { "s" };
         let words = "ends in the middle of an entry";
-        talk::warn(&format!("{name}: {words}, of which {bytes} bytes are left out"));
+        talk::warn(&format!("{name}: {words}; its {bytes} byte{s} are left out"));
     }
     if args.in_place && !args.force && !report.skipped.is_empty() {
-        let words = format!("`{name}` has lines that are no entries and would be lost");
+        let words = format!("`{name}` has lines that are not entries and would be lost");
         let failure = Failure::new(Exit::Findings, words);
         return Err(failure.hint("write another tape by -o, or pass --force").into());
     }

@@ -19,6 +19,7 @@ mod governed;
 mod help;
 mod hub;
 mod init;
+mod inputs;
 mod kills;
 mod limits;
 mod lockstep;

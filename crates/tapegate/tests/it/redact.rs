@@ -168,3 +168,26 @@ fn the_name_and_tags_of_a_recording_are_masked_too() {
     let text = fs::read_to_string(folder.path().join("t.jsonl")).unwrap();
     assert!(text.matches("[REDACTED:github:").count() == 2 && !text.contains(TOKEN), "{text}");
 }
+
+#[test]
+fn what_is_not_a_tape_is_refused_after_a_few_lines_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), "x\n".repeat(100_000)).unwrap();
+    let done = redact(folder.path(), &["t.jsonl", "-o", "o.jsonl", "--redact", "secrets"]);
+    let words = "error: cannot redact `t.jsonl`: it is not a tape: none of its first 20 lines is an \
+                 entry\n";
+    assert_eq!(String::from_utf8_lossy(&done.stderr), words);
+    assert_eq!(done.status.code(), Some(2));
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn of_very_many_lines_that_are_left_out_the_first_are_told_and_the_others_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), tape() + &"x\n".repeat(1_500) + &tape()).unwrap();
+    let done = redact(folder.path(), &["t.jsonl", "-o", "o.jsonl", "--redact", "secrets"]);
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains(": left out: 500 more lines that are not entries\n"), "{said}");
+    assert_eq!(said.matches("not JSON").count(), 1_000);
+    assert_eq!(done.status.code(), Some(1));
+}

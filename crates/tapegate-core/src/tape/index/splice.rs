@@ -22,6 +22,8 @@ pub struct Splicer {
     lines: u64,
     /// For single lines.
     stretch: Stretch,
+    /// Whether entries that are too long to be read are left out.
+    leaves_out_too_long: bool,
 }
 
 /// Why a tape cannot be played.
@@ -66,7 +68,14 @@ impl Splicer {
             offset: 0,
             lines: 0,
             stretch: Stretch::default(),
+            leaves_out_too_long: false,
         }
+    }
+
+    /// Leaves out entries that are too long to be read, with a warning, instead of refusing the tape.
+    pub fn leaving_out_too_long(mut self, leave_out: bool) -> Self {
+        self.leaves_out_too_long = leave_out;
+        self
     }
 
     /// Takes the next stretch of the tape, and leaves it empty.
@@ -167,6 +176,8 @@ impl Splicer {
         let next = Err(problem);
         self.outline.line(&next);
         match next {
+            Err(Problem::Line { fault: LineFault::TooLong(_), .. }) if self.leaves_out_too_long => {
+            }
             Err(Problem::Line { line, fault }) => self.broken = Some((line, fault)),
             Err(Problem::Io { line, source }) => return Err(Refusal::Io { line, source }),
             Err(Problem::Torn { .. }) | Ok(_) => {}

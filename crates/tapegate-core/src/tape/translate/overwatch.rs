@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use super::extra::{Extra, number, object};
 use super::times::micros;
-use super::{Aside, BATCH, CONVERTED, Translator};
+use super::{Aside, CONVERTED, Translator};
 use crate::frame::{self, Frame};
 use crate::json;
-use crate::tape::LineFault;
 use crate::tape::line::{Bad, Header, Line, Message};
 use crate::tape::write::Sink;
+use crate::tape::{BATCH, LineFault};
 
 impl Translator<'_> {
     pub(super) fn hear(&mut self, header: &Header<'_>) {

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::extra::{Extra, number};
-use super::{BATCH, CONVERTED, Translator};
+use super::{CONVERTED, Translator};
 use crate::frame;
 use crate::json;
 use crate::side::Side;
 use crate::tape::line::{Bad, Header, Message, Stamp};
 use crate::tape::write::Sink;
-use crate::tape::{FORMAT_VERSION, LineFault};
+use crate::tape::{BATCH, FORMAT_VERSION, LineFault};
 
 impl Translator<'_> {
     /// Writes what comes before the first line.

@@ -1,7 +1,6 @@
 //! `tapegate policy explain`: why a call is decided as it is.
 
-use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -13,6 +12,7 @@ use tapegate_policy::decide::{Outcome, Principal};
 use tapegate_policy::inspect::Carrier;
 use tapegate_policy::judge::{Arrival, Judge, Judgement, SessionState};
 use tapegate_policy::model::{Policy, Profile};
+use tapegate_store::input;
 use tapegate_wire::clock::Clock;
 
 use super::loading;
@@ -148,13 +148,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if args.exit_code { exit_of(&explained.judgement, profile) } else { Exit::Ok })
 }
 
+/// How long arguments and messages may be that are read from a file or a pipe.
+const INPUT_BYTES_MAX: u64 = 64 << 20;
+
 /// The arguments of a call that is named.
 fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
     let arguments = match (&args.arguments, &args.arguments_file) {
         (Some(text), _) => Some(text.clone().into_bytes()),
         (None, Some(path)) => {
             let name = path.display();
-            Some(fs::read(path).with_context(|| format!("cannot read `{name}`"))?)
+            let read = input::read(path, INPUT_BYTES_MAX);
+            Some(read.with_context(|| format!("cannot read `{name}`"))?)
         }
         (None, None) => None,
     };
@@ -171,8 +175,8 @@ fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
 fn frame_bytes(text: &str) -> anyhow::Result<Vec<u8>> {
     let mut bytes = text.as_bytes().to_vec();
     if text == "-" {
-        bytes.clear();
-        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        let read = input::read_up_to(std::io::stdin().lock(), INPUT_BYTES_MAX);
+        bytes = read.context("cannot read standard input")?;
         // The end of its line is not part of a message.
         bytes.truncate(bytes.strip_suffix(b"\n").unwrap_or(&bytes).len());
     }

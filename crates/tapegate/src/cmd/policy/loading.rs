@@ -1,12 +1,13 @@
 //! Finding and loading the policy that a command is about.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use tapegate_policy::load::{self, Loaded};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::pins::Lock;
 use tapegate_policy::redact::{Key, Redactor};
+use tapegate_store::input;
 use tapegate_yaml::finding::{Finding, Severity};
 
 use crate::disk::Disk;
@@ -135,9 +136,12 @@ pub(super) fn server<'s>(named: Option<&'s str>, policy: &'s Policy) -> &'s str 
     })
 }
 
+/// How large a lock file may be.
+pub(crate) const LOCK_BYTES_MAX: u64 = 256 << 20;
+
 /// The definitions in a lock file, if it is there.
 pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
-    let text = match fs::read_to_string(path) {
+    let text = match input::read_to_string(path, LOCK_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {

@@ -3,17 +3,16 @@
 mod learning;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tapegate_policy::pins::{Difference, Lock, Survey, shadows};
-use tapegate_store::document;
+use tapegate_store::{document, input};
 
 use super::accept::accept_lock;
 use super::explain::Format;
-use super::loading;
+use super::loading::{self, LOCK_BYTES_MAX};
 use crate::exit::{Exit, Failure};
 use crate::talk;
 use crate::trust;
@@ -104,7 +103,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         shadows: shadows(&everything(&learnt, &old)),
     };
     let text = lock.write();
-    let written = lock != old && fs::read_to_string(&path).ok().as_deref() != Some(&text);
+    let written =
+        lock != old && input::read_to_string(&path, LOCK_BYTES_MAX).ok().as_deref() != Some(&text);
     if written {
         write(&path, text.as_bytes())?;
         if let Some(found) = &found {

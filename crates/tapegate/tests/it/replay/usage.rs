@@ -168,7 +168,7 @@ fn a_tape_that_cannot_be_read_is_named_with_the_reason() {
     refused(
         &["-r", "/dev/zero"],
         3,
-        "error: cannot read `/dev/zero`: it is a device, and a tape is a file or a pipe\n",
+        "error: cannot read `/dev/zero`: it is a device, not a file or a pipe\n",
     );
     refused(
         &["-r", "t.jsonl", "--redact-key-file", "no"],

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tapegate_store::accepted::Acceptance;
+use tapegate_store::input;
 
+use crate::cmd::policy::loading::LOCK_BYTES_MAX;
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::trust::{self, Trust};
@@ -40,7 +42,9 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
     let accepted = Trust::new().accepted(&path).map_err(|why| not_looked_up(&path, &why))?;
     let Some(accepted) = accepted else { return Ok(true) };
     let lock = path.parent().map(|folder| folder.join(lock_file));
-    let Some(Ok(text)) = lock.map(std::fs::read_to_string) else { return Ok(true) };
+    let Some(Ok(text)) = lock.map(|lock| input::read_to_string(&lock, LOCK_BYTES_MAX)) else {
+        return Ok(true);
+    };
     let mut texts = accepted.texts.clone();
     texts.insert(lock_file.to_owned(), text);
     if person::require("accepting a lock file", "").is_ok() {

@@ -38,16 +38,25 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Tape>, Failure> {
     let mut found = Vec::new();
     for path in named {
         if path.is_dir() {
-            let before = found.len();
-            inside(path, 0, &mut found)?;
-            if found.len() == before {
-                let words = format!("there is no tape in `{}`", path.display());
-                let hint = format!("the names of tapes end in {}", ENDINGS.join(", "));
-                return Err(Failure::new(Exit::Invalid, words).hint(hint));
+            for path in in_folder(path)? {
+                found.push(Tape::at(path, true)?);
             }
         } else {
             found.push(Tape::at(path.clone(), false)?);
         }
+    }
+    Ok(found)
+}
+
+/// The files in a folder and in those below it that have the names of tapes, in order. It is an
+/// error if there is none.
+pub(crate) fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    inside(folder, 0, &mut found)?;
+    if found.is_empty() {
+        let words = format!("there is no tape in `{}`", folder.display());
+        let hint = format!("the names of tapes end in {}", ENDINGS.join(", "));
+        return Err(Failure::new(Exit::Invalid, words).hint(hint));
     }
     Ok(found)
 }
@@ -62,7 +71,7 @@ pub(crate) fn beside(folder: &Path) -> Vec<PathBuf> {
     named.collect()
 }
 
-fn inside(folder: &Path, depth: usize, found: &mut Vec<Tape>) -> Result<(), Failure> {
+fn inside(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::new(Exit::Io, format!("cannot read `{}`: {error}", folder.display()))
     };
@@ -77,7 +86,7 @@ fn inside(folder: &Path, depth: usize, found: &mut Vec<Tape>) -> Result<(), Fail
         if path.is_dir() && !is_link && depth < DEPTH_MAX {
             inside(&path, depth + 1, found)?;
         } else if path.is_file() && is_tape(&name) {
-            found.push(Tape::at(path, true)?);
+            found.push(path);
         }
     }
     Ok(())
