@@ -6,16 +6,18 @@ mod findings;
 mod lock;
 mod policy;
 mod scenario;
+mod stdin;
 mod tape;
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tapegate_core::json::write_str;
 use tapegate_scenario::load::Form;
+use tapegate_store::input;
 
+use crate::cmd::policy::backtest::shelf;
 use crate::disk;
 use crate::exit::{Exit, Failure};
 
@@ -28,6 +30,8 @@ use crate::exit::{Exit, Failure};
 #[command(after_help = "\
 Examples:
   tapegate check session.jsonl
+  tapegate check tapes/
+  zcat session.jsonl.gz | tapegate check -
   tapegate check --strict scenario.yaml
   tapegate check .tapegate/activity.jsonl --expect-head 9f2c…
   tapegate check tapegate.yaml
@@ -35,11 +39,12 @@ Examples:
   tapegate check --schema=policy > policy.schema.json
   tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
-Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is none, 3 a file
-could not be read, or is a pipe or a device.")]
+Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is not one, or a
+folder has no tape, 3 a file could not be read, or is a pipe or a device.")]
 pub(crate) struct Args {
     /// Tapes, plain or gzip, of any dialect; activity logs, whose older files are looked over with
-    /// them; scenarios, policies and their tests, which end in .yaml or .yml; lock files
+    /// them; scenarios, policies and their tests, which end in .yaml or .yml; lock files; folders,
+    /// for the log and the tapes in them; `-` for standard input
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How findings are printed; json is one object a line
@@ -106,24 +111,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let mut exit = Exit::Ok;
     let mut logs = 0;
-    for path in &args.files {
-        disk::refuse_special_file(path)?;
-        let is_bad = match kind(path)? {
-            Kind::Tape => tape::check(args, path, out)?,
-            Kind::Activity => {
-                logs += 1;
-                match activity::check(args, path, out)? {
-                    Exit::Invalid => return Ok(Exit::Invalid),
-                    found => found != Exit::Ok,
-                }
-            }
-            Kind::Policy => policy::check(args, path, out)?,
-            Kind::Cases => cases::check(args, path, out)?,
-            Kind::Lock => lock::check(args, path, out)?,
-            Kind::Scenario(form) => scenario::check(args, path, form, out)?,
-        };
-        if is_bad {
-            exit = Exit::Findings;
+    for path in named(&args.files)? {
+        disk::refuse_special_file(&path)?;
+        let mut input = stdin::Input::open(&path)?;
+        let kind = kind(&path, &input)?;
+        logs += usize::from(matches!(kind, Kind::Activity));
+        match check(args, &path, kind, &mut input, out)? {
+            Exit::Invalid => return Ok(Exit::Invalid),
+            Exit::Ok => {}
+            _ => exit = Exit::Findings,
         }
     }
     if args.expect_head.is_some() && logs == 0 {
@@ -133,24 +129,59 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// The files that were named; in the place of a folder, the log and the tapes in it.
+fn named(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in files {
+        let is_log = activity::is_log(path);
+        if is_log || !path.is_dir() {
+            all.push(path.clone());
+        }
+        if path.is_dir() {
+            match shelf::in_folder(path) {
+                Ok(found) => all.extend(found.into_iter().filter(|path| !activity::is_log(path))),
+                // A folder may hold a log alone.
+                Err(_) if is_log => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Looks over one file.
+fn check(
+    args: &Args,
+    path: &Path,
+    kind: Kind,
+    input: &mut stdin::Input,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    let limits = disk::limits()?;
+    let is_bad = match kind {
+        Kind::Tape => tape::check(args, path, input.stream(), out)?,
+        Kind::Activity => return activity::check(args, path, input.stream(), out),
+        Kind::Policy => policy::check(args, path, &input.disk(limits.config_bytes)?, out)?,
+        Kind::Cases => cases::check(args, path, &input.disk(limits.config_bytes)?, out)?,
+        Kind::Lock => lock::check(args, path, out)?,
+        Kind::Scenario(form) => {
+            scenario::check(args, path, form, &input.disk(limits.config_bytes)?, out)?
+        }
+    };
+    Ok(if is_bad { Exit::Findings } else { Exit::Ok })
+}
+
 /// Finds out what a file is: by its name, or by what it begins with.
-fn kind(path: &Path) -> anyhow::Result<Kind> {
+fn kind(path: &Path, input: &stdin::Input) -> anyhow::Result<Kind> {
     if activity::is_log(path) {
         return Ok(Kind::Activity);
     }
-    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    if path.is_dir() {
-        // Whoever wants to read it says that it is a folder.
-        return Ok(match (policy::is_named(path), is_yaml) {
-            (true, _) => Kind::Policy,
-            (false, true) => Kind::Scenario(Form::Scenario),
-            (false, false) => Kind::Tape,
-        });
-    }
-    let mut head = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
-        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    let head = match input.head() {
+        Some(head) => head.to_owned(),
+        None => head(path).with_context(|| format!("cannot read `{}`", path.display()))?,
+    };
+    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+        || input.head().is_some_and(stdin::looks_like_yaml);
     if head.split(|byte| *byte == b'\n').any(tapegate_store::activity::is_line) {
         return Ok(Kind::Activity);
     }
@@ -171,6 +202,13 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
         (false, false, true) => Kind::Scenario(Form::Tool),
         (false, false, false) => Kind::Tape,
     })
+}
+
+/// What a file begins with.
+fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    input::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// What came of it, in a few words.

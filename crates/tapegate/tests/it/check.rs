@@ -3,6 +3,7 @@
 mod policy;
 mod scenario;
 mod special_files;
+mod tapes;
 
 use std::fs;
 
@@ -181,7 +182,12 @@ fn every_fault_of_a_thoughtjack_tape_is_found_with_its_line() {
         "note",
         "an object that is no JSON-RPC message",
     );
-    finds(&[HEADER, &message(1, "c2s", ASK), &end], 2, "note", "the request was never answered");
+    finds(
+        &[HEADER, &message(1, "c2s", ASK), &end],
+        2,
+        "note",
+        "request 1 (`m`) was never answered",
+    );
     finds(
         &[HEADER, &message(1, "s2c", ANSWER), &footer(1, 0, 1)],
         2,
@@ -285,6 +291,6 @@ fn a_device_is_refused_before_it_is_read() {
     let args = ["redact", "/dev/zero", "-o", "x", "--redact", "secrets"];
     let done = tapegate().args(args).output().unwrap();
     let said = String::from_utf8(done.stderr).unwrap();
-    let words = "cannot read `/dev/zero`: it is a device, and a tape is a file or a pipe";
+    let words = "cannot read `/dev/zero`: it is a device, not a file or a pipe";
     assert_eq!((done.status.code(), said), (Some(3), format!("error: {words}\n")));
 }

@@ -43,7 +43,7 @@ fn a_thoughtjack_tape_of_everything_odd_fits_its_schema() {
     let beside = beside(&tape);
     assert_fits(&beside, "overwatch", "written_anomaly");
     let check = Command::new(TAPEGATE).arg("check").arg(&tape).output().unwrap();
-    let note = format!("note: what was no message lies in `{}`", beside.display());
+    let note = format!("note: `{}` holds ", beside.display());
     assert!(String::from_utf8_lossy(&check.stdout).contains(&note));
     assert_has(&beside, &["message_too_large", "\"bytes\":", "\"raw_b64\":\"//4A\"", "\"batch\""]);
     assert_has(&beside, &["empty_frame", "unterminated_frame_at_close", "neither an object"]);

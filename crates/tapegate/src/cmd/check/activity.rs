@@ -1,6 +1,6 @@
 //! Looking over an activity log.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -15,14 +15,26 @@ use crate::views::visible;
 const TRIES_MAX: usize = 100;
 
 /// Prints what is found in a log.
-pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let (files, mut current) = opened(path)?;
+pub(super) fn check(
+    args: &Args,
+    path: &Path,
+    stdin: Option<Box<dyn Read>>,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    let mut stdin = stdin.map(|bytes| Box::new(BufReader::new(bytes)) as Box<dyn BufRead>);
+    let (files, mut current) = match &stdin {
+        Some(_) => (vec![path.to_owned()], None),
+        None => opened(path)?,
+    };
     let whole = path.is_dir() || is_current(path);
     let mut verifier = Verifier::default().partial(!whole).expect_head(args.expect_head.clone());
     for file in &files {
-        let text = match is_current(file) {
-            true => current.take().map_or_else(|| activity::open_file(file), Ok),
-            false => activity::open_file(file),
+        let text = match stdin.take() {
+            Some(stdin) => Ok(stdin),
+            None => match is_current(file) {
+                true => current.take().map_or_else(|| activity::open_file(file), Ok),
+                false => activity::open_file(file),
+            },
         };
         text.and_then(|text| verifier.file(text))
             .with_context(|| format!("cannot read `{}`", file.display()))?;

@@ -19,10 +19,14 @@ pub(super) fn is_named(path: &Path) -> bool {
 }
 
 /// Prints what is found in tests of a policy; true if they are bad.
-pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
+pub(super) fn check(
+    args: &Args,
+    path: &Path,
+    disk: &Disk,
+    out: &mut dyn Write,
+) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
-    let loaded =
-        load(&main, &Disk::of_regular_files()).with_context(|| format!("cannot read `{main}`"))?;
+    let loaded = load(&main, disk).with_context(|| format!("cannot read `{main}`"))?;
     let (name, sources) = (visible::path(path), [main.to_string()]);
     let found = Found { kind: "tests", main: &main, list: &loaded.findings, sources: &sources };
     let cases = loaded.suite.map(|suite| suite.cases.len());

@@ -1,22 +1,24 @@
 //! Looking over a lock file.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
 use tapegate_policy::pins::Lock;
+use tapegate_store::input;
 use tapegate_yaml::finding::{Finding, Severity};
 use tapegate_yaml::node::Spot;
 
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
+use crate::cmd::policy::loading::LOCK_BYTES_MAX;
 use crate::views::visible;
 
 /// Prints what is found in a lock file; true if it is bad.
 pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
-    let text = fs::read(path).with_context(|| format!("cannot read `{main}`"))?;
+    let text =
+        input::read(path, LOCK_BYTES_MAX).with_context(|| format!("cannot read `{main}`"))?;
     let lock = Lock::parse(&String::from_utf8_lossy(&text));
     let list: Vec<Finding> = lock
         .as_ref()

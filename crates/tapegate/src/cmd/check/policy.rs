@@ -24,13 +24,20 @@ pub(super) fn is_named(path: &Path) -> bool {
 }
 
 /// Prints what is found in a policy; true if it is bad.
-pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
+pub(super) fn check(
+    args: &Args,
+    path: &Path,
+    disk: &Disk,
+    out: &mut dyn Write,
+) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
-    let Loaded { policy, mut findings, sources, .. } = load(&main, &Disk::of_regular_files());
+    let Loaded { policy, mut findings, sources, .. } = load(&main, disk);
     findings.extend(policy.iter().flat_map(|policy| unapprovable(policy, &caller(policy))));
     findings.extend(policy.as_ref().and_then(unsent_telemetry));
     let found = Found { kind: "policy", main: &main, list: &findings, sources: &sources };
-    trust::warn_if_not_in_force(path);
+    if path != Path::new("-") {
+        trust::warn_if_not_in_force(path);
+    }
     match args.format {
         Format::Text => print_text(&found, policy.as_ref(), out)?,
         Format::Json => print_json(&found, policy.as_ref(), out)?,

@@ -9,7 +9,7 @@ use tapegate_scenario::model::Scenario;
 
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
-use crate::disk::{self, Disk};
+use crate::disk::{Disk, limits};
 use crate::views::visible;
 
 /// Prints what is found in a scenario; true if it is bad.
@@ -17,12 +17,13 @@ pub(super) fn check(
     args: &Args,
     path: &Path,
     form: Form,
+    disk: &Disk,
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
     let loading = Loading {
-        files: &Disk::of_regular_files(),
+        files: disk,
         library: Some(args.library.to_string_lossy().into_owned()),
-        limits: disk::limits()?,
+        limits: limits()?,
         form,
     };
     let main = path.to_string_lossy();

@@ -1,10 +1,10 @@
 //! Looking over a tape.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use tapegate_core::tape::{Audit, Finding, Problem, Severity, Totals};
+use tapegate_core::tape::{Audit, BATCH, Finding, Line, Problem, Severity, Totals};
 use tapegate_store::source::Source;
 use tapegate_store::writer;
 
@@ -18,8 +18,23 @@ const NO_TAPE_LINES: u64 = 20;
 const FAULTS_MAX: u64 = 10_000;
 
 /// Prints what is found on a tape; true if it is bad.
-pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
-    let (findings, totals) = audit(path)?;
+pub(super) fn check(
+    args: &Args,
+    path: &Path,
+    stdin: Option<Box<dyn Read>>,
+    out: &mut dyn Write,
+) -> anyhow::Result<bool> {
+    let name = visible::path(path);
+    let is_file = stdin.is_none();
+    let source = match stdin {
+        Some(bytes) => Source::stream(bytes),
+        None => Source::open(path, talk::progress(path)),
+    };
+    let (mut findings, mut totals) =
+        audit(source.with_context(|| format!("cannot read `{name}`"))?);
+    if is_file {
+        beside(path, &mut findings, &mut totals)?;
+    }
     match args.format {
         Format::Text => print_text(path, &findings, totals, out)?,
         Format::Json => print_json(path, &findings, totals, out)?,
@@ -33,10 +48,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
     Ok(findings.iter().any(is_bad))
 }
 
-fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
-    let name = visible::path(path);
-    let mut source = Source::open(path, talk::progress(path))
-        .with_context(|| format!("cannot read `{name}`"))?;
+fn audit(mut source: Source) -> (Vec<Finding>, Totals) {
     let mut audit = Audit::default();
     let (mut good, mut bad) = (0u64, 0u64);
     let mut given_up = None;
@@ -48,7 +60,7 @@ fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
             Err(_) => bad += 1,
         }
         given_up = match (good, bad) {
-            (0, NO_TAPE_LINES) => Some("this is no tape: none of its first lines is an entry"),
+            (0, NO_TAPE_LINES) => Some("this is not a tape: none of its first lines is an entry"),
             (_, FAULTS_MAX) => Some("there are too many faults to list"),
             _ => continue,
         };
@@ -61,12 +73,44 @@ fn audit(path: &Path) -> anyhow::Result<(Vec<Finding>, Totals)> {
         words: words.to_owned(),
     }));
     findings.extend(source.findings());
+    (findings, totals)
+}
+
+/// Counts the frames that lie beside a tape because its dialect has no line for them.
+fn beside(path: &Path, findings: &mut Vec<Finding>, totals: &mut Totals) -> anyhow::Result<()> {
     let beside = writer::beside(path);
-    if beside.exists() {
-        let words = format!("what was no message lies in `{}`", visible::path(&beside));
-        findings.push(Finding { line: 0, severity: Severity::Note, words });
+    if !beside.exists() {
+        return Ok(());
     }
-    Ok((findings, totals))
+    let name = visible::path(&beside);
+    let mut source = Source::open(&beside, talk::progress(&beside))
+        .with_context(|| format!("cannot read `{name}`"))?;
+    let (mut frames, mut faults) = (0u64, 0u64);
+    while let Some(next) = source.reader.next() {
+        match next {
+            // The elements of a batch are messages of the tape.
+            Ok(numbered) => {
+                frames += u64::from(matches!(numbered.entry, Line::Bad(bad) if bad.reason != BATCH))
+            }
+            Err(Problem::Io { source, .. }) => {
+                return Err(source).with_context(|| format!("cannot read `{name}`"));
+            }
+            Err(_) => faults += 1,
+        }
+    }
+    if frames == 0 && faults == 0 {
+        return Ok(());
+    }
+    totals.anomalies += frames;
+    let frames = counted(frames as usize, "frame");
+    let words = format!("`{name}` holds {frames} that could not be recorded as messages");
+    findings.push(Finding { line: 0, severity: Severity::Note, words });
+    if faults > 0 {
+        let words =
+            format!("`{name}` has {} that cannot be read", counted(faults as usize, "line"));
+        findings.push(Finding { line: 0, severity: Severity::Warning, words });
+    }
+    Ok(())
 }
 
 fn print_text(

@@ -1,0 +1,61 @@
+//! Standard input in the place of a file. It can be read once, so what it begins with is kept.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use anyhow::Context;
+use tapegate_store::input;
+
+use super::HEAD_BYTES;
+use crate::disk::Disk;
+
+/// What is looked over: a file by its name, or standard input.
+pub(super) struct Input(Option<Opened>);
+
+struct Opened {
+    head: Vec<u8>,
+    rest: Option<File>,
+}
+
+impl Input {
+    /// Reads the beginning of standard input, if `path` is `-`.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        if path != Path::new("-") {
+            return Ok(Self(None));
+        }
+        let read = || -> io::Result<Opened> {
+            let mut rest = input::stdin()?;
+            let mut head = Vec::new();
+            rest.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+            Ok(Opened { head, rest: Some(rest) })
+        };
+        Ok(Self(Some(read().context("cannot read standard input")?)))
+    }
+
+    /// What standard input begins with.
+    pub(super) fn head(&self) -> Option<&[u8]> {
+        self.0.as_ref().map(|opened| opened.head.as_slice())
+    }
+
+    /// All of standard input, to be read once.
+    pub(super) fn stream(&mut self) -> Option<Box<dyn Read>> {
+        let opened = self.0.as_mut()?;
+        let (head, rest) = (std::mem::take(&mut opened.head), opened.rest.take()?);
+        Some(Box::new(Cursor::new(head).chain(rest)))
+    }
+
+    /// A disk of regular files, on which standard input goes by `-`.
+    pub(super) fn disk(&mut self, bytes_max: usize) -> anyhow::Result<Disk> {
+        let Some(stream) = self.stream() else { return Ok(Disk::of_regular_files()) };
+        let text = input::read_up_to(stream, bytes_max as u64);
+        let text = text.context("cannot read standard input")?;
+        Ok(Disk::of_regular_files().and("-", text))
+    }
+}
+
+/// Whether a text is YAML rather than JSON or something compressed.
+pub(super) fn looks_like_yaml(head: &[u8]) -> bool {
+    let start = head.trim_ascii_start();
+    !start.starts_with(b"{") && !start.starts_with(b"\x1f\x8b") && head.contains(&b':')
+}
