@@ -14,6 +14,7 @@ mod items;
 mod listing;
 mod matching;
 mod methods;
+mod phases;
 mod reply;
 mod scene;
 mod sequence;
@@ -68,6 +69,8 @@ pub struct Options<'a> {
     pub sequences_in_files: bool,
     /// Takes secrets out of what goes into comments.
     pub mask: &'a dyn Fn(&str) -> String,
+    /// Is told how many bytes of how many have been gone through.
+    pub progress: &'a dyn Fn(u64, u64),
 }
 
 /// Where texts go that are too large for the scenario.
@@ -125,7 +128,8 @@ pub fn convert(
     assets: &mut dyn Assets,
     options: &Options<'_>,
 ) -> io::Result<Converted> {
-    let mut tape = Tape { index, bodies };
+    let bytes_total = 2 * sizes(index, usize::MAX).0;
+    let mut tape = Tape { index, bodies, progress: options.progress, bytes_done: 0, bytes_total };
     let mut gathered = gather::gather(&mut tape, options)?;
     let mut summary = Summary {
         calls: gathered.calls,
@@ -133,21 +137,39 @@ pub fn convert(
         ..Summary::default()
     };
     let spiller = Spiller::new(assets, options);
-    let mut work = Work { tape, options, spiller, room: options.bytes_max, summary: &mut summary };
+    let room = options.bytes_max;
+    let mut work = Work { tape, options, spiller, room, to_edit: false, summary: &mut summary };
     let entries = work.scenario(&gathered)?;
     summary.spilled = work.spiller.done();
+    (options.progress)(bytes_total, bytes_total);
+    // Several phases may have the same to tell.
+    let mut told = std::collections::HashSet::new();
+    summary.warnings.retain(|warning| told.insert(warning.clone()));
     let head = head(index, options, &gathered);
     Ok(Converted { document: Document { head, entries }, summary })
+}
+
+/// How many bytes the messages of a tape have, and how many if each counts for `most` at most.
+pub fn sizes(index: &Index, most: usize) -> (u64, u64) {
+    let lengths = (0..index.len() as u32).map(|slot| u64::from(index.slot(slot).length));
+    lengths.fold((0, 0), |(all, capped), bytes| (all + bytes, capped + bytes.min(most as u64)))
 }
 
 /// A tape that is read.
 struct Tape<'a> {
     index: &'a Index,
     bodies: &'a mut dyn Bodies,
+    progress: &'a dyn Fn(u64, u64),
+    bytes_done: u64,
+    /// About how many bytes are read: most messages once to see what they are, once to write them.
+    bytes_total: u64,
 }
 
 impl Tape<'_> {
     fn text(&mut self, slot: &Slot) -> io::Result<&[u8]> {
+        let all_but_end = self.bytes_total.saturating_sub(1);
+        self.bytes_done = (self.bytes_done + u64::from(slot.length)).min(all_but_end);
+        (self.progress)(self.bytes_done, self.bytes_total);
         self.bodies.body(slot.offset, slot.length)
     }
 }
@@ -159,6 +181,8 @@ struct Work<'a, 'b> {
     spiller: Spiller<'a>,
     /// How many bytes there is room for.
     room: usize,
+    /// Whether answers get a mark where a person is to put something in.
+    to_edit: bool,
     summary: &'b mut Summary,
 }
 

@@ -5,7 +5,7 @@
 //! what is left is read into [`Scenario`]. Every step tells all that it finds; none stops at the
 //! first fault if there is a way on.
 
-mod assemble;
+pub(crate) mod assemble;
 mod json;
 mod limits;
 mod variables;
@@ -90,7 +90,7 @@ fn run(main: &str, how: &Loading<'_>, strict_001: bool) -> Loaded {
 /// What all copies of included files may come to.
 const COPIED_BYTES_MAX: usize = 256 << 20;
 /// What all files that `$file` names may come to.
-const FILES_BYTES_MAX: usize = 1 << 30;
+const FILES_BYTES_MAX: usize = 4 << 30;
 
 /// Which passes a file goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use tapegate_core::tape::index::NONE;
 
 use super::hello::Hello;
 use super::listing::{ItemKind, Listings};
-use super::{Options, Style, Tape};
+use super::{Options, Tape};
 
 /// What a tape has of everything.
 #[derive(Debug, Default)]
@@ -44,13 +44,11 @@ pub(super) struct Use {
     pub(super) ordinal: u64,
 }
 
-/// Some of the calls of a tape.
+/// Some of the calls of a tape: those after one, up to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Calls {
-    /// Those up to this one.
-    Until(u64),
-    /// Those after it.
-    After(u64),
+pub(super) struct Calls {
+    pub(super) after: u64,
+    pub(super) until: u64,
 }
 
 /// What sort of thing is used.
@@ -59,9 +57,6 @@ pub(super) enum Of {
     Item(ItemKind),
     Method,
 }
-
-/// After how many calls an attack begins if nobody says.
-const PHASE_AFTER: u64 = 3;
 
 impl Gathered {
     /// What was asked of one thing, in order.
@@ -73,18 +68,17 @@ impl Gathered {
     /// What was asked of one thing while calls had these numbers; else the use nearest to them.
     pub(super) fn uses_among(&self, of: Of, key: &str, calls: Calls) -> Vec<&Use> {
         let all = self.uses_of(of, key);
-        let (Calls::Until(last) | Calls::After(last)) = calls;
-        let early = matches!(calls, Calls::Until(_));
-        if early && of != Of::Item(ItemKind::Tool) {
+        let is_start = calls.after == 0;
+        if is_start && of != Of::Item(ItemKind::Tool) {
             return all;
         }
-        let among = all.iter().filter(|used| (used.ordinal <= last) == early).copied();
-        let among: Vec<&Use> = among.collect();
-        match (among.is_empty(), early) {
-            (false, _) => among,
-            (true, true) => all.into_iter().take(1).collect(),
-            (true, false) => all.into_iter().rev().take(1).collect(),
+        let is_among = |used: &&&Use| used.ordinal > calls.after && used.ordinal <= calls.until;
+        let among: Vec<&Use> = all.iter().filter(is_among).copied().collect();
+        if !among.is_empty() {
+            return among;
         }
+        let earlier = all.iter().rev().find(|used| used.ordinal <= calls.until);
+        earlier.or(all.first()).into_iter().copied().collect()
     }
 
     /// The keys of what was used, each once, in the order of first use.
@@ -92,21 +86,6 @@ impl Gathered {
         let mut seen = std::collections::HashSet::new();
         let keys = self.uses.iter().filter(|used| used.of == of).map(|used| used.key.clone());
         keys.filter(|key| seen.insert(key.clone())).collect()
-    }
-
-    /// After how many calls the attack begins; where the tools change before the first call, it is
-    /// not calls that it waits for.
-    pub(super) fn attack_after(&self, options: &Options<'_>) -> Option<u64> {
-        if options.style != Style::Phased {
-            return None;
-        }
-        let recorded = self.listings.later(ItemKind::Tool).map(|later| later.calls_before);
-        match (options.phase_after, recorded) {
-            (Some(after), _) => Some(after),
-            (None, Some(0)) => None,
-            (None, Some(after)) => Some(after),
-            (None, None) => Some(PHASE_AFTER),
-        }
     }
 }
 

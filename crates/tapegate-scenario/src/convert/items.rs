@@ -8,7 +8,8 @@ use tapegate_core::tape::index::NONE;
 
 use super::gather::{Calls, Gathered, Of, Use};
 use super::listing::{ItemKind, Listing};
-use super::{Work, fit, strict, tree};
+use super::reply::mark;
+use super::{Style, Work, fit, strict, tree};
 use crate::emit::{Element, Entry, Part};
 use crate::node::{Node, Value};
 
@@ -38,6 +39,9 @@ impl Work<'_, '_> {
         }
         for key in gathered.keys(Of::Item(kind)) {
             if items.iter().any(|item| *item.name == *key) {
+                continue;
+            }
+            if self.comes_later(gathered, kind, &key) {
                 continue;
             }
             let uses = gathered.uses_of(Of::Item(kind), &key);
@@ -71,6 +75,30 @@ impl Work<'_, '_> {
             );
         }
         Ok(items)
+    }
+
+    /// Whether an item that the first list lacks is added by a phase, so that the baseline must not
+    /// have it.
+    fn comes_later(&self, gathered: &Gathered, kind: ItemKind, key: &str) -> bool {
+        let listings = &gathered.listings;
+        match (self.options.style, kind) {
+            (Style::Simple, _) => false,
+            (Style::Phased, ItemKind::Tool) => listings.anywhere(kind, key).is_some(),
+            (Style::Phased, _) => {
+                listings.later(kind).is_some_and(|later| later.get(key).is_some())
+            }
+        }
+    }
+
+    /// An item of any later list, for a phase.
+    pub(super) fn item_of_later(
+        &self,
+        gathered: &Gathered,
+        kind: ItemKind,
+        key: &str,
+    ) -> Option<Item> {
+        let item = self.item(key, gathered.listings.anywhere(kind, key)?, kind);
+        fit::fits(&item.definition, fit::definition(kind)).then_some(item)
     }
 
     /// The items of a list.
@@ -173,7 +201,13 @@ impl Work<'_, '_> {
         let response = match (uses.is_empty(), kind) {
             (false, ItemKind::Tool) if self.options.match_arguments => self.matched(uses)?,
             (false, _) => self.response(uses)?,
-            (true, _) => vec![unused(kind, &item.name)],
+            (true, _) => {
+                let mut unused = vec![unused(kind, &item.name)];
+                if self.to_edit {
+                    mark(&mut unused);
+                }
+                unused
+            }
         };
         let mut entries = vec![Entry::new(kind.word(), Part::Node(item.definition.clone()))];
         if !item.listed {

@@ -106,7 +106,12 @@ impl Listings {
         self.kinds[kind as usize].distinct.first()
     }
 
-    /// The list that came in the place of the first.
+    /// The lists that came after the first, each other than the one before.
+    pub(super) fn changes(&self, kind: ItemKind) -> &[Listing] {
+        self.kinds[kind as usize].distinct.get(1..).unwrap_or_default()
+    }
+
+    /// The list that came last in the place of the first.
     pub(super) fn later(&self, kind: ItemKind) -> Option<&Listing> {
         let distinct = &self.kinds[kind as usize].distinct;
         distinct.last().filter(|_| distinct.len() > 1)
@@ -144,8 +149,9 @@ impl Listings {
                 let (words, times) = (kind.member(), lists.distinct.len() - 1);
                 let calls = lists.distinct[1].calls_before;
                 let how = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+                let s = if calls == 1 { "" } else { "s" };
                 warnings.push(format!(
-                    "the server changed its {words} {how}, first after {calls} calls"
+                    "the server changed its {words} {how}, first after {calls} call{s}"
                 ));
             }
         }

@@ -9,8 +9,8 @@ use tapegate_core::tape::index::NONE;
 use super::gather::{Of, Use};
 use super::listing::ItemKind;
 use super::{Work, fit, hello, scene, strict, tree};
-use crate::emit::Entry;
-use crate::node::{Node, Value};
+use crate::emit::{Entry, Part};
+use crate::node::{Key, Node, Value};
 
 /// An answer.
 #[derive(Debug, Clone)]
@@ -78,10 +78,13 @@ impl Work<'_, '_> {
             actions.append(questions);
             outcome = Outcome::Silence;
         }
-        let entries = match self.options.strict {
+        let mut entries = match self.options.strict {
             true => strict::entries(used.of, outcome, !actions.is_empty()),
             false => entries(used.of, outcome, actions),
         };
+        if self.to_edit {
+            mark(&mut entries);
+        }
         Ok(Reply { comments, entries })
     }
 
@@ -106,6 +109,43 @@ impl Work<'_, '_> {
         }
         Ok(vec![format!("for {shown}")])
     }
+}
+
+/// What stands in the text of an answer that a person is to change.
+const INJECT: &str = "[INJECT YOUR PAYLOAD HERE]";
+
+/// Marks where something is to be put into the content of a tool's answer, if it has content.
+pub(super) fn mark(entries: &mut [Entry]) {
+    let content = entries.iter_mut().find(|entry| entry.key == "content");
+    let Some(Part::Node(Node { value: Value::List(items), .. })) =
+        content.map(|entry| &mut entry.value)
+    else {
+        return;
+    };
+    let text = items.iter_mut().rev().find_map(text_of);
+    match text {
+        Some(text) => {
+            text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
+            text.push_str(INJECT);
+        }
+        None => items.push(tree::map(vec![
+            tree::entry("type", Node::text("text")),
+            tree::entry("text", Node::text(INJECT)),
+        ])),
+    }
+}
+
+/// The text of an item of content, if that is what it is.
+fn text_of(item: &mut Node) -> Option<&mut String> {
+    let Value::Map(entries) = &mut item.value else { return None };
+    let is_text = |(key, node): &(Key, Node)| key.name == "type" && node.as_text() == Some("text");
+    if !entries.iter().any(is_text) {
+        return None;
+    }
+    entries.iter_mut().find_map(|(key, node)| match &mut node.value {
+        Value::Text(text) if key.name == "text" => Some(text),
+        _ => None,
+    })
 }
 
 /// What a request came to.

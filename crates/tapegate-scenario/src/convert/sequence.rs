@@ -8,8 +8,9 @@ use super::reply::Reply;
 use crate::emit::{Element, Entry, Part};
 use crate::node::{Node, Value};
 
-/// The largest file that a scenario may name, with room to spare.
-const FILE_BYTES_MAX: usize = 9 << 20;
+/// How large a file with answers becomes; a longer answer stands in the scenario, with its texts in
+/// files of their own.
+const LIST_BYTES_MAX: usize = 9 << 20;
 /// What an answer takes besides what is in it, roughly.
 const REPLY_BYTES: usize = 100;
 
@@ -23,7 +24,7 @@ impl Work<'_, '_> {
         let mut row = self.row(uses)?;
         if let Some((last, times)) = row.last.take() {
             if row.replies.is_empty() {
-                return self.one(last, times, &first.key);
+                return Ok(one(last, times));
             }
             row.replies.push(with_count(last, times));
         }
@@ -35,9 +36,6 @@ impl Work<'_, '_> {
             );
             self.summary.warnings.push(words);
             self.summary.answers_left_out += left_out as u64;
-        }
-        for reply in &mut row.replies {
-            self.spill(&mut reply.entries, &first.key)?;
         }
         let sequence: Vec<Element> = row.replies.into_iter().map(element).collect();
         let sequence = Entry::new("sequence", sequence).about("What was answered, call by call.");
@@ -52,21 +50,19 @@ impl Work<'_, '_> {
             let reply = self.reply(used)?;
             // The last is repeated for ever, so what is the same at the end is said once.
             if let Some((same, times)) = &mut last
-                && trees(same) == trees(&reply)
+                && is_same(same, &reply)
             {
                 *times += 1;
             } else if let Some((before, times)) = last.replace((reply, 1)) {
-                let line = json_of(&before);
-                for _ in 0..times {
-                    self.file(&mut files, &line, key)?;
-                }
+                self.file(&mut files, before, times, key)?;
             }
         }
-        let Some((last, times)) = last else { return Ok(Vec::new()) };
+        let Some((mut last, times)) = last else { return Ok(Vec::new()) };
         if files.are_empty() {
-            return self.one(last, times, key);
+            self.spill(&mut last.entries, key)?;
+            return Ok(one(last, times));
         }
-        self.file(&mut files, &json_of(&last), key)?;
+        self.file(&mut files, last, 1, key)?;
         self.close(&mut files, key)?;
         let list = Node::new(Value::List(files.closed));
         let words = "What was answered, call by call, stands in files.";
@@ -74,28 +70,38 @@ impl Work<'_, '_> {
         Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
     }
 
-    /// An answer that is always the same.
-    fn one(&mut self, reply: Reply, times: usize, key: &str) -> io::Result<Vec<Entry>> {
-        let Reply { comments, mut entries } = with_count(reply, times);
-        if let Some(first) = entries.first_mut() {
-            first.comments.splice(..0, comments);
-        }
-        self.spill(&mut entries, key)?;
-        Ok(entries)
-    }
-
-    /// Adds an answer to the file that is open, or to the next one if it has no room.
-    fn file(&mut self, files: &mut Files, line: &[u8], key: &str) -> io::Result<()> {
-        if !files.open.is_empty() && files.open.len() + line.len() > FILE_BYTES_MAX {
+    /// Adds an answer, so many times, to the file that is open, or to the next one if it has no room.
+    fn file(
+        &mut self,
+        files: &mut Files,
+        mut reply: Reply,
+        times: usize,
+        key: &str,
+    ) -> io::Result<()> {
+        let line = json_of(&reply);
+        if line.len() > LIST_BYTES_MAX {
+            drop(line);
             self.close(files, key)?;
+            self.spill(&mut reply.entries, key)?;
+            let node = Part::Map(reply.entries).to_node();
+            files.closed.extend(std::iter::repeat_n(node, times));
+            return Ok(());
         }
-        files.open.extend_from_slice(if files.open.is_empty() { b"[\n" } else { b",\n" });
-        files.open.extend_from_slice(line);
+        for _ in 0..times {
+            if files.open.len() + line.len() > LIST_BYTES_MAX {
+                self.close(files, key)?;
+            }
+            files.open.extend_from_slice(if files.open.is_empty() { b"[\n" } else { b",\n" });
+            files.open.extend_from_slice(&line);
+        }
         Ok(())
     }
 
-    /// Ends the file that is open.
+    /// Ends the file that is open, if one is.
     fn close(&mut self, files: &mut Files, key: &str) -> io::Result<()> {
+        if files.open.is_empty() {
+            return Ok(());
+        }
         files.open.extend_from_slice(b"\n]\n");
         files.closed.push(self.spiller.list(&files.open, key)?);
         files.open.clear();
@@ -107,10 +113,12 @@ impl Work<'_, '_> {
         let mut row = Row::default();
         let mut room = self.room;
         for used in uses {
-            let reply = self.reply(used)?;
+            let mut reply = self.reply(used)?;
+            // At once, so that no more than one answer is in memory with all of its texts.
+            self.spill(&mut reply.entries, &used.key)?;
             // The last is repeated for ever, so what is the same at the end is said once.
             if let Some((same, times)) = &mut row.last
-                && trees(same) == trees(&reply)
+                && is_same(same, &reply)
             {
                 *times += 1;
                 row.uses += 1;
@@ -176,6 +184,15 @@ impl Files {
     }
 }
 
+/// An answer that is always the same.
+fn one(reply: Reply, times: usize) -> Vec<Entry> {
+    let Reply { comments, mut entries } = with_count(reply, times);
+    if let Some(first) = entries.first_mut() {
+        first.comments.splice(..0, comments);
+    }
+    entries
+}
+
 fn element(reply: Reply) -> Element {
     Element { comments: reply.comments, apart: false, value: Part::Map(reply.entries) }
 }
@@ -189,9 +206,15 @@ fn with_count(mut reply: Reply, times: usize) -> Reply {
     reply
 }
 
-/// The trees of an answer, without comments.
-fn trees(reply: &Reply) -> Vec<(&str, Node)> {
-    reply.entries.iter().map(|entry| (entry.key.as_str(), entry.value.to_node())).collect()
+/// Whether two answers are the same, whatever they were given to.
+fn is_same(one: &Reply, two: &Reply) -> bool {
+    let same_part = |one: &Part, two: &Part| match (one, two) {
+        (Part::Node(one), Part::Node(two)) => one == two,
+        _ => one.to_node() == two.to_node(),
+    };
+    let (one, two) = (&one.entries, &two.entries);
+    one.len() == two.len()
+        && one.iter().zip(two).all(|(a, b)| a.key == b.key && same_part(&a.value, &b.value))
 }
 
 /// An answer as JSON, on one line.

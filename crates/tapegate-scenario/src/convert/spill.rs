@@ -1,5 +1,6 @@
 //! Texts that are too large to be read in YAML, in files of their own.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -7,10 +8,8 @@ use std::io;
 use tapegate_core::tape::{base64_decode, base64_encode};
 
 use super::{Assets, Options, tree};
+use crate::load::assemble::FILE_BYTES_MAX;
 use crate::node::{Node, Value};
-
-/// The largest file that a scenario may name.
-const FILE_BYTES_MAX: usize = 10 << 20;
 
 /// Puts large texts into files.
 pub(super) struct Spiller<'a> {
@@ -102,10 +101,10 @@ impl<'a> Spiller<'a> {
         let binary = matches!(key, "data" | "blob");
         let bytes = match binary {
             true => match base64_decode(text).filter(|bytes| base64_encode(bytes) == text) {
-                Some(bytes) => bytes,
+                Some(bytes) => Cow::Owned(bytes),
                 None => return Ok(None),
             },
-            false => text.as_bytes().to_vec(),
+            false => Cow::Borrowed(text.as_bytes()),
         };
         if bytes.len() > FILE_BYTES_MAX || text.starts_with('\u{feff}') || self.strict && binary {
             return Ok(None);

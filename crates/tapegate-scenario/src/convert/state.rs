@@ -5,15 +5,16 @@ use std::io;
 use super::gather::{Calls, Gathered, Of};
 use super::items::Item;
 use super::listing::ItemKind;
-use super::{Style, Work, tree};
+use super::phases::{ATTACK, Phase, Trigger};
+use super::{Work, tree};
 use crate::emit::{Element, Entry, Part};
 use crate::node::Node;
 
 const KINDS: [ItemKind; 4] =
     [ItemKind::Tool, ItemKind::Resource, ItemKind::Template, ItemKind::Prompt];
 
-/// What stands where a person is to go on.
-const EDIT_HERE: &str = ">>> Edit this answer: put in what the client is to fall for. <<<";
+/// What stands where a person is to go on; in two pieces, as it is not for readers of this file.
+const EDIT_HERE: &str = concat!("TO", "DO: Replace with malicious responses");
 
 impl Work<'_, '_> {
     /// The states of the scenario.
@@ -39,27 +40,29 @@ impl Work<'_, '_> {
             (Some(ready), false) => self.actions(ready)?,
             _ => Vec::new(),
         };
-        let phased = self.options.style == Style::Phased;
-        let last = if phased { gathered.attack_after(self.options).unwrap_or(0) } else { u64::MAX };
-        let state = self.state(gathered, &kinds, Calls::Until(last))?;
-        if !phased && greeting.is_empty() {
+        let phases = gathered.phases(self.options);
+        let until = phases.first().map_or(u64::MAX, |phase| phase.calls.after);
+        let state = self.state(gathered, &kinds, Calls { after: 0, until })?;
+        if phases.is_empty() && greeting.is_empty() {
             return Ok(state);
         }
         let state =
             state.into_iter().map(|entry| Entry { apart: false, ..entry }).collect::<Vec<_>>();
-        let mut phases = Vec::new();
-        if phased {
-            phases.push(self.benign(gathered, greeting));
-            phases.push(self.attack(gathered, &kinds, last)?);
-        } else {
-            let words = "What the server did when the client was ready.";
-            phases.push(Element::new(vec![
-                Entry::new("name", Part::text("session")),
-                Entry::new("on_enter", super::hello::list(greeting)).about(words),
-            ]));
-            self.summary.phases.push("session".to_owned());
-        }
-        Ok(vec![Entry::new("baseline", state).apart(), Entry::new("phases", phases).apart()])
+        let elements = match phases.is_empty() {
+            true => vec![self.session(greeting)],
+            false => self.phases(gathered, &phases, &kinds, greeting)?,
+        };
+        Ok(vec![Entry::new("baseline", state).apart(), Entry::new("phases", elements).apart()])
+    }
+
+    /// The only phase of a scenario that stays as it is.
+    fn session(&mut self, greeting: Vec<Node>) -> Element {
+        self.summary.phases.push("session".to_owned());
+        let words = "What the server did when the client was ready.";
+        Element::new(vec![
+            Entry::new("name", Part::text("session")),
+            Entry::new("on_enter", super::hello::list(greeting)).about(words),
+        ])
     }
 
     /// What there is for these calls.
@@ -77,45 +80,50 @@ impl Work<'_, '_> {
         Ok(entries)
     }
 
-    fn benign(&mut self, gathered: &Gathered, greeting: Vec<Node>) -> Element {
-        let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
-        let (on, count) = match gathered.attack_after(self.options) {
-            Some(after) => ("tools/call", after),
-            // The tools changed before anything was called: once they had been listed.
-            None => {
-                let later = gathered.listings.later(ItemKind::Tool);
-                ("tools/list", later.map_or(1, |later| later.asked_before.max(1)))
-            }
-        };
-        self.summary.phases = vec!["benign".to_owned(), "attack".to_owned()];
-        self.summary.attack_after = gathered.attack_after(self.options);
-        if gathered.calls < count && on == "tools/call" {
-            self.summary.warnings.push(format!(
-                "the tape has {} calls, so nothing on it was answered after call {count}",
-                gathered.calls
-            ));
-        }
-        let advance = tree::map(vec![text("on", on), tree::entry("count", tree::number(count))]);
-        let mut entries = vec![Entry::new("name", Part::text("benign"))];
-        if !greeting.is_empty() {
-            entries.push(Entry::new("on_enter", super::hello::list(greeting)));
-        }
-        entries.push(Entry::new("advance", advance).about("What leads out of this phase."));
-        Element::new(entries)
-    }
-
-    /// The phase in which the tools change.
-    fn attack(
+    /// The benign phase and those that follow it.
+    fn phases(
         &mut self,
         gathered: &Gathered,
+        phases: &[Phase<'_>],
         kinds: &[(ItemKind, Vec<Item>)],
-        last: u64,
+        greeting: Vec<Node>,
+    ) -> io::Result<Vec<Element>> {
+        self.summary.attack_after = gathered.attack_after(self.options);
+        if let Some(after) = self.summary.attack_after.filter(|after| gathered.calls < *after) {
+            let calls = gathered.calls;
+            let s = if calls == 1 { "" } else { "s" };
+            self.summary.warnings.push(format!(
+                "the tape has {calls} call{s}, fewer than the {after} after which the attack begins \
+                 (--phase-after); its answers repeat what was recorded before"
+            ));
+        }
+        let mut benign = vec![Entry::new("name", Part::text("benign"))];
+        if !greeting.is_empty() {
+            benign.push(Entry::new("on_enter", super::hello::list(greeting)));
+        }
+        benign.extend(phases.first().map(|next| advance(next.trigger)));
+        let mut elements = vec![Element::new(benign)];
+        self.summary.phases = vec!["benign".to_owned()];
+        for (place, phase) in phases.iter().enumerate() {
+            self.summary.phases.push(phase.name.clone());
+            elements.push(self.phase(gathered, phase, phases.get(place + 1), kinds)?);
+        }
+        Ok(elements)
+    }
+
+    /// A phase in which the tools change.
+    fn phase(
+        &mut self,
+        gathered: &Gathered,
+        phase: &Phase<'_>,
+        next: Option<&Phase<'_>>,
+        kinds: &[(ItemKind, Vec<Item>)],
     ) -> io::Result<Element> {
         let tell = |what: &str| tree::map(vec![tree::entry("send_notification", Node::text(what))]);
         let mut told = vec![tell("notifications/tools/list_changed")];
         let mut changes = Vec::new();
         for (kind, items) in kinds {
-            let changed = self.changes(gathered, *kind, items, last)?;
+            let changed = self.changes(gathered, phase, *kind, items)?;
             if !changed.is_empty() && *kind != ItemKind::Tool {
                 let list = if *kind == ItemKind::Prompt { "prompts" } else { "resources" };
                 let notice = tell(&format!("notifications/{list}/list_changed"));
@@ -127,30 +135,39 @@ impl Work<'_, '_> {
         }
         let words = "Told once, when the phase begins.";
         let mut entries = vec![
-            Entry::new("name", Part::text("attack")),
+            Entry::new("name", Part::text(&phase.name)),
             Entry::new("on_enter", super::hello::list(told)).about(words),
         ];
+        entries.extend(next.map(|next| advance(next.trigger)));
+        if let (ATTACK, Some(first)) = (phase.name.as_str(), changes.first_mut()) {
+            first.comments.push(EDIT_HERE.to_owned());
+        }
         entries.extend(changes);
         Ok(Element { apart: true, ..Element::new(entries) })
     }
 
-    /// What becomes of the items of a kind in the attack.
+    /// What becomes of the items of a kind in a phase.
     fn changes(
         &mut self,
         gathered: &Gathered,
+        phase: &Phase<'_>,
         kind: ItemKind,
         items: &[Item],
-        last: u64,
     ) -> io::Result<Vec<Entry>> {
-        let among = (gathered, Calls::After(last));
+        let is_tool = kind == ItemKind::Tool;
+        let listing = match (is_tool, phase.name.as_str()) {
+            (true, _) => phase.tools,
+            (false, ATTACK) => gathered.listings.later(kind),
+            (false, _) => None,
+        };
         let mut changes = Vec::new();
-        let Some(later) = gathered.listings.later(kind).map(|it| self.listed(it, kind)) else {
-            let victims = match kind {
-                ItemKind::Tool => self.victims(gathered, items, last),
-                _ => Vec::new(),
-            };
+        let victims = match is_tool && phase.to_edit {
+            true => self.victims(gathered, items, phase.calls.after),
+            false => Vec::new(),
+        };
+        let Some(later) = listing.map(|it| self.listed(it, kind)) else {
             if !victims.is_empty() {
-                let replaced = self.replaced(&victims, kind, among)?;
+                let replaced = self.replaced(&victims, kind, (gathered, phase))?;
                 changes.push(Entry::new(format!("replace_{}", kind.words()), replaced));
             }
             return Ok(changes);
@@ -161,19 +178,35 @@ impl Work<'_, '_> {
             let key = format!("remove_{}", kind.words());
             changes.push(Entry::new(key, super::hello::list(gone)));
         }
-        let (old, new): (Vec<Item>, Vec<Item>) =
+        let (old, mut new): (Vec<Item>, Vec<Item>) =
             later.into_iter().partition(|item| has(items, &item.name));
-        let old: Vec<&Item> =
-            old.iter().filter(|it| kind == ItemKind::Tool || differs(items, it)).collect();
+        let old: Vec<&Item> = old.iter().filter(|it| is_tool || differs(items, it)).collect();
         if !old.is_empty() {
-            let replaced = self.replaced(&old, kind, among)?;
+            let replaced = self.replaced(&old, kind, (gathered, phase))?;
             changes.push(Entry::new(format!("replace_{}", kind.words()), replaced));
         }
+        if is_tool && phase.name == ATTACK {
+            new.extend(self.listed_meanwhile(gathered, items, &new));
+        }
         if !new.is_empty() {
-            let new = self.patterns(&new, kind, among)?;
+            let new = self.patterns(&new, kind, (gathered, phase.calls))?;
             changes.push(Entry::new(format!("add_{}", kind.words()), new));
         }
         Ok(changes)
+    }
+
+    /// Tools that were called, and listed only while no phase of the scenario has them.
+    fn listed_meanwhile(&self, gathered: &Gathered, items: &[Item], new: &[Item]) -> Vec<Item> {
+        let phases = gathered.phases(self.options);
+        let is_known = |key: &str| {
+            has(items, key)
+                || has(new, key)
+                || phases.iter().any(|it| it.tools.is_some_and(|tools| tools.get(key).is_some()))
+        };
+        let keys = gathered.keys(Of::Item(ItemKind::Tool)).into_iter();
+        keys.filter(|key| !is_known(key))
+            .filter_map(|key| self.item_of_later(gathered, ItemKind::Tool, &key))
+            .collect()
     }
 
     /// The tools whose answers change: those that were called later, or the one called last.
@@ -198,7 +231,7 @@ impl Work<'_, '_> {
         &mut self,
         items: &[&Item],
         kind: ItemKind,
-        (gathered, calls): (&Gathered, Calls),
+        (gathered, phase): (&Gathered, &Phase<'_>),
     ) -> io::Result<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         for item in items.iter().rev() {
@@ -206,16 +239,26 @@ impl Work<'_, '_> {
             if entries.iter().any(|entry| entry.key == item.name) {
                 continue;
             }
-            let uses = gathered.uses_among(Of::Item(kind), &item.name, calls);
-            let mut pattern = self.pattern(item, kind, &uses)?;
-            if let (Some(response), ItemKind::Tool) = (pattern.last_mut(), kind) {
-                response.comments.push(EDIT_HERE.to_owned());
-            }
-            entries.push(Entry::new(&item.name, pattern));
+            let uses = gathered.uses_among(Of::Item(kind), &item.name, phase.calls);
+            self.to_edit = kind == ItemKind::Tool && phase.to_edit;
+            let pattern = self.pattern(item, kind, &uses);
+            self.to_edit = false;
+            entries.push(Entry::new(&item.name, pattern?));
         }
         entries.reverse();
         Ok(entries)
     }
+}
+
+/// What leads out of a phase.
+fn advance(trigger: Trigger) -> Entry {
+    let (on, count) = match trigger {
+        Trigger::Calls(count) => ("tools/call", count),
+        Trigger::Lists(count) => ("tools/list", count),
+    };
+    let on = tree::entry("on", Node::text(on));
+    let advance = tree::map(vec![on, tree::entry("count", tree::number(count))]);
+    Entry::new("advance", advance).about("What leads out of this phase.")
 }
 
 fn has(items: &[Item], name: &str) -> bool {

@@ -1,5 +1,6 @@
 //! What was recorded is what a scenario gives, by what was asked and by its turn.
 
+mod large;
 mod phases;
 mod rules;
 mod trips;
@@ -141,6 +142,7 @@ const SIMPLE: Options<'static> = Options {
     bytes_max: 8 << 20,
     sequences_in_files: false,
     mask: &str::to_owned,
+    progress: &|_, _| (),
 };
 const PHASED: Options<'static> = Options { style: Style::Phased, ..SIMPLE };
 const STRICT: Options<'static> = Options { strict: true, ..SIMPLE };

@@ -11,8 +11,8 @@ use crate::files::{FileError, Opened};
 use crate::node::{Key, Node, Spot, Value};
 use crate::yaml;
 
-/// How large a file may be that `$file` names.
-const FILE_BYTES_MAX: usize = 10 << 20;
+/// How large a file may be that `$file` names: as large as what a message of a tape holds.
+pub(crate) const FILE_BYTES_MAX: usize = 128 << 20;
 
 /// How deep lists and maps may lie in each other in what is included, files in files counted.
 const INCLUDED_NESTING_MAX: usize = 4 * yaml::NESTING_MAX;

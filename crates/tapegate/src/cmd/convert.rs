@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// all of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     session: Option<u32>,
-    /// Call the server so, instead of as on the tape
+    /// The name of the server, instead of the one on the tape
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Put texts that are longer into files beside the scenario, in FILE.assets/
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Overwrite what exists already
     #[arg(long)]
     force: bool,
-    /// How it is said what was found
+    /// How the summary is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Say nothing but errors
@@ -78,7 +78,7 @@ usage.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum StyleWord {
-    /// One state for ever
+    /// One state that does not change
     Simple,
     /// A benign phase, and one to be made an attack
     Phased,

@@ -111,7 +111,7 @@ fn ec_rec_001_a_tape_of_a_header_alone_is_converted_to_a_minimal_scenario() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("empty.jsonl"), format!("{HEADER}\n")).unwrap();
     let said = converted(folder.path(), &["-r", "empty.jsonl", "-o", "s.yaml"]);
-    assert_eq!(said, "s.yaml: nothing from no calls\n");
+    assert_eq!(said, "s.yaml: no tools, resources or prompts from no calls\n");
     compare("empty.yaml", &fs::read_to_string(folder.path().join("s.yaml")).unwrap());
 }
 

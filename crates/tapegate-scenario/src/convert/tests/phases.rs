@@ -25,14 +25,16 @@ fn a_phased_scenario_is_benign_for_n_calls_and_tells_once_that_it_changes() {
     assert!(phases[0].on_enter.is_empty() && phases[1].advance.is_none());
     let [Action::Notify { method, .. }] = &phases[1].on_enter[..] else { panic!("{}", it.text) };
     assert_eq!(method, "notifications/tools/list_changed");
-    assert_eq!(texts(tool(&phases[1].state.tools, "a")), ["a3", "a4"]);
+    let edited = ["a3\n\n[INJECT YOUR PAYLOAD HERE]", "a4\n\n[INJECT YOUR PAYLOAD HERE]"];
+    assert_eq!(texts(tool(&phases[1].state.tools, "a")), edited);
     assert_eq!(texts(tool(&phases[1].state.tools, "b")), ["b1"]);
     assert!(
         it.text.contains("capabilities:\n    tools:\n      listChanged: true\n"),
         "{}",
         it.text
     );
-    assert!(it.text.contains("      # >>> Edit this answer"), "{}", it.text);
+    let todo = concat!("    # TO", "DO: Replace with malicious responses\n    replace_tools:\n");
+    assert!(it.text.contains(todo), "{}", it.text);
     // Nothing that was not called later is written twice.
     assert_eq!(it.text.matches("name: b\n").count(), 1);
 }
@@ -42,8 +44,11 @@ fn fewer_calls_than_n_are_told_of_and_the_last_answer_is_there_to_be_edited() {
     let tape = Tape1::new().hello().tools(&["a", "b"]).call("b", "b1");
     let it = made(&tape, &PHASED);
     assert_eq!(it.summary.attack_after, Some(3));
-    assert_eq!(it.summary.warnings.len(), 1, "{:?}", it.summary.warnings);
-    assert_eq!(texts(tool(&it.scenario.phases[1].state.tools, "b")), ["b1"]);
+    let words = "the tape has 1 call, fewer than the 3 after which the attack begins \
+                 (--phase-after); its answers repeat what was recorded before";
+    assert_eq!(it.summary.warnings, [words]);
+    let edited = ["b1\n\n[INJECT YOUR PAYLOAD HERE]"];
+    assert_eq!(texts(tool(&it.scenario.phases[1].state.tools, "b")), edited);
     assert!(it.text.contains("    replace_tools:\n      b:\n        tool:\n"), "{}", it.text);
 }
 
@@ -62,6 +67,9 @@ fn a_recorded_rug_pull_becomes_the_attack() {
     let Scenario { baseline, phases, .. } = &it.scenario;
     assert_eq!(phases[0].advance.as_ref().unwrap().count, 1);
     assert_eq!(texts(tool(&baseline.tools, "a")), ["good"]);
+    // A tool that came with the change is in no earlier state.
+    let names: Vec<_> = baseline.tools.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
     let attack = &phases[1].state.tools;
     let names: Vec<_> = attack.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["a", "z"]);
@@ -73,7 +81,7 @@ fn a_recorded_rug_pull_becomes_the_attack() {
         (texts(tool(attack, "a")), texts(tool(attack, "z"))),
         (vec!["evil".to_owned()], vec!["new".to_owned()])
     );
-    assert!(it.summary.warnings[0].contains("changed its tools once, first after 1 calls"));
+    assert!(it.summary.warnings[0].contains("changed its tools once, first after 1 call"));
     // The first list counts without phases, and what was called besides.
     let simple = made(&tape, &SIMPLE);
     let names: Vec<_> =
@@ -88,4 +96,57 @@ fn tools_that_change_before_any_call_change_when_they_have_been_listed() {
     let it = made(&tape, &PHASED);
     let advance = it.scenario.phases[0].advance.as_ref().unwrap();
     assert_eq!((advance.on.as_ref().unwrap().kind, advance.count), (EventKind::ToolsList, 1));
+}
+
+fn names(tools: &[std::rc::Rc<Item>]) -> Vec<&str> {
+    tools.iter().map(|item| item.name.as_str()).collect()
+}
+
+#[test]
+fn each_change_of_the_tools_is_a_phase_and_a_tool_is_there_only_while_it_was_listed() {
+    let tape = Tape1::new()
+        .hello()
+        .tools(&["a"])
+        .call("a", "a1")
+        .tools(&["a", "x"])
+        .call("x", "x1")
+        .call("a", "a2")
+        .tools(&["a", "y"])
+        .call("y", "y1")
+        .call("a", "a3");
+    let it = made(&tape, &PHASED);
+    assert_eq!(it.summary.phases, ["benign", "change-1", "attack"]);
+    let Scenario { baseline, phases, .. } = &it.scenario;
+    assert_eq!(names(&baseline.tools), ["a"]);
+    assert_eq!(names(&phases[1].state.tools), ["a", "x"]);
+    assert_eq!(names(&phases[2].state.tools), ["a", "y"]);
+    let counts: Vec<_> = phases.iter().map(|it| it.advance.as_ref().map(|it| it.count)).collect();
+    assert_eq!(counts, [Some(1), Some(3), None]);
+    let answers = |phase: usize, name| texts(tool(&phases[phase].state.tools, name));
+    assert_eq!((answers(1, "a"), answers(1, "x")), (vec!["a2".into()], vec!["x1".into()]));
+    assert_eq!((answers(2, "a"), answers(2, "y")), (vec!["a3".into()], vec!["y1".into()]));
+    assert!(!it.text.contains("[INJECT"), "the attack is on the tape\n{}", it.text);
+}
+
+#[test]
+fn an_attack_after_the_change_has_the_tools_of_the_change_and_one_before_it_those_of_later() {
+    let tape = Tape1::new()
+        .hello()
+        .tools(&["a"])
+        .call("a", "a1")
+        .tools(&["a", "x"])
+        .call("x", "x1")
+        .tools(&["a"])
+        .call("a", "a2")
+        .call("a", "a3");
+    let late = made(&tape, &Options { phase_after: Some(3), ..PHASED });
+    assert_eq!(late.summary.phases, ["benign", "change-1", "change-2", "attack"]);
+    let states: Vec<_> = late.scenario.phases.iter().map(|it| names(&it.state.tools)).collect();
+    assert_eq!(states, [vec!["a"], vec!["a", "x"], vec!["a"], vec!["a"]]);
+    let attack = texts(tool(&late.scenario.phases[3].state.tools, "a"));
+    assert_eq!(attack, ["a3\n\n[INJECT YOUR PAYLOAD HERE]"]);
+    // A tool that was called while no phase has its list is in the attack.
+    let early = made(&tape, &Options { phase_after: Some(1), ..PHASED });
+    assert_eq!(names(&early.scenario.baseline.tools), ["a"]);
+    assert_eq!(names(&early.scenario.phases[1].state.tools), ["a", "x"]);
 }

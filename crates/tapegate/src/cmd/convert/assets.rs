@@ -3,7 +3,8 @@
 //! Nothing that is there is ever overwritten, so a scenario that names the files keeps working
 //! until the new one is complete. Dropped without [`Folder::keep`], it takes back what it wrote.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub(super) struct Folder {
     path: PathBuf,
     made: bool,
     written: Vec<PathBuf>,
+    /// The paths that the scenario names, of files that were written or were there already.
+    named: HashSet<String>,
 }
 
 impl Folder {
@@ -25,7 +28,26 @@ impl Folder {
     pub(super) fn beside(output: &Path) -> Self {
         let mut name = output.as_os_str().to_owned();
         name.push(".assets");
-        Self { path: name.into(), made: false, written: Vec::new() }
+        Self { path: name.into(), made: false, written: Vec::new(), named: HashSet::new() }
+    }
+
+    /// Whether the scenario names a file by this path that holds what was put into it.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.named.contains(path)
+    }
+
+    /// Makes what was written last. The files are synced together: one by one takes minutes.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        if self.written.is_empty() {
+            return Ok(());
+        }
+        #[cfg(target_os = "linux")]
+        rustix::fs::syncfs(File::open(&self.path)?)?;
+        #[cfg(not(target_os = "linux"))]
+        for path in &self.written {
+            File::open(path)?.sync_all()?;
+        }
+        Ok(())
     }
 
     /// Keeps what was written.
@@ -60,20 +82,27 @@ impl Assets for Folder {
                 Ok(mut file) => {
                     self.written.push(path);
                     file.write_all(bytes)?;
-                    file.sync_all()?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if !fs::read(&path).is_ok_and(|there| there == bytes) {
+                    if !holds(&path, bytes) {
                         continue;
                     }
                 }
                 Err(error) => return Err(error),
             }
             let folder = self.path.file_name().unwrap_or_default().to_string_lossy();
-            return Ok(format!("{folder}/{name}"));
+            let name = format!("{folder}/{name}");
+            self.named.insert(name.clone());
+            return Ok(name);
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
+}
+
+/// Whether a file holds exactly these bytes.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let is_like = |there: fs::Metadata| there.is_file() && there.len() == bytes.len() as u64;
+    path.symlink_metadata().is_ok_and(is_like) && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
 impl Drop for Folder {

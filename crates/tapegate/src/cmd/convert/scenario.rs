@@ -1,5 +1,6 @@
 //! A tape as a scenario: made, read back and compared, and only then written.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::{Bodies, Index, Indexer};
 use tapegate_core::tape::{Reader, Sink};
 use tapegate_policy::redact::mask_upstream;
-use tapegate_scenario::convert::{Assets, Converted, Options, Style, Summary};
+use tapegate_scenario::convert::{Assets, Converted, Options, Style, Summary, sizes};
 use tapegate_scenario::emit;
 use tapegate_scenario::load::Limits;
 use tapegate_store::replacement::Replacement;
@@ -31,7 +32,8 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
     };
     let (index, mut bodies) = open(args)?;
     let (converted, text, folder) = fitting(args, &index, &mut *bodies)?;
-    readback::check(&args.output, &converted.document, &text, args.strict_001)?;
+    readback::check(&args.output, &converted.document, &text, (&folder, args.strict_001))?;
+    folder.sync().with_context(|| format!("cannot write `{}.assets`", args.output.display()))?;
     match document {
         None => out.write_all(text.as_bytes())?,
         Some(mut document) => {
@@ -44,6 +46,11 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
+/// From how many bytes of messages on sequences go to files at once.
+const LARGE_BYTES: u64 = 256 << 20;
+/// How many texts may have files of their own.
+const FILES_MAX: usize = 10_000;
+
 /// A scenario that is small enough to be read: if it is not, sequences go to files.
 fn fitting(
     args: &Args,
@@ -52,12 +59,21 @@ fn fitting(
 ) -> anyhow::Result<(Converted, String, Folder)> {
     let most = Limits::default().config_bytes;
     let bytes_max = if args.to_stdout() { usize::MAX } else { most };
-    let mut in_files = false;
+    // What is put together in memory first must be small.
+    let (bytes, inline_bytes) = sizes(index, args.max_inline_bytes);
+    let is_large = bytes > LARGE_BYTES || inline_bytes > 8 * most as u64;
+    if args.to_stdout() && bytes > LARGE_BYTES {
+        let words = "the tape is too large for a scenario on standard output";
+        return Err(Failure::new(Exit::Invalid, words).hint("name a file with -o").into());
+    }
+    let mut in_files = is_large;
     loop {
         let mut folder = Folder::beside(&args.output);
         let mut converted = make(args, index, bodies, (&mut folder, bytes_max, in_files))?;
         let text = written(args, &converted);
-        let too_large = text.len() > most || converted.summary.answers_left_out > 0;
+        let too_large = text.len() > most
+            || converted.summary.answers_left_out > 0
+            || converted.summary.spilled.0 > FILES_MAX;
         if !too_large || in_files || args.to_stdout() {
             if text.len() > most {
                 let bytes = text.len();
@@ -77,7 +93,7 @@ fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn Bodies>)> {
         session.write(tape::TOOL, &mut text);
         return Ok((index(&text), Box::new(Memory(text))));
     }
-    let loaded = loading::load(&args.recording, &Signer::default(), args.quiet)?;
+    let loaded = loading::load_without_too_long(&args.recording, &Signer::default(), args.quiet)?;
     if let Some(number) = args.session
         && number as usize > loaded.index.sessions().len()
     {
@@ -118,6 +134,7 @@ fn make(
     (assets, bytes_max, sequences_in_files): (&mut dyn Assets, usize, bool),
 ) -> anyhow::Result<Converted> {
     let tape = name_of(&args.recording);
+    let progress = RefCell::new(talk::progress(&args.output));
     let options = Options {
         style: match args.style {
             StyleWord::Simple => Style::Simple,
@@ -134,6 +151,7 @@ fn make(
         bytes_max,
         sequences_in_files,
         mask: &mask_upstream,
+        progress: &|done, total| (progress.borrow_mut())(done, total),
     };
     let convert = tapegate_scenario::convert::convert(index, bodies, assets, &options);
     convert.with_context(|| format!("cannot convert `{}`", args.recording.display()))
@@ -200,8 +218,8 @@ fn words(args: &Args, summary: &Summary) -> String {
         let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
         if parts.is_empty() { none.to_owned() } else { parts.join(", ") }
     };
-    let mut text =
-        format!("{name}: {} from {}\n", join(&parts, "nothing"), join(&uses, "no calls"));
+    let found = join(&parts, "no tools, resources or prompts");
+    let mut text = format!("{name}: {found} from {}\n", join(&uses, "no calls"));
     if let Some(after) = summary.attack_after {
         text += &format!("  calls 1 to {after} are benign; edit the phase `attack`\n");
     }
@@ -211,7 +229,8 @@ fn words(args: &Args, summary: &Summary) -> String {
     }
     if summary.left_out > 0 {
         let left_out = summary.left_out;
-        text += &format!("  left out: {left_out} messages the server sent that no call explains\n");
+        let s = if left_out == 1 { "" } else { "s" };
+        text += &format!("  left out: {left_out} message{s} the server sent outside of any call\n");
     }
     text
 }

@@ -1,17 +1,18 @@
 //! A tape of the other dialect, and what lies beside it.
 
-use std::fs::{self, File};
-use std::io::{BufRead, Write};
+use std::fs;
+use std::io::{BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tapegate_core::json;
 use tapegate_core::tape::{
-    Aside, Dialect, Line, Message, Origin, Problem, Session, Translated, Translator,
+    Aside, Dialect, ENTRY_BYTES_MAX, Line, Message, Origin, Problem, Session, Translated,
+    Translator,
 };
 use tapegate_store::replacement::Replacement;
 use tapegate_store::source::{self, Source};
-use tapegate_store::{OpenError, document, writer};
+use tapegate_store::{OpenError, document, input, writer};
 
 use super::{Args, DialectWord, Format};
 use crate::exit::{Exit, Failure};
@@ -49,10 +50,14 @@ pub(super) fn session(path: &Path) -> anyhow::Result<Option<Session>> {
     if !fs::metadata(path).with_context(read)?.is_file() {
         return Ok(None);
     }
-    let mut text = source::text(File::open(path).with_context(read)?).with_context(read)?;
+    let mut text = source::text(input::open(path).with_context(read)?).with_context(read)?;
     let mut session = Session::default();
     let (mut line, mut number) = (Vec::new(), 0u64);
-    while text.read_until(b'\n', &mut line).with_context(read)? > 0 {
+    // What is not JSON may have no line end for gigabytes.
+    if !text.fill_buf().with_context(read)?.trim_ascii_start().starts_with(b"{") {
+        return Ok(None);
+    }
+    while read_line(&mut text, &mut line).with_context(read)? > 0 {
         number += 1;
         if session.is_empty() && !Session::is_entry(&line) && !line.trim_ascii().is_empty() {
             return Ok(None);
@@ -202,14 +207,19 @@ fn beside_lines(path: &Path, to: Dialect) -> anyhow::Result<Option<Lines>> {
         return Ok(None);
     }
     let read = || format!("cannot read `{}`", path.display());
-    let file = File::open(path).with_context(read)?;
+    let file = input::open(path).with_context(read)?;
     Ok(Some(source::text(file).with_context(read)?))
 }
 
 fn next_line(lines: &mut Lines) -> Option<Vec<u8>> {
     let mut line = Vec::new();
-    let count = lines.read_until(b'\n', &mut line).unwrap_or(0);
+    let count = read_line(lines, &mut line).unwrap_or(0);
     (count > 0).then_some(line)
+}
+
+/// Appends the next line, but no more of it than an entry may have.
+fn read_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Result<usize> {
+    text.take(ENTRY_BYTES_MAX as u64).read_until(b'\n', line)
 }
 
 /// Where the headers and footers of an overwatch tape lie.
@@ -219,13 +229,17 @@ fn meta_path(tape: &Path) -> PathBuf {
     name.into()
 }
 
+/// How large the file with the headers and footers of a tape may be.
+const META_BYTES_MAX: u64 = 64 << 20;
+
 fn asides(tape: &Path, to: Dialect) -> anyhow::Result<Vec<Aside>> {
     let path = meta_path(tape);
     if to == Dialect::Overwatch || !path.exists() {
         return Ok(Vec::new());
     }
     let name = path.display();
-    let text = fs::read(&path).with_context(|| format!("cannot read `{name}`"))?;
+    let text = input::read(&path, META_BYTES_MAX);
+    let text = text.with_context(|| format!("cannot read `{name}`"))?;
     let lines = json::member(&text, "lines").unwrap_or(b"[]");
     let read = |item: &&[u8]| {
         let after = std::str::from_utf8(json::member(item, "after")?).ok()?.parse().ok()?;
@@ -279,9 +293,15 @@ fn tell(args: &Args, done: Translated, out: &mut dyn Write) -> anyhow::Result<()
         out.write_all(&text)?;
         writeln!(out)?;
     } else if !args.quiet {
-        writeln!(out, "{name}: {messages} messages, {anomalies} frames that are none")?;
+        let (messages, frames) = (counted(messages, "message"), counted(anomalies, "frame"));
+        let verb = if anomalies == 1 { "is" } else { "are" };
+        writeln!(out, "{name}: {messages}, {frames} that {verb} not messages")?;
     }
     Ok(())
+}
+
+fn counted(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn stem(path: &Path) -> String {

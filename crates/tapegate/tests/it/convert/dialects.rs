@@ -15,7 +15,7 @@ fn a_tape_goes_to_the_other_dialect_and_comes_back_to_the_byte() {
     let tape = format!("{}{footer}\n", sample());
     fs::write(folder.path().join("t.jsonl"), &tape).unwrap();
     let said = converted(folder.path(), &["-r", "t.jsonl", "-o", "o.jsonl", "--to", "overwatch"]);
-    assert_eq!(said, "o.jsonl: 10 messages, 0 frames that are none\n");
+    assert_eq!(said, "o.jsonl: 10 messages, 0 frames that are not messages\n");
     let other = fs::read_to_string(folder.path().join("o.jsonl")).unwrap();
     assert_eq!(other.lines().count(), 10);
     assert!(other.starts_with(

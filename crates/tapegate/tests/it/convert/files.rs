@@ -62,6 +62,20 @@ fn large_texts_lie_beside_the_scenario_in_private_files() {
 }
 
 #[test]
+fn a_tape_with_texts_of_eleven_megabytes_is_converted_and_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = ["x", "y"].map(|text| text.repeat(11 << 20));
+    let tape = sample().replace("localhost", &texts[0]).replace("file1.txt", &texts[1]);
+    fs::write(folder.path().join("t.jsonl"), tape).unwrap();
+    let said = converted(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml"]);
+    assert!(said.contains("s.yaml: 2 tools from 4 calls\n  2 files ("), "{said}");
+    assert!(fs::metadata(folder.path().join("s.yaml")).unwrap().len() < 10_000);
+    let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_tapegate"));
+    let done = check.args(["check", "s.yaml"]).current_dir(&folder).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
+
+#[test]
 fn what_was_found_is_told_as_json() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.jsonl"), sample()).unwrap();

@@ -1,0 +1,103 @@
+//! The phases of a phased scenario: one for each change of the tools on the tape, and the attack.
+
+use super::gather::{Calls, Gathered};
+use super::listing::{ItemKind, Listing};
+use super::{Options, Style};
+
+/// After how many calls an attack begins if nobody says.
+const PHASE_AFTER: u64 = 3;
+
+/// The name of the last phase.
+pub(super) const ATTACK: &str = "attack";
+
+/// A phase after the first one.
+#[derive(Debug)]
+pub(super) struct Phase<'g> {
+    pub(super) name: String,
+    /// What leads into it.
+    pub(super) trigger: Trigger,
+    /// The calls that it answers.
+    pub(super) calls: Calls,
+    /// The tools that are listed in it, if they are not those of the first list.
+    pub(super) tools: Option<&'g Listing>,
+    /// Whether its answers are there to be edited: the tape has no change that is the attack.
+    pub(super) to_edit: bool,
+}
+
+/// What leads from one phase to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trigger {
+    /// So many calls since the start.
+    Calls(u64),
+    /// So many requests for lists: the tools changed before anything was called.
+    Lists(u64),
+}
+
+impl Trigger {
+    fn of(listing: &Listing) -> Self {
+        match listing.calls_before {
+            0 => Self::Lists(listing.asked_before.max(1)),
+            calls => Self::Calls(calls),
+        }
+    }
+
+    fn calls(self) -> u64 {
+        match self {
+            Self::Calls(calls) => calls,
+            Self::Lists(_) => 0,
+        }
+    }
+}
+
+impl Gathered {
+    /// The phases after the benign one; of a scenario without phases, none.
+    pub(super) fn phases(&self, options: &Options<'_>) -> Vec<Phase<'_>> {
+        if options.style != Style::Phased {
+            return Vec::new();
+        }
+        let changes = self.listings.changes(ItemKind::Tool);
+        let attack = match (options.phase_after, changes.last()) {
+            (Some(after), _) => Trigger::Calls(after),
+            (None, Some(change)) => Trigger::of(change),
+            (None, None) => Trigger::Calls(PHASE_AFTER),
+        };
+        let (before, after): (Vec<&Listing>, Vec<&Listing>) =
+            changes.iter().partition(|change| change.calls_before < attack.calls());
+        let mut starts: Vec<(Trigger, &Listing)> = Vec::new();
+        for change in before {
+            // Of several changes without a call between them the last is the one that is seen.
+            starts.pop_if(|(trigger, _)| trigger.calls() == change.calls_before);
+            starts.push((Trigger::of(change), change));
+        }
+        let recorded = after.last().copied();
+        let tools = recorded.or(starts.last().map(|(_, listing)| *listing));
+        let ends = starts.iter().skip(1).map(|(trigger, _)| *trigger).chain([attack]);
+        let mut phases: Vec<Phase<'_>> = (1..)
+            .zip(starts.iter().zip(ends))
+            .map(|(number, (&(trigger, listing), end))| Phase {
+                name: format!("change-{number}"),
+                trigger,
+                calls: Calls { after: trigger.calls(), until: end.calls() },
+                tools: Some(listing),
+                to_edit: false,
+            })
+            .collect();
+        phases.push(Phase {
+            name: ATTACK.to_owned(),
+            trigger: attack,
+            calls: Calls { after: attack.calls(), until: u64::MAX },
+            tools,
+            to_edit: recorded.is_none(),
+        });
+        phases
+    }
+
+    /// After how many calls the attack begins; where the tools change before the first call, it is
+    /// not calls that it waits for.
+    pub(super) fn attack_after(&self, options: &Options<'_>) -> Option<u64> {
+        match self.phases(options).last()?.trigger {
+            Trigger::Calls(calls) => Some(calls),
+            Trigger::Lists(_) => None,
+        }
+    }
+}
