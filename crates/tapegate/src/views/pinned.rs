@@ -57,7 +57,7 @@ pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> Stri
     let offered: usize = pinned.offered.iter().map(|(_, count)| count).sum();
     let servers: Vec<&str> = pinned.offered.iter().map(|(server, _)| server.as_str()).collect();
     let servers = visible::inline(&servers.join(", "), NAME_CHARS_MAX);
-    let lock = visible::path(&pinned.lock);
+    let lock = visible::path(pinned.lock);
     write!(out, "{servers}: {offered} offered, ").ok();
     match (total, pinned.accepted) {
         (0, _) => writeln!(out, "all as it was accepted in {lock}; nothing to write").ok(),
