@@ -126,6 +126,12 @@ pub trait Recorder {
     /// Hands everything that was appended to the kernel. After an error nothing more is recorded.
     fn commit(&mut self) -> Result<(), RecordError>;
 
+    /// Ends the tape for now: it is whole if nothing more comes, and what comes is still recorded.
+    /// Whoever ends a session may be killed before everything has ended in order.
+    fn settle(&mut self, _at: At) -> Result<(), RecordError> {
+        Ok(())
+    }
+
     /// Ends the tape in order.
     fn close(&mut self, at: At) -> Result<(), RecordError>;
 }

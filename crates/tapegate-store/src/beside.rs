@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use tapegate_core::tape::Dialect;
+
 use crate::file::{self, Opening};
 
 /// The file for what the thoughtjack dialect has no line for; made when it is first needed.
@@ -31,7 +33,8 @@ impl Beside {
             return Ok(());
         }
         if self.file.is_none() {
-            let opened = file::open(&self.path, Opening::Append).map_err(io::Error::other)?;
+            let opened = file::open(&self.path, Opening::Append(Dialect::Overwatch))
+                .map_err(io::Error::other)?;
             if opened.torn {
                 self.buffer.insert(0, b'\n');
             }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use tapegate_core::tape::{Line, Reader};
+use tapegate_core::tape::{Dialect, Line, Problem, Reader};
 
 /// Why a tape cannot be written where it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +34,13 @@ pub enum OpenError {
         /// What it is instead.
         what: &'static str,
     },
-    /// It holds something that is no tape of the dialect to be appended.
-    #[error("`{}` holds something else than an overwatch tape, so nothing is appended to it", path.display())]
+    /// It does not hold a whole tape of the dialect to be appended.
+    #[error("`{}` is not a whole tape of the {dialect} dialect, so nothing is appended to it", path.display())]
     NotATape {
         /// The file.
         path: PathBuf,
+        /// The dialect.
+        dialect: &'static str,
     },
     /// The system refused.
     #[error("cannot open `{}`: {source}", path.display())]
@@ -54,8 +56,9 @@ impl OpenError {
     /// The way out, where there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Exists { .. } => Some("choose another name, or pass --force to overwrite it"),
-            Self::NotATape { .. } => Some("choose another name, or pass --force to overwrite it"),
+            Self::Exists { .. } | Self::NotATape { .. } => {
+                Some("choose another name, or pass --force to overwrite it")
+            }
             Self::Busy { .. } => Some("give each recorder a tape of its own"),
             Self::NotAFile { .. } => Some("name a file; symbolic links are not followed"),
             Self::Io { .. } => None,
@@ -70,8 +73,8 @@ pub(crate) enum Opening {
     New,
     /// May exist and is emptied.
     Overwrite,
-    /// May exist and is continued, if it is an overwatch tape.
-    Append,
+    /// May exist and is continued, if it is a tape of this dialect.
+    Append(Dialect),
 }
 
 /// A file that was opened for writing and is locked.
@@ -91,9 +94,7 @@ pub(crate) fn open(path: &Path, opening: Opening) -> Result<Opened, OpenError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
     }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    match options.clone().create_new(true).open(path) {
+    match options().create_new(true).open(path) {
         Ok(file) => {
             lock(path, &file)?;
             return Ok(Opened { file, created: true, bytes: 0, torn: false });
@@ -103,23 +104,37 @@ pub(crate) fn open(path: &Path, opening: Opening) -> Result<Opened, OpenError> {
     }
     let there = fs::symlink_metadata(path).map_err(io)?.file_type();
     regular(path, there)?;
-    if opening == Opening::New {
-        return Err(OpenError::Exists { path: path.to_owned() });
-    }
-    let mut file = options.open(path).map_err(io)?;
+    let dialect = match opening {
+        Opening::New => return Err(OpenError::Exists { path: path.to_owned() }),
+        Opening::Overwrite => None,
+        Opening::Append(dialect) => Some(dialect),
+    };
+    let mut file = options().open(path).map_err(io)?;
     lock(path, &file)?;
     file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(io)?;
-    if opening == Opening::Overwrite {
+    let Some(dialect) = dialect else {
         file.set_len(0).map_err(io)?;
         return Ok(Opened { file, created: false, bytes: 0, torn: false });
-    }
+    };
     let bytes = file.seek(SeekFrom::End(0)).map_err(io)?;
-    if bytes > 0 && !is_overwatch(&file).map_err(io)? {
-        return Err(OpenError::NotATape { path: path.to_owned() });
-    }
     let torn = bytes > 0 && !ends_a_line(&file).map_err(io)?;
+    let fits = match dialect {
+        Dialect::Overwatch => is_overwatch(&file).map_err(io)?,
+        // There is no line that could tell of a torn one.
+        Dialect::Thoughtjack => !torn && starts_with_header(&file).map_err(io)?,
+    };
+    if bytes > 0 && !fits {
+        return Err(OpenError::NotATape { path: path.to_owned(), dialect: dialect.name() });
+    }
     file.seek(SeekFrom::End(0)).map_err(io)?;
     Ok(Opened { file, created: false, bytes, torn })
+}
+
+/// How our own files are opened.
+pub(crate) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options
 }
 
 /// Opens and locks the file that `path` names, if there is one.
@@ -173,9 +188,18 @@ fn is_overwatch(mut file: &File) -> io::Result<bool> {
             Line::Message(message) => message.seq.is_none(),
             _ => false,
         },
-        Some(Err(tapegate_core::tape::Problem::Torn { .. })) => starts_like_overwatch(file)?,
+        Some(Err(Problem::Torn { .. })) => starts_like_overwatch(file)?,
         Some(Err(_)) => false,
     })
+}
+
+/// Whether the first entry of a file is a header.
+fn starts_with_header(mut file: &File) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut reader = Reader::new(io::BufReader::new(file));
+    Ok(reader
+        .next()
+        .is_some_and(|first| first.is_ok_and(|first| matches!(first.entry, Line::Header(_)))))
 }
 
 /// Whether a file whose only line is torn starts as we start every overwatch line.

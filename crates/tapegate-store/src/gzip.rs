@@ -20,11 +20,13 @@ pub(crate) struct GzipFile(Arc<Mutex<Waiting>>);
 struct Waiting {
     text: Vec<u8>,
     file: File,
+    /// Where the member starts that ends the tape for now.
+    ended_at: Option<u64>,
 }
 
 impl GzipFile {
     pub(crate) fn new(file: File) -> Self {
-        Self(Arc::new(Mutex::new(Waiting { text: Vec::new(), file })))
+        Self(Arc::new(Mutex::new(Waiting { text: Vec::new(), file, ended_at: None })))
     }
 
     /// Takes text, and writes it at once if much has gathered.
@@ -38,6 +40,20 @@ impl GzipFile {
     pub(crate) fn flush(&self) -> io::Result<()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write()
     }
+
+    /// Writes what has gathered and, as a member of its own, the last line, which goes when more comes.
+    pub(crate) fn settle(&self, last: &[u8]) -> io::Result<()> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.text.is_empty() && waiting.ended_at.is_some() {
+            return Ok(());
+        }
+        waiting.write()?;
+        let start = waiting.file.stream_position()?;
+        waiting.text.extend_from_slice(last);
+        waiting.write()?;
+        waiting.ended_at = Some(start);
+        Ok(())
+    }
 }
 
 impl Waiting {
@@ -48,6 +64,10 @@ impl Waiting {
         let mut member = GzEncoder::new(Vec::new(), Compression::default());
         member.write_all(&self.text)?;
         let member = member.finish()?;
+        if let Some(start) = self.ended_at.take() {
+            self.file.set_len(start)?;
+            self.file.seek(SeekFrom::Start(start))?;
+        }
         let start = self.file.stream_position()?;
         if let Err(error) = self.file.write_all(&member) {
             // Half a member in the middle of a file would hide everything after it.

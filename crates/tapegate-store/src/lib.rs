@@ -35,6 +35,7 @@ mod beside;
 mod file;
 mod flusher;
 mod gzip;
+mod numbering;
 mod private;
 mod stretches;
 mod watch;

@@ -4,6 +4,9 @@
 //! large message goes straight from the wire's buffer to the file. If the kernel does not take all
 //! of it, the file is cut back to the last commit, so that the tape never tells of a message that
 //! was not sent and never ends in half a line that a later session would stumble over.
+//!
+//! Once a session comes to its end ([`Recorder::settle`]), each commit writes the footer too, and the
+//! next one writes over it: whenever the process is killed, the tape is whole.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
@@ -13,17 +16,17 @@ use std::time::Duration;
 
 use tapegate_core::side::Side;
 use tapegate_core::tape::{
-    Bad, Dialect, Entry, Header, Mask, RecordError, Recorder, Scribe, ScribeOptions, Sink, Stamp,
-    TORN_TAIL,
+    Bad, Entry, Header, Mask, RecordError, Recorder, Scribe, ScribeOptions, Sink, Stamp, TORN_TAIL,
 };
 use tapegate_core::time::At;
 
 pub use crate::beside::beside;
 
 use crate::beside::Beside;
-use crate::file::{self, OpenError, Opening};
+use crate::file::{self, OpenError, Opened, Opening};
 use crate::flusher::Flusher;
 use crate::gzip::GzipFile;
+use crate::numbering;
 
 /// A piece this large is not copied but written from where it lies.
 const DIRECT_BYTES: usize = 32 * 1024;
@@ -49,10 +52,13 @@ pub struct TapeOptions {
 pub enum Existing {
     /// It stays, and there is no tape.
     Refuse,
-    /// It is continued, if it is a tape that can be.
+    /// It is continued, if it is a tape of the same dialect, not compressed and not being written.
     Append,
     /// It is overwritten.
     Overwrite,
+    /// It stays, and the tape gets the next free name. The last of these names is used again if
+    /// what it holds is no more than a probe.
+    Number,
 }
 
 /// A tape that is being written.
@@ -60,9 +66,27 @@ pub struct TapeWriter {
     scribe: Scribe,
     tape: TapeFile,
     beside: Beside,
-    messages_committed: u64,
+    /// What was written up to the last commit.
+    committed: Counts,
+    /// When the last thing happened that the tape tells of.
+    last: At,
+    settled: bool,
     created: bool,
     closed: bool,
+}
+
+/// How many frames were written.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    client: u64,
+    server: u64,
+    anomalies: u64,
+}
+
+impl Counts {
+    fn total(self) -> u64 {
+        self.client + self.server + self.anomalies
+    }
 }
 
 /// Why a tape could not be written on.
@@ -84,6 +108,8 @@ struct TapeFile {
     buffer: Vec<u8>,
     bytes_written: u64,
     bytes_committed: u64,
+    /// The footer that stands behind what was committed, and that the next commit writes over.
+    footer: Vec<u8>,
     error: Option<io::Error>,
 }
 
@@ -92,13 +118,13 @@ impl TapeWriter {
     pub fn open(options: TapeOptions, header: &Header<'_>, started: At) -> Result<Self, OpenError> {
         let TapeOptions { path, scribe, flush_interval, existing, mask } = options;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
-        let opening = match (existing, scribe.dialect) {
-            (Existing::Overwrite, _) => Opening::Overwrite,
-            (Existing::Append, Dialect::Overwatch) if !compressed => Opening::Append,
-            _ => Opening::New,
+        let (path, opened) = match existing {
+            Existing::Number => numbering::open(&path)?,
+            Existing::Overwrite => with(path, Opening::Overwrite)?,
+            Existing::Append if !compressed => with(path, Opening::Append(scribe.dialect))?,
+            Existing::Append | Existing::Refuse => with(path, Opening::New)?,
         };
         let io = |source| OpenError::Io { path: path.clone(), source };
-        let opened = file::open(&path, opening)?;
         let mut tape = TapeFile::new(&path, opened.file, compressed, flush_interval).map_err(io)?;
         tape.bytes_written = opened.bytes;
         tape.bytes_committed = opened.bytes;
@@ -106,7 +132,9 @@ impl TapeWriter {
             scribe: Scribe::new(scribe, mask, started),
             tape,
             beside: Beside::new(&path, opened.bytes == 0),
-            messages_committed: 0,
+            committed: Counts::default(),
+            last: started,
+            settled: false,
             created: opened.created,
             closed: false,
         };
@@ -114,27 +142,27 @@ impl TapeWriter {
             writer.mark_torn(started);
         }
         writer.scribe.open(header, &mut writer.tape);
-        if let Err(error) = writer.tape.commit(1) {
+        if let Err(error) = writer.tape.commit(1, Vec::new()) {
             writer.discard();
             return Err(io(error));
         }
         Ok(writer)
     }
 
-    /// Where the tape lies.
+    /// Where the tape lies, which may be another name than the one that was asked for.
     pub fn path(&self) -> &Path {
         &self.tape.path
     }
 
-    /// How many messages were written, from the client and from the server.
+    /// How many messages are on the tape, from the client and from the server.
     pub fn messages(&self) -> (u64, u64) {
-        self.scribe.messages()
+        (self.committed.client, self.committed.server)
     }
 
     /// How many frames were no messages, and where they were written.
     pub fn anomalies(&self) -> (u64, &Path) {
         let beside = self.beside.file.is_some();
-        (self.scribe.anomalies(), if beside { &self.beside.path } else { &self.tape.path })
+        (self.committed.anomalies, if beside { &self.beside.path } else { &self.tape.path })
     }
 
     /// Takes the tape away again, if it was made by this writer: the session never began.
@@ -162,14 +190,20 @@ impl TapeWriter {
 
     fn commit_all(&mut self) -> Result<(), WriteError> {
         let (client, server) = self.scribe.messages();
-        let messages = client + server + self.scribe.anomalies();
-        let fresh = messages - self.messages_committed;
-        self.messages_committed = messages;
+        let counts = Counts { client, server, anomalies: self.scribe.anomalies() };
+        let fresh = counts.total() - self.committed.total();
+        let mut footer = Vec::new();
+        if self.settled {
+            self.scribe.close(self.last, &mut footer);
+        }
         let bytes_beside = self.beside.bytes;
         let (path, source) = match self.beside.commit() {
             Err(source) => (&self.beside.path, source),
-            Ok(()) => match self.tape.commit(fresh) {
-                Ok(()) => return Ok(()),
+            Ok(()) => match self.tape.commit(fresh, footer) {
+                Ok(()) => {
+                    self.committed = counts;
+                    return Ok(());
+                }
                 Err(source) => (&self.tape.path, source),
             },
         };
@@ -183,6 +217,7 @@ impl TapeWriter {
 
 impl Recorder for TapeWriter {
     fn append(&mut self, entry: &Entry<'_>) {
+        self.last = entry.at;
         self.scribe.write(entry, &mut self.tape, &mut self.beside.buffer);
     }
 
@@ -190,16 +225,24 @@ impl Recorder for TapeWriter {
         Ok(self.commit_all()?)
     }
 
-    fn close(&mut self, at: At) -> Result<(), RecordError> {
-        if std::mem::replace(&mut self.closed, true) {
+    fn settle(&mut self, at: At) -> Result<(), RecordError> {
+        if self.closed || std::mem::replace(&mut self.settled, true) {
             return Ok(());
         }
-        self.scribe.close(at, &mut self.tape);
-        let committed = self.commit_all();
+        self.last = at;
+        Ok(self.commit_all()?)
+    }
+
+    fn close(&mut self, at: At) -> Result<(), RecordError> {
+        if self.closed {
+            return Ok(());
+        }
+        let settled = self.settle(at).and_then(|()| self.commit());
+        self.closed = true;
         let ended = self.tape.end();
         let ended = ended.map_err(|source| WriteError { path: self.tape.path.clone(), source });
         self.beside.sync();
-        committed?;
+        settled?;
         Ok(ended?)
     }
 }
@@ -227,6 +270,7 @@ impl TapeFile {
             buffer,
             bytes_written: 0,
             bytes_committed: 0,
+            footer: Vec::new(),
             error,
         })
     }
@@ -244,9 +288,12 @@ impl TapeFile {
         written
     }
 
-    fn commit(&mut self, messages: u64) -> io::Result<()> {
-        if self.error.is_none() && !self.buffer.is_empty() {
-            self.error = self.write_through(b"").err();
+    /// Hands what has gathered to the kernel, and `footer` behind it.
+    fn commit(&mut self, messages: u64, footer: Vec<u8>) -> io::Result<()> {
+        let is_new = !self.buffer.is_empty() || self.bytes_written > self.bytes_committed;
+        let is_unended = self.footer.is_empty() && !footer.is_empty();
+        if self.error.is_none() && (is_new || is_unended) {
+            self.error = self.write_ended(footer).err();
         }
         if self.error.is_none() {
             self.error = self.flusher.error();
@@ -257,6 +304,23 @@ impl TapeFile {
         }
         self.bytes_committed = self.bytes_written;
         self.flusher.wrote(messages);
+        Ok(())
+    }
+
+    /// Writes the buffer and a footer behind it, which the next write goes over. It is never longer
+    /// than what comes in its place: another entry, and a footer that counts more.
+    fn write_ended(&mut self, footer: Vec<u8>) -> io::Result<()> {
+        if footer.is_empty() {
+            return self.write_through(b"");
+        }
+        if let Some(gzip) = self.gzip.clone() {
+            self.write_through(b"")?;
+            return gzip.settle(&footer);
+        }
+        self.write_through(&footer)?;
+        self.bytes_written -= footer.len() as u64;
+        self.file.seek(SeekFrom::Start(self.bytes_written))?;
+        self.footer = footer;
         Ok(())
     }
 
@@ -274,6 +338,8 @@ impl TapeFile {
             let moved = self.file.seek(SeekFrom::Start(self.bytes_committed));
             if cut.is_ok() && moved.is_ok() {
                 self.bytes_written = self.bytes_committed;
+                // The room that it had is free again.
+                self.file.write_all(&self.footer).ok();
             }
         }
     }
@@ -303,6 +369,11 @@ impl Sink for TapeFile {
             self.error = self.write_through(bytes).err();
         }
     }
+}
+
+fn with(path: PathBuf, opening: Opening) -> Result<(PathBuf, Opened), OpenError> {
+    let opened = file::open(&path, opening)?;
+    Ok((path, opened))
 }
 
 /// What is written to a file without a name is lost with the process that writes it.

@@ -4,6 +4,8 @@
 //! is asked to end, then it is killed. If we are killed ourselves, the kernel asks it to end, and a
 //! [sentry](crate::sentry) sees to it that it does.
 
+mod stderr_tail;
+
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,6 +23,7 @@ use tokio::process::Command;
 use crate::port::Port;
 use crate::raw;
 use crate::sentry::Sentry;
+use stderr_tail::StderrTail;
 
 /// How much a pipe to or from the server holds, so that large messages take few turns.
 const PIPE_BYTES: usize = 256 * 1024;
@@ -32,6 +35,7 @@ pub struct Child {
     group: Option<Pid>,
     sentry: Option<Sentry>,
     status: Option<ExitStatus>,
+    stderr: Option<StderrTail>,
 }
 
 /// Why a server could not be started.
@@ -60,6 +64,8 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// Variables of ours that it does not get.
     pub without: Vec<OsString>,
+    /// Whether the last lines that it writes to standard error are kept. They are passed on either way.
+    pub keeps_stderr: bool,
 }
 
 /// Where a program is started, and what it finds there.
@@ -71,6 +77,8 @@ pub struct Place<'a> {
     pub without: &'a [OsString],
     /// The folder, if it is not ours.
     pub folder: Option<&'a str>,
+    /// Whether the last lines that it writes to standard error are kept.
+    pub keeps_stderr: bool,
 }
 
 impl Child {
@@ -81,7 +89,8 @@ impl Child {
 
     /// The same, with less of our environment.
     pub fn launch(launch: &Launch) -> Result<(Self, Pipes), SpawnError> {
-        let place = Place { without: &launch.without, ..Place::default() };
+        let keeps_stderr = launch.keeps_stderr;
+        let place = Place { without: &launch.without, keeps_stderr, ..Place::default() };
         Self::spawn_in(&launch.argv, place).map(Self::watched)
     }
 
@@ -123,6 +132,7 @@ impl Child {
         if let Some(folder) = place.folder {
             command.current_dir(folder);
         }
+        let stderr = if place.keeps_stderr { StderrTail::attach(&mut command)? } else { None };
         command.process_group(0).kill_on_drop(true);
         raw::end_with_us(&mut command);
         let pipes = Pipes {
@@ -131,7 +141,7 @@ impl Child {
         };
         let process = command.spawn()?;
         let group = process.id().and_then(|id| Pid::from_raw(id as i32));
-        Ok((Self { process, group, sentry: None, status: None }, pipes))
+        Ok((Self { process, group, sentry: None, status: None, stderr }, pipes))
     }
 
     /// Waits until the server's first process has ended.
@@ -147,6 +157,14 @@ impl Child {
     /// How the server's first process has ended, if it is known to have.
     pub fn status(&self) -> Option<ExitStatus> {
         self.status
+    }
+
+    /// The last lines that an ended server wrote to standard error, once all of it is passed on.
+    pub(crate) async fn stderr_tail(&self) -> Vec<String> {
+        match &self.stderr {
+            Some(tail) => tail.lines().await,
+            None => Vec::new(),
+        }
     }
 
     /// Sends a signal to the whole group.

@@ -9,6 +9,7 @@ use tapegate_core::time::At;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+use crate::stdio::Cause;
 
 /// Where decisions about held calls come from.
 pub type Settlements = mpsc::Receiver<(Ticket, Settlement)>;
@@ -34,9 +35,14 @@ pub struct Deck {
     clock: Clock,
     on_tape_error: OnTapeError,
     lost: Option<RecordError>,
+    /// Is told once that the session has come to its end.
+    on_end: Option<OnEnd>,
     sessions: u32,
     exchanges: u64,
 }
+
+/// Is told why a session has come to its end, before the server's end is waited for.
+pub type OnEnd = Box<dyn FnOnce(&Cause)>;
 
 /// A message to be sent: the one that arrived, another in its place, or one of our own.
 #[derive(Debug)]
@@ -89,6 +95,7 @@ impl Deck {
             clock,
             on_tape_error,
             lost: None,
+            on_end: None,
             sessions,
             exchanges,
         }
@@ -296,6 +303,29 @@ impl Deck {
                 Event::Settled { ticket, settlement }
             }
             () = tick(due) => Event::Tick,
+        }
+    }
+
+    /// Has `on_end` told when the session has come to its end.
+    pub fn on_end(&mut self, on_end: OnEnd) {
+        self.on_end = Some(on_end);
+    }
+
+    /// Makes the tape whole as it is, because a session has begun to end and whoever ends it may not
+    /// wait. What comes yet is recorded too.
+    pub(crate) fn settle(&mut self) {
+        let at = self.now();
+        if self.lost.is_none() {
+            // What fails now fails at the next commit or at the end too, and is dealt with there.
+            self.recorder.settle(at).ok();
+        }
+    }
+
+    /// Closes the books: the session is over but for the server's own end, which may take long.
+    pub(crate) fn close_books(&mut self, cause: &Cause) {
+        self.settle();
+        if let Some(on_end) = self.on_end.take() {
+            on_end(cause);
         }
     }
 

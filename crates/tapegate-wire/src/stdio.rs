@@ -69,15 +69,18 @@ pub async fn run(
     }
     // An exit that came with the end of the output makes a better reason than the end alone.
     drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
+    let unanswered = session.deck.wanted(Side::Client);
     session.last_words(child.status()).await;
     let (grace, after_term) = session.ending.rest();
     let cause = session.ending.cause();
+    session.deck.close_books(&cause);
     drop((session.up, session.down));
     let status = tokio::select! {
         status = child.end(grace, after_term) => status,
         _ = signals.next() => child.end(Duration::ZERO, after_term).await,
     };
-    Outcome { cause, status: status.ok() }
+    let stderr_tail = child.stderr_tail().await;
+    Outcome { cause, status: status.ok(), unanswered, stderr_tail }
 }
 
 /// A session under way.
@@ -137,6 +140,20 @@ impl Session<'_> {
         }
         if self.up.is_ended() && self.ending.may_change() {
             self.ending.client_left(self.deck.wanted(Side::Client));
+        }
+        self.close_books();
+    }
+
+    /// Sees to it that the tape and the log are whole from the moment on at which the session begins to
+    /// end: some clients kill us 40 ms after they have closed our input, and a server may take longer.
+    fn close_books(&mut self) {
+        match self.ending.begun() {
+            Some(cause) if self.ending.is_signalled() || !self.ending.may_change() => {
+                self.deck.close_books(cause);
+            }
+            // Answers are still wanted, and are recorded when they come.
+            Some(_) => self.deck.settle(),
+            None => {}
         }
     }
 
@@ -256,7 +273,8 @@ impl Session<'_> {
         }
     }
 
-    /// Tells a client that still listens that its requests will not be answered.
+    /// Tells a client that still listens that its requests will not be answered, if a gate or the tape
+    /// stands between it and the server. What only records does not invent answers.
     async fn last_words(&mut self, status: Option<ExitStatus>) {
         self.turn_away(&self.ending.words(status));
         if !self.down.is_heard() {
@@ -269,6 +287,10 @@ impl Session<'_> {
             }
             return;
         }
+        if !self.deck.is_governed() && !self.ending.is_ours() {
+            // A client without us would see the end of its input, and nothing else.
+            return self.write_last().await;
+        }
         let why = self.ending.words(status);
         let error_type = self.ending.error_type();
         let event =
@@ -279,6 +301,11 @@ impl Session<'_> {
         // The tape may be what failed; the client is told all the same.
         drop(self.deck.commit());
         answers.into_iter().for_each(|message| self.down.say(message));
+        self.write_last().await;
+    }
+
+    /// Writes what is due to a client that still listens.
+    async fn write_last(&mut self) {
         let written = self.down.write_all();
         drop(tokio::time::timeout(LAST_WORDS, written).await);
     }

@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 use crate::exit::Exit;
 use crate::talk;
 use crate::upstream::Upstream;
-use crate::wiring::{announce, client_ports, listen};
+use crate::wiring::{announce, client_ports, listen, release_stdout};
 
 /// Where the two ends are.
 pub(crate) struct Route<'a> {
@@ -29,6 +29,8 @@ pub(crate) struct Route<'a> {
     pub(crate) without: Vec<OsString>,
     pub(crate) message_bytes_max: usize,
     pub(crate) patience: Patience,
+    /// Whether the last lines that the server writes to standard error are kept.
+    pub(crate) keeps_stderr: bool,
     pub(crate) quiet: bool,
 }
 
@@ -84,7 +86,11 @@ async fn on_stdio(
 ) -> anyhow::Result<Ended> {
     let client = client_ports()?;
     let mut deck = keeper.open()?;
-    let server = match Child::launch(&launch(route, argv)) {
+    if !deck.is_governed() {
+        release_stdout()?;
+    }
+    let launch = Launch { keeps_stderr: route.keeps_stderr, ..launch(route, argv) };
+    let server = match Child::launch(&launch) {
         Ok(server) => server,
         Err(error) => {
             drop(deck);
@@ -110,7 +116,7 @@ async fn proxy(
     let proxy = Proxy::new(Rc::clone(&station), upstream);
     announce(&listener, route.quiet)?;
     let cause = http::serve(listener, proxy, &station, signals).await;
-    Ok(keeper.conclude(&mut station.deck(), Outcome { cause, status: None }))
+    Ok(keeper.conclude(&mut station.deck(), Outcome::new(cause)))
 }
 
 async fn bridge_in(
@@ -126,7 +132,7 @@ async fn bridge_in(
     let bridge = Bridge::new(Rc::clone(&station), servers, route.patience);
     announce(&listener, route.quiet)?;
     let cause = http::serve(listener, bridge, &station, signals).await;
-    Ok(keeper.conclude(&mut station.deck(), Outcome { cause, status: None }))
+    Ok(keeper.conclude(&mut station.deck(), Outcome::new(cause)))
 }
 
 async fn bridge_out(
@@ -162,5 +168,5 @@ pub(crate) fn exit_of(outcome: &Outcome) -> Exit {
 }
 
 fn launch(route: &Route<'_>, argv: &[String]) -> Launch {
-    Launch { argv: argv.to_vec(), without: route.without.clone() }
+    Launch { argv: argv.to_vec(), without: route.without.clone(), keeps_stderr: false }
 }

@@ -85,6 +85,10 @@ impl Recorder for SharedTape {
         self.0.borrow_mut().commit()
     }
 
+    fn settle(&mut self, at: At) -> Result<(), RecordError> {
+        self.0.borrow_mut().settle(at)
+    }
+
     fn close(&mut self, at: At) -> Result<(), RecordError> {
         self.0.borrow_mut().close(at)
     }

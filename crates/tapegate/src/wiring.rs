@@ -25,6 +25,13 @@ pub(crate) fn client_ports() -> std::io::Result<ClientPorts> {
     Ok(ClientPorts { input: Port::reader(input)?, output: Port::writer(output)? })
 }
 
+/// Lets go of standard output, so that the client sees its end as soon as its port is closed, not only
+/// when the process ends.
+pub(crate) fn release_stdout() -> std::io::Result<()> {
+    let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(nowhere)?)
+}
+
 /// Says what is waited for to a person who has started this by hand: a client starts it.
 pub(crate) fn greet(quiet: bool) {
     if !quiet && std::io::stdin().is_terminal() {

@@ -19,6 +19,14 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Thoughtjack => "thoughtjack",
+            Self::Overwatch => "overwatch",
+        }
+    }
+
     /// How finely the dialect writes moments.
     fn sub_second(self) -> SubSecond {
         match self {

@@ -71,7 +71,7 @@ pub async fn run(
         () = bridge.serve(client.input) => bridge.cause_of_leaving(),
     };
     bridge.close(&cause, &mut signals, patience).await;
-    Outcome { cause, status: None }
+    Outcome::new(cause)
 }
 
 /// One client's session and its server.
@@ -188,12 +188,13 @@ impl Bridge {
         let turn = self.outlet.turn().await;
         let frame = Frame::read(bytes);
         if let Body::Garbage(garbage) = frame.body()
-            && bytes.contains(&b'\n')
+            && !matches!(garbage, Garbage::Empty)
         {
-            let why = format!("{}; its line ends would make several lines of it", garbage.reason());
+            // A client on standard input takes each line for a message, also a line of a web page.
+            let why = garbage.reason();
             let (lane, from, delivered) = (self.lane, Side::Server, false);
             self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
-            self.notify("the MCP server sent something that is no message; it is on the tape");
+            self.notify("the MCP server sent something that is not a message; it is on the tape");
             return Ok(());
         }
         let judged = self.station.hear(self.lane, bytes, (resumed, true))?;

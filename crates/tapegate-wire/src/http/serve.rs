@@ -32,6 +32,7 @@ pub async fn serve(
         let why = cause.words();
         // If the tape is what failed, nobody is answered but by the end.
         station.pass(Event::Unheld { lane: None, why: &why, keeps_lists: false }).ok();
+        station.deck().close_books(&cause);
         let end = async {
             handler.shutdown(&why).await;
             listener.drain(LAST_WORDS).await;

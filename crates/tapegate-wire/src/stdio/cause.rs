@@ -91,4 +91,15 @@ pub struct Outcome {
     pub cause: Cause,
     /// How the server's process ended.
     pub status: Option<ExitStatus>,
+    /// How many requests of the client the server has left unanswered.
+    pub unanswered: usize,
+    /// The last lines that the server wrote to standard error, if they were kept.
+    pub stderr_tail: Vec<String>,
+}
+
+impl Outcome {
+    /// The end of a session without a process of its own.
+    pub fn new(cause: Cause) -> Self {
+        Self { cause, status: None, unanswered: 0, stderr_tail: Vec::new() }
+    }
 }

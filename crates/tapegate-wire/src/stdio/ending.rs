@@ -143,6 +143,21 @@ impl Ending {
         self.child_exited
     }
 
+    /// Why the session ends, if it does.
+    pub(super) fn begun(&self) -> Option<&Cause> {
+        self.cause.as_ref()
+    }
+
+    /// Whether it is us who ended the session: the tape failed.
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self.cause, Some(Cause::Tape(_)))
+    }
+
+    /// Whether a signal has asked for the end.
+    pub(super) fn is_signalled(&self) -> bool {
+        self.signalled
+    }
+
     /// Whether the client's leaving still makes a difference.
     pub(super) fn may_change(&self) -> bool {
         self.step <= Step::Answering

@@ -44,7 +44,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     writeln!(out, "An agent, a recorder and an MCP server are started: three processes.\n")?;
     let mut recorder = Command::new(&us);
     recorder.arg("record").arg("-o").arg(&tape).args(["--name", "demo", "--quiet"]);
-    recorder.args(args.force.then_some("--force")).arg("--").arg(&us).args(["demo", "--serve"]);
+    let if_exists = if args.force { "overwrite" } else { "fail" };
+    recorder.args(["--if-exists", if_exists]).arg("--").arg(&us).args(["demo", "--serve"]);
     let mut live = Vec::new();
     let status = agent::run(recorder, &mut Both(out, &mut live))?;
     if !status.success() {

@@ -1,5 +1,9 @@
 //! `tapegate record` on standard input and output.
 
+mod books;
+mod existing;
+mod not_mcp;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -28,7 +28,7 @@ const TALK: [(&str, usize); 10] = [
     (r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#, 1),
     (r#"{"jsonrpc":"2.0","id":5,"method":"test/bytes"}"#, 4),
     (r#"{"jsonrpc":"2.0","id":6,"method":"test/big"}"#, 1),
-    (r#"{"jsonrpc":"2.0","id":7,"method":"test/leave"}"#, 2),
+    (r#"{"jsonrpc":"2.0","id":7,"method":"test/leave"}"#, 1),
 ];
 
 #[test]

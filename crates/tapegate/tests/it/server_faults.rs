@@ -1,5 +1,7 @@
 //! Servers that misbehave: what they send still arrives and is recorded, and they are ended.
 
+use std::io::Read;
+
 use tapegate_core::side::Side;
 
 use crate::support::{Kept, check, record, reply, request, tape};
@@ -89,7 +91,7 @@ fn ec_stdio_027_a_partial_line_waits_for_its_end() {
 }
 
 #[test]
-fn ec_stdio_010_half_a_line_at_a_crash_is_forwarded_recorded_and_told_from_our_error() {
+fn ec_stdio_010_half_a_line_at_a_crash_is_forwarded_and_recorded_and_nothing_is_added() {
     for (setup, overwatch) in [
         (record(&["read=1", r#"raw={"jsonrpc":"2.0","id":1,"resu"#, "exit=3"]), false),
         (tape(&["read=1", r#"raw={"jsonrpc":"2.0","id":1,"resu"#, "exit=3"]), true),
@@ -97,17 +99,14 @@ fn ec_stdio_010_half_a_line_at_a_crash_is_forwarded_recorded_and_told_from_our_e
         let mut run = setup.start();
         run.send(request(1).as_bytes());
         let end = run.end().exits(3).checks().leaves_no_process();
-        let text = String::from_utf8(end.stdout.clone()).unwrap();
-        let (half, ours) = text.split_once('\n').unwrap();
-        assert_eq!(half, r#"{"jsonrpc":"2.0","id":1,"resu"#);
-        assert!(ours.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"#), "{ours}");
-        assert!(ours.contains("exit status: 3"), "{ours}");
+        let half = r#"{"jsonrpc":"2.0","id":1,"resu"#;
+        let end = end.client_got(half.as_bytes());
         let frames = if overwatch { end.tape() } else { end.beside() };
         let halves: Vec<_> = frames.iter().filter(|k| k.reason.is_some()).collect();
         assert_eq!(halves.len(), 1);
         assert_eq!(halves[0].reason.as_deref(), Some("unterminated_frame_at_close"));
         assert_eq!(halves[0].bytes, half.as_bytes());
-        assert!(end.tape().last().unwrap().ours);
+        assert!(!end.tape().iter().any(|kept| kept.ours));
     }
 }
 
@@ -123,27 +122,44 @@ fn a_whole_message_without_a_line_end_is_forwarded_as_it_came() {
 }
 
 #[test]
-fn ec_stdio_010_pending_requests_get_an_error_when_the_server_exits_and_its_code_is_ours() {
-    let mut run = record(&["answer=1", "read=2", "exit=7"]).start();
+fn ec_stdio_010_a_server_that_dies_is_told_of_on_standard_error_and_no_answer_is_invented() {
+    let steps = ["answer=1", "err=first\n", "err=no module named x\n", "read=2", "exit=7"];
+    let mut run = record(&steps).start();
     run.send([request(1), request("\"two\""), request(3.5)].concat().as_bytes());
     let end = run.end().exits(7).checks().leaves_no_process();
-    let text = String::from_utf8(end.stdout.clone()).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 3, "{text}");
-    assert_eq!(format!("{}\n", lines[0]), reply(1));
-    for (line, id) in lines[1..].iter().zip(["\"two\"", "3.5"]) {
-        let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"#);
-        assert!(line.starts_with(&start), "{line}");
-        assert!(line.contains("the MCP server ended (exit status: 7)"), "{line}");
-    }
-    assert_eq!(end.said(Side::Server), end.stdout, "our own errors are on the tape");
+    let words = "error: the MCP server ended (exit status: 7) and left 2 requests unanswered; \
+                 its last lines on standard error:\n  first\n  no module named x\n";
+    let end = end.complains(words).client_got(reply(1).as_bytes());
+    assert!(end.stderr.starts_with("first\nno module named x\n"), "{}", end.stderr);
+    assert_eq!(end.said(Side::Server), reply(1).as_bytes());
+}
+
+#[test]
+fn of_many_lines_on_standard_error_the_last_ten_are_repeated_and_made_visible() {
+    let script = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo \"line $i\"; done >&2; \
+                  printf '\\033[31mred\\n' >&2; exit 1";
+    let end = record(&[]).sh(script).start().end().exits(1);
+    let (passed, ours) = end.stderr.split_once("error: the MCP server ended").unwrap();
+    assert!(passed.starts_with("line 1\nline 2\n") && passed.contains("line 2000\n\x1b[31mred\n"));
+    let lines: Vec<&str> = ours.lines().filter(|line| line.starts_with("  ")).collect();
+    assert_eq!(lines.len(), 10, "{ours}");
+    assert!(lines[0] == "  line 1992" && !lines[9].contains('\x1b'), "{ours}");
+}
+
+#[test]
+fn a_server_that_ends_in_order_before_its_client_is_no_error() {
+    let end = record(&["answer=1", "exit=0"]).run(request(1).as_bytes()).exits(0);
+    assert!(!end.stderr.contains("error: "), "{}", end.stderr);
+    let end = record(&["answer=1", "exit=5"]).flags(&["--quiet"]).start().end_of_input();
+    assert!(!end.stderr.contains("recorded"), "{}", end.stderr);
 }
 
 #[test]
 fn ec_stdio_010_a_server_that_dies_by_a_signal_gives_128_and_the_signal() {
     let mut run = record(&["read=1", "abort"]).start();
     run.send(request(1).as_bytes());
-    run.end().exits(128 + 6).checks().client_got_some("SIGABRT").leaves_no_process();
+    let end = run.end().exits(128 + 6).checks().client_got(b"").leaves_no_process();
+    end.complains("SIGABRT").complains("left 1 request unanswered");
 }
 
 #[test]
@@ -221,18 +237,21 @@ fn a_server_that_never_stops_writing_and_ignores_everything_is_killed() {
 
 #[test]
 fn a_server_that_closes_its_output_and_runs_on_is_over_for_the_client() {
-    let mut run = record(&[]).sh("read line; exec 1>&-; sleep 300").start();
+    let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+    let mut run = record(&[]).sh("read line; exec 1>&-; sleep 300").stdout(theirs).start();
     run.send(request(1).as_bytes());
-    run.gets("the MCP server closed its output before it answered");
-    run.end().exits(143).checks().leaves_no_process();
+    let mut got = Vec::new();
+    std::fs::File::from(ours).read_to_end(&mut got).unwrap();
+    assert!(got.is_empty() && run.lives(), "the client sees the end at once, as without us");
+    run.end().exits(143).checks().complains("left 1 request unanswered").leaves_no_process();
 }
 
 #[test]
-fn a_server_that_closes_its_input_is_ended_and_the_client_is_told() {
+fn a_server_that_closes_its_input_is_ended() {
     let mut run = record(&[]).sh("exec 0<&-; echo ready; sleep 300").start();
     run.lines(1);
     run.send(request(1).as_bytes());
-    run.end().exits(143).client_got_some("\"id\":1,\"error\"").leaves_no_process();
+    run.end().exits(143).client_got(b"ready\n").complains("error: ").leaves_no_process();
 }
 
 #[test]

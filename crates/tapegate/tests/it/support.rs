@@ -31,7 +31,7 @@ use tempfile::TempDir;
 pub(crate) use accepting::{accept_policy, write_key};
 pub(crate) use dice::Dice;
 use heard::{Heard, lock};
-pub(crate) use kept::{Kept, beside, check, kept};
+pub(crate) use kept::{Kept, beside, check, kept, text_of};
 pub(crate) use processes::fake_server;
 use processes::marked;
 pub(crate) use terminal::{at_terminal, at_terminal_typing_ahead, terminal};

@@ -275,11 +275,7 @@ fn tapes_and_the_folders_made_for_them_are_private() {
 }
 
 #[test]
-fn a_tape_is_not_overwritten_without_force() {
-    let setup = record(&["serve"]);
-    fs::write(setup.tape_path(), "precious").unwrap();
-    let end = setup.start().end().exits(3).complains("exists already").complains("--force");
-    assert_eq!(fs::read_to_string(end.run.tape_path()).unwrap(), "precious");
+fn a_tape_that_is_overwritten_by_force_is_private_and_alone() {
     let setup = record(&["serve"]).flags(&["--force"]);
     fs::write(setup.tape_path(), "precious").unwrap();
     fs::set_permissions(setup.tape_path(), fs::Permissions::from_mode(0o644)).unwrap();
@@ -333,8 +329,9 @@ fn two_recorders_cannot_write_one_tape() {
     first.send(request(1).as_bytes());
     first.lines(1);
     for flags in [&[][..], &["--force"]] {
-        let second = tape(&["serve"]).tape_at(first.tape_path()).flags(flags).start().end();
-        second.exits(3).complains("is being written by another process");
+        let second = tape(&["serve"]).tape_at(first.tape_path()).flags(flags);
+        let second = second.run(request(3).as_bytes()).exits(0);
+        second.complains("is being written by another process").complains("is recorded to `");
     }
     first.send(request(2).as_bytes());
     first.lines(2);
@@ -351,8 +348,9 @@ fn a_gzip_tape_reads_like_a_plain_one_and_is_never_appended_to() {
         let text = check(&path, 0);
         assert!(text.contains("600 messages (300 client, 300 server)"), "{text}");
         assert_eq!(fs::read(&path).unwrap()[..2], [0x1f, 0x8b]);
-        let again = tape(&["serve"]).tape_at(&path).start().end();
-        again.exits(3).complains("exists already");
+        let again = tape(&["serve"]).tape_at(&path).run(request(1).as_bytes());
+        again.exits(0).complains("t-2.jsonl.gz`");
+        assert!(check(&path, 0).contains("600 messages (300 client, 300 server)"));
         assert!(footer || !text.contains("footer"), "{text}");
     }
 }

@@ -71,6 +71,7 @@ impl Bridge {
             });
             // The tape may be what failed; the client is told all the same.
             drop(deck.commit());
+            deck.close_books(cause);
         }
         if let Cause::Tape(_) = cause {
             // What is left was answered, but the answer is not on the tape and may not be sent.

@@ -72,24 +72,35 @@ impl Bridge {
     async fn post(self: &Rc<Self>, call: &Rc<Call>, message: Outbound) -> Result<Answer, Problem> {
         let transport = self.transport.borrow().clone();
         if let Transport::Older(endpoint) = transport {
+            self.heard();
             return self.post_older(call, message, endpoint).await.map(|()| Answer::Elsewhere);
         }
         let (reply, in_session) = self.post_following(&message).await?;
-        self.heard();
         call.reach(Step::Accepted);
         let (parts, body) = reply.into_parts();
         if parts.status.is_success() {
             *self.transport.borrow_mut() = Transport::Streamable;
             self.listen_again();
-            return self.pass_reply(call, &parts, body).await;
+            let passed = self.pass_reply(call, &parts, body).await;
+            match &passed {
+                Ok(_) => self.heard(),
+                // Something answers, but it may be a login page.
+                Err(problem) => self.unheard(&problem.words),
+            }
+            return passed;
         }
         let bytes_max = self.station.message_bytes_max();
         let problem = Problem::of_reply(&parts, body, in_session, bytes_max).await;
+        match problem.message {
+            Some(_) => self.heard(),
+            None => self.unheard(&problem.words),
+        }
         // The server did not look at the message, so it may be sent once more, elsewhere.
         if transport == Transport::Unknown
             && problem.hints_at_older_transport()
             && let Some(endpoint) = self.find_older().await
         {
+            self.heard();
             return self.post_older(call, message, endpoint).await.map(|()| Answer::Elsewhere);
         }
         Err(problem)

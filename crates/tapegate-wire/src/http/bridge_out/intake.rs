@@ -36,6 +36,7 @@ impl Bridge {
             return std::future::pending().await;
         }
         self.set_blocked(true);
+        self.station.deck().settle();
         if self.unhold().await.is_err() {
             return std::future::pending().await;
         }

@@ -17,7 +17,7 @@ use crate::upstream::UpstreamArgs;
 #[command(after_help = RECORD_EXAMPLES)]
 pub(crate) struct RecordArgs {
     /// The tape to write; a name that ends in .gz makes it compressed, and in a folder each session
-    /// gets a tape of its own
+    /// gets a tape of its own. If the tape exists, the next free name is used (see --if-exists)
     #[arg(short, long, value_name = "FILE|DIR/")]
     pub(super) output: PathBuf,
     /// The dialect of the tape
@@ -29,8 +29,8 @@ pub(crate) struct RecordArgs {
 
 /// Record like `record`, in the overwatch dialect
 ///
-/// One JSON object a frame, good or bad, with its exact bytes, and no header: a tape that exists
-/// already is appended to.
+/// One JSON object a frame, good or bad, with its exact bytes, and no header. A tape that exists
+/// already is appended to, unless --if-exists says otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = TAPE_EXAMPLES)]
 pub(crate) struct TapeArgs {
@@ -79,12 +79,25 @@ pub(crate) struct WireArgs {
     /// Leave out `raw` of good frames in the overwatch dialect, which halves the tape
     #[arg(long)]
     pub(super) no_raw: bool,
-    /// Overwrite a tape that exists already
-    #[arg(long)]
+    /// What happens if the tape exists already [default: number; `tape`: append]
+    #[arg(long, value_enum, value_name = "WAY")]
+    pub(super) if_exists: Option<IfExistsWord>,
+    /// The same as --if-exists overwrite
+    #[arg(long, conflicts_with = "if_exists")]
     pub(super) force: bool,
     /// Say nothing but errors
     #[arg(short, long)]
     pub(super) quiet: bool,
+}
+
+impl WireArgs {
+    /// What happens if the tape exists already, if nobody says otherwise.
+    pub(super) fn if_exists(&self, default: IfExistsWord) -> IfExistsWord {
+        match self.force {
+            true => IfExistsWord::Overwrite,
+            false => self.if_exists.unwrap_or(default),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -95,6 +108,20 @@ pub(super) enum DialectWord {
     /// One object a frame
     #[value(alias = "ow")]
     Overwatch,
+}
+
+/// What happens if the tape exists already. Nothing but `fail` keeps a session from starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum IfExistsWord {
+    /// Record to the next free name (s.jsonl, s-2.jsonl, ...); a tape that holds nothing but a
+    /// client's probe (initialize or server/discover) is replaced
+    Number,
+    /// Append to it; if that cannot be done, record to the next free name
+    Append,
+    /// Overwrite it, unless another process is writing it
+    Overwrite,
+    /// Exit with code 3
+    Fail,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]

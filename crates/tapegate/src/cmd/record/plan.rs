@@ -1,6 +1,6 @@
 //! What is to be recorded, and where.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tapegate_core::tape::{Dialect, ScribeOptions};
 use tapegate_core::time::{At, SubSecond, write_rfc3339};
@@ -8,13 +8,11 @@ use tapegate_store::OpenError;
 use tapegate_store::writer::{Existing, TapeWriter};
 use tapegate_wire::clock::Clock;
 
-use super::args::{RecordArgs, TapeArgs, WireArgs};
+use super::args::{IfExistsWord, RecordArgs, TapeArgs, WireArgs};
 use crate::exit::{Exit, Failure};
+use crate::talk;
 use crate::taping::NewTape;
 use crate::upstream::Upstream;
-
-/// How many tapes of one moment a folder may hold.
-const NAMES_MAX: u32 = 1000;
 
 /// What is to be recorded, and how.
 pub(super) struct Plan {
@@ -22,6 +20,7 @@ pub(super) struct Plan {
     dialect: Dialect,
     pub(super) upstream: Upstream,
     pub(super) wire: WireArgs,
+    if_exists: IfExistsWord,
     pub(super) clock: Clock,
 }
 
@@ -38,6 +37,7 @@ impl Plan {
     pub(super) fn of_record(args: RecordArgs) -> anyhow::Result<Self> {
         let upstream = args.wire.upstream.wanted("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
+        require_a_file(&args.output)?;
         let folder =
             args.output.is_dir() || args.output.as_os_str().as_encoded_bytes().ends_with(b"/");
         let place = match folder {
@@ -47,7 +47,8 @@ impl Plan {
         // In a folder the name becomes part of the file's.
         let is_unkept = args.wire.name.is_some() && matches!(place, Place::File(_));
         require_kept(dialect, &args.wire, is_unkept)?;
-        Ok(Self { place, dialect, upstream, wire: args.wire, clock })
+        let if_exists = args.wire.if_exists(IfExistsWord::Number);
+        Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
     /// The plan of `tapegate tape`.
@@ -55,6 +56,7 @@ impl Plan {
         let upstream = args.wire.upstream.wanted("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         require_kept(dialect, &args.wire, args.wire.name.is_some())?;
+        args.tape.as_deref().map_or(Ok(()), require_a_file)?;
         let place = match (args.tape, args.session) {
             (Some(path), _) => Place::File(path),
             (None, None) => Place::Folder(args.tape_dir, None),
@@ -68,31 +70,50 @@ impl Plan {
                     .into());
             }
         };
-        Ok(Self { place, dialect, upstream, wire: args.wire, clock })
+        let if_exists = args.wire.if_exists(IfExistsWord::Append);
+        Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
-    /// Opens the tape; one in a folder gets a name that is free.
+    /// Opens the tape. Nothing that is there already keeps a session from being recorded, unless
+    /// the user wants it so: many clients start their servers from a config that never changes.
     pub(super) fn open_tape(&self) -> anyhow::Result<TapeWriter> {
-        let (folder, word) = match &self.place {
-            Place::File(path) => {
-                let opened = self.open_at(path.clone(), self.existing())?;
-                return opened.map_err(|error| refused(&error));
+        let path = match &self.place {
+            Place::File(path) => path.clone(),
+            Place::Folder(folder, word) => {
+                let name = tape_name(word.as_deref(), self.clock.now());
+                let path = folder.join(format!("{name}.jsonl"));
+                return self.open_at(path, Existing::Number)?.map_err(|error| refused(&error));
             }
-            Place::Folder(folder, word) => (folder, word.as_deref()),
         };
-        let name = tape_name(word, self.clock.now());
-        let numbered = (2..NAMES_MAX).map(|number| format!("{name}-{number}.jsonl"));
-        for name in std::iter::once(format!("{name}.jsonl")).chain(numbered) {
-            match self.open_at(folder.join(name), Existing::Refuse)? {
-                Err(OpenError::Exists { .. }) => {}
-                done => return done.map_err(|error| refused(&error)),
+        let existing = match self.if_exists {
+            IfExistsWord::Number => Existing::Number,
+            IfExistsWord::Append => Existing::Append,
+            IfExistsWord::Overwrite => Existing::Overwrite,
+            IfExistsWord::Fail => Existing::Refuse,
+        };
+        let opened = match self.open_at(path.clone(), existing)? {
+            Err(
+                error @ (OpenError::Exists { .. }
+                | OpenError::Busy { .. }
+                | OpenError::NotATape { .. }),
+            ) if existing != Existing::Refuse => {
+                self.say(&error.to_string());
+                self.open_at(path.clone(), Existing::Number)?
             }
+            done => done,
+        };
+        let tape = opened.map_err(|error| refused(&error))?;
+        if tape.path() != path {
+            let (wanted, got) = (path.display(), tape.path().display());
+            self.say(&format!("`{wanted}` exists, so this session is recorded to `{got}`"));
         }
-        Err(Failure::new(Exit::Io, format!("no name is free in `{}`", folder.display())).into())
+        Ok(tape)
     }
 
-    fn existing(&self) -> Existing {
-        if self.wire.force { Existing::Overwrite } else { Existing::Append }
+    fn say(&self, words: &str) {
+        if !self.wire.quiet {
+            talk::say(words);
+        }
     }
 
     fn open_at(
@@ -118,6 +139,15 @@ impl Plan {
     }
 }
 
+/// Refuses the name that stands for standard output elsewhere.
+fn require_a_file(output: &Path) -> Result<(), Failure> {
+    if output != Path::new("-") {
+        return Ok(());
+    }
+    let words = "the tape cannot go to `-`: standard output belongs to the client and its server";
+    Err(Failure::new(Exit::Usage, words).hint("name a file, or a folder that ends in `/`"))
+}
+
 /// Refuses flags that say nothing in a dialect, which would be dropped unnoticed.
 fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(), Failure> {
     let (words, hint) = match dialect {
@@ -135,13 +165,16 @@ fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(),
 
 fn refused(error: &OpenError) -> anyhow::Error {
     let failure = Failure::new(Exit::Io, error);
-    let folder = "a folder (`record -o DIR/`, `tape --tape-dir DIR`) gives each session its own";
-    match error.hint() {
-        Some(hint) if matches!(error, OpenError::Exists { .. } | OpenError::Busy { .. }) => {
-            failure.hint(format!("{hint}; {folder}")).into()
+    match error {
+        OpenError::Exists { .. } => {
+            let hint = "choose another name, pass --force to overwrite it, or leave out \
+                        `--if-exists fail`: then the next free name is used";
+            failure.hint(hint).into()
         }
-        Some(hint) => failure.hint(hint).into(),
-        None => failure.into(),
+        _ => match error.hint() {
+            Some(hint) => failure.hint(hint).into(),
+            None => failure.into(),
+        },
     }
 }
 

@@ -11,6 +11,10 @@ use crate::runtime;
 use crate::session::{self, Ended, Keeper, Route};
 use crate::talk;
 use crate::taping::SharedTape;
+use crate::views::visible;
+
+/// How much is shown of a line that the server wrote to standard error.
+const STDERR_LINE_CHARS_MAX: usize = 300;
 
 /// Records until the session ends.
 pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
@@ -25,6 +29,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
         without: Vec::new(),
         message_bytes_max: plan.wire.max_message_bytes,
         patience: Patience::default(),
+        keeps_stderr: true,
         quiet: plan.wire.quiet,
     };
     let mut recording = Recording { plan: &plan, tape: None };
@@ -68,6 +73,9 @@ fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet:
     if let (false, Some(tape)) = (quiet, tape) {
         summarise(&tape.0.borrow());
     }
+    if let Cause::Server = outcome.cause {
+        tell_of_server(&outcome, quiet);
+    }
     if let Cause::Tape(error) = &outcome.cause {
         let hint = "free some space, or pass --on-tape-error continue to go on without a tape";
         talk::error(&format!("the session was stopped because {error}"), Some(hint));
@@ -80,17 +88,46 @@ fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet:
     session::exit_of(&outcome)
 }
 
+/// Says that the server ended by itself, and how. The client is told nothing but that its input ends,
+/// as it would be without us.
+fn tell_of_server(outcome: &Outcome, quiet: bool) {
+    let how = match outcome.status {
+        Some(status) => format!("the MCP server ended ({status})"),
+        None => "the MCP server ended".to_owned(),
+    };
+    let failed = outcome.unanswered > 0 || outcome.status.is_none_or(|status| !status.success());
+    if !failed && !quiet {
+        talk::say(&how);
+    }
+    if !failed {
+        return;
+    }
+    let unanswered = match outcome.unanswered {
+        0 => String::new(),
+        1 => " and left 1 request unanswered".to_owned(),
+        count => format!(" and left {count} requests unanswered"),
+    };
+    let lines: String = outcome
+        .stderr_tail
+        .iter()
+        .map(|line| format!("\n  {}", visible::inline(line, STDERR_LINE_CHARS_MAX)))
+        .collect();
+    let last = if lines.is_empty() { "" } else { "; its last lines on standard error:" };
+    talk::error(&format!("{how}{unanswered}{last}{lines}"), None);
+}
+
 fn summarise(tape: &TapeWriter) {
     let (client, server) = tape.messages();
     let path = tape.path().display();
-    talk::say(&format!(
-        "recorded {} messages ({client} client, {server} server) to {path}",
-        client + server
-    ));
+    let total = client + server;
+    let noun = if total == 1 { "message" } else { "messages" };
+    talk::say(&format!("recorded {total} {noun} ({client} client, {server} server) to {path}"));
     let (anomalies, place) = tape.anomalies();
     if anomalies > 0 {
+        let frames =
+            if anomalies == 1 { "1 frame was" } else { &format!("{anomalies} frames were") };
         talk::warn(&format!(
-            "{anomalies} frames were no plain JSON-RPC messages or not delivered; see {}",
+            "{frames} not a plain JSON-RPC message, or not delivered; see {}",
             place.display()
         ));
     }

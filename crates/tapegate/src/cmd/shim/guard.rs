@@ -11,6 +11,7 @@ use tapegate_policy::model::Profile;
 use tapegate_policy::people::People;
 use tapegate_policy::warden::{Hands, Ids, Reins, Settings, Warden};
 use tapegate_store::activity::Event;
+use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::{Deck, OnTapeError, Settlements};
 use tapegate_wire::stdio::{Cause, Outcome};
 
@@ -90,11 +91,6 @@ impl Guard<'_> {
         Warden::new(settings, hands, self.reins.clone())
     }
 
-    fn tape_path(&self) -> Option<String> {
-        let tape = self.tape.as_ref()?;
-        Some(tape.0.borrow().path().display().to_string())
-    }
-
     /// Why the session never got under way, if its server ended before it had answered anything.
     ///
     /// Most servers that cannot run (a module is missing, a token is not set) take longer to find out
@@ -113,16 +109,35 @@ impl Guard<'_> {
         early.then(|| format!("the MCP server ended at once ({status})"))
     }
 
-    fn keep_event(&self, word: &str, extra: &str) {
-        let tape = self.tape_path().map(|path| format!(",\"tape\":{}", quoted(&path)));
-        let version = self.rule.version();
+    fn session_log(&self) -> SessionLog {
+        let tape = self.tape.as_ref().map(|tape| tape.0.borrow().path().display().to_string());
+        SessionLog {
+            journal: self.journal.clone(),
+            clock: self.plan.clock,
+            tape: tape.map(|path| format!(",\"tape\":{}", quoted(&path))).unwrap_or_default(),
+            policy_version: self.rule.version().to_owned(),
+        }
+    }
+}
+
+/// Logs how a session begins and ends.
+struct SessionLog {
+    journal: Journal,
+    clock: Clock,
+    tape: String,
+    policy_version: String,
+}
+
+impl SessionLog {
+    fn keep(&self, event: &str, words: String, extra: &str) {
+        let version = &self.policy_version;
         self.journal.keep(Event {
-            wall_us: self.plan.clock.now().wall_us,
+            wall_us: self.clock.now().wall_us,
             level: "info",
             kind: "session",
-            policy_reason: Some(format!("the session {word}").into()),
+            policy_reason: Some(words.into()),
             policy_version: (!version.is_empty()).then(|| version.into()),
-            extra: format!("\"event\":{}{}{extra}", quoted(word), tape.unwrap_or_default()).into(),
+            extra: format!("\"event\":{}{}{extra}", quoted(event), self.tape).into(),
             ..Event::default()
         });
     }
@@ -140,10 +155,17 @@ impl Keeper for Guard<'_> {
         let gate = Box::new(Counted { gate: warden, heard: self.heard.clone(), journal });
         let upstream = tapegate_policy::redact::mask_upstream(&self.upstream.words());
         let extra = format!(",\"upstream\":{},\"pid\":{}", quoted(&upstream), std::process::id());
-        self.keep_event("started", &extra);
+        let log = self.session_log();
+        log.keep("started", "the session started".to_owned(), &extra);
         let nobody = || tokio::sync::mpsc::channel(1).1;
         let settlements = self.settlements.take().unwrap_or_else(nobody);
-        Ok(Deck::governed(recorder, gate, settlements, self.plan.clock, on_tape_error))
+        let clock = self.plan.clock;
+        let mut deck = Deck::governed(recorder, gate, settlements, clock, on_tape_error);
+        deck.on_end(Box::new(move |why| {
+            let extra = format!(",\"cause\":{}", quoted(&cause(why)));
+            log.keep("ended", "the session ended".to_owned(), &extra);
+        }));
+        Ok(deck)
     }
 
     fn discard(&mut self) {
@@ -158,11 +180,10 @@ impl Keeper for Guard<'_> {
             let words = format!("the session was not recorded to its end: {error}");
             self.journal.say(Level::Warn, &words);
         }
-        let status =
-            outcome.status.map(|status| format!(",\"server\":{}", quoted(&status.to_string())));
-        let cause = format!(",\"cause\":{}", quoted(&cause(&outcome.cause)));
-        let extra = format!("{cause}{}", status.unwrap_or_default());
-        self.keep_event("ended", &extra);
+        if let Some(status) = outcome.status {
+            let extra = format!(",\"server\":{}", quoted(&status.to_string()));
+            self.session_log().keep("server_ended", format!("the server ended ({status})"), &extra);
+        }
         self.unheard = self.never_opened(&outcome);
         let silent = matches!(outcome.cause, Cause::Server) && !self.heard.has(Side::Server);
         if silent && self.unheard.is_none() {

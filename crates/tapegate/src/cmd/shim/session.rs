@@ -226,6 +226,7 @@ pub(super) async fn serve(
         without: plan.without.clone(),
         message_bytes_max: plan.args.max_message_bytes,
         patience: Patience::orderly(),
+        keeps_stderr: false,
         quiet: plan.args.log.quiet,
     };
     let ended = match session::run(&route, signals, guard).await {

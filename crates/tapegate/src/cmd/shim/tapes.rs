@@ -59,7 +59,7 @@ pub(super) fn open(plan: &Plan, rule: &Rule, upstream: &Upstream) -> Result<Tape
             shared: plan.args.http.is_some(),
         },
         flush_interval: FLUSH_INTERVAL,
-        existing: Existing::Refuse,
+        existing: Existing::Number,
         name: Some(&plan.server_id),
         tags: Vec::new(),
         upstream: &upstream.words(),

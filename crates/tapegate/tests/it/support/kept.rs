@@ -1,6 +1,7 @@
 //! What is left of a session on disk.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::side::Side;
@@ -35,10 +36,22 @@ impl Kept {
     }
 }
 
+/// The text of a tape, compressed or not; nothing if there is none.
+pub(crate) fn text_of(path: &Path) -> String {
+    String::from_utf8_lossy(&bytes_of(path)).into_owned()
+}
+
+fn bytes_of(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let text = fs::File::open(path).and_then(tapegate_store::source::text);
+    text.and_then(|mut text| text.read_to_end(&mut bytes)).ok();
+    bytes
+}
+
 /// Every frame of a tape; a torn tail is passed over, any other fault is not.
 #[track_caller]
 pub(crate) fn kept(path: &Path) -> Vec<Kept> {
-    let bytes = fs::read(path).unwrap_or_default();
+    let bytes = bytes_of(path);
     let mut reader = Reader::new(bytes.as_slice());
     let mut out = Vec::new();
     while let Some(next) = reader.next() {

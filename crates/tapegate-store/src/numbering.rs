@@ -1,0 +1,170 @@
+//! A tape whose name is taken gets the next free one: `s.jsonl`, `s-2.jsonl`, `s-3.jsonl`.
+//!
+//! Some clients start a server twice: once to ask what it speaks, and once to use it. So the last of
+//! these names is used again if its tape holds no more than such a probe.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io::{BufReader, Read, Seek};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tapegate_core::frame::{Frame, Kind};
+use tapegate_core::tape::{Line, Reader};
+
+use crate::beside::beside;
+use crate::file::{self, OpenError, Opened, Opening};
+use crate::source;
+
+/// More names than anybody keeps in a folder.
+const NAMES_MAX: u32 = 1_000_000;
+/// A tape that is longer holds more than a probe, or is not worth the time to find out.
+const PROBE_BYTES_MAX: u64 = 1024 * 1024;
+/// What a client says that only asks what a server speaks.
+const PROBE_METHODS: [&str; 5] = [
+    "server/discover",
+    "initialize",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "ping",
+];
+
+/// Opens `path`, or the next name that is free.
+pub(crate) fn open(path: &Path) -> Result<(PathBuf, Opened), OpenError> {
+    let mut taken: Option<PathBuf> = None;
+    for number in 1..=NAMES_MAX {
+        let name = numbered(path, number);
+        if fs::symlink_metadata(&name).is_err()
+            && let Some(last) = taken.take()
+            && let Some(opened) = reopen_probe(&last)
+        {
+            return Ok((last, opened));
+        }
+        match file::open(&name, Opening::New) {
+            Ok(opened) => return Ok((name, opened)),
+            // Whoever was quicker has it.
+            Err(OpenError::Exists { .. } | OpenError::Busy { .. }) => taken = Some(name),
+            Err(OpenError::NotAFile { .. }) if number > 1 => taken = None,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(OpenError::Exists { path: path.to_owned() })
+}
+
+/// Empties and opens a tape that holds no more than a probe and that nobody writes.
+fn reopen_probe(path: &Path) -> Option<Opened> {
+    if fs::symlink_metadata(beside(path)).is_ok() {
+        return None;
+    }
+    let mut file = file::options().open(path).ok()?;
+    // Where there are no locks, somebody may be writing it.
+    file.try_lock().ok()?;
+    if !is_named(&file, path) || file.metadata().ok()?.len() > PROBE_BYTES_MAX {
+        return None;
+    }
+    let text = source::text(file.try_clone().ok()?).ok()?;
+    if !holds_only_a_probe(text) {
+        return None;
+    }
+    file.set_permissions(Permissions::from_mode(0o600)).ok()?;
+    file.set_len(0).ok()?;
+    file.rewind().ok()?;
+    Some(Opened { file, created: false, bytes: 0, torn: false })
+}
+
+/// Whether `path` is still the name of `file`: whoever had it may have taken it away.
+fn is_named(file: &File, path: &Path) -> bool {
+    let named = fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()));
+    let opened = file.metadata().map(|there| (there.dev(), there.ino()));
+    matches!((named, opened), (Ok(named), Ok(opened)) if named == opened)
+}
+
+fn holds_only_a_probe(text: impl Read) -> bool {
+    let mut text = text.take(PROBE_BYTES_MAX + 1);
+    let mut reader = Reader::new(BufReader::new(&mut text));
+    while let Some(next) = reader.next() {
+        let is_probe = next.is_ok_and(|line| match line.entry {
+            Line::Header(_) | Line::Footer(_) => true,
+            Line::Message(message) => is_probe(&message.msg),
+            _ => false,
+        });
+        if !is_probe {
+            return false;
+        }
+    }
+    text.limit() > 0
+}
+
+fn is_probe(message: &[u8]) -> bool {
+    let frame = Frame::read(message);
+    frame.envelope().is_some_and(|envelope| match envelope.kind() {
+        Kind::Response | Kind::Error => true,
+        Kind::Request | Kind::Notification => {
+            PROBE_METHODS.iter().any(|method| envelope.is_method(method))
+        }
+        Kind::Other => false,
+    })
+}
+
+/// The name with this number: `s.jsonl.gz` becomes `s-2.jsonl.gz`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let Some(name) = path.file_name().filter(|_| number > 1) else { return path.to_owned() };
+    let name = name.as_bytes();
+    let stem = name.strip_suffix(b".gz").unwrap_or(name);
+    let dot = stem.iter().rposition(|byte| *byte == b'.').filter(|at| *at > 0);
+    let (stem, ending) = name.split_at(dot.unwrap_or(stem.len()));
+    let name = [stem, format!("-{number}").as_bytes(), ending].concat();
+    path.with_file_name(OsString::from_vec(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn numbers_stand_before_the_ending() {
+        for (name, second) in [
+            ("s.jsonl", "s-2.jsonl"),
+            ("s.jsonl.gz", "s-2.jsonl.gz"),
+            ("a/b.c/s", "a/b.c/s-2"),
+            ("a.b.jsonl", "a.b-2.jsonl"),
+            (".hidden", ".hidden-2"),
+            (".hidden.gz", ".hidden-2.gz"),
+            ("s.gz", "s-2.gz"),
+        ] {
+            assert_eq!(numbered(Path::new(name), 2), Path::new(second));
+            assert_eq!(numbered(Path::new(name), 1), Path::new(name));
+        }
+        let odd = OsStr::from_bytes(b"\xff.jsonl");
+        assert_eq!(numbered(Path::new(odd), 3).as_os_str().as_bytes(), b"\xff-3.jsonl");
+    }
+
+    #[test]
+    fn a_probe_is_told_from_a_session() {
+        let line = |dir: &str, msg: &str| {
+            format!(
+                "{{\"type\":\"message\",\"seq\":1,\"ts\":\"2026-01-01T00:00:00Z\",\"dir\":\"{dir}\",\"msg\":{msg}}}\n"
+            )
+        };
+        let discover =
+            line("c2s", r#"{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{}}"#);
+        let answer =
+            line("s2c", r#"{"jsonrpc":"2.0","id":"d","error":{"code":-32601,"message":"no"}}"#);
+        let list = line("c2s", r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
+        let log = line("s2c", r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+        assert!(holds_only_a_probe(&b""[..]));
+        assert!(holds_only_a_probe(discover.as_bytes()));
+        assert!(holds_only_a_probe([&discover[..], &answer].concat().as_bytes()));
+        for more in [&list, &log, "my diary\n", "{\"type\":\"mess"] {
+            assert!(
+                !holds_only_a_probe([&discover[..], &answer, more].concat().as_bytes()),
+                "{more}"
+            );
+        }
+        let long = discover.repeat(PROBE_BYTES_MAX as usize / discover.len() + 1);
+        assert!(!holds_only_a_probe(long.as_bytes()));
+    }
+}

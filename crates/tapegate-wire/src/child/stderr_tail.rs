@@ -1,0 +1,79 @@
+//! What a server writes to standard error: passed on as it comes, and its last lines kept.
+//!
+//! A thread does it, with blocking calls: a server whose errors nobody reads waits, as it would if our
+//! standard error were its own. On a terminal it is, so that the server sees one; then nothing is kept.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Read, Write};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::process::Command;
+use tokio::time::Instant;
+
+/// How much is kept.
+const TAIL_BYTES_MAX: usize = 4096;
+const LINES_MAX: usize = 10;
+/// How long whoever reads our standard error is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(1);
+const STACK_BYTES: usize = 128 * 1024;
+
+/// The end of what a server writes to standard error.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StderrTail(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    tail: Mutex<VecDeque<u8>>,
+    is_done: AtomicBool,
+}
+
+impl StderrTail {
+    /// Has `command` write to us, unless our standard error is a terminal.
+    pub(super) fn attach(command: &mut Command) -> io::Result<Option<Self>> {
+        if io::stderr().is_terminal() {
+            return Ok(None);
+        }
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        command.stderr(Stdio::from(writer));
+        let kept = Self::default();
+        let of_thread = kept.clone();
+        std::thread::Builder::new()
+            .name("server-stderr".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || of_thread.pass_on(reader.into()))?;
+        Ok(Some(kept))
+    }
+
+    fn pass_on(&self, mut from: std::fs::File) {
+        let mut piece = [0; 8192];
+        while let Ok(count @ 1..) = from.read(&mut piece) {
+            // If nobody reads it, the server need not know.
+            io::stderr().write_all(&piece[..count]).ok();
+            let mut tail = self.0.tail.lock().unwrap_or_else(PoisonError::into_inner);
+            tail.extend(&piece[..count]);
+            let surplus = tail.len().saturating_sub(TAIL_BYTES_MAX);
+            tail.drain(..surplus);
+        }
+        self.0.is_done.store(true, Ordering::SeqCst);
+    }
+
+    /// The last lines, once everything is passed on or that takes too long.
+    pub(super) async fn lines(&self) -> Vec<String> {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.0.is_done.load(Ordering::SeqCst) && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let tail: Vec<u8> = {
+            let tail = self.0.tail.lock().unwrap_or_else(PoisonError::into_inner);
+            tail.iter().copied().collect()
+        };
+        let text = String::from_utf8_lossy(&tail);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let surplus = lines.len().saturating_sub(LINES_MAX);
+        lines[surplus..].iter().map(|line| (*line).to_owned()).collect()
+    }
+}
