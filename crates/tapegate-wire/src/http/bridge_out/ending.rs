@@ -8,6 +8,7 @@ use tapegate_core::relay::{CODE_GONE, Event, OwnMessage};
 use tapegate_core::side::Side;
 
 use super::super::Outbound;
+use super::problem::Problem;
 use super::{Bridge, Reach};
 use crate::signals::Signals;
 use crate::stdio::{Cause, Patience};
@@ -47,6 +48,14 @@ impl Bridge {
 
     pub(super) fn heard(&self) {
         *self.reach.borrow_mut() = Reach::Heard;
+    }
+
+    /// Notes why a message got no answer, for the case that none ever does.
+    pub(super) fn note_failure(&self, problem: &Problem) {
+        if !matches!(*self.reach.borrow(), Reach::Heard) {
+            let words = self.masked(problem).words();
+            self.unheard(&words);
+        }
     }
 
     pub(super) fn unheard(&self, why: &str) {

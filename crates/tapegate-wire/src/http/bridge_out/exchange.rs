@@ -85,15 +85,15 @@ impl Bridge {
             match &passed {
                 Ok(_) => self.heard(),
                 // Something answers, but it may be a login page.
-                Err(problem) => self.unheard(&problem.words),
+                Err(problem) => self.note_failure(problem),
             }
             return passed;
         }
         let bytes_max = self.station.message_bytes_max();
         let problem = Problem::of_reply(&parts, body, in_session, bytes_max).await;
-        match problem.message {
+        match problem.message() {
             Some(_) => self.heard(),
-            None => self.unheard(&problem.words),
+            None => self.note_failure(&problem),
         }
         // The server did not look at the message, so it may be sent once more, elsewhere.
         if transport == Transport::Unknown
