@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -52,7 +53,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let failure = Failure::new(Exit::Usage, "nothing says what is to be masked");
         return Err(failure.hint("pass --redact secrets, or a path such as ..password").into());
     };
-    let redactor = for_tape(&args.tape, redactor)?;
+    // A pipe gives what it gives once; its headers are seen when it is rewritten.
+    let redactor = match args.tape.metadata().is_ok_and(|tape| tape.file_type().is_fifo()) {
+        true => redactor,
+        false => for_tape(&args.tape, redactor)?,
+    };
     let output = args.output.as_ref().unwrap_or(&args.tape);
     let report = rewrite(args, &args.tape, output, &redactor)?;
     let mut skipped = report.skipped_lines;

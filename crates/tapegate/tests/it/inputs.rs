@@ -80,6 +80,9 @@ fn a_pipe_that_is_waited_for_is_told_of_and_read_when_something_comes() {
         let said = String::from_utf8_lossy(&done.stdout);
         assert_eq!(done.status.code(), Some(0), "{args:?}: {said}");
     }
+    // What came by the pipe was read once, and all of it.
+    let copy = fs::read_to_string(folder.path().join("o.jsonl")).unwrap();
+    assert_eq!(copy.lines().count(), TAPE.lines().count(), "{copy}");
 }
 
 #[test]
