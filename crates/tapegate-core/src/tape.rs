@@ -15,6 +15,10 @@ mod outline;
 mod reader;
 mod section;
 mod session;
+/// What a tape amounts to in numbers.
+pub mod stats;
+/// A tape as people read it.
+pub mod timeline;
 mod translate;
 mod write;
 
@@ -29,7 +33,7 @@ pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp, Version};
 pub use outline::{Finding, Outline, Severity};
 pub use reader::{ENTRY_BYTES_MAX, Numbered, Problem, Reader};
 pub use section::{last_cut, read_section};
-pub use session::{Session, SessionFault};
+pub use session::{BashCommand, Session, SessionFault};
 pub use translate::{Aside, Origin, Translated, Translator};
 pub use write::{Dialect, Mask, Masked, Scribe, ScribeOptions, Sink};
 

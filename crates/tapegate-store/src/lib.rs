@@ -12,6 +12,8 @@ pub mod activity;
 pub mod approvals;
 /// A file of ours that is no tape.
 pub mod document;
+/// A tape that is read while it is written.
+pub mod followed;
 /// Files and pipes that a user names as input.
 pub mod input;
 /// A tape that is ready to be played.

@@ -25,13 +25,15 @@ pub struct Source {
 }
 
 /// The text of a tape, compressed or not.
-pub(crate) struct Plain {
-    pub(crate) text: Box<dyn BufRead>,
-    pub(crate) oddities: Oddities,
+pub struct Plain {
+    /// The text.
+    pub text: Box<dyn BufRead>,
+    /// What is unusual about it.
+    pub oddities: Oddities,
 }
 
 /// What is unusual about a text and was coped with, once it has been read to its end.
-pub(crate) struct Oddities {
+pub struct Oddities {
     /// Whether a compressed tape was found to be cut off.
     cut_off: Option<Arc<AtomicBool>>,
     /// Whether it starts with a mark.
@@ -92,7 +94,7 @@ impl Source {
 
 impl Oddities {
     /// What there is to tell.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<Finding> {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         let mark = "the tape starts with a byte order mark, which is left out";
         let mark = is_set(&self.marked).then_some((1, mark));
@@ -132,12 +134,44 @@ impl<R: BufRead> BufRead for Unmarked<R> {
     }
 }
 
+/// The longest line that is read.
+const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The lines of a text, numbered from 1, without their ends.
+pub fn lines(text: &mut dyn BufRead) -> impl Iterator<Item = io::Result<(u64, Vec<u8>)>> {
+    let mut number = 0;
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        match (&mut *text).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(count) if count as u64 > LINE_BYTES_MAX => {
+                Some(Err(io::Error::other(format!("a line is over {LINE_BYTES_MAX} bytes"))))
+            }
+            Ok(_) => {
+                number += 1;
+                line.pop_if(|last| *last == b'\n');
+                Some(Ok((number, line)))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    })
+}
+
 /// The text of a file; whether it is compressed is told from its first bytes.
 pub fn text(file: File) -> io::Result<Box<dyn BufRead>> {
     Ok(Plain::read(file, Box::new(|_, _| ()))?.text)
 }
 
 impl Plain {
+    /// Opens a tape by its name, or standard input for `-`.
+    pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
+        let file = match path == Path::new("-") {
+            true => input::stdin()?,
+            false => input::open(path)?,
+        };
+        Self::read(file, watch)
+    }
+
     /// Reads a file; whether it is compressed is told from its first bytes.
     pub(crate) fn read(file: File, watch: Watch) -> io::Result<Self> {
         let bytes_total = file.metadata()?.len();

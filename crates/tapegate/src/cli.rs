@@ -11,7 +11,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cmd::{
     approvals, check, completions, convert, demo, hub, init, log, man, policy, record, redact,
-    replay, serve, shim, verify,
+    replay, serve, shim, show, stats, verify,
 };
 use crate::exit::{self, Exit};
 use crate::talk;
@@ -40,6 +40,7 @@ Examples:
   tapegate replay -r s.jsonl                       the tape in the server's place
   tapegate verify -r s.jsonl -- node server.js     what has changed since
   tapegate serve --scenario rug-pull --expect      an attack: does the agent fall for it?
+  tapegate show s.jsonl                            a tape as a timeline
   tapegate check s.jsonl
   tapegate convert -r s.jsonl -o s.yaml            a scenario to edit
 
@@ -58,6 +59,8 @@ enum Command {
     Serve(serve::Args),
     Verify(verify::Args),
     Check(check::Args),
+    Show(show::Args),
+    Stats(stats::Args),
     Convert(convert::Args),
     Policy(policy::Args),
     Redact(redact::Args),
@@ -102,6 +105,8 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Serve(args) => serve::run(args, out),
         Command::Verify(args) => verify::run(args, out),
         Command::Check(args) => check::run(&args, out),
+        Command::Show(args) => show::run(&args, out),
+        Command::Stats(args) => stats::run(&args, out),
         Command::Convert(args) => convert::run(&args, out),
         Command::Policy(args) => policy::run(args, out),
         Command::Redact(args) => redact::run(&args, out),

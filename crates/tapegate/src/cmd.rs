@@ -15,4 +15,6 @@ pub(crate) mod redact;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod shim;
+pub(crate) mod show;
+pub(crate) mod stats;
 pub(crate) mod verify;

@@ -7,9 +7,11 @@ mod exit;
 mod loading;
 mod logs;
 mod person;
+mod reading;
 mod redaction;
 mod reporting;
 mod runtime;
+mod screen;
 mod session;
 mod settings;
 mod sizes;
@@ -21,6 +23,7 @@ mod upstream;
 mod views;
 mod watching;
 mod wiring;
+mod zone;
 
 use std::process::ExitCode;
 

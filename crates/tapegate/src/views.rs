@@ -11,6 +11,8 @@ pub(crate) mod approvals;
 pub(crate) mod backtested;
 /// What has changed about a live server, in words.
 pub(crate) mod change;
+/// Texts that fit the columns of a terminal.
+pub(crate) mod columns;
 /// Differences between two texts, as lines.
 pub(crate) mod diff;
 /// A request that the tape has no answer to, in words.
@@ -19,6 +21,8 @@ pub(crate) mod divergence;
 pub(crate) mod explained;
 /// JSON, and the report in it.
 pub(crate) mod json;
+/// Objects that are one document, or one a line.
+pub(crate) mod json_list;
 /// The report for CI systems.
 pub(crate) mod junit;
 /// Events of the activity log, for security systems.
@@ -27,14 +31,22 @@ pub(crate) mod ocsf;
 pub(crate) mod palette;
 /// What servers offer otherwise than it was accepted.
 pub(crate) mod pinned;
+/// JSON that people read.
+pub(crate) mod readable;
 /// What a run found, for machines.
 pub(crate) mod report;
 /// The report for code scanning.
 pub(crate) mod sarif;
+/// What tapes amount to.
+pub(crate) mod stats;
 /// What came of a replay, in words.
 pub(crate) mod summary;
 /// What came of the tests of a policy.
 pub(crate) mod tested;
+/// A tape as a timeline, for people.
+pub(crate) mod timeline;
+/// A tape as a timeline, for programs.
+pub(crate) mod timeline_json;
 /// A unified diff.
 pub(crate) mod unified;
 /// What came of a scenario's expectations, in words.
@@ -43,6 +55,8 @@ pub(crate) mod verdict;
 pub(crate) mod verified;
 /// Text that can be seen, and that does nothing to a terminal.
 pub(crate) mod visible;
+/// One word for one thing.
+pub(crate) mod words;
 
 mod lines;
 mod tame;

@@ -37,6 +37,47 @@ struct Entry {
     text: Vec<u8>,
 }
 
+/// One command of a bash session, as a call of a tool and its answer.
+#[derive(Debug)]
+pub struct BashCommand(Entry);
+
+impl BashCommand {
+    /// Reads an entry of a bash session.
+    pub fn read(line: &[u8]) -> Result<Self, SessionFault> {
+        Entry::read(line).map(Self)
+    }
+
+    /// The tool that is called.
+    pub fn tool(&self) -> &'static str {
+        TOOL
+    }
+
+    /// The arguments of the call.
+    pub fn arguments(&self) -> Vec<u8> {
+        self.0.object(&ARGUMENTS)
+    }
+
+    /// What came of it.
+    pub fn result(&self) -> Vec<u8> {
+        self.0.object(&RESULT)
+    }
+
+    /// When it began, in microseconds since 1970.
+    pub fn started_us(&self) -> i64 {
+        self.0.started_us
+    }
+
+    /// When it ended.
+    pub fn ended_us(&self) -> i64 {
+        self.0.ended_us()
+    }
+
+    /// How long it took.
+    pub fn duration_ms(&self) -> u64 {
+        self.0.duration_ms
+    }
+}
+
 /// The tool that runs commands.
 const TOOL: &str = "bash_recorder.execute";
 /// The revision of the protocol that the handshake is made up in.
@@ -68,19 +109,7 @@ impl Session {
 
     /// Takes a line.
     pub fn push(&mut self, line: &[u8]) -> Result<(), SessionFault> {
-        let text = json::check(line)?;
-        let number = |key: &'static str| {
-            let text = json::member(text, key).and_then(|text| std::str::from_utf8(text).ok());
-            text.and_then(|text| text.parse().ok()).ok_or(SessionFault::Key(key))
-        };
-        let string = |key: &'static str| {
-            json::member(text, key).and_then(json::string).ok_or(SessionFault::Key(key))
-        };
-        string("command")?;
-        let started_us =
-            read_rfc3339(&string("timestamp")?).ok_or(SessionFault::Key("timestamp"))?;
-        let (number, duration_ms) = (number("sequence_number")?, number("duration_ms")?);
-        self.entries.push(Entry { number, started_us, duration_ms, text: text.to_vec() });
+        self.entries.push(Entry::read(line)?);
         Ok(())
     }
 
@@ -130,6 +159,22 @@ impl Session {
 }
 
 impl Entry {
+    fn read(line: &[u8]) -> Result<Self, SessionFault> {
+        let text = json::check(line)?;
+        let number = |key: &'static str| {
+            let text = json::member(text, key).and_then(|text| std::str::from_utf8(text).ok());
+            text.and_then(|text| text.parse().ok()).ok_or(SessionFault::Key(key))
+        };
+        let string = |key: &'static str| {
+            json::member(text, key).and_then(json::string).ok_or(SessionFault::Key(key))
+        };
+        string("command")?;
+        let started_us =
+            read_rfc3339(&string("timestamp")?).ok_or(SessionFault::Key("timestamp"))?;
+        let (number, duration_ms) = (number("sequence_number")?, number("duration_ms")?);
+        Ok(Self { number, started_us, duration_ms, text: text.to_vec() })
+    }
+
     fn ended_us(&self) -> i64 {
         let took_us = self.duration_ms.saturating_mul(1000);
         self.started_us.saturating_add(i64::try_from(took_us).unwrap_or(i64::MAX))

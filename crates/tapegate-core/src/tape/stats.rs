@@ -1,0 +1,186 @@
+//! What tapes amount to: calls by what was called, how long they took, how they ended.
+//!
+//! Fed with the rows of timelines that keep nothing back. Several tapes are summed.
+
+mod latencies;
+
+use std::collections::BTreeMap;
+
+use super::timeline::{AnswerOutcome, RequestState, Row, RowKind};
+use crate::side::Side;
+
+pub use latencies::Latencies;
+
+/// How many names are told apart; calls of more are counted together.
+const NAMES_MAX: usize = 10_000;
+/// The name that calls of more names are counted under.
+pub const OTHER_NAMES: &str = "(other names)";
+
+/// What was asked for: the side that asked, the method, and the tool, prompt or URI.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallKey {
+    /// Who asked.
+    pub from: Side,
+    /// The method.
+    pub method: String,
+    /// The tool, prompt or URI; of resources only the method counts.
+    pub name: Option<String>,
+}
+
+/// What came of one sort of request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallStats {
+    /// How many there are.
+    pub count: u64,
+    /// Answers that are errors, or results that say so.
+    pub errors: u64,
+    /// Requests that the gate did not send on.
+    pub denied: u64,
+    /// Requests without an answer.
+    pub unanswered: u64,
+    /// Requests that were cancelled and not answered.
+    pub cancelled: u64,
+    /// Bytes of requests and answers.
+    pub bytes: u64,
+    /// How long they took.
+    pub latencies: Latencies,
+}
+
+/// What tapes amount to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Recordings that ended in order.
+    pub footers: u64,
+    /// Messages of the client.
+    pub client_messages: u64,
+    /// Messages of the server.
+    pub server_messages: u64,
+    /// Notifications, of both sides.
+    pub notifications: u64,
+    /// Bytes of all messages.
+    pub bytes: u64,
+    /// Frames that are not messages, and objects that are not JSON-RPC.
+    pub anomalies: u64,
+    /// Lines that cannot be read.
+    pub faults: u64,
+    /// Messages of the recorder itself.
+    pub by_tapegate: u64,
+    /// Answers to no request on the tape.
+    pub stray_answers: u64,
+    /// The first moment, in microseconds since 1970.
+    pub first_us: Option<i64>,
+    /// The last moment.
+    pub last_us: Option<i64>,
+    calls: BTreeMap<CallKey, CallStats>,
+}
+
+impl Stats {
+    /// Counts a row and what belongs to it.
+    pub fn row(&mut self, row: &Row) {
+        row.children.iter().for_each(|child| self.row(child));
+        let moments = [row.at_us, row.answer.as_ref().and_then(|answer| answer.at_us)];
+        for at_us in moments.into_iter().flatten() {
+            self.first_us = Some(self.first_us.map_or(at_us, |first| first.min(at_us)));
+            self.last_us = Some(self.last_us.map_or(at_us, |last| last.max(at_us)));
+        }
+        match &row.kind {
+            RowKind::Request { state, .. } => self.request(row, *state),
+            RowKind::LateAnswer(call) => {
+                self.message(row.from, row.marks.ours, row.answer.as_ref().map_or(0, |a| a.bytes));
+                match call.method.is_empty() {
+                    true => self.stray_answers += 1,
+                    false => self.answered(row),
+                }
+            }
+            RowKind::Notification(_) => {
+                self.message(row.from, row.marks.ours, row.bytes);
+                self.notifications += 1;
+            }
+            RowKind::Other(_) => {
+                self.message(row.from, row.marks.ours, row.bytes);
+                self.anomalies += 1;
+            }
+            RowKind::Anomaly { .. } => {
+                self.anomalies += 1;
+                self.bytes += row.bytes;
+            }
+            RowKind::Fault(_) => self.faults += 1,
+            RowKind::End { .. } => self.footers += 1,
+            RowKind::Begin { .. } => {}
+        }
+    }
+
+    /// What was asked for, and what came of it.
+    pub fn calls(&self) -> impl Iterator<Item = (&CallKey, &CallStats)> {
+        self.calls.iter()
+    }
+
+    /// All requests together.
+    pub fn total(&self) -> CallStats {
+        let mut total = CallStats::default();
+        for stats in self.calls.values() {
+            total.count += stats.count;
+            total.errors += stats.errors;
+            total.denied += stats.denied;
+            total.unanswered += stats.unanswered;
+            total.cancelled += stats.cancelled;
+            total.bytes += stats.bytes;
+            total.latencies.merge(&stats.latencies);
+        }
+        total
+    }
+
+    fn request(&mut self, row: &Row, state: RequestState) {
+        self.message(row.from, row.marks.ours, row.bytes);
+        let stats = self.stats_of(row);
+        stats.count += 1;
+        stats.bytes += row.bytes;
+        stats.denied += u64::from(row.marks.refused.is_some());
+        match state {
+            RequestState::Unanswered => stats.unanswered += 1,
+            RequestState::Cancelled => stats.cancelled += 1,
+            RequestState::Answered | RequestState::Waiting => {}
+        }
+        if let Some(answer) = &row.answer {
+            self.message(row.from.other(), answer.marks.ours, answer.bytes);
+            self.answered(row);
+        }
+    }
+
+    /// Counts the answer of a row.
+    fn answered(&mut self, row: &Row) {
+        let Some(answer) = &row.answer else { return };
+        let stats = self.stats_of(row);
+        stats.bytes += answer.bytes;
+        stats.errors += u64::from(answer.outcome != AnswerOutcome::Ok);
+        if let Some(us) = answer.latency_us {
+            stats.latencies.add(us / 1000);
+        }
+    }
+
+    fn message(&mut self, from: Side, ours: bool, bytes: u64) {
+        match from {
+            Side::Client => self.client_messages += 1,
+            Side::Server => self.server_messages += 1,
+        }
+        self.by_tapegate += u64::from(ours);
+        self.bytes += bytes;
+    }
+
+    fn stats_of(&mut self, row: &Row) -> &mut CallStats {
+        let call = row.call();
+        let method = call.map(|call| call.method.clone()).unwrap_or_default();
+        // A late answer comes from the other side than its request did.
+        let from = match row.kind {
+            RowKind::LateAnswer(_) => row.from.other(),
+            _ => row.from,
+        };
+        let has_names = matches!(&*method, "tools/call" | "prompts/get");
+        let name = call.and_then(|call| call.name.clone()).filter(|_| has_names);
+        let mut key = CallKey { from, method, name };
+        if self.calls.len() >= NAMES_MAX && !self.calls.contains_key(&key) {
+            key = CallKey { method: OTHER_NAMES.to_owned(), name: None, ..key };
+        }
+        self.calls.entry(key).or_default()
+    }
+}

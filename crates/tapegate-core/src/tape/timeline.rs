@@ -1,0 +1,291 @@
+//! A tape as people read it: requests with their answers, in the order in which they were made.
+//!
+//! Rows are handed out in the order of their first message. A row waits until its answer has come, and
+//! whatever came after it waits too, but never more than [`TimelineOptions::rows_max`] rows or
+//! [`TimelineOptions::bytes_max`] bytes. Then the oldest one is handed out without its answer, which
+//! gets a row of its own later. Memory is bounded by that, whatever the length of the tape.
+
+mod brief;
+mod messages;
+mod open;
+mod row;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use super::line::Line;
+use super::reader::{Numbered, Problem};
+use super::session::BashCommand;
+use crate::json;
+use crate::side::Side;
+use crate::time::read_rfc3339;
+use open::{Open, Parent, is_waited_for};
+
+pub use row::{Answer, AnswerOutcome, Call, Marks, RequestState, Row, RowKind};
+
+/// How a timeline is put together.
+pub struct TimelineOptions {
+    /// How many rows may wait for the answer of an older one; 0 hands rows out as they are complete.
+    pub rows_max: usize,
+    /// How many bytes may wait.
+    pub bytes_max: usize,
+    /// How long short texts are at most.
+    pub chars_max: usize,
+    /// Whether whole messages are kept.
+    pub whole: bool,
+    /// Which messages are looked for; all, if nothing is.
+    pub wanted: Option<Box<dyn Fn(&[u8]) -> bool>>,
+}
+
+/// Where a request stands: its row, and which of its children it is.
+type Place = (u64, Option<usize>);
+
+/// How many children a row may have before it is handed out.
+const CHILDREN_MAX: usize = 10_000;
+
+/// Puts the rows of one tape together, fed line by line.
+pub struct Timeline {
+    options: TimelineOptions,
+    open: Open,
+    /// Rows that were not handed out, by their number.
+    rows: BTreeMap<u64, Row>,
+    next: u64,
+    bytes: usize,
+    ready: VecDeque<Row>,
+    /// Rows that may be complete since the last look.
+    touched: Vec<u64>,
+    batches: u64,
+    /// Sessions that have begun, on tapes without headers.
+    begun: HashSet<Option<String>>,
+}
+
+impl Timeline {
+    /// A timeline of nothing yet.
+    pub fn new(options: TimelineOptions) -> Self {
+        Self {
+            options,
+            open: Open::default(),
+            rows: BTreeMap::new(),
+            next: 0,
+            bytes: 0,
+            ready: VecDeque::new(),
+            touched: Vec::new(),
+            batches: 0,
+            begun: HashSet::new(),
+        }
+    }
+
+    /// Takes the next line of a tape, or what was wrong with it.
+    pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
+        match next {
+            Ok(Numbered { line, entry, .. }) => self.entry(*line, entry),
+            Err(problem) => {
+                let line = match problem {
+                    Problem::Torn { line, .. }
+                    | Problem::Line { line, .. }
+                    | Problem::Io { line, .. } => *line,
+                };
+                let words = problem.to_string();
+                let words = words.strip_prefix(&format!("line {line}: ")).unwrap_or(&words);
+                self.alone(line, RowKind::Fault(words.to_owned()));
+            }
+        }
+    }
+
+    /// Takes an entry of a tape.
+    pub fn entry(&mut self, line: u64, entry: &Line<'_>) {
+        match entry {
+            Line::Message(message) => self.message(line, message),
+            Line::Bad(bad) => self.anomaly(line, bad),
+            Line::Header(header) => {
+                self.forget(None);
+                let name = header.name.as_deref().map(str::to_owned);
+                let upstream = header.upstream.clone().into_owned();
+                let at_us = read_rfc3339(&header.recorded_at);
+                self.push(Row { at_us, ..bare(line, RowKind::Begin { name, upstream }) });
+            }
+            Line::Footer(footer) => {
+                self.forget(None);
+                let (messages, duration_ms) = (footer.total_messages, footer.duration_ms);
+                self.alone(line, RowKind::End { messages, duration_ms });
+            }
+            Line::Unknown(kind) => {
+                self.alone(line, RowKind::Fault(format!("a line of the unknown type `{kind}`")));
+            }
+        }
+    }
+
+    /// Takes a command of a recorded bash session, which is a request with its answer.
+    pub fn command(&mut self, line: u64, command: &BashCommand) {
+        let (arguments, result) = (command.arguments(), command.result());
+        let short = |value: &[u8]| brief::value(value, self.options.chars_max);
+        let number = |key: &str| json::member(&result, key).map(|code| code == b"0");
+        let text = |key: &str| json::member(&result, key).and_then(json::string);
+        let output = [text("stdout"), text("stderr")].into_iter().flatten().collect::<String>();
+        let call = Call {
+            method: "tools/call".to_owned(),
+            name: Some(command.tool().to_owned()),
+            arguments: short(&arguments),
+        };
+        let is_wanted = |text: &[u8]| self.options.wanted.as_ref().is_none_or(|is| is(text));
+        let answer = Answer {
+            line,
+            seq: None,
+            at_us: Some(command.ended_us()),
+            latency_us: Some(command.duration_ms().saturating_mul(1000)),
+            outcome: match number("exit_code") {
+                Some(false) => AnswerOutcome::ToolError,
+                _ => AnswerOutcome::Ok,
+            },
+            text: brief::cut(output.trim_end(), self.options.chars_max),
+            marks: Marks::default(),
+            bytes: result.len() as u64,
+            message: self.options.whole.then(|| wrapped("result", &result)),
+        };
+        let kind = RowKind::Request { call, id: Vec::new(), state: RequestState::Answered };
+        self.push(Row {
+            at_us: Some(command.started_us()),
+            bytes: arguments.len() as u64,
+            message: self.options.whole.then(|| wrapped("params", &arguments)),
+            matched: is_wanted(&arguments) || is_wanted(&result),
+            answer: Some(answer),
+            ..bare(line, kind)
+        });
+    }
+
+    /// Takes a line that cannot be read, and why.
+    pub fn fault(&mut self, line: u64, words: String) {
+        self.alone(line, RowKind::Fault(words));
+    }
+
+    /// The next row that is complete, or that cannot be waited for any longer.
+    pub fn next_row(&mut self) -> Option<Row> {
+        self.ready.pop_front()
+    }
+
+    /// Hands out everything that was kept back; what is still open may be answered later.
+    pub fn flush(&mut self) {
+        while let Some((_, row)) = self.rows.pop_first() {
+            self.ready.push_back(row);
+        }
+        self.bytes = 0;
+    }
+
+    /// Whether rows are kept back.
+    pub fn has_waiting_rows(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// Hands out all rows: no more lines come.
+    pub fn finish(&mut self) {
+        self.forget(None);
+        self.flush();
+    }
+
+    fn is_wanted(&self, msg: &[u8]) -> bool {
+        self.options.wanted.as_ref().is_none_or(|wanted| wanted(msg))
+    }
+
+    fn alone(&mut self, line: u64, kind: RowKind) {
+        self.push(bare(line, kind));
+    }
+
+    fn push(&mut self, row: Row) {
+        self.put(row, None);
+        self.release();
+    }
+
+    /// Puts a row where it belongs: below its parent, or at the end.
+    fn put(&mut self, mut row: Row, parent: Option<Parent>) -> Place {
+        self.bytes += row.weight();
+        if let Some(Parent { place: (number, _), about }) = parent {
+            if let Some(parent) = self.rows.get_mut(&number) {
+                parent.children.push(row);
+                return (number, Some(parent.children.len() - 1));
+            }
+            row.under = Some(about.to_string());
+        }
+        let number = self.next;
+        self.next += 1;
+        self.rows.insert(number, row);
+        self.touched.push(number);
+        (number, None)
+    }
+
+    fn row_at(&mut self, (number, child): Place) -> Option<&mut Row> {
+        let row = self.rows.get_mut(&number)?;
+        self.touched.push(number);
+        match child {
+            Some(child) => row.children.get_mut(child),
+            None => Some(row),
+        }
+    }
+
+    fn settle(&mut self, place: Place, how: impl FnOnce(&mut Row)) {
+        if let Some(row) = self.row_at(place) {
+            how(row);
+        }
+    }
+
+    /// Gives up waiting for answers: all of them, or those of one session.
+    fn forget(&mut self, session: Option<&Option<String>>) {
+        for place in self.open.forget(session) {
+            self.settle(place, |row| row.end(RequestState::Unanswered));
+        }
+        self.release();
+    }
+
+    /// Hands out what need not wait.
+    fn release(&mut self) {
+        let touched = std::mem::take(&mut self.touched);
+        if self.options.rows_max == 0 {
+            for number in touched {
+                if self.rows.get(&number).is_some_and(|row| !row.is_open()) {
+                    self.ready.extend(self.rows.remove(&number));
+                }
+            }
+            return;
+        }
+        while let Some((_, head)) = self.rows.first_key_value() {
+            if head.is_open() && !self.is_full(head) {
+                break;
+            }
+            let Some((_, row)) = self.rows.pop_first() else { break };
+            self.bytes = self.bytes.saturating_sub(row.weight());
+            self.ready.push_back(row);
+        }
+    }
+
+    /// Whether no more can wait for the oldest row.
+    fn is_full(&self, head: &Row) -> bool {
+        self.rows.len() > self.options.rows_max
+            || self.bytes > self.options.bytes_max
+            || head.children.len() > CHILDREN_MAX
+    }
+}
+
+/// A row with nothing but what it is.
+fn bare(line: u64, kind: RowKind) -> Row {
+    Row {
+        line,
+        seq: None,
+        at_us: None,
+        from: Side::Client,
+        session: None,
+        batch: None,
+        kind,
+        marks: Marks::default(),
+        answer: None,
+        bytes: 0,
+        message: None,
+        matched: false,
+        under: None,
+        children: Vec::new(),
+    }
+}
+
+/// A value as the only member of a message.
+fn wrapped(key: &str, value: &[u8]) -> Vec<u8> {
+    [b"{\"", key.as_bytes(), b"\":", value, b"}"].concat()
+}

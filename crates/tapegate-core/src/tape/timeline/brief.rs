@@ -1,0 +1,283 @@
+//! What a message says, in short: texts that a person can read, cut at a length.
+//!
+//! Texts are decoded but not made safe for a terminal, which is the view's business.
+
+use crate::frame::Envelope;
+use crate::json::{self, Cursor, Fault, Kind, Str};
+
+/// Members of params that are told elsewhere, or that every request of a client has.
+const TOLD: [&str; 3] = ["name", "uri", "_meta"];
+
+/// The arguments of a message: what a tool is called with, or what else the params say.
+pub(super) fn arguments(envelope: &Envelope<'_>, chars_max: usize) -> String {
+    let mut brief = Brief::new(chars_max);
+    if let Some(params) = envelope.params {
+        // Params were checked when the frame was read.
+        brief.params(params, envelope).unwrap_or_default();
+    }
+    brief.finish()
+}
+
+/// A result in short, by what was asked for.
+pub(super) fn result(method: &str, result: &[u8], chars_max: usize) -> String {
+    let members = members(result);
+    let member =
+        |name: &str| members.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| *value);
+    let list = |name: &str| member(name).filter(|list| list.starts_with(b"["));
+    if let Some(asked) = member("inputRequests") {
+        return cut(&format!("asks for input: {}", input_methods(asked)), chars_max);
+    }
+    for key in ["tools", "prompts", "resources", "resourceTemplates", "roots"] {
+        if let Some(list) = list(key).filter(|_| method.ends_with("/list")) {
+            return named(key, list, chars_max);
+        }
+    }
+    if let Some(content) = list("content").or_else(|| list("contents")) {
+        return contents(content, member("structuredContent"), chars_max);
+    }
+    if let Some(info) = member("serverInfo") {
+        let text = |key: &str| json::member(info, key).and_then(json::string);
+        let version = member("protocolVersion").and_then(json::string);
+        let words: Vec<_> =
+            [text("name"), text("version"), version].into_iter().flatten().collect();
+        return cut(&words.join(" "), chars_max);
+    }
+    if let Some(messages) = list("messages") {
+        let count = items(messages).len();
+        return cut(&format!("{count} message{}", plural(count)), chars_max);
+    }
+    value(result, chars_max)
+}
+
+/// An error in short: its code and its message.
+pub(super) fn error(error: &[u8], chars_max: usize) -> (Option<i64>, String) {
+    let code = json::member(error, "code").and_then(|code| std::str::from_utf8(code).ok());
+    let code = code.and_then(|code| code.parse().ok());
+    let message = json::member(error, "message").and_then(json::string);
+    (code, message.map_or_else(|| value(error, chars_max), |text| cut(&text, chars_max)))
+}
+
+/// JSON on one line, with its strings decoded.
+pub(super) fn value(raw: &[u8], chars_max: usize) -> String {
+    let mut brief = Brief::new(chars_max);
+    brief.value(raw).unwrap_or_default();
+    brief.finish()
+}
+
+/// A text that is cut if it is long.
+pub(super) fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// The members of an object, in their order.
+fn members(object: &[u8]) -> Vec<(Str<'_>, &[u8])> {
+    let mut members = Vec::new();
+    let mut read = || -> Result<(), Fault> {
+        let mut cursor = Cursor::new(object)?;
+        let mut first = true;
+        if cursor.open()? == Kind::Object {
+            while let Some(key) = cursor.key(&mut first)? {
+                members.push((key, cursor.value()?));
+            }
+        }
+        Ok(())
+    };
+    // The text was checked when the frame was read; of other values there are no members.
+    read().unwrap_or_default();
+    members
+}
+
+/// The items of an array.
+fn items(array: &[u8]) -> Vec<&[u8]> {
+    let mut items = Vec::new();
+    let mut read = || -> Result<(), Fault> {
+        let mut cursor = Cursor::new(array)?;
+        let mut first = true;
+        if cursor.open()? == Kind::Array {
+            while cursor.element(&mut first)? {
+                items.push(cursor.value()?);
+            }
+        }
+        Ok(())
+    };
+    read().unwrap_or_default();
+    items
+}
+
+/// What a server wants to be told, by the methods it would ask with.
+fn input_methods(asked: &[u8]) -> String {
+    let methods: Vec<_> = members(asked)
+        .into_iter()
+        .filter_map(|(_, request)| json::member(request, "method").and_then(json::string))
+        .collect();
+    methods.join(", ")
+}
+
+/// How many there are of something, and their names.
+fn named(key: &str, list: &[u8], chars_max: usize) -> String {
+    let items = items(list);
+    let word = match key {
+        "resourceTemplates" => "resource template",
+        key => key.trim_end_matches('s'),
+    };
+    let mut out = format!("{} {word}{}", items.len(), plural(items.len()));
+    let mut separator = ": ";
+    let named = |item| ["name", "uri"].iter().find_map(|key| json::member(item, key));
+    for name in items.into_iter().filter_map(named).filter_map(json::string) {
+        if out.len() > chars_max * 4 {
+            break;
+        }
+        out.push_str(separator);
+        out.push_str(&name);
+        separator = ", ";
+    }
+    cut(&out, chars_max)
+}
+
+/// What a tool or a resource gave: its texts, and what else there is by its sort.
+fn contents(list: &[u8], structured: Option<&[u8]>, chars_max: usize) -> String {
+    let items = items(list);
+    let mut out = String::new();
+    for item in &items {
+        if out.len() > chars_max * 4 {
+            break;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        let text = |key: &str| json::member(item, key).and_then(json::string);
+        match (text("text"), text("mimeType"), text("type")) {
+            (Some(text), ..) => out.push_str(&cut(&text, chars_max)),
+            (None, Some(mime), _) => out.push_str(&format!("[{mime}]")),
+            (None, None, Some(kind)) => out.push_str(&format!("[{kind}]")),
+            (None, None, None) => out.push_str("[…]"),
+        }
+    }
+    match structured {
+        Some(structured) if out.is_empty() => value(structured, chars_max),
+        _ if items.is_empty() => "empty".to_owned(),
+        _ => cut(&out, chars_max),
+    }
+}
+
+/// A text that is put together up to a length.
+struct Brief {
+    out: String,
+    chars_left: usize,
+    is_cut: bool,
+}
+
+impl Brief {
+    fn new(chars_max: usize) -> Self {
+        Self { out: String::new(), chars_left: chars_max, is_cut: false }
+    }
+
+    fn finish(mut self) -> String {
+        if self.is_cut {
+            self.out.push('…');
+        }
+        self.out
+    }
+
+    fn push(&mut self, letter: char) {
+        match self.chars_left.checked_sub(1) {
+            Some(left) => {
+                self.chars_left = left;
+                self.out.push(letter);
+            }
+            None => self.is_cut = true,
+        }
+    }
+
+    fn string(&mut self, string: Str<'_>) {
+        self.push('"');
+        for code in string.scalars() {
+            if self.is_cut {
+                return;
+            }
+            match char::from_u32(code) {
+                Some(letter @ ('"' | '\\')) => {
+                    self.push('\\');
+                    self.push(letter);
+                }
+                Some(letter) => self.push(letter),
+                // Half of a pair is not a character.
+                None => format!("\\u{code:04x}").chars().for_each(|letter| self.push(letter)),
+            }
+        }
+        self.push('"');
+    }
+
+    /// A value, as far as there is room for it.
+    fn value(&mut self, raw: &[u8]) -> Result<(), Fault> {
+        let mut at = 0;
+        while at < raw.len() && !self.is_cut {
+            if raw[at] != b'"' {
+                if !raw[at].is_ascii_whitespace() {
+                    self.push(char::from(raw[at]));
+                }
+                at += 1;
+                continue;
+            }
+            let length = string_length(&raw[at..]);
+            let inner = raw.get(at + 1..at + length - 1).unwrap_or_default();
+            self.string(Str { raw: inner, escaped: inner.contains(&b'\\') });
+            at += length;
+        }
+        Ok(())
+    }
+
+    /// Params without what is told elsewhere; only the arguments, if there is nothing else.
+    fn params(&mut self, params: &[u8], envelope: &Envelope<'_>) -> Result<(), Fault> {
+        if Cursor::new(params)?.kind()? != Kind::Object {
+            return self.value(params);
+        }
+        let is_told =
+            |key: &Str<'_>| TOLD.iter().any(|told| key.is(told)) && is_shown(key, envelope);
+        let mut members = members(params);
+        members.retain(|(key, _)| !is_told(key));
+        match &members[..] {
+            [] => Ok(()),
+            [(key, value)] if key.is("arguments") => self.value(value),
+            members => {
+                for (at, (key, value)) in members.iter().enumerate() {
+                    self.push(if at == 0 { '{' } else { ',' });
+                    self.string(*key);
+                    self.push(':');
+                    self.value(value)?;
+                }
+                self.push('}');
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether a member of params is told elsewhere: a name that is not a string is not.
+fn is_shown(key: &Str<'_>, envelope: &Envelope<'_>) -> bool {
+    match () {
+        () if key.is("name") => envelope.name.is_some(),
+        () if key.is("uri") => envelope.uri.is_some() && envelope.name.is_none(),
+        () => true,
+    }
+}
+
+/// How long the string is that a JSON text starts with, with its quotes.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}

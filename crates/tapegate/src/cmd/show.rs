@@ -1,0 +1,219 @@
+//! `tapegate show`: a tape as a timeline.
+
+mod decisions;
+mod filter;
+mod follow;
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use tapegate_core::tape::timeline::{Row, RowKind, Timeline, TimelineOptions};
+
+use crate::exit::{Exit, Failure};
+use crate::reading::{self, tape_name};
+use crate::screen::{self, ScreenArgs};
+use crate::views::json_list::JsonList;
+use crate::views::timeline::TimelineView;
+use crate::views::timeline_json;
+use crate::zone::Zone;
+use decisions::Decisions;
+use filter::{Filter, FilterArgs};
+
+/// Show a tape as a timeline: who asked what, what came of it, how long it took
+///
+/// A request and its answer are one line, in the order of requests. Progress and what the server asked
+/// meanwhile stand indented below it. Times are local. What was decided about a call is shown if the
+/// activity log of the tape's project, or the tape itself, tells.
+///
+/// A line waits for its answer, and so do the lines after it, until 1000 of them wait. Then the
+/// oldest is printed with "no answer yet", and its answer gets a line of its own later. Tapes of any
+/// size take the same memory.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tapegate show session.jsonl
+  tapegate show --follow .tapegate/tapes/files/*.jsonl    a session that is running
+  tapegate show --errors --full session.jsonl
+  tapegate show --tool 'write_*' --slow=500 tapes/*.jsonl.gz
+  tapegate show --grep 'no such file' session.jsonl
+  tapegate show --format jsonl session.jsonl | jq 'select(.answer.latency_ms > 1000)'
+
+Exit codes: 0 done, 2 a file is not a tape, 3 a file could not be read, 64 wrong usage.")]
+pub(crate) struct Args {
+    /// Tapes of any dialect, plain or gzip; - is standard input
+    #[arg(required = true, value_name = "TAPE")]
+    tapes: Vec<PathBuf>,
+    /// Go on as the tape grows, until its recording has ended or Ctrl-C
+    #[arg(short, long)]
+    follow: bool,
+    /// Print whole arguments and results
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// How it is printed: json is one document, jsonl one object a line
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// The state folder with the activity log [default: that of the tape, or of the project]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    #[command(flatten)]
+    screen: ScreenArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+    Jsonl,
+}
+
+/// How many rows may wait for the answer of an older one.
+const ROWS_MAX: usize = 1000;
+/// How many bytes they may take.
+const BYTES_MAX: usize = 16 << 20;
+/// How long arguments and results are at most, where no terminal's width cuts them.
+const CHARS_MAX: usize = 200;
+/// How much is printed at a time.
+const OUT_BYTES: usize = 64 * 1024;
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    misuse(args)?;
+    let zone = Zone::ours();
+    let mut pager = match args.follow || args.format != Format::Text {
+        true => args.screen.clone().unpaged().pager(out),
+        false => args.screen.pager(out),
+    };
+    let mut buffered = BufWriter::with_capacity(OUT_BYTES, &mut pager);
+    let mut list = match args.format {
+        Format::Json => JsonList::document(&mut buffered),
+        Format::Text | Format::Jsonl => JsonList::lines(&mut buffered),
+    };
+    let view = TimelineView {
+        zone: &zone,
+        palette: args.screen.palette(),
+        columns: screen::columns(),
+        full: args.full,
+        day: String::new(),
+    };
+    let filter = args.filter.filter()?;
+    for path in &args.tapes {
+        let mut printer = Printer {
+            args,
+            tape: tape_name(path),
+            filter: &filter,
+            decisions: Decisions::open(path, args.state.as_deref())?,
+            heading: Heading::Due(None),
+            out: &mut list,
+            view: TimelineView { day: String::new(), ..view_of(&view) },
+        };
+        match args.follow {
+            true => follow::run(path, args.timeline()?, &mut printer)?,
+            false => {
+                reading::read(path, args.timeline()?, &mut |row| printer.row(row))?;
+                printer.end()?;
+            }
+        }
+    }
+    list.finish()?;
+    Ok(Exit::Ok)
+}
+
+/// A view like another one.
+fn view_of<'z>(view: &TimelineView<'z>) -> TimelineView<'z> {
+    TimelineView { day: String::new(), ..*view }
+}
+
+fn misuse(args: &Args) -> Result<(), Failure> {
+    let is_input = args.tapes.iter().any(|tape| tape.as_os_str() == "-");
+    let (words, hint) = match () {
+        () if args.follow && args.tapes.len() > 1 => {
+            ("--follow takes one tape", "name the one that is being written")
+        }
+        () if args.follow && is_input => {
+            ("--follow takes a file", "standard input is read to its end anyway")
+        }
+        () if args.follow && args.format == Format::Json => {
+            ("a document has an end, and --follow has none", "pass --format jsonl")
+        }
+        () if args.full && args.format != Format::Text => {
+            ("--full is for text", "json and jsonl have whole messages anyway")
+        }
+        () => return Ok(()),
+    };
+    Err(Failure::new(Exit::Usage, words).hint(hint))
+}
+
+impl Args {
+    fn timeline(&self) -> Result<Timeline, Failure> {
+        Ok(Timeline::new(TimelineOptions {
+            rows_max: ROWS_MAX,
+            bytes_max: BYTES_MAX,
+            chars_max: CHARS_MAX,
+            whole: self.full || self.format != Format::Text,
+            wanted: self.filter.wanted()?,
+        }))
+    }
+}
+
+/// What stands above the rows of a tape.
+enum Heading {
+    /// It has not been printed; how the recording begins, if that is known.
+    Due(Option<Box<Row>>),
+    Printed,
+}
+
+/// Prints rows.
+struct Printer<'p, 'o> {
+    args: &'p Args,
+    tape: String,
+    filter: &'p Filter,
+    decisions: Decisions,
+    heading: Heading,
+    out: &'p mut JsonList<'o>,
+    view: TimelineView<'p>,
+}
+
+impl Printer<'_, '_> {
+    fn row(&mut self, row: Row) -> io::Result<()> {
+        self.decisions.advance();
+        let is_text = self.args.format == Format::Text;
+        // The first header is part of the heading.
+        if let (Heading::Due(begin @ None), RowKind::Begin { .. }, true) =
+            (&mut self.heading, &row.kind, is_text)
+        {
+            *begin = Some(Box::new(row));
+            return Ok(());
+        }
+        let decided = |row: &Row| self.decisions.of(row);
+        let is_whole = self.filter.passes(&row, &decided);
+        let keep = |child: &Row| is_whole || self.filter.passes(child, &decided);
+        if !is_whole && !row.children.iter().any(keep) {
+            return Ok(());
+        }
+        let text = match is_text {
+            true => {
+                let heading = match std::mem::replace(&mut self.heading, Heading::Printed) {
+                    Heading::Due(begin) => self.view.heading(&self.tape, begin.as_deref()),
+                    Heading::Printed => String::new(),
+                };
+                format!("{heading}{}", self.view.row(&row, &decided, &keep)).into_bytes()
+            }
+            false => timeline_json::line(&self.tape, &row, &decided, &keep),
+        };
+        self.out.write_all(&text)
+    }
+
+    /// Says that there was nothing to print.
+    fn end(&mut self) -> io::Result<()> {
+        if self.args.format != Format::Text {
+            return Ok(());
+        }
+        if let Heading::Due(begin) = std::mem::replace(&mut self.heading, Heading::Printed) {
+            let heading = self.view.heading(&self.tape, begin.as_deref());
+            let words = if self.filter.is_set() { "nothing that matches" } else { "no messages" };
+            self.out.write_all(format!("{heading}{words}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! What was decided about the calls of a tape, by the activity log of its project.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use tapegate_core::tape::timeline::Row;
+use tapegate_store::activity::{Follower, parts};
+
+use crate::exit::{Exit, Failure};
+use crate::settings::Surroundings;
+use crate::views::timeline::Decision;
+
+/// So many decisions are remembered; those of later calls are not shown.
+const DECISIONS_MAX: usize = 4_000_000;
+
+/// The decisions about one tape.
+#[derive(Debug, Default)]
+pub(super) struct Decisions {
+    follower: Option<Follower>,
+    /// The name that events know the tape by.
+    session: String,
+    /// Which decision was made about which message. Most are the same.
+    by_seq: HashMap<u64, u32>,
+    all: Vec<Decision>,
+}
+
+impl Decisions {
+    /// Finds the log that tells of a tape, if there is one.
+    pub(super) fn open(tape: &Path, named: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(folder) = named.filter(|folder| !has_log(folder)) {
+            let words = format!("there is no activity log in `{}`", folder.display());
+            return Err(Failure::new(Exit::Io, words));
+        }
+        let stem = tape.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let session = stem.strip_suffix(".gz").unwrap_or(stem);
+        let session = session.strip_suffix(".jsonl").unwrap_or(session).to_owned();
+        // Tapes of shims are called by the moment they begin; of others no log tells.
+        if !session.starts_with("20") || !session.contains('T') {
+            return Ok(Self::default());
+        }
+        let folder = named.map(Path::to_owned).or_else(|| beside(tape)).or_else(of_project);
+        let follower = folder.map(|folder| Follower::new(&folder));
+        Ok(Self { follower, session, ..Self::default() })
+    }
+
+    /// Reads what was logged since the last time.
+    pub(super) fn advance(&mut self) {
+        let Some(follower) = &mut self.follower else { return };
+        // What cannot be read is told by `tapegate log` and `tapegate check`.
+        while let Ok(Some(next)) = follower.next_line() {
+            let Ok(logged) = next else { continue };
+            let is_ours = logged.str("tape_session_id").is_some_and(|id| id == self.session);
+            let (Some(seq), Some(word)) =
+                (logged.number("tape_seq").filter(|_| is_ours), logged.str("governance_decision"))
+            else {
+                continue;
+            };
+            let text = |key: &str| logged.str(key).map(|text| text.into_owned());
+            let decision = Decision {
+                word: word.into_owned(),
+                rule: text("rule"),
+                by: text("decided_by"),
+                reason: text("policy_reason"),
+            };
+            let known = self.all.iter().rev().take(64).position(|known| *known == decision);
+            let at = match known {
+                Some(back) => self.all.len() - 1 - back,
+                None => {
+                    self.all.push(decision);
+                    self.all.len() - 1
+                }
+            };
+            if self.by_seq.len() < DECISIONS_MAX {
+                self.by_seq.insert(seq, at as u32);
+            }
+        }
+    }
+
+    /// What was decided about a row.
+    pub(super) fn of(&self, row: &Row) -> Option<Decision> {
+        let at = self.by_seq.get(&row.seq?)?;
+        self.all.get(*at as usize).cloned()
+    }
+}
+
+fn has_log(folder: &Path) -> bool {
+    parts(folder).is_ok_and(|parts| !parts.is_empty())
+}
+
+/// The state folder that a tape lies in: `tapes/SERVER/TAPE` below it.
+fn beside(tape: &Path) -> Option<PathBuf> {
+    let whole = tape.canonicalize().ok()?;
+    whole.ancestors().skip(1).take(4).find(|folder| has_log(folder)).map(Path::to_owned)
+}
+
+fn of_project() -> Option<PathBuf> {
+    let folder = Surroundings::ours().ok()?.state_folder(None).ok()?;
+    has_log(&folder).then_some(folder)
+}

@@ -1,0 +1,108 @@
+//! Which rows are shown.
+
+use regex::bytes::RegexBuilder;
+use tapegate_core::json::Str;
+use tapegate_core::tape::timeline::{AnswerOutcome, RequestState, Row, RowKind};
+use tapegate_policy::glob::Glob;
+
+use crate::exit::{Exit, Failure};
+use crate::views::timeline::Decision;
+
+/// What can be said about it on a command line.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct FilterArgs {
+    /// Only messages, requests or answers, in which this regular expression is found, whatever the
+    /// case; in their JSON, or in its texts without escapes
+    #[arg(long, value_name = "PATTERN")]
+    grep: Option<String>,
+    /// Only calls of tools, prompts or URIs that match
+    #[arg(long, value_name = "GLOB", value_parser = Glob::parse)]
+    tool: Vec<Glob>,
+    /// Only what went wrong: errors, denied calls, requests without an answer, frames that are not
+    /// messages
+    #[arg(long)]
+    errors: bool,
+    /// Only requests that took this long [default: 1000], or have no answer
+    #[arg(long, value_name = "MS", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
+    slow: Option<u64>,
+}
+
+/// Which rows pass.
+pub(super) struct Filter(FilterArgs);
+
+/// Whether a message is looked for.
+pub(super) type Wanted = Option<Box<dyn Fn(&[u8]) -> bool>>;
+
+impl FilterArgs {
+    pub(super) fn filter(&self) -> Result<Filter, Failure> {
+        self.wanted()?;
+        Ok(Filter(self.clone()))
+    }
+
+    /// What messages are searched with.
+    pub(super) fn wanted(&self) -> Result<Wanted, Failure> {
+        let Some(pattern) = &self.grep else { return Ok(None) };
+        let mut builder = RegexBuilder::new(pattern);
+        let built = builder.case_insensitive(true).unicode(false).build().map_err(|error| {
+            let words = format!("--grep is not a regular expression: {error}");
+            Failure::new(Exit::Usage, words)
+                .hint("put a backslash before . * + ? ( ) [ ] { } | ^ $")
+        })?;
+        Ok(Some(Box::new(move |text| {
+            built.is_match(text) || text.contains(&b'\\') && built.is_match(&unescaped(text))
+        })))
+    }
+}
+
+/// JSON with its escapes decoded, as people write what they look for.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let text = Str { raw: text, escaped: true };
+    let letters = text.scalars().filter_map(char::from_u32);
+    letters.collect::<String>().into_bytes()
+}
+
+impl Filter {
+    /// Whether anything is left out.
+    pub(super) fn is_set(&self) -> bool {
+        let FilterArgs { grep, tool, errors, slow } = &self.0;
+        grep.is_some() || !tool.is_empty() || *errors || slow.is_some()
+    }
+
+    /// Whether a row is shown.
+    pub(super) fn passes(&self, row: &Row, decided: &dyn Fn(&Row) -> Option<Decision>) -> bool {
+        if !self.is_set() {
+            return true;
+        }
+        let FilterArgs { grep, tool, errors, slow } = &self.0;
+        let name = row.call().and_then(|call| call.name.as_deref());
+        let named = || name.is_some_and(|name| tool.iter().any(|glob| glob.matches(name)));
+        (grep.is_none() || row.matched)
+            && (tool.is_empty() || named())
+            && (!errors || is_error(row, decided))
+            && slow.is_none_or(|ms| is_slow(row, ms))
+    }
+}
+
+fn is_error(row: &Row, decided: &dyn Fn(&Row) -> Option<Decision>) -> bool {
+    let failed = row.answer.as_ref().is_some_and(|answer| answer.outcome != AnswerOutcome::Ok);
+    let odd = match &row.kind {
+        RowKind::Request { state, .. } => *state == RequestState::Unanswered,
+        RowKind::Anomaly { .. } | RowKind::Fault(_) | RowKind::Other(_) => true,
+        RowKind::LateAnswer(call) => call.method.is_empty(),
+        _ => false,
+    };
+    let denied = || {
+        decided(row).is_some_and(|decision| {
+            matches!(&*decision.word, "deny" | "denied" | "reject" | "drop" | "expired")
+        })
+    };
+    failed || odd || row.marks.refused.is_some() || denied()
+}
+
+fn is_slow(row: &Row, ms: u64) -> bool {
+    match (&row.answer, &row.kind) {
+        (Some(answer), _) => answer.latency_us.is_some_and(|us| us >= ms.saturating_mul(1000)),
+        (None, RowKind::Request { .. }) => true,
+        _ => false,
+    }
+}

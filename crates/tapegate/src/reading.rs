@@ -1,0 +1,202 @@
+//! Tapes that are read to be shown or summed up, row by row and in bounded memory.
+
+use std::io::{self, BufRead};
+use std::path::Path;
+
+use anyhow::Context;
+use tapegate_core::tape::timeline::{Row, Timeline};
+use tapegate_core::tape::{BashCommand, Line, Problem, Reader, Session, Severity, Stamp};
+use tapegate_core::time::read_rfc3339;
+use tapegate_store::source::{Plain, Source};
+use tapegate_store::writer;
+
+use crate::exit::{Exit, Failure};
+use crate::talk;
+use crate::views::visible;
+
+/// After so many lines that are not entries, and none that is, a file is not a tape.
+const FAULTS_MAX: u64 = 20;
+/// The anomaly that stands for messages that are on the tape one by one.
+const BATCH: &str = "batch";
+
+/// Takes rows.
+pub(crate) type EachRow<'r> = dyn FnMut(Row) -> io::Result<()> + 'r;
+
+/// The name that a tape has in what is printed.
+pub(crate) fn tape_name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
+/// Hands the rows of a tape to `each`, of any dialect, plain or compressed; `-` is standard input.
+pub(crate) fn read(path: &Path, timeline: Timeline, each: &mut EachRow<'_>) -> anyhow::Result<()> {
+    let name = visible::inline(&tape_name(path), usize::MAX / 8);
+    let cannot = || format!("cannot read `{name}`");
+    let mut plain = Plain::open(path, talk::progress(path)).with_context(cannot)?;
+    let mut feed = Feed { timeline, each, good: 0, bad: 0, held: Vec::new(), name: &name };
+    if is_bash_session(&mut *plain.text).with_context(cannot)? {
+        feed.commands(&mut *plain.text)?;
+    } else {
+        let beside = Beside::open(path);
+        feed.entries(Reader::new(plain.text), beside)?;
+    }
+    feed.finish()?;
+    for finding in plain.oddities.findings() {
+        if finding.severity != Severity::Note {
+            talk::warn(&format!("{name}: {}", finding.words));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the text begins as a recorded bash session does.
+fn is_bash_session(text: &mut dyn BufRead) -> io::Result<bool> {
+    let start = text.fill_buf()?.trim_ascii_start();
+    let end = start.iter().position(|byte| *byte == b'\n').unwrap_or(start.len());
+    Ok(Session::is_entry(&start[..end]))
+}
+
+/// A tape on its way into a timeline.
+struct Feed<'f, 'e> {
+    timeline: Timeline,
+    each: &'f mut EachRow<'e>,
+    good: u64,
+    bad: u64,
+    /// Rows until the first entry that is good.
+    held: Vec<Row>,
+    name: &'f str,
+}
+
+impl Feed<'_, '_> {
+    fn entries(
+        &mut self,
+        mut reader: Reader<Box<dyn BufRead>>,
+        mut beside: Beside,
+    ) -> anyhow::Result<()> {
+        while let Some(next) = reader.next() {
+            if let Ok(numbered) = &next {
+                let until = match &numbered.entry {
+                    Line::Message(message) => moment(message.ts),
+                    Line::Footer(_) => Some(i64::MAX),
+                    _ => None,
+                };
+                until.into_iter().for_each(|at| beside.before(at, &mut self.timeline));
+            }
+            self.timeline.line(&next);
+            match next {
+                Err(Problem::Io { source, .. }) => {
+                    return Err(source).with_context(|| format!("cannot read `{}`", self.name));
+                }
+                next => self.count(next.is_ok())?,
+            }
+        }
+        beside.before(i64::MAX, &mut self.timeline);
+        Ok(())
+    }
+
+    fn commands(&mut self, text: &mut dyn BufRead) -> anyhow::Result<()> {
+        let mut lines = tapegate_store::source::lines(text);
+        while let Some(next) = lines.next() {
+            let (number, line) = next.with_context(|| format!("cannot read `{}`", self.name))?;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let read = BashCommand::read(&line);
+            match &read {
+                Ok(command) => self.timeline.command(number, command),
+                Err(fault) => self.timeline.fault(number, fault.to_string()),
+            }
+            self.count(read.is_ok())?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, is_good: bool) -> anyhow::Result<()> {
+        *(if is_good { &mut self.good } else { &mut self.bad }) += 1;
+        if self.good == 0 && self.bad >= FAULTS_MAX {
+            return Err(self.not_a_tape());
+        }
+        Ok(self.hand_out()?)
+    }
+
+    fn hand_out(&mut self) -> io::Result<()> {
+        while let Some(row) = self.timeline.next_row() {
+            self.held.push(row);
+        }
+        if self.good > 0 {
+            for row in self.held.drain(..) {
+                (self.each)(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<()> {
+        self.timeline.finish();
+        if self.good == 0 && self.bad > 0 {
+            return Err(self.not_a_tape());
+        }
+        Ok(self.hand_out()?)
+    }
+
+    fn not_a_tape(&self) -> anyhow::Error {
+        let words = format!("`{}` is not a tape: nothing in it is an entry", self.name);
+        let hint = "activity logs are shown by `tapegate log FILE`";
+        Failure::new(Exit::Invalid, words).hint(hint).into()
+    }
+}
+
+fn moment(stamp: Stamp<'_>) -> Option<i64> {
+    match stamp {
+        Stamp::At(at_us) => Some(at_us),
+        Stamp::Text(text) => read_rfc3339(text),
+    }
+}
+
+/// The frames that were not messages, which lie beside a thoughtjack tape.
+struct Beside {
+    source: Option<Source>,
+    /// The next one, as the line it stands on.
+    next: Option<(u64, Vec<u8>, i64)>,
+}
+
+impl Beside {
+    fn open(path: &Path) -> Self {
+        let beside = writer::beside(path);
+        let found = path != Path::new("-") && beside.is_file();
+        let source = found.then(|| Source::open(&beside, Box::new(|_, _| ())).ok()).flatten();
+        Self { source, next: None }
+    }
+
+    /// Puts everything that came up to a moment into the timeline.
+    fn before(&mut self, until_us: i64, timeline: &mut Timeline) {
+        loop {
+            if self.next.is_none() {
+                self.next = self.read();
+            }
+            let Some((line, text, at_us)) = &self.next else { return };
+            // These moments are told to the millisecond only.
+            if *at_us > until_us {
+                return;
+            }
+            if let Ok(entry) = Line::read(text) {
+                timeline.entry(*line, &entry);
+            }
+            self.next = None;
+        }
+    }
+
+    fn read(&mut self) -> Option<(u64, Vec<u8>, i64)> {
+        loop {
+            let Ok(numbered) = self.source.as_mut()?.reader.next()? else { continue };
+            if let Line::Bad(bad) = &numbered.entry
+                && bad.reason != BATCH
+            {
+                let at_us = moment(bad.ts).unwrap_or(i64::MIN);
+                return Some((numbered.line, numbered.text.to_vec(), at_us));
+            }
+        }
+    }
+}

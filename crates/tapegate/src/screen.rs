@@ -1,0 +1,115 @@
+//! Where text for people goes: how wide it may be, whether in colour, and through which pager.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::{Child, Command, Stdio};
+
+use crate::talk;
+use crate::views::palette::Palette;
+
+/// Narrower terminals are written to as if they were this wide.
+const COLUMNS_MIN: usize = 40;
+
+/// How text is shown.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ScreenArgs {
+    /// When to use colours
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    color: ColorWord,
+    /// Do not page the output; else $PAGER or `less -FRX` does, on a terminal
+    #[arg(long)]
+    no_pager: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum ColorWord {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ScreenArgs {
+    /// Whether what is printed is in colour.
+    pub(crate) fn palette(&self) -> Palette {
+        match self.color {
+            ColorWord::Auto => talk::palette_of_output(),
+            ColorWord::Always => Palette::Colour,
+            ColorWord::Never => Palette::Plain,
+        }
+    }
+
+    /// The same without a pager.
+    pub(crate) fn unpaged(mut self) -> Self {
+        self.no_pager = true;
+        self
+    }
+
+    /// Where to print: through a pager, if a person looks on.
+    pub(crate) fn pager<'o>(&self, out: &'o mut dyn Write) -> Pager<'o> {
+        let paged = !self.no_pager && io::stdout().is_terminal();
+        let child = paged.then(start).flatten();
+        Pager { child, out }
+    }
+}
+
+/// How many columns there are: `COLUMNS`, or those of the terminal. A pipe has no end.
+pub(crate) fn columns() -> Option<usize> {
+    let named = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
+    let terminal = || {
+        let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    };
+    let columns = named.filter(|columns| *columns > 0).or_else(terminal);
+    columns.map(|columns| columns.max(COLUMNS_MIN))
+}
+
+/// A pager, or what it would print to.
+pub(crate) struct Pager<'o> {
+    child: Option<Child>,
+    out: &'o mut dyn Write,
+}
+
+/// Starts the pager that the user wants.
+fn start() -> Option<Child> {
+    let wanted = std::env::var("PAGER").ok();
+    let command = match wanted.as_deref().map(str::trim) {
+        None => "less -FRX",
+        Some("" | "cat") => return None,
+        Some(command) => command,
+    };
+    let mut shell = Command::new("sh");
+    let child = shell.args(["-c", command]).stdin(Stdio::piped()).spawn().ok()?;
+    // Ctrl-C is for the pager: were we gone, it would share the terminal with the shell.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok();
+    if let Some(runtime) = &runtime {
+        let _inside = runtime.enter();
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).ok();
+    }
+    Some(child)
+}
+
+impl Write for Pager<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.child.as_mut().and_then(|child| child.stdin.as_mut()) {
+            Some(input) => input.write(bytes),
+            None => self.out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.child.as_mut().and_then(|child| child.stdin.as_mut()) {
+            Some(input) => input.flush(),
+            None => self.out.flush(),
+        }
+    }
+}
+
+impl Drop for Pager<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.stdin.take());
+            child.wait().ok();
+        }
+    }
+}

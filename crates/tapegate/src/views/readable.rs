@@ -1,0 +1,107 @@
+//! JSON that people read: a member a line, and texts of several lines line by line.
+//!
+//! Every line of a text stands behind a bar, so that none of them can pass for one of ours, and nothing
+//! reaches the terminal but what can be seen.
+
+use tapegate_core::json::{Cursor, Fault, Kind, Str};
+
+use super::visible;
+
+/// Nothing is cut.
+const CHARS_MAX: usize = usize::MAX / 8;
+/// Deeper values stand on one line.
+const DEPTH_MAX: usize = 16;
+/// Shorter values stand on one line.
+const SHORT_CHARS: usize = 60;
+
+/// The lines of a value, each behind `indent`.
+pub(crate) fn lines(raw: &[u8], indent: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if write(raw, indent, "", 0, &mut out).is_err() {
+        out.push(format!("{indent}{}", visible::value(raw, CHARS_MAX)));
+    }
+    out
+}
+
+fn write(
+    raw: &[u8],
+    indent: &str,
+    label: &str,
+    depth: usize,
+    out: &mut Vec<String>,
+) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(raw)?;
+    let kind = cursor.kind()?;
+    let is_flat = !raw.windows(2).any(|pair| pair == b"\\n");
+    let short = visible::value(raw, SHORT_CHARS + 1);
+    if kind == Kind::String && !is_flat {
+        out.push(format!("{indent}{}", label.trim_end()));
+        text(cursor.string()?, indent, out);
+        return Ok(());
+    }
+    let nests = matches!(kind, Kind::Object | Kind::Array) && depth < DEPTH_MAX;
+    if !nests || is_flat && short.chars().count() <= SHORT_CHARS {
+        out.push(format!("{indent}{label}{}", visible::value(raw, CHARS_MAX)));
+        return Ok(());
+    }
+    let inner = match label.is_empty() {
+        true => indent.to_owned(),
+        false => {
+            out.push(format!("{indent}{}", label.trim_end()));
+            format!("{indent}  ")
+        }
+    };
+    let mut first = true;
+    cursor.open()?;
+    if kind == Kind::Object {
+        while let Some(key) = cursor.key(&mut first)? {
+            let label = format!("{}: ", visible::inline(&key.decode(), CHARS_MAX));
+            write(cursor.value()?, &inner, &label, depth + 1, out)?;
+        }
+    } else {
+        while cursor.element(&mut first)? {
+            write(cursor.value()?, &inner, "- ", depth + 1, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The lines of a text, each behind a bar.
+fn text(text: Str<'_>, indent: &str, out: &mut Vec<String>) {
+    let mut line = String::new();
+    let mut end = |line: &mut String| {
+        out.push(format!("{indent}  │ {}", std::mem::take(line)).trim_end().to_owned());
+    };
+    for code in text.scalars() {
+        match char::from_u32(code) {
+            Some('\n') => end(&mut line),
+            // A backslash is doubled, as it would be in JSON, so that no text looks like an escape.
+            Some('\\') => line.push_str("\\\\"),
+            _ => visible::push(&mut line, code),
+        }
+    }
+    if !line.is_empty() {
+        end(&mut line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_read_line_by_line_and_cannot_pass_for_anything_else() {
+        let raw = br#"{"path":"/a","content":"fn main() {\n\tx\u202e\\n\n}\nstate  approved\n","n":[1,2]}"#;
+        let expected = [
+            "  path: \"/a\"",
+            "  content:",
+            "    │ fn main() {",
+            "    │ \\tx\\u202e\\\\n",
+            "    │ }",
+            "    │ state  approved",
+            "  n: [1,2]",
+        ];
+        assert_eq!(lines(raw, "  "), expected);
+        assert_eq!(lines(b"nonsense", ""), ["nonsense"]);
+    }
+}

@@ -1,0 +1,253 @@
+//! What tapes amount to, in a table and as JSON.
+
+use std::fmt::Write;
+
+use tapegate_core::side::Side;
+use tapegate_core::tape::stats::{CallKey, CallStats, Latencies, Stats};
+use tapegate_core::time::{SubSecond, write_rfc3339};
+
+use super::columns::{fit, pad, width};
+use super::json::Writer;
+use super::palette::Palette;
+use super::{visible, words};
+use crate::zone::Zone;
+
+/// Where the bars of a histogram end, in milliseconds.
+const BOUNDS_MS: [u64; 7] = [1, 4, 16, 64, 256, 1024, 4096];
+/// How a bar of a small histogram looks, from nothing to all.
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// How wide the longest bar is.
+const BAR_COLUMNS: u64 = 30;
+const NAME_CHARS_MAX: usize = 200;
+/// What the columns with numbers take.
+const NUMBER_COLUMNS: usize = 58;
+
+/// What tapes amount to, for people.
+pub(crate) fn text(
+    stats: &Stats,
+    tapes: usize,
+    zone: &Zone,
+    palette: Palette,
+    columns: Option<usize>,
+) -> String {
+    let total = stats.total();
+    let mut out = summary(stats, &total, tapes, zone, columns);
+    let mut calls: Vec<(&CallKey, &CallStats)> = stats.calls().collect();
+    calls.sort_by_key(|(_, call)| std::cmp::Reverse(call.count));
+    if calls.is_empty() {
+        return out;
+    }
+    let longest = calls.iter().map(|(key, _)| width(&name(key))).max().unwrap_or(0).max(7);
+    let room = columns.map_or(longest, |columns| columns.saturating_sub(NUMBER_COLUMNS).max(12));
+    let room = room.min(longest);
+    let head = format!(
+        "{} {:>6} {:>6} {:>7} {:>7} {:>7} {:>9}  {}",
+        pad("REQUEST", room),
+        "COUNT",
+        "ERRORS",
+        "P50",
+        "P90",
+        "P99",
+        "BYTES",
+        "LATENCY"
+    );
+    // Writing to a string cannot fail.
+    writeln!(out, "\n{}", palette.bold(&head)).ok();
+    for (key, call) in calls {
+        let at = |percent| match call.latencies.count() {
+            0 => "-".to_owned(),
+            _ => words::duration(call.latencies.percentile_ms(percent).saturating_mul(1000)),
+        };
+        let errors = format!("{:>6}", call.errors);
+        let errors = if call.errors > 0 { palette.red(&errors) } else { errors };
+        let line = format!(
+            "{} {:>6} {errors} {:>7} {:>7} {:>7} {:>9}  {}",
+            pad(&name(key), room),
+            call.count,
+            at(50),
+            at(90),
+            at(99),
+            words::bytes(call.bytes),
+            spark(&call.latencies),
+        );
+        writeln!(out, "{}", line.trim_end()).ok();
+    }
+    if total.latencies.count() > 0 {
+        out.push_str(&histogram(&total.latencies, palette));
+    }
+    out
+}
+
+fn summary(
+    stats: &Stats,
+    total: &CallStats,
+    tapes: usize,
+    zone: &Zone,
+    columns: Option<usize>,
+) -> String {
+    let counted = |count: u64, word: &str| match count {
+        1 => format!("1 {word}"),
+        count => format!("{count} {word}s"),
+    };
+    let messages = stats.client_messages + stats.server_messages;
+    let mut out = format!(
+        "{}, {} ({} client, {} server), {}\n",
+        counted(tapes as u64, "tape"),
+        counted(messages, "message"),
+        stats.client_messages,
+        stats.server_messages,
+        words::bytes(stats.bytes)
+    );
+    if let (Some(first), Some(last)) = (stats.first_us, stats.last_us) {
+        let clock = |at_us: i64| zone.local(at_us).replace('T', " ");
+        let took = words::duration(u64::try_from(last - first).unwrap_or(0));
+        let until = match clock(first).get(..10) == clock(last).get(..10) {
+            true => clock(last).get(11..).unwrap_or_default().to_owned(),
+            false => clock(last),
+        };
+        writeln!(out, "{} to {until} ({}), {took}", clock(first), zone.offset(first)).ok();
+    }
+    let mut parts = vec![counted(total.count, "request"), counted(total.errors, "error")];
+    let more = [
+        (total.denied, "denied"),
+        (total.unanswered, "without an answer"),
+        (total.cancelled, "cancelled"),
+    ];
+    parts.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")));
+    parts.push(counted(stats.notifications, "notification"));
+    let odd = [
+        (stats.anomalies, "not a message"),
+        (stats.faults, "unreadable"),
+        (stats.stray_answers, "answers to no request"),
+        (stats.by_tapegate, "by tapegate"),
+    ];
+    parts.extend(odd.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")));
+    out.push_str(&wrapped(&parts, columns));
+    out
+}
+
+/// Parts with commas between them, on as many lines as they need.
+fn wrapped(parts: &[String], columns: Option<usize>) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    for part in parts {
+        // A comma and a blank come before it, and a comma may come behind it.
+        let is_over = columns.is_some_and(|columns| width(&line) + width(part) + 3 > columns);
+        if is_over && !line.is_empty() {
+            out.push_str(&std::mem::take(&mut line));
+            out.push_str(",\n");
+        }
+        if !line.is_empty() {
+            line.push_str(", ");
+        }
+        line.push_str(part);
+    }
+    out + &line + "\n"
+}
+
+fn name(key: &CallKey) -> String {
+    let arrow = if key.from == Side::Server { "← " } else { "" };
+    let text = match (&*key.method, &key.name) {
+        ("tools/call", Some(name)) => name.clone(),
+        (method, Some(name)) => format!("{method} {name}"),
+        (method, None) => method.to_owned(),
+    };
+    format!("{arrow}{}", visible::inline(&text, NAME_CHARS_MAX))
+}
+
+/// How many there are in each bar.
+fn bars(latencies: &Latencies) -> Vec<u64> {
+    let mut below: Vec<u64> = BOUNDS_MS.iter().map(|ms| latencies.below(*ms)).collect();
+    below.push(latencies.count());
+    let mut last = 0;
+    below.into_iter().map(|count| count - std::mem::replace(&mut last, count)).collect()
+}
+
+/// A histogram in as many letters as it has bars.
+fn spark(latencies: &Latencies) -> String {
+    let bars = bars(latencies);
+    let most = bars.iter().copied().max().unwrap_or(0).max(1);
+    bars.iter().map(|count| BARS[(count * 8).div_ceil(most) as usize]).collect()
+}
+
+fn histogram(latencies: &Latencies, palette: Palette) -> String {
+    let mut out = format!(
+        "\n{}\n",
+        palette.bold(&format!(
+            "latency of {} answers: mean {}, longest {}",
+            latencies.count(),
+            words::duration(latencies.mean_ms().saturating_mul(1000)),
+            words::duration(latencies.max_ms().saturating_mul(1000))
+        ))
+    );
+    let bars = bars(latencies);
+    let most = bars.iter().copied().max().unwrap_or(0).max(1);
+    for (at, count) in bars.iter().enumerate() {
+        let label = match BOUNDS_MS.get(at) {
+            Some(ms) => format!("< {}", words::duration(ms * 1000)),
+            None => "longer".to_owned(),
+        };
+        let bar = "█".repeat((count * BAR_COLUMNS).div_ceil(most) as usize);
+        let line = format!("{label:>9}  {bar} {count}");
+        writeln!(out, "{}", fit(&line, 80)).ok();
+    }
+    out
+}
+
+/// The same for programs.
+pub(crate) fn json(stats: &Stats, tapes: &[String]) -> Vec<u8> {
+    let total = stats.total();
+    let mut out = Writer::object(|json| {
+        json.texts("tapes", tapes);
+        json.number("messages", stats.client_messages + stats.server_messages);
+        json.number("client_messages", stats.client_messages);
+        json.number("server_messages", stats.server_messages);
+        json.number("notifications", stats.notifications);
+        json.number("bytes", stats.bytes);
+        json.number("anomalies", stats.anomalies);
+        json.number("unreadable_lines", stats.faults);
+        json.number("stray_answers", stats.stray_answers);
+        json.number("by_tapegate", stats.by_tapegate);
+        json.number("footers", stats.footers);
+        for (key, at_us) in [("first_at", stats.first_us), ("last_at", stats.last_us)] {
+            if let Some(at_us) = at_us {
+                let mut text = Vec::new();
+                write_rfc3339(&mut text, at_us, SubSecond::Micros);
+                json.text(key, &String::from_utf8_lossy(&text));
+            }
+        }
+        json.nested("total", |json| call(json, &total));
+        json.list("requests", stats.calls(), |json, (key, stats)| {
+            let direction = if key.from == Side::Client { "c2s" } else { "s2c" };
+            json.text("direction", direction);
+            json.text("method", &key.method);
+            key.name.iter().for_each(|name| json.text("name", name));
+            call(json, stats);
+        });
+    });
+    out.push(b'\n');
+    out
+}
+
+fn call(json: &mut Writer, stats: &CallStats) {
+    json.number("count", stats.count);
+    json.number("errors", stats.errors);
+    json.number("denied", stats.denied);
+    json.number("unanswered", stats.unanswered);
+    json.number("cancelled", stats.cancelled);
+    json.number("bytes", stats.bytes);
+    let latencies = &stats.latencies;
+    json.nested("latency_ms", |json| {
+        json.number("count", latencies.count());
+        json.number("mean", latencies.mean_ms());
+        for (key, percent) in [("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99)] {
+            json.number(key, latencies.percentile_ms(percent));
+        }
+        json.number("max", latencies.max_ms());
+        let bounds = BOUNDS_MS.iter().map(|ms| Some(*ms)).chain([None]);
+        json.list("histogram", bounds.zip(bars(latencies)), |json, (below, count)| {
+            below.into_iter().for_each(|ms| json.number("below_ms", ms));
+            json.number("count", count);
+        });
+    });
+}

@@ -1,0 +1,292 @@
+//! A tape as a timeline, for people.
+
+use tapegate_core::side::Side;
+use tapegate_core::tape::timeline::{
+    Answer, AnswerOutcome, Call, Marks, RequestState, Row, RowKind,
+};
+
+use super::columns::{fit, pad, width};
+use super::palette::Palette;
+use super::{readable, visible, words};
+use crate::zone::Zone;
+
+/// What was decided about a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// `governance_decision`
+    pub(crate) word: String,
+    /// The rule that decided.
+    pub(crate) rule: Option<String>,
+    /// The person who did.
+    pub(crate) by: Option<String>,
+    /// Why.
+    pub(crate) reason: Option<String>,
+}
+
+/// How rows are printed.
+pub(crate) struct TimelineView<'z> {
+    pub(crate) zone: &'z Zone,
+    pub(crate) palette: Palette,
+    /// How many columns there are; without a terminal, any number.
+    pub(crate) columns: Option<usize>,
+    /// Whether arguments and results are printed as a whole.
+    pub(crate) full: bool,
+    /// The day that was printed last.
+    pub(crate) day: String,
+}
+
+/// What stands before the method: the time, the direction and blanks.
+const HEAD_COLUMNS: usize = 15;
+/// How wide durations are.
+const DURATION_COLUMNS: usize = 7;
+/// How wide the left part is where there is no limit.
+const LEFT_COLUMNS: usize = 48;
+/// What takes longer is told in bold.
+const SLOW_US: u64 = 1_000_000;
+const CHARS_MAX: usize = 4000;
+
+impl TimelineView<'_> {
+    /// What stands above the rows of a tape.
+    pub(crate) fn heading(&self, tape: &str, begin: Option<&Row>) -> String {
+        let mut parts = vec![visible::inline(tape, CHARS_MAX)];
+        if let Some(RowKind::Begin { name, upstream }) = begin.map(|row| &row.kind) {
+            parts.extend(name.iter().map(|name| visible::inline(name, CHARS_MAX)));
+            parts.push(visible::inline(upstream, CHARS_MAX));
+        }
+        let text = parts.join(" · ");
+        let text = self.columns.map_or(text.clone(), |columns| fit(&text, columns));
+        format!("{}\n", self.palette.bold(&text))
+    }
+
+    /// A row and what belongs to it.
+    pub(crate) fn row(
+        &mut self,
+        row: &Row,
+        decided: &dyn Fn(&Row) -> Option<Decision>,
+        keep: &dyn Fn(&Row) -> bool,
+    ) -> String {
+        let mut out = self.new_day(row);
+        let depth = usize::from(row.under.is_some());
+        self.one(row, depth, decided(row).as_ref(), &mut out);
+        for child in row.children.iter().filter(|child| keep(child)) {
+            self.one(child, 1, decided(child).as_ref(), &mut out);
+        }
+        out
+    }
+
+    /// A line for the day, where another one begins.
+    fn new_day(&mut self, row: &Row) -> String {
+        let Some(at_us) = row.at_us else { return String::new() };
+        let day: String = self.zone.local(at_us).chars().take(10).collect();
+        if day == self.day {
+            return String::new();
+        }
+        self.day.clone_from(&day);
+        format!("{}\n", self.palette.faint(&format!("{day} ({})", self.zone.offset(at_us))))
+    }
+
+    fn one(&self, row: &Row, depth: usize, decision: Option<&Decision>, out: &mut String) {
+        let palette = self.palette;
+        let time = row.at_us.map(|at_us| self.zone.local(at_us));
+        let time = time.as_deref().and_then(|time| time.get(11..)).unwrap_or("            ");
+        let (arrow, left) = self.left(row, depth);
+        let right = right(row, decision);
+        let duration = row.answer.as_ref().and_then(|answer| answer.latency_us);
+        let text = match (right.text.is_empty(), duration) {
+            (true, None) => match self.columns {
+                Some(columns) => fit(&left, columns.saturating_sub(HEAD_COLUMNS)),
+                None => left,
+            },
+            (_, duration) => {
+                let (left_columns, right_columns) = self.parts(&left);
+                let shown = duration.map(words::duration).unwrap_or_default();
+                let shown = format!("{shown:>DURATION_COLUMNS$}");
+                let shown = match duration {
+                    Some(us) if us >= SLOW_US => palette.bold(&shown),
+                    _ => palette.faint(&shown),
+                };
+                let right_text = fit(&right.text, right_columns);
+                let right_text = match right.tone {
+                    Tone::Bad => palette.red(&right_text),
+                    Tone::Notable => palette.bold(&right_text),
+                    Tone::Plain => right_text,
+                };
+                format!("{} {shown}  {right_text}", pad(&left, left_columns))
+            }
+        };
+        let arrow = if row.marks.ours { palette.bold(arrow) } else { arrow.to_owned() };
+        let line = format!("{} {arrow} {}", palette.faint(time), text.trim_end());
+        out.push_str(line.trim_end());
+        out.push('\n');
+        if self.full {
+            self.whole(row, out);
+        }
+    }
+
+    /// How wide the two parts of a line are.
+    fn parts(&self, left: &str) -> (usize, usize) {
+        let Some(columns) = self.columns else {
+            return (LEFT_COLUMNS.max(width(left)), usize::MAX);
+        };
+        let room = columns.saturating_sub(HEAD_COLUMNS + 1 + DURATION_COLUMNS + 2);
+        let left = room * 3 / 5;
+        (left, room - left)
+    }
+
+    /// The direction, and what is said.
+    fn left(&self, row: &Row, depth: usize) -> (&'static str, String) {
+        let arrow = match row.from {
+            Side::Client => "→",
+            Side::Server => "←",
+        };
+        let inline = |text: &str| visible::inline(text, CHARS_MAX);
+        let mut parts = Vec::new();
+        parts.extend(row.session.as_ref().map(|session| format!("[{}]", inline(session))));
+        parts.extend(row.batch.map(|batch| format!("[batch {batch}]")));
+        let mut arrow = arrow;
+        match &row.kind {
+            RowKind::Request { call, .. } | RowKind::Notification(call) => {
+                parts.push(called(call));
+            }
+            RowKind::LateAnswer(call) if call.method.is_empty() => {
+                parts.push("answer to an unknown request".to_owned());
+            }
+            RowKind::LateAnswer(call) => parts.push(format!("answer to {}", called(call))),
+            RowKind::Other(text) => parts.push(format!("not JSON-RPC: {}", inline(text))),
+            RowKind::Anomaly { reason, text, bytes_total } => {
+                let size = words::bytes(*bytes_total);
+                parts.push(format!("not a message ({}, {size}): {}", inline(reason), inline(text)));
+            }
+            RowKind::Begin { .. } => {
+                arrow = " ";
+                parts.push("another recording begins".to_owned());
+            }
+            RowKind::End { messages, duration_ms } => {
+                arrow = " ";
+                let took = words::duration(duration_ms.saturating_mul(1000));
+                parts.push(format!("end: {messages} messages in {took}"));
+            }
+            RowKind::Fault(text) => {
+                arrow = "!";
+                parts.push(format!("line {}: {}", row.line, inline(text)));
+            }
+        }
+        if let Some(under) = &row.under {
+            parts.push(format!("(of {})", inline(under)));
+        }
+        (arrow, format!("{}{}", "  ".repeat(depth), parts.join(" ")))
+    }
+
+    /// The whole arguments and the whole result, below a line.
+    fn whole(&self, row: &Row, out: &mut String) {
+        let indent = " ".repeat(HEAD_COLUMNS);
+        let mut part = |title: &str, raw: &[u8]| {
+            out.push_str(&format!("{indent}{}\n", self.palette.faint(title)));
+            for line in readable::lines(raw, &format!("{indent}  ")) {
+                out.push_str(&line);
+                out.push('\n');
+            }
+        };
+        let member = tapegate_core::json::member;
+        if let Some(message) = &row.message {
+            match member(message, "params") {
+                Some(params) => part("params", member(params, "arguments").unwrap_or(params)),
+                None if matches!(row.kind, RowKind::Anomaly { .. } | RowKind::Other(_)) => {
+                    part("raw", &quoted(message));
+                }
+                None => {}
+            }
+        }
+        if let Some(message) = row.answer.as_ref().and_then(|answer| answer.message.as_ref()) {
+            member(message, "result").into_iter().for_each(|raw| part("result", raw));
+            member(message, "error").into_iter().for_each(|raw| part("error", raw));
+        }
+    }
+}
+
+fn quoted(bytes: &[u8]) -> Vec<u8> {
+    super::json::quoted(&String::from_utf8_lossy(bytes))
+}
+
+fn called(call: &Call) -> String {
+    let inline = |text: &str| visible::inline(text, CHARS_MAX);
+    let parts = [
+        inline(&call.method),
+        call.name.as_deref().map(inline).unwrap_or_default(),
+        inline(&call.arguments),
+    ];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// How something is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tone {
+    Plain,
+    Notable,
+    Bad,
+}
+
+/// What became of a row.
+struct Right {
+    text: String,
+    tone: Tone,
+}
+
+fn right(row: &Row, decision: Option<&Decision>) -> Right {
+    let decided = decided(row, decision);
+    let (outcome, tone) = match (&row.answer, &row.kind) {
+        (Some(answer), _) => outcome(answer, &row.marks),
+        (None, RowKind::Request { state, .. }) => match state {
+            RequestState::Waiting => ("no answer yet".to_owned(), Tone::Notable),
+            RequestState::Unanswered => ("no answer".to_owned(), Tone::Bad),
+            RequestState::Cancelled => ("cancelled".to_owned(), Tone::Notable),
+            RequestState::Answered => (String::new(), Tone::Plain),
+        },
+        (None, RowKind::Anomaly { .. } | RowKind::Fault(_)) => (String::new(), Tone::Bad),
+        (None, _) => (String::new(), Tone::Plain),
+    };
+    let tone = if row.marks.refused.is_some() { Tone::Bad } else { tone };
+    let outcome = visible::inline(&outcome, CHARS_MAX);
+    // What we answered to a call that was denied says so itself.
+    let decided = if outcome.starts_with(&decided) { String::new() } else { decided };
+    let texts = [decided, outcome];
+    let text = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
+    Right { text, tone }
+}
+
+/// What was decided, by the activity log or by the marks of the tape.
+pub(crate) fn decided(row: &Row, decision: Option<&Decision>) -> String {
+    let inline = |text: &str| visible::inline(text, 200);
+    if let Some(decision) = decision {
+        let word = words::decision(&decision.word);
+        let by = decision.by.as_deref().map(|by| format!(" by {}", inline(by)));
+        let denies = word.contains("denied");
+        let rule = decision.rule.as_deref().filter(|_| denies && by.is_none());
+        let rule = rule.map(|rule| format!(" by rule {}", inline(rule)));
+        return format!("{}{}", inline(word), by.or(rule).unwrap_or_default());
+    }
+    let is_ours = row.answer.as_ref().is_some_and(|answer| answer.marks.ours);
+    match &row.marks {
+        Marks { refused: Some(_), .. } => "denied".to_owned(),
+        Marks { held: true, .. } => match (&row.answer, is_ours) {
+            (None, _) => "waits for a person".to_owned(),
+            (Some(_), true) => "not approved".to_owned(),
+            (Some(_), false) => "approved".to_owned(),
+        },
+        Marks { rewritten: true, .. } => "changed".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn outcome(answer: &Answer, marks: &Marks) -> (String, Tone) {
+    let by = if answer.marks.ours && marks.refused.is_none() { "tapegate: " } else { "" };
+    match answer.outcome {
+        AnswerOutcome::Ok => (format!("{by}{}", answer.text), Tone::Plain),
+        AnswerOutcome::ToolError => (format!("{by}error: {}", answer.text), Tone::Bad),
+        AnswerOutcome::Error(_) if marks.refused.is_some() => (answer.text.clone(), Tone::Bad),
+        AnswerOutcome::Error(code) => {
+            let code = code.map(|code| format!(" {code}")).unwrap_or_default();
+            (format!("{by}error{code}: {}", answer.text), Tone::Bad)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `tapegate show`: what people and programs see of a tape. What it prints at 80 and 120 columns is a
+//! golden (`tests/golden/show`); `UPDATE_GOLDEN=1` writes it anew.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::tapegate;
+
+pub(crate) fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/show")
+}
+
+/// A command in the folder of the goldens, under a fixed time zone.
+pub(crate) fn command(columns: &str) -> Command {
+    let mut command = tapegate();
+    command.current_dir(golden()).env("TZ", "CET-1CEST,M3.5.0,M10.5.0/3");
+    command.env("COLUMNS", columns).env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    command
+}
+
+#[track_caller]
+pub(crate) fn out(done: &Output) -> String {
+    let err = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && err.is_empty(), "{:?} {err}", done.status);
+    String::from_utf8(done.stdout.clone()).unwrap()
+}
+
+#[track_caller]
+pub(crate) fn compare(name: &str, text: &str, columns: usize) {
+    let long = text.lines().find(|line| line.chars().count() > columns);
+    assert_eq!(long, None, "{name}");
+    let file = golden().join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&file, text).unwrap();
+    }
+    assert_eq!(text, fs::read_to_string(&file).unwrap_or_default(), "{name}");
+}
+
+fn shown(arguments: &[&str]) -> String {
+    out(&command("200").arg("show").args(arguments).output().unwrap())
+}
+
+#[test]
+fn a_tape_is_a_timeline_at_every_width() {
+    for columns in [80, 120] {
+        let done = command(&columns.to_string()).args(["show", "tape.jsonl"]).output().unwrap();
+        compare(&format!("show-{columns}.txt"), &out(&done), columns);
+    }
+    let done = command("120").args(["show", "--full", "tape.jsonl"]).output().unwrap();
+    let text = out(&done);
+    compare("show-full.txt", &text, usize::MAX);
+    let unsafe_letter =
+        |letter: char| letter != '\n' && letter.is_control() || letter == '\u{202e}';
+    assert!(!text.chars().any(unsafe_letter), "{text:?}");
+}
+
+#[test]
+fn filters_choose_what_is_shown() {
+    for (arguments, expected) in [
+        (&["--errors"][..], &["rm", "read_file", "not a message", "tools/list"][..]),
+        (&["--tool", "*_file"], &["write_file", "read_file"]),
+        (&["--slow"], &["write_file", "tools/list"]),
+        (&["--slow=3000"], &["tools/list"]),
+        (&["--grep", "OVERWRITE"], &["elicitation/create"]),
+        (&["--grep", "line one\nline"], &["write_file"]),
+        (&["--tool", "nothing"], &["nothing that matches"]),
+    ] {
+        let text = shown(&[arguments, &["tape.jsonl"]].concat());
+        let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with("2026-")).collect();
+        let rows: Vec<&str> =
+            rows.into_iter().skip(1).filter(|line| !line.contains("   ← ")).collect();
+        for word in expected {
+            assert!(text.contains(word), "{arguments:?}: no {word} in {text}");
+        }
+        let others = ["write_file", "rm {", "read_file", "initialize", "tools/list"];
+        for word in others.iter().filter(|word| !expected.iter().any(|it| word.contains(it))) {
+            let parent = *word == "write_file" && expected == ["elicitation/create"];
+            assert!(parent || !text.contains(word), "{arguments:?}: {word} in {text} {rows:?}");
+        }
+    }
+    let done = command("80").args(["show", "--grep", "(", "tape.jsonl"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(64));
+}
+
+#[test]
+fn json_is_one_document_and_jsonl_one_object_a_line() {
+    let document: Vec<Value> =
+        serde_json::from_str(&shown(&["--format", "json", "tape.jsonl"])).unwrap();
+    let lines: Vec<Value> = shown(&["--format", "jsonl", "tape.jsonl"])
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(document, lines);
+    let call = lines.iter().find(|row| row["name"] == "write_file").unwrap();
+    assert_eq!(call["answer"]["latency_ms"], 2011);
+    assert_eq!(call["children"][1]["method"], "elicitation/create");
+    assert_eq!(call["children"][1]["answer"]["result"]["action"], "accept");
+    assert_eq!(shown(&["--format", "json", "--tool", "nothing", "tape.jsonl"]), "[]\n");
+    assert_eq!(shown(&["--format", "jsonl", "--tool", "nothing", "tape.jsonl"]), "");
+}
+
+#[test]
+fn standard_input_compressed_tapes_and_bash_sessions_are_read() {
+    let tape = fs::read(golden().join("tape.jsonl")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(&tape).unwrap();
+    let bash = br#"{"entry_id":"e1","session_id":"s","sequence_number":1,"timestamp":"2025-01-15T14:30:52.1Z","duration_ms":1523,"command":"git status","exit_code":0,"stdout":"clean\n","stderr":""}"#;
+    for (input, word) in [
+        (tape, "write_file"),
+        (packed.finish().unwrap(), "write_file"),
+        (bash.to_vec(), "git status"),
+    ] {
+        let mut child = command("200")
+            .args(["show", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&input).unwrap();
+        let text = out(&child.wait_with_output().unwrap());
+        assert!(text.contains(word), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_a_tape_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x");
+    fs::write(&file, "hello\nworld\n").unwrap();
+    let done = command("80").arg("show").arg(&file).output().unwrap();
+    assert_eq!((done.status.code(), done.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("is not a tape"));
+    let done = command("80").args(["show", "no-such-file"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(3));
+}
+
+#[test]
+fn a_running_session_is_followed_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.jsonl");
+    let text = fs::read_to_string(golden().join("tape.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut child = command("80")
+        .args(["show", "--follow"])
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut file = fs::File::create(&path).unwrap();
+    file.lock().unwrap();
+    let mut wait_for = |word: &str| {
+        let found = shown.by_ref().any(|line| line.unwrap().contains(word));
+        assert!(found, "{word}");
+    };
+    writeln!(file, "{}", lines[..3].join("\n")).unwrap();
+    wait_for("initialize");
+    // A call without an answer is shown after a moment, and its answer when it comes.
+    writeln!(file, "{}", lines[4]).unwrap();
+    wait_for("no answer yet");
+    writeln!(file, "{}", lines[8]).unwrap();
+    wait_for("answer to tools/call write_file");
+    writeln!(file, "{}", lines[lines.len() - 1]).unwrap();
+    wait_for("end: ");
+    drop(file);
+    assert!(child.wait().unwrap().success());
+}
