@@ -97,8 +97,7 @@ impl Feed<'_, '_> {
     }
 
     fn commands(&mut self, text: &mut dyn BufRead) -> anyhow::Result<()> {
-        let mut lines = tapegate_store::source::lines(text);
-        while let Some(next) = lines.next() {
+        for next in tapegate_store::source::lines(text) {
             let (number, line) = next.with_context(|| format!("cannot read `{}`", self.name))?;
             if line.trim_ascii().is_empty() {
                 continue;

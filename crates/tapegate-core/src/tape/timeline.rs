@@ -24,6 +24,9 @@ use open::{Open, Parent, is_waited_for};
 
 pub use row::{Answer, AnswerOutcome, Call, Marks, RequestState, Row, RowKind};
 
+/// Whether a message is looked for.
+pub type MessageTest = Box<dyn Fn(&[u8]) -> bool>;
+
 /// How a timeline is put together.
 pub struct TimelineOptions {
     /// How many rows may wait for the answer of an older one; 0 hands rows out as they are complete.
@@ -35,7 +38,7 @@ pub struct TimelineOptions {
     /// Whether whole messages are kept.
     pub whole: bool,
     /// Which messages are looked for; all, if nothing is.
-    pub wanted: Option<Box<dyn Fn(&[u8]) -> bool>>,
+    pub wanted: Option<MessageTest>,
 }
 
 /// Where a request stands: its row, and which of its children it is.

@@ -12,10 +12,13 @@ use tapegate_store::approvals::{ApprovalError, Entry};
 
 use crate::exit::{Exit, Failure};
 use crate::person::KeyArgs;
+use crate::screen;
 use crate::settings::{Surroundings, user_state_hint};
 use crate::state::{StateArgs, now_us};
 use crate::talk;
 use crate::views::approvals as view;
+use crate::views::json_list::JsonList;
+use crate::zone::Zone;
 use folder::Project;
 
 /// List calls that wait for approval, and approve or deny them
@@ -35,7 +38,7 @@ Examples:
   tapegate approvals approve ap_k3x9
   tapegate approvals deny ap_k3x9 --reason 'not on a Friday'
   tapegate approvals export-key ~/approver.key  a key for scripts
-  tapegate approvals list --wait --format json | jq -r .id
+  tapegate approvals list --wait --format jsonl | jq -r .id
 
 Exit codes: 0 done, 1 a request was decided before, has expired or is not yours to decide, or no
 person is here to decide, 2 there is no such request, 3 a file could not be read or written, 64
@@ -62,7 +65,7 @@ pub(crate) struct Args {
     /// Wait until there is something to list, or until what is shown is decided
     #[arg(long)]
     wait: bool,
-    /// How it is printed; json is one object a line
+    /// How it is printed: json is one document, jsonl one object a line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
@@ -87,6 +90,17 @@ enum Verb {
 enum Format {
     Text,
     Json,
+    Jsonl,
+}
+
+impl Format {
+    /// Where objects are printed, each on a line.
+    fn list(self, out: &mut dyn Write) -> JsonList<'_> {
+        match self {
+            Self::Json => JsonList::document(out),
+            Self::Text | Self::Jsonl => JsonList::lines(out),
+        }
+    }
 }
 
 /// How long to wait before looking at the clock again.
@@ -151,11 +165,15 @@ fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
         talk::hint(&format!("looked in `{}`; {}", project.state.display(), find::ELSEWHERE));
     }
     match args.format {
-        Format::Text => out.write_all(view::table(&entries, args.all, now_us()).as_bytes())?,
-        Format::Json => {
+        Format::Text => {
+            out.write_all(view::table(&entries, args.all, now_us(), screen::columns()).as_bytes())?
+        }
+        Format::Json | Format::Jsonl => {
+            let mut list = args.format.list(out);
             for entry in &entries {
-                out.write_all(&view::json(entry, now_us()))?;
+                list.write_all(&view::json(entry, now_us()))?;
             }
+            list.finish()?;
         }
     }
     Ok(Exit::Ok)
@@ -163,6 +181,7 @@ fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
 
 fn show(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let approvals = project.approvals()?;
+    let out = &mut args.format.list(out);
     for id in &args.ids {
         let watcher = approvals.watch();
         let mut entry = find::one(&project.entries()?, id, &project.state)?;
@@ -171,10 +190,13 @@ fn show(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
             entry = find::one(&project.entries()?, &entry.request.id, &project.state)?;
         }
         match args.format {
-            Format::Text => out.write_all(view::details(&entry, now_us()).as_bytes())?,
-            Format::Json => out.write_all(&view::json(&entry, now_us()))?,
+            Format::Text => {
+                out.write_all(view::details(&entry, now_us(), &Zone::ours()).as_bytes())?
+            }
+            Format::Json | Format::Jsonl => out.write_all(&view::json(&entry, now_us()))?,
         }
     }
+    out.finish()?;
     Ok(Exit::Ok)
 }
 

@@ -20,6 +20,7 @@ use tapegate_store::input;
 use crate::cmd::policy::backtest::shelf;
 use crate::disk;
 use crate::exit::{Exit, Failure};
+use crate::views::json_list::JsonList;
 
 /// Look over tapes, logs, scenarios and policies and report every fault with its line
 ///
@@ -37,7 +38,7 @@ Examples:
   tapegate check tapegate.yaml
   tapegate check --schema > scenario.schema.json
   tapegate check --schema=policy > policy.schema.json
-  tapegate check --format json tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
+  tapegate check --format jsonl tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
 Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is not one, or a
 folder has no tape, 3 a file could not be read, or is a pipe or a device.")]
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     /// for the log and the tapes in them; `-` for standard input
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How findings are printed; json is one object a line
+    /// How findings are printed: json is one document, jsonl one object a line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Count warnings as errors
@@ -79,6 +80,7 @@ pub(crate) struct Args {
 enum Format {
     Text,
     Json,
+    Jsonl,
 }
 
 /// What is written in YAML.
@@ -109,6 +111,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         };
         out.write_all(schema.as_bytes())?;
     }
+    let mut list = match args.format {
+        Format::Json if args.schema.is_none() => JsonList::document(out),
+        _ => JsonList::lines(out),
+    };
+    let exit = check_all(args, &mut list)?;
+    list.finish()?;
+    Ok(exit)
+}
+
+fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
     let mut logs = 0;
     for path in named(&args.files)? {

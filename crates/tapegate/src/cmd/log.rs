@@ -12,10 +12,13 @@ use anyhow::Context;
 use tapegate_store::activity::{self, Events, Follower, Logged, NotAnEvent};
 
 use crate::exit::{Exit, Failure};
+use crate::screen;
 use crate::state::{StateArgs, now_us};
 use crate::talk;
+use crate::views::json_list::JsonList;
 use crate::views::palette::Palette;
 use crate::views::{activity as view, ocsf};
+use crate::zone::Zone;
 
 /// Show what was decided, asked and done, and follow it
 ///
@@ -28,7 +31,7 @@ Examples:
   tapegate log -f --decision deny,would_block
   tapegate log --since 1h --server files --tool 'delete_*'
   tapegate log --format ocsf --since 2026-03-20T00:00:00Z > events.ndjson
-  tapegate log --format json | jq -c 'select(.latency_us > 1000)'
+  tapegate log --format jsonl | jq -c 'select(.latency_us > 1000)'
 
 Exit codes: 0 done, 1 some lines are no events, 3 a file could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
@@ -40,7 +43,8 @@ pub(crate) struct Args {
     /// Show only the last of what there is
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
-    /// How events are printed: json as they are logged, ocsf as API Activity of OCSF 1.3
+    /// How events are printed: json is one document, jsonl one event a line as it is logged, ocsf one
+    /// a line as API Activity of OCSF 1.3
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
@@ -54,6 +58,7 @@ pub(crate) struct Args {
 enum Format {
     Text,
     Json,
+    Jsonl,
     Ocsf,
 }
 
@@ -63,21 +68,33 @@ const OUT_BYTES: usize = 64 * 1024;
 const NAP: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.follow && args.format == Format::Json {
+        let words = "a document has an end, and --follow has none";
+        return Err(Failure::new(Exit::Usage, words).hint("pass --format jsonl").into());
+    }
     let out = &mut BufWriter::with_capacity(OUT_BYTES, out);
+    let mut list = match args.format {
+        Format::Json => JsonList::document(out),
+        _ => JsonList::lines(out),
+    };
     let mut printer = Printer {
         filter: args.filter.filter(now_us())?,
         format: args.format,
         palette: talk::palette_of_output(),
+        zone: Zone::ours(),
+        columns: screen::columns(),
         held: args.tail.map(|count| (count, VecDeque::new())),
         bad: 0,
-        out,
+        out: &mut list,
     };
     match args.files.is_empty() {
         true => project(args, &mut printer)?,
         false => args.files.iter().try_for_each(|path| file(path, &mut printer))?,
     }
     printer.release()?;
-    Ok(if printer.bad > 0 { Exit::Findings } else { Exit::Ok })
+    let bad = printer.bad;
+    list.finish()?;
+    Ok(if bad > 0 { Exit::Findings } else { Exit::Ok })
 }
 
 /// The log of the project.
@@ -126,6 +143,9 @@ struct Printer<'a> {
     filter: filter::Filter,
     format: Format,
     palette: Palette,
+    zone: Zone,
+    /// How many columns there are.
+    columns: Option<usize>,
     /// The last events, until there are no more: how many, and which.
     held: Option<(usize, VecDeque<Logged>)>,
     /// Lines that are no events.
@@ -166,8 +186,11 @@ impl Printer<'_> {
 
     fn print(&mut self, logged: &Logged) -> std::io::Result<()> {
         match self.format {
-            Format::Text => self.out.write_all(view::line(logged, self.palette).as_bytes())?,
-            Format::Json => self.out.write_all(logged.text())?,
+            Format::Text => {
+                let line = view::line(logged, &self.zone, self.palette, self.columns);
+                self.out.write_all(line.as_bytes())?;
+            }
+            Format::Json | Format::Jsonl => self.out.write_all(logged.text())?,
             Format::Ocsf => self.out.write_all(&ocsf::event(logged))?,
         }
         self.out.write_all(b"\n")

@@ -2,15 +2,25 @@
 
 use std::fmt::Write;
 
+use tapegate_core::time::read_rfc3339;
 use tapegate_store::activity::Logged;
 
+use super::columns::{fit, pad};
 use super::palette::Palette;
-use super::visible;
+use super::{visible, words};
+use crate::zone::Zone;
 
 /// Longer texts are cut.
 const TEXT_CHARS_MAX: usize = 200;
 /// Longer names are cut.
 const NAME_CHARS_MAX: usize = 80;
+
+/// How wide the time is.
+const MOMENT_COLUMNS: usize = 14;
+/// How wide what happened is.
+const WORD_COLUMNS: usize = 18;
+/// What stands before the rest.
+const HEAD_COLUMNS: usize = MOMENT_COLUMNS + 1 + WORD_COLUMNS + 1;
 
 /// Keys that stand in a line in a place of their own, or that are for machines.
 const KNOWN: &[&str] = &[
@@ -47,53 +57,83 @@ const KNOWN: &[&str] = &[
     "event",
 ];
 
-/// An event in a line, without its end.
-pub(crate) fn line(logged: &Logged, palette: Palette) -> String {
+/// An event in a line, without its end, as wide as there is room.
+pub(crate) fn line(
+    logged: &Logged,
+    zone: &Zone,
+    palette: Palette,
+    columns: Option<usize>,
+) -> String {
+    let level = logged.str("level").unwrap_or_default();
+    let word = word(logged);
+    let moment = moment(logged, zone);
+    let rest = rest(logged);
+    let room = columns.map(|columns| columns.saturating_sub(HEAD_COLUMNS));
+    let rest = room.map_or(rest.clone(), |room| fit(&rest, room));
+    let padded = pad(&word, WORD_COLUMNS);
+    let padded = match (&*level, word.as_str()) {
+        ("error", _) | (_, "denied" | "dropped" | "forged" | "refused") => palette.red(&padded),
+        ("warn", _) => palette.bold(&padded),
+        (_, "allowed") => palette.faint(&padded),
+        _ => padded,
+    };
+    let line = format!("{} {padded} {rest}", palette.faint(&pad(&moment, MOMENT_COLUMNS)));
+    line.trim_end().to_owned()
+}
+
+/// When it was, by the clock on the wall. A time that is none is shown as it is.
+fn moment(logged: &Logged, zone: &Zone) -> String {
+    let text = logged.str("timestamp").unwrap_or_default();
+    match read_rfc3339(&text) {
+        Some(at_us) => zone.local(at_us).get(5..19).unwrap_or_default().replace('T', " "),
+        None => visible::inline(&text, NAME_CHARS_MAX),
+    }
+}
+
+/// What an event is about: the call, why it was decided so, and what else there is.
+fn rest(logged: &Logged) -> String {
     let text = |key: &str, chars_max| {
         logged.str(key).map(|text| visible::inline(&text, chars_max)).unwrap_or_default()
     };
     let name = |key: &str| text(key, NAME_CHARS_MAX);
-    let (moment, level) = (name("timestamp"), name("level"));
-    let word = word(logged);
-    let padded = format!("{word:<16}");
-    let padded = match (level.as_str(), word.as_str()) {
-        ("error", _) | (_, "deny" | "denied" | "reject" | "rejected" | "drop") => {
-            palette.red(&padded)
-        }
-        ("warn", _) => palette.bold(&padded),
-        (_, "forward") => palette.faint(&padded),
-        _ => padded,
+    let (method, tool) = (name("method"), name("tool"));
+    // Nearly everything is a call of a tool, which its name tells.
+    let method = if method == "tools/call" && !tool.is_empty() { String::new() } else { method };
+    let mut parts = vec![name("server_id"), method, tool];
+    parts.retain(|part| !part.is_empty());
+    let mut out = parts.join(" ");
+    let (rule, reason) = (name("rule"), text("policy_reason", TEXT_CHARS_MAX));
+    let because = match (rule.is_empty(), reason.is_empty()) {
+        (true, true) => String::new(),
+        (true, false) => reason,
+        (false, true) => format!("rule {rule}"),
+        // A reason that names its rule says it all.
+        (false, false) if reason.contains(&rule) => reason,
+        (false, false) => format!("rule {rule}: {reason}"),
     };
-    let mut out = format!("{} {padded}", palette.faint(&moment));
-    let what = [name("server_id"), name("method"), name("tool")];
-    what.iter().filter(|part| !part.is_empty()).for_each(|part| {
-        // Writing to a string cannot fail.
-        write!(out, " {part}").ok();
-    });
-    let why = [name("gate"), name("rule"), text("policy_reason", TEXT_CHARS_MAX)];
-    let why: Vec<String> = why.into_iter().filter(|part| !part.is_empty()).collect();
-    if !why.is_empty() {
-        write!(out, "  ({})", why.join(": ")).ok();
-    }
-    for (key, label) in [("approval_id", ""), ("decided_by", "by "), ("principal", "for ")] {
+    for (key, label) in [("decided_by", "by "), ("approval_id", ""), ("principal", "for ")] {
         let value = name(key);
         if !value.is_empty() {
+            // Writing to a string cannot fail.
             write!(out, " {label}{value}").ok();
         }
+    }
+    if !because.is_empty() {
+        write!(out, " ({because})").ok();
     }
     for (key, raw) in logged.members().filter(|(key, _)| !KNOWN.contains(key)) {
         let key = visible::inline(key, NAME_CHARS_MAX);
         write!(out, " {key}={}", visible::value(raw, TEXT_CHARS_MAX)).ok();
     }
-    out
+    out.trim_start().to_owned()
 }
 
 /// What happened, in a word.
 fn word(logged: &Logged) -> String {
     let text = |key: &str| logged.str(key).map(|text| visible::inline(&text, NAME_CHARS_MAX));
     match (text("governance_decision"), text("kind"), text("event")) {
-        (Some(decision), ..) => decision,
-        (None, Some(kind), Some(event)) => format!("{kind}:{event}"),
+        (Some(decision), ..) => words::decision(&decision).to_owned(),
+        (None, Some(kind), Some(event)) => format!("{kind} {}", event.replace('_', " ")),
         (None, kind, _) => kind.unwrap_or_default(),
     }
 }
@@ -103,33 +143,34 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn shows(event: &str, expected: &str) {
+    fn shows(event: &str, columns: Option<usize>, expected: &str) {
         let logged = Logged::read(1, event.as_bytes()).unwrap();
-        assert_eq!(line(&logged, Palette::Plain), expected);
+        assert_eq!(line(&logged, &Zone::default(), Palette::Plain, columns), expected);
     }
 
     #[test]
-    fn an_event_is_a_line() {
-        shows(
-            r#"{"timestamp":"2026-03-20T14:22:11.804012Z","level":"warn","kind":"decision","server_id":"files","method":"tools/call","tool":"rm","governance_decision":"deny","gate":"rules","policy_reason":"no","seq":1,"prev":"0","hash":"1"}"#,
-            "2026-03-20T14:22:11.804012Z deny             files tools/call rm  (rules: no)",
-        );
+    fn an_event_is_a_line_that_fits() {
+        let denied = r#"{"timestamp":"2026-03-20T14:22:11.804012Z","level":"warn","kind":"decision","server_id":"files","method":"tools/call","tool":"rm","governance_decision":"deny","gate":"rules","rule":"no-rm","policy_reason":"rule `no-rm` denies it","seq":1,"prev":"0","hash":"1"}"#;
+        shows(denied, None, "03-20 14:22:11 denied             files rm (rule `no-rm` denies it)");
+        shows(denied, Some(50), "03-20 14:22:11 denied             files rm (rule …");
         shows(
             r#"{"timestamp":"t","kind":"log","event":"torn_tail","torn_bytes":3}"#,
-            "t log:torn_tail    torn_bytes=3",
+            None,
+            "t              log torn tail      torn_bytes=3",
         );
         shows(
-            r#"{"timestamp":"t","kind":"approval","governance_decision":"approved","tool":"rm","approval_id":"ap_1","decided_by":"alice"}"#,
-            "t approved         rm ap_1 by alice",
+            r#"{"timestamp":"2026-03-20T14:22:11Z","kind":"approval","governance_decision":"pending_approval","tool":"rm","approval_id":"ap_1"}"#,
+            None,
+            "03-20 14:22:11 waits for a person rm ap_1",
         );
-        shows("{}", "                 ");
+        shows("{}", None, "");
     }
 
     #[test]
     fn nothing_in_an_event_reaches_the_terminal_unseen() {
         let event = r#"{"timestamp":"\u001b[2J","kind":"a\nb","tool":"\u202ex","\u001b":"\u0007"}"#;
         let logged = Logged::read(1, event.as_bytes()).unwrap();
-        let shown = line(&logged, Palette::Plain);
+        let shown = line(&logged, &Zone::default(), Palette::Plain, None);
         assert!(!shown.chars().any(|c| c.is_control() || c == '\u{202e}'), "{shown:?}");
     }
 }

@@ -10,13 +10,17 @@ use tapegate_core::time::{SubSecond, write_rfc3339};
 use tapegate_policy::people::is_call_id;
 use tapegate_store::approvals::{Entry, Request, Ruling};
 
+use super::columns::{fit, pad, width};
 use super::json::Writer;
-use super::visible;
+use super::{readable, visible};
+use crate::zone::Zone;
 
 /// Longer arguments are cut in the table.
 const ARGUMENTS_CHARS_MAX: usize = 80;
 /// Nothing is cut where somebody decides: what cannot be seen could be what matters.
 const DETAILS_CHARS_MAX: usize = usize::MAX / 8;
+/// Terminals of this width have room for what the caller does.
+const CALLER_COLUMNS: usize = 100;
 /// Longer names are cut.
 const NAME_CHARS_MAX: usize = 40;
 /// Of longer paths the beginning is cut.
@@ -29,10 +33,65 @@ pub(crate) fn is_pending(entry: &Entry, now_us: i64) -> bool {
     entry.decided.is_none() && now_us < entry.request.expires_us
 }
 
-/// One request a line, below a heading.
-pub(crate) fn table(entries: &[Entry], with_state: bool, now_us: i64) -> String {
+/// One request a line, below a heading, as wide as there is room.
+pub(crate) fn table(
+    entries: &[Entry],
+    with_state: bool,
+    now_us: i64,
+    columns: Option<usize>,
+) -> String {
+    match columns {
+        Some(columns) if !entries.is_empty() => narrow(entries, with_state, now_us, columns),
+        _ => wide(entries, with_state, now_us),
+    }
+}
+
+/// What is needed to tell calls apart; `show` has the rest.
+fn narrow(entries: &[Entry], with_state: bool, now_us: i64, columns: usize) -> String {
+    let with_caller = columns >= CALLER_COLUMNS;
+    let mut heads = vec!["ID", "AGE", "LEFT", "SERVER", "TOOL"];
+    heads.extend(with_caller.then_some("CALLER"));
+    heads.extend(with_state.then_some("STATE"));
+    let cells = |entry: &Entry| {
+        let request = &entry.request;
+        let left = match is_pending(entry, now_us) {
+            true => span(request.expires_us - now_us),
+            false => "-".to_owned(),
+        };
+        let name = |text: &str| dashed(&visible::inline(text, NAME_CHARS_MAX));
+        let mut row = vec![request.id.clone(), span(now_us - request.created_us), left];
+        row.extend([fit(&name(&request.server_id), 10), fit(&name(&request.tool), 16)]);
+        row.extend(with_caller.then(|| caller(request, now_us)));
+        row.extend(with_state.then(|| fit(&state(entry, now_us), 18)));
+        row
+    };
+    let mut rows = vec![heads.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    rows.extend(entries.iter().map(cells));
+    let count = rows[0].len();
+    let width_of = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count).map(width_of).collect();
+    let room = columns.saturating_sub(widths.iter().map(|width| width + 1).sum());
+    let mut out = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        for (cell, width) in row.iter().zip(&widths) {
+            out.push_str(&pad(cell, *width));
+            out.push(' ');
+        }
+        let last = match at.checked_sub(1) {
+            None => "ARGUMENTS".to_owned(),
+            Some(at) => arguments(&entries[at].request, ARGUMENTS_CHARS_MAX * 2),
+        };
+        out.push_str(&fit(&last, room));
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    out
+}
+
+/// Everything there is, where no terminal's width counts.
+fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
     if entries.is_empty() {
-        return "nothing waits for approval\n".to_owned();
+        return "nothing waits for a person\n".to_owned();
     }
     let mut heads = vec!["ID", "AGE", "LEFT", "SERVER", "TOOL", "PRINCIPAL", "WORKFLOW", "CALLER"];
     if with_state {
@@ -62,7 +121,7 @@ pub(crate) fn table(entries: &[Entry], with_state: bool, now_us: i64) -> String 
 }
 
 /// All about one request.
-pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
+pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
     let Entry { request, decided, .. } = entry;
     let mut out = String::new();
     let mut line = |key: &str, text: String| {
@@ -72,24 +131,28 @@ pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
         }
     };
     let plain = |text: &str| visible::inline(text, DETAILS_CHARS_MAX);
+    let clock = |at_us: i64| {
+        let local = zone.local(at_us).replace('T', " ");
+        format!("{} {}", local.get(..19).unwrap_or_default(), zone.offset(at_us))
+    };
     line("id", request.id.clone());
     line("state", state(entry, now_us));
     line(
         "asked",
-        format!("{} ({} ago)", moment(request.created_us), span(now_us - request.created_us)),
+        format!("{} ({} ago)", clock(request.created_us), span(now_us - request.created_us)),
     );
     let left = if is_pending(entry, now_us) {
         format!(" (in {})", span(request.expires_us - now_us))
     } else {
         String::new()
     };
-    line("expires", format!("{}{left}", moment(request.expires_us)));
+    line("expires", format!("{}{left}", clock(request.expires_us)));
     line("server", plain(&request.server_id));
     line("method", plain(&request.method));
     line("tool", plain(&request.tool));
-    line("arguments", arguments(request, DETAILS_CHARS_MAX));
+    line("arguments", readable(&arguments_raw(request, true)));
     if has_more(request) {
-        line("params", visible::value(params(request).as_bytes(), DETAILS_CHARS_MAX));
+        line("params", readable(params(request).as_bytes()));
     }
     line("hidden", hidden(request));
     line("folder", plain(&request.folder));
@@ -102,10 +165,18 @@ pub(crate) fn details(entry: &Entry, now_us: i64) -> String {
     line("connection", plain(&request.connection_id));
     line("correlation", plain(&request.request_id));
     if let Some(decided) = decided {
-        line("decided", moment(decided.at_us));
+        line("decided", clock(decided.at_us));
         line("reason", decided.reason.as_deref().map(plain).unwrap_or_default());
     }
     out
+}
+
+/// JSON on one line, or over several if it is long or has lines of its own.
+fn readable(raw: &[u8]) -> String {
+    match readable::has_lines(raw) {
+        true => format!("\n{}", readable::lines(raw, "  ").join("\n")),
+        false => visible::value(raw, DETAILS_CHARS_MAX),
+    }
 }
 
 /// What the one who decides does not see of a call. A placeholder may stand for any text, since the
@@ -173,11 +244,15 @@ pub(crate) fn call(request: &Request, chars_max: usize) -> String {
 
 /// The arguments, or the whole params where the arguments are not all that matters.
 fn arguments(request: &Request, chars_max: usize) -> String {
+    visible::value(&arguments_raw(request, chars_max > ARGUMENTS_CHARS_MAX * 2), chars_max)
+}
+
+fn arguments_raw(request: &Request, alone: bool) -> Vec<u8> {
     let raw = match request.arguments() {
-        Some(arguments) if chars_max > ARGUMENTS_CHARS_MAX * 2 || !has_more(request) => arguments,
+        Some(arguments) if alone || !has_more(request) => arguments,
         _ => params(request),
     };
-    visible::value(raw.as_bytes(), chars_max)
+    raw.as_bytes().to_vec()
 }
 
 fn params(request: &Request) -> &str {
@@ -245,7 +320,7 @@ fn state(entry: &Entry, now_us: i64) -> String {
             let used = if entry.used { ", used" } else { "" };
             format!("{} by {by}{used}", decided.ruling.word())
         }
-        None if is_pending(entry, now_us) => "pending".to_owned(),
+        None if is_pending(entry, now_us) => "waits for a person".to_owned(),
         None => "expired".to_owned(),
     }
 }

@@ -23,6 +23,11 @@ pub(crate) fn lines(raw: &[u8], indent: &str) -> Vec<String> {
     out
 }
 
+/// Whether a value is better read over several lines.
+pub(crate) fn has_lines(raw: &[u8]) -> bool {
+    raw.windows(2).any(|pair| pair == b"\\n") || visible::value(raw, 200).chars().count() > 150
+}
+
 fn write(
     raw: &[u8],
     indent: &str,

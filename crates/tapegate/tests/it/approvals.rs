@@ -94,8 +94,8 @@ impl State {
 #[test]
 fn nothing_waits_where_nobody_has_asked_and_nothing_is_made() {
     let state = State::new();
-    assert_eq!(state.says(&[], 0).0, "nothing waits for approval\n");
-    assert_eq!(state.says(&["list", "--format", "json"], 0).0, "");
+    assert_eq!(state.says(&[], 0).0, "nothing waits for a person\n");
+    assert_eq!(state.says(&["list", "--format", "jsonl"], 0).0, "");
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
 }
 
@@ -121,7 +121,7 @@ fn what_waits_is_listed_with_everything_that_is_needed_to_decide() {
     }
     let (all, _) = state.says(&["list", "--all"], 0);
     assert!(all.contains("ap_bbbbbbbbbbbbbbbb") && all.contains("expired"), "{all}");
-    let (json, _) = state.says(&["--format", "json"], 0);
+    let (json, _) = state.says(&["--format", "jsonl"], 0);
     let read: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (read["state"].as_str(), read["arguments"]["path"].as_str()),
@@ -191,7 +191,7 @@ fn where_nothing_is_found_the_folder_that_was_looked_in_is_named() {
     let state = State::new();
     let folder = state.path().display().to_string();
     let (out, err) = state.says(&["list"], 0);
-    assert_eq!(out, "nothing waits for approval\n");
+    assert_eq!(out, "nothing waits for a person\n");
     assert!(err.contains(&format!("looked in `{folder}`")) && err.contains("--state"), "{err}");
     let (_, err) = state.says(&["show", "ap_zzzzzzzzzzzzzzzz"], 2);
     assert!(err.contains(&format!("in `{folder}`")) && err.contains("--state"), "{err}");
@@ -250,7 +250,7 @@ fn everything_that_waits_is_decided_at_once() {
     state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
     state.ask("ap_bbbbbbbbbbbbbbbb", |request| request.approvers = vec!["carol".to_owned()]);
     state.ask("ap_cccccccccccccccc", |request| request.expires_us = now_us() - 1);
-    let (out, err) = state.says(&["deny", "--all", "--format", "json"], 1);
+    let (out, err) = state.says(&["deny", "--all", "--format", "jsonl"], 1);
     assert_eq!(out.lines().count(), 1);
     let read: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
@@ -259,7 +259,7 @@ fn everything_that_waits_is_decided_at_once() {
     );
     assert!(err.contains("only carol"), "{err}");
     state.says(&["deny", "--all", "--by", "carol"], 0);
-    assert!(state.says(&["deny", "--all"], 0).1.contains("nothing waits for approval"));
+    assert!(state.says(&["deny", "--all"], 0).1.contains("nothing waits for a person"));
 }
 
 #[test]
@@ -301,12 +301,12 @@ fn waiting_ends_when_something_is_asked_and_when_it_is_decided() {
         command.arg("approvals").args(args).env("TAPEGATE_HOME", state.path());
         command.stdout(Stdio::piped()).spawn().unwrap()
     };
-    let lister = wait(&["list", "--wait", "--format", "json"]);
+    let lister = wait(&["list", "--wait", "--format", "jsonl"]);
     state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
     let listed = lister.wait_with_output().unwrap();
     let read: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(read["id"], "ap_aaaaaaaaaaaaaaaa");
-    let shower = wait(&["show", "aaaaaa", "--wait", "--format", "json"]);
+    let shower = wait(&["show", "aaaaaa", "--wait", "--format", "jsonl"]);
     let decided =
         Decided { ruling: Ruling::Approved, by: "bob".to_owned(), at_us: now_us(), reason: None };
     state.approvals().decide("ap_aaaaaaaaaaaaaaaa", &decided).unwrap();
@@ -338,6 +338,6 @@ fn approvals_in_the_project_s_own_folder_are_not_read_and_that_is_said() {
     std::fs::create_dir(&old).unwrap();
     std::fs::write(old.join(format!("{ID}.request.json")), "{}").unwrap();
     let (out, err) = state.says(&[], 0);
-    assert_eq!(out, "nothing waits for approval\n");
+    assert_eq!(out, "nothing waits for a person\n");
     assert!(err.contains("is no longer read"), "{err}");
 }

@@ -47,7 +47,7 @@ fn finds(lines: &[&str], line: u64, severity: &str, words: &str) {
     let wanted = format!("t{place}: {severity}: {words}\n");
     assert!(out.contains(&wanted), "{wanted} is not in\n{out}");
     assert_eq!(code, i32::from(out.contains(": error: ")), "{out}");
-    let (out, json_code) = check(&text, "json");
+    let (out, json_code) = check(&text, "jsonl");
     let words = words.replace('\\', "\\\\").replace('"', "\\\"");
     let wanted =
         format!(r#"{{"tape":"t","line":{line},"severity":"{severity}","finding":"{words}"}}"#);
@@ -64,7 +64,7 @@ fn a_good_tape_is_ok_and_counted() {
         ("t: ok, 2 messages (1 client, 1 server), 0 anomalies\n".to_owned(), 0)
     );
     let json = r#"{"tape":"t","client_messages":1,"server_messages":1,"anomalies":0,"unanswered":0,"footer":true}"#;
-    assert_eq!(check(&text, "json"), (format!("{json}\n"), 0));
+    assert_eq!(check(&text, "jsonl"), (format!("{json}\n"), 0));
 }
 
 #[test]

@@ -47,7 +47,9 @@ fn write(folder: &Path, rotate_bytes: u64, numbers: std::ops::Range<u64>) {
 }
 
 fn run(folder: &Path, args: &[&str]) -> Output {
-    tapegate().args(args).env("TAPEGATE_HOME", folder).current_dir(folder).output().unwrap()
+    let mut command = tapegate();
+    command.args(args).env("TAPEGATE_HOME", folder).current_dir(folder);
+    command.env("TZ", "UTC0").env_remove("COLUMNS").output().unwrap()
 }
 
 #[track_caller]
@@ -106,10 +108,7 @@ fn a_log_is_shown_over_all_its_files() {
     assert!(aside(folder.path()).len() > 3);
     assert_eq!(tools(folder.path(), &["log"]), (0..10).collect::<Vec<_>>());
     let out = says(folder.path(), &["log", "--tail", "1"], 0);
-    assert_eq!(
-        out,
-        "2026-03-20T14:22:20.804012Z deny             github tools/call tool_9  (rules)\n"
-    );
+    assert_eq!(out, "03-20 14:22:20 denied             github tool_9\n");
 }
 
 #[test]
@@ -136,7 +135,7 @@ fn json_is_what_stands_in_the_log_and_ocsf_has_its_class() {
     let folder = logged();
     let all: Vec<u8> =
         aside(folder.path()).iter().flat_map(|path| fs::read(path).unwrap()).collect();
-    assert_eq!(says(folder.path(), &["log", "--format", "json"], 0).as_bytes(), all);
+    assert_eq!(says(folder.path(), &["log", "--format", "jsonl"], 0).as_bytes(), all);
     let out = says(folder.path(), &["log", "--format", "ocsf", "--kind", "decision"], 0);
     assert_eq!(out.lines().count(), 10);
     for (number, line) in out.lines().enumerate() {
@@ -171,12 +170,12 @@ fn a_log_is_followed_while_files_are_put_aside() {
     command.args(["log", "-f", "--tail", "1"]).env("TAPEGATE_HOME", folder.path());
     let mut follower = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().contains("tool_9 "));
+    assert!(lines.next().unwrap().unwrap().ends_with("tool_9"));
     for round in 1..5 {
         write(folder.path(), 1200, round * 10..round * 10 + 10);
         for number in round * 10..round * 10 + 10 {
             let next = lines.by_ref().map(Result::unwrap).find(|line| line.contains("tool_"));
-            assert!(next.unwrap().contains(&format!("tool_{number} ")));
+            assert!(next.unwrap().ends_with(&format!("tool_{number}")));
         }
     }
     follower.kill().unwrap();
@@ -211,7 +210,7 @@ fn check_tells_a_log_that_nobody_touched_from_one_that_somebody_has() {
     let words =
         "activity-1.jsonl:2: error: the line was changed: its hash is not that of its text\n";
     assert!(out.contains(words) && out.contains("activity.jsonl: 1 error, "), "{out}");
-    let out = says(folder.path(), &["check", "--format", "json", "activity.jsonl"], 1);
+    let out = says(folder.path(), &["check", "--format", "jsonl", "activity.jsonl"], 1);
     let found: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     assert_eq!((found["line"].as_u64(), found["fault"].as_str()), (Some(2), Some("changed")));
     let totals: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
@@ -294,7 +293,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
     log.append(&event(0));
     log.commit().unwrap();
     let out = says(disk.path(), &["log", "--kind", "log"], 0);
-    assert!(out.contains("log:lost") && out.contains("lost=10"), "{out}");
+    assert!(out.contains("log lost") && out.contains("lost=10"), "{out}");
     let check = says(disk.path(), &["check", "activity.jsonl"], 0);
     assert!(check.contains("warning: 10 events before this one could not be written"), "{check}");
 }

@@ -14,6 +14,7 @@ mod convert;
 mod crowds;
 mod demo;
 mod examples;
+mod formats;
 mod generate;
 mod governed;
 mod help;

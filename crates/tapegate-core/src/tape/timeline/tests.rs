@@ -228,8 +228,7 @@ fn short_texts_are_decoded_and_cut_between_characters() {
 
 #[test]
 fn only_what_is_looked_for_is_marked() {
-    let wanted: Box<dyn Fn(&[u8]) -> bool> =
-        Box::new(|text| text.windows(4).any(|part| part == b"done"));
+    let wanted: MessageTest = Box::new(|text| text.windows(4).any(|part| part == b"done"));
     let ping = r#"c {"id":2,"method":"ping"}"#;
     let seen =
         rows(&tape(&[CALL, ping, ANSWER]), TimelineOptions { wanted: Some(wanted), ..options() });

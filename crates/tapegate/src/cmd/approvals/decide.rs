@@ -15,9 +15,11 @@ use crate::person::Attempt;
 use crate::settings::Surroundings;
 use crate::state::now_us;
 use crate::views::approvals as view;
+use crate::zone::Zone;
 use crate::{person, talk};
 
 pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let out = &mut args.format.list(out);
     let by = by(args)?;
     let command = command(args);
     let attempt = Attempt { kind: "approval", command: &command, approval_id: whole_id(args) };
@@ -32,12 +34,14 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         }
     };
     if meant.is_empty() {
-        talk::say("nothing waits for approval");
+        talk::say("nothing waits for a person");
+        out.finish()?;
         return Ok(Exit::Ok);
     }
     let confirmed = || attempt.log_if_refused(&project.state, confirmed(args.verb, &meant));
     if !args.key.is_given() && !confirmed()? {
         talk::say("nothing was decided");
+        out.finish()?;
         return Ok(Exit::Findings);
     }
     let approvals = project.approvals()?;
@@ -63,6 +67,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
             }
         }
     }
+    out.finish()?;
     Ok(exit)
 }
 
@@ -131,8 +136,9 @@ fn is_another_s(error: &ApprovalError) -> bool {
 
 /// Shows every request in full, and asks once.
 fn confirmed(verb: Verb, meant: &[Entry]) -> Result<bool, Failure> {
-    let mut text: String =
-        meant.iter().map(|entry| format!("{}\n", view::details(entry, now_us()))).collect();
+    let zone = Zone::ours();
+    let shown = |entry: &Entry| format!("{}\n", view::details(entry, now_us(), &zone));
+    let mut text: String = meant.iter().map(shown).collect();
     let word = if verb == Verb::Approve { "approve" } else { "deny" };
     text.push_str(&match meant.len() {
         1 => format!("{word} this call?"),
@@ -152,7 +158,7 @@ fn tell(
             let words = view::call(request, 100);
             writeln!(out, "{} {}: {words}", decided.ruling.word(), request.id)
         }
-        Format::Json => {
+        Format::Json | Format::Jsonl => {
             let entry = Entry { request: request.clone(), decided: Some(decided), used: false };
             out.write_all(&view::json(&entry, now_us()))
         }

@@ -42,7 +42,7 @@ pub(super) fn check(
     let report = verifier.finish();
     match args.format {
         Format::Text => print_text(path, &files, &report, out)?,
-        Format::Json => print_json(path, &files, &report, out)?,
+        Format::Json | Format::Jsonl => print_json(path, &files, &report, out)?,
     }
     let is_odd = report.found.iter().any(|found| found.severity == Severity::Warning);
     let nothing = report.found.iter().any(|found| found.fault == Fault::NotAnEvent);

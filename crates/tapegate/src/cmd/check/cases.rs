@@ -39,7 +39,7 @@ pub(super) fn check(
                 None => writeln!(out, "{name}: {verdict}")?,
             }
         }
-        Format::Json => {
+        Format::Json | Format::Jsonl => {
             found.print_json(out)?;
             if let Some(cases) = cases {
                 write!(out, ",\"cases\":{cases}")?;

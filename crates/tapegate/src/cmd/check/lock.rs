@@ -46,7 +46,7 @@ pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Re
                 None => writeln!(out, "{name}: {verdict}")?,
             }
         }
-        Format::Json => {
+        Format::Json | Format::Jsonl => {
             found.print_json(out)?;
             if let Some((servers, pins)) = counts {
                 write!(out, ",\"servers\":{servers},\"definitions\":{pins}")?;

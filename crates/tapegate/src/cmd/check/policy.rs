@@ -40,7 +40,7 @@ pub(super) fn check(
     }
     match args.format {
         Format::Text => print_text(&found, policy.as_ref(), out)?,
-        Format::Json => print_json(&found, policy.as_ref(), out)?,
+        Format::Json | Format::Jsonl => print_json(&found, policy.as_ref(), out)?,
     }
     Ok(found.count(Severity::Error) > 0 || args.strict && !findings.is_empty())
 }

@@ -35,7 +35,7 @@ pub(super) fn check(
     let found = Found { kind: "scenario", main: &main, list: findings, sources };
     match args.format {
         Format::Text => print_text(&found, scenario.as_ref(), out)?,
-        Format::Json => print_json(&found, scenario.as_ref(), out)?,
+        Format::Json | Format::Jsonl => print_json(&found, scenario.as_ref(), out)?,
     }
     Ok(found.count(Severity::Error) > 0 || args.strict && !findings.is_empty())
 }

@@ -37,7 +37,7 @@ pub(super) fn check(
     }
     match args.format {
         Format::Text => print_text(path, &findings, totals, out)?,
-        Format::Json => print_json(path, &findings, totals, out)?,
+        Format::Json | Format::Jsonl => print_json(path, &findings, totals, out)?,
     }
     let least = if args.strict { Severity::Warning } else { Severity::Error };
     let is_bad = |finding: &Finding| match finding.severity {

@@ -12,12 +12,12 @@ use tapegate_policy::backtest::{Change, Finding, Sort, Stand, Tally, Terms};
 use tapegate_policy::inspect::Carrier;
 use tapegate_policy::warden::{Regime, Settings};
 
-use super::explain::Format;
 use super::loading::{self, Found};
 use crate::exit::Exit;
 use crate::settings::{ProfileWord, ProjectArgs};
 use crate::talk;
 use crate::views::backtested::{self, Outline};
+use crate::views::json_list::JsonList;
 use shelf::Tape;
 use walk::Walk;
 
@@ -32,7 +32,7 @@ Examples:
   tapegate policy backtest session.jsonl
   tapegate policy backtest .tapegate/tapes/ --show deny,hold
   tapegate policy backtest tapes/ --config strict.yaml --against tapegate.yaml --show changed
-  tapegate policy backtest --format json tapes/*.jsonl.gz | jq -c 'select(.sort == \"deny\")'
+  tapegate policy backtest --format jsonl tapes/*.jsonl.gz | jq -c 'select(.sort == \"deny\")'
   tapegate policy backtest tapes/ --exit-code || echo something would be stopped
 
 Exit codes: 0 whatever is found; with --exit-code 1 if anything is that --show names (unless given:
@@ -56,12 +56,19 @@ pub(crate) struct Args {
     /// List each of these with its tape and line; repeatable, or separated by commas
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     show: Vec<Show>,
-    /// How it is printed; json is one object a line
+    /// How it is printed: json is one document, jsonl one object a line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Exit with 1 if anything is found
     #[arg(long)]
     exit_code: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Jsonl,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -98,6 +105,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let regime = regime(found, profile)?;
     let before = other.map(|found| self::regime(found, profile)).transpose()?;
     let tapes = shelf::find(&args.tapes)?;
+    let out = &mut match args.format {
+        Format::Json => JsonList::document(out),
+        Format::Text | Format::Jsonl => JsonList::lines(out),
+    };
     let mut tally = Tally::default();
     let mut outline = Outline::default();
     for (number, tape) in tapes.iter().enumerate() {
@@ -118,9 +129,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             let blank = if args.show.is_empty() || outline.shown == 0 { "" } else { "\n" };
             write!(out, "{blank}{}", backtested::text(&tally, &outline, &paths, palette))?;
         }
-        Format::Json => out.write_all(&backtested::json(&tally, &outline, &paths))?,
+        Format::Json | Format::Jsonl => {
+            out.write_all(&backtested::json(&tally, &outline, &paths))?
+        }
     }
-    out.flush()?;
+    out.finish()?;
     Ok(if args.exit_code && args.has_found(&tally) { Exit::Findings } else { Exit::Ok })
 }
 
@@ -195,7 +208,7 @@ impl Args {
     fn print(&self, tape: &Path, finding: &Finding, out: &mut dyn Write) -> std::io::Result<()> {
         match self.format {
             Format::Text => writeln!(out, "{}", backtested::line(tape, finding)),
-            Format::Json => out.write_all(&backtested::line_json(tape, finding)),
+            Format::Json | Format::Jsonl => out.write_all(&backtested::line_json(tape, finding)),
         }
     }
 

@@ -82,6 +82,7 @@ const NAMED: [&str; 4] = ["file", "config", "scenario", "tool"];
 pub(super) enum Format {
     Text,
     Json,
+    Jsonl,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]

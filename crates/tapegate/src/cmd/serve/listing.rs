@@ -9,9 +9,14 @@ use super::library;
 use super::plan::Origin;
 use crate::exit::Exit;
 use crate::views::json::{Writer, quoted};
+use crate::views::json_list::JsonList;
 
 /// Prints what there is in the library.
 pub(super) fn print(format: Format, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let out = &mut match format {
+        Format::Json => JsonList::document(out),
+        Format::Text | Format::Jsonl => JsonList::lines(out),
+    };
     for name in library::names() {
         let Some(scenario) = Origin::Library(name.to_owned()).read(None).scenario else { continue };
         match format {
@@ -21,12 +26,13 @@ pub(super) fn print(format: Format, out: &mut dyn Write) -> anyhow::Result<Exit>
                 let title = about.name.as_deref().unwrap_or_default();
                 writeln!(out, "{name:26} {severity:9} {title} ({})", about.tags.join(", "))?;
             }
-            Format::Json => {
+            Format::Json | Format::Jsonl => {
                 out.write_all(&tapegate_core::json::compact(&object(name, &scenario)))?;
                 out.write_all(b"\n")?;
             }
         }
     }
+    out.finish()?;
     Ok(Exit::Ok)
 }
 

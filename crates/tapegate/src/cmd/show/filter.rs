@@ -2,7 +2,7 @@
 
 use regex::bytes::RegexBuilder;
 use tapegate_core::json::Str;
-use tapegate_core::tape::timeline::{AnswerOutcome, RequestState, Row, RowKind};
+use tapegate_core::tape::timeline::{AnswerOutcome, MessageTest, RequestState, Row, RowKind};
 use tapegate_policy::glob::Glob;
 
 use crate::exit::{Exit, Failure};
@@ -31,7 +31,7 @@ pub(super) struct FilterArgs {
 pub(super) struct Filter(FilterArgs);
 
 /// Whether a message is looked for.
-pub(super) type Wanted = Option<Box<dyn Fn(&[u8]) -> bool>>;
+pub(super) type Wanted = Option<MessageTest>;
 
 impl FilterArgs {
     pub(super) fn filter(&self) -> Result<Filter, Failure> {

@@ -29,16 +29,16 @@ fn entry() -> Entry {
 
 #[test]
 fn a_table_shows_what_can_be_seen_and_nothing_else() {
-    let text = table(&[entry()], false, NOW);
+    let text = table(&[entry()], false, NOW, None);
     let expected = "\
 ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLOW  CALLER   FOLDER        POLICY         ARGUMENTS
 ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   waiting  /home/u/shop  tapegate.yaml  {\"path\":\"/\\u001b[31m\\u202ex\"}
 ";
     assert_eq!(text, expected);
-    let shown = details(&entry(), NOW);
+    let shown = details(&entry(), NOW, &Zone::default());
     assert!(!text.chars().chain(shown.chars()).any(|c| c != '\n' && c.is_control()));
     assert!(!text.contains('\u{202e}') && !shown.contains('\u{202e}'));
-    assert_eq!(table(&[], false, NOW), "nothing waits for approval\n");
+    assert_eq!(table(&[], false, NOW, None), "nothing waits for a person\n");
 }
 
 #[test]
@@ -46,10 +46,10 @@ fn the_folder_and_the_policy_of_a_request_are_shown_and_cannot_hide() {
     let long = format!("/{}/shop\u{1b}[2J", "x".repeat(100));
     let request = Request { folder: long, policy: "/etc/p.yaml".to_owned(), ..entry().request };
     let entry = Entry { request, ..entry() };
-    let listed = table(std::slice::from_ref(&entry), false, NOW);
+    let listed = table(std::slice::from_ref(&entry), false, NOW, None);
     assert!(listed.contains("xxx/shop\\u001b[2J  /etc/p.yaml  "), "{listed}");
     assert!(!listed.contains(&"x".repeat(50)), "{listed}");
-    let shown = details(&entry, NOW);
+    let shown = details(&entry, NOW, &Zone::default());
     assert!(shown.contains("policy      /etc/p.yaml\n"), "{shown}");
     assert!(shown.contains(&format!("folder      /{}/shop\\u001b[2J\n", "x".repeat(100))));
     let read: serde_json::Value = serde_json::from_slice(&json(&entry, NOW)).unwrap();
@@ -73,13 +73,13 @@ fn params_beside_the_arguments_are_shown_and_nothing_is_cut_in_the_details() {
     let long = "x".repeat(100_000);
     let params = format!(r#"{{"messages":["{long}"],"maxTokens":7}}"#);
     let request = Request { params: Some(params), ..entry().request };
-    let whole = details(&Entry { request, ..entry() }, NOW);
+    let whole = details(&Entry { request, ..entry() }, NOW, &Zone::default());
     assert!(whole.contains(&long) && whole.contains("maxTokens"), "{}", whole.len());
     let params = r#"{"name":"x","arguments":{"a":1},"task":{"ttl":9}}"#;
     let request = Request { params: Some(params.to_owned()), ..entry().request };
     let entry = Entry { request, ..entry() };
-    assert!(details(&entry, NOW).contains("\"ttl\":9"));
-    assert!(table(&[entry], false, NOW).contains("\"ttl\":9"));
+    assert!(details(&entry, NOW, &Zone::default()).contains("\"ttl\":9"));
+    assert!(table(&[entry], false, NOW, None).contains("\"ttl\":9"));
 }
 
 #[test]
@@ -120,16 +120,44 @@ fn what_has_expired_was_not_given_up_and_nobody_decided_it() {
 fn what_nobody_decided_in_time_has_expired() {
     let late = entry().request.expires_us;
     assert_eq!(state(&entry(), late), "expired");
-    assert!(table(&[entry()], true, late).contains("expired"));
+    assert!(table(&[entry()], true, late, None).contains("expired"));
     assert!(!is_pending(&entry(), late));
 }
 
 #[test]
 fn the_question_counts_what_is_masked() {
     let mut entry = entry();
-    assert!(!details(&entry, NOW).contains("hidden"));
+    assert!(!details(&entry, NOW, &Zone::default()).contains("hidden"));
     let masked = "[REDACTED:private-key:0123456789ab]";
     entry.request.params =
         Some(format!("{{\"arguments\":{{\"a\":\"{masked}\",\"b\":\"x {masked}\"}}}}"));
-    assert!(details(&entry, NOW).contains("hidden      2 part(s) are masked"));
+    assert!(details(&entry, NOW, &Zone::default()).contains("hidden      2 part(s) are masked"));
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_code_is_read_line_by_line() {
+    let params =
+        r#"{"name":"x","arguments":{"path":"/tmp/a.py","content":"import os\nos.remove('x')\n"}}"#;
+    let request = Request {
+        params: Some(params.to_owned()),
+        tool: "write_file".to_owned(),
+        ..entry().request
+    };
+    let entry = Entry { request, ..entry() };
+    let narrow = table(std::slice::from_ref(&entry), false, NOW, Some(80));
+    let expected = "\
+ID                  AGE   LEFT  SERVER TOOL       ARGUMENTS
+ap_0000000000000000 1m15s 1h00m files  write_file {\"path\":\"/tmp/a.py\",\"content\"…
+";
+    assert_eq!(narrow, expected);
+    for columns in [80, 120] {
+        for with_state in [true, false] {
+            let text = table(std::slice::from_ref(&entry), with_state, NOW, Some(columns));
+            assert!(text.lines().all(|line| width(line) <= columns), "{text}");
+        }
+    }
+    let shown = details(&entry, NOW, &Zone::default());
+    assert!(shown.contains("  content:\n    │ import os\n    │ os.remove('x')\n"), "{shown}");
+    assert!(shown.contains("asked       2026-03-20 14:20:56 UTC (1m15s ago)\n"), "{shown}");
+    assert!(shown.contains("state       waits for a person\n"), "{shown}");
 }

@@ -62,7 +62,7 @@ fn a_person_at_a_terminal_sees_the_whole_request_and_is_asked() {
     for answer in ["\n", "n\n", "nyet\n", "\u{4}"] {
         let (code, said) = at_terminal(&state.command(&["approve", ID]), answer);
         assert_eq!(code, 1, "{said}");
-        assert!(said.contains("\"maxTokens\":77") && said.contains("approve this call? [y/N]"));
+        assert!(said.contains("maxTokens: 77") && said.contains("approve this call? [y/N]"));
         assert!(said.contains("nothing was decided"), "{answer:?}");
     }
     assert_eq!(state.approvals().decision(ID).unwrap(), None);

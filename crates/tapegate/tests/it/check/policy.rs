@@ -35,7 +35,7 @@ fn a_good_policy_is_ok_and_counted() {
     let (start, version) = said.trim_end().split_at(said.len() - 17);
     let words = "tapegate.yaml: ok, 1 source, 1 rule, 1 workflow, 1 Cedar policy; version ";
     assert_eq!((start, version.len(), code), (words, 16, 0));
-    let (said, code) = check(folder.path(), &["--format", "json", "tapegate.yaml"]);
+    let (said, code) = check(folder.path(), &["--format", "jsonl", "tapegate.yaml"]);
     let json = format!(
         "{{\"policy\":\"tapegate.yaml\",\"errors\":0,\"warnings\":0,\"sources\":1,\"rules\":1,\
          \"workflows\":1,\"cedar_policies\":1,\"version\":\"{version}\"}}\n"
@@ -57,7 +57,7 @@ fn every_fault_has_its_file_and_its_place() {
     assert_eq!(lines[1], words);
     assert!(lines[2].starts_with("conf/reads.cedar:2:17: error: cedar: "), "{said}");
     assert_eq!((lines[3], code), ("tapegate.yaml: 3 errors", 1));
-    let (said, _) = check(folder.path(), &["--format", "json", "tapegate.yaml"]);
+    let (said, _) = check(folder.path(), &["--format", "jsonl", "tapegate.yaml"]);
     for line in said.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["policy"], "tapegate.yaml");
@@ -79,7 +79,7 @@ fn a_policy_is_known_by_its_name_or_by_what_is_in_it() {
         ("conf", policy),
         ("scenario.yaml", "server: {name: s}\n"),
     ]);
-    let said = |file: &str| check(folder.path(), &["--format", "json", file]).0;
+    let said = |file: &str| check(folder.path(), &["--format", "jsonl", file]).0;
     for file in ["tapegate.yaml", "a/thoughtgate.yaml", "other.yaml", "conf"] {
         assert!(said(file).starts_with("{\"policy\":"), "{file}: {}", said(file));
     }
@@ -101,7 +101,7 @@ fn tests_of_a_policy_and_lock_files_are_looked_over_too() {
     assert_eq!(said(&["tapegate.lock"]), (words.to_owned(), 0));
     let words = "bad.lock:1:1: error: this is no lock file of schema 1\nbad.lock: 1 error\n";
     assert_eq!(said(&["bad.lock"]), (words.to_owned(), 1));
-    let (json, _) = said(&["--format", "json", "tapegate.test.yaml", "tapegate.lock"]);
+    let (json, _) = said(&["--format", "jsonl", "tapegate.test.yaml", "tapegate.lock"]);
     let lines: Vec<&str> = json.lines().collect();
     assert_eq!(lines[0], r#"{"tests":"tapegate.test.yaml","errors":0,"warnings":0,"cases":1}"#);
     let lock = r#"{"lock":"tapegate.lock","errors":0,"warnings":0,"servers":1,"definitions":0}"#;

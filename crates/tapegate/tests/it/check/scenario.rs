@@ -26,7 +26,7 @@ fn a_good_scenario_is_ok_and_counted() {
     fs::write(folder.path().join("library/t.yaml"), TOOL).unwrap();
     let said = check(folder.path(), &["s.yaml"]);
     assert_eq!(said, ("s.yaml: ok, 1 tool, 1 phase\n".to_owned(), 0));
-    let said = check(folder.path(), &["--format", "json", "s.yaml"]);
+    let said = check(folder.path(), &["--format", "jsonl", "s.yaml"]);
     let json = "{\"scenario\":\"s.yaml\",\"errors\":0,\"warnings\":0,\"tools\":1,\"resources\":0,\
                 \"resource_templates\":0,\"prompts\":0,\"phases\":1}\n";
     assert_eq!(said, (json.to_owned(), 0));
@@ -52,7 +52,7 @@ s.yml:5:13: error: tools[1].response: there is no answer in this response
 s.yml: 4 errors
 ";
     assert_eq!((said.as_str(), code), (expected, 1));
-    let (said, code) = check(folder.path(), &["--format", "json", "s.yml"]);
+    let (said, code) = check(folder.path(), &["--format", "jsonl", "s.yml"]);
     let first = r#"{"scenario":"s.yml","file":"s.yml","line":1,"column":9,"severity":"error","path":"server","finding":"`name` is missing"}"#;
     assert_eq!((said.lines().next(), code), (Some(first), 1));
     for line in said.lines() {

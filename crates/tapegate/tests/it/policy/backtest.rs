@@ -50,7 +50,7 @@ fn what_a_policy_would_have_done_is_counted_and_listed() {
     project.policy(&files).exits(0).golden("backtest.txt");
     let show = [&files[..], &["--show", "deny,hold,reject,filter,forward"]].concat();
     project.policy(&show).exits(0).golden("backtest-show.txt");
-    let json = [&files[..], &["--format", "json", "--show", "hold"]].concat();
+    let json = [&files[..], &["--format", "jsonl", "--show", "hold"]].concat();
     let done = project.policy(&json).exits(0).golden("backtest.jsonl");
     let summary = summary(&done.out);
     assert_eq!((&summary["messages"], &summary["stopped"]), (&18.into(), &6.into()));
@@ -132,7 +132,7 @@ fn tapes_of_every_dialect_compressed_or_not_and_of_folders_say_the_same() {
     assert!(done.status.success(), "{done:?}");
     let each = |name: &str| {
         let out = project
-            .policy(&["backtest", name, "--server-id", "files", "--format", "json"])
+            .policy(&["backtest", name, "--server-id", "files", "--format", "jsonl"])
             .exits(0)
             .out;
         summary(&out)
@@ -160,7 +160,7 @@ fn the_server_is_the_one_that_is_named_or_that_of_the_tape() {
         [(".tapegate/tapes/few/t.jsonl", "few", 0), ("off.jsonl", "off", 1), ("none.jsonl", "*", 1)]
     {
         let summary =
-            summary(&project.policy(&["backtest", "--format", "json", name]).exits(0).out);
+            summary(&project.policy(&["backtest", "--format", "jsonl", name]).exits(0).out);
         assert_eq!(
             (&summary["servers"][0], &summary["deny"]),
             (&server.into(), &denied.into()),
@@ -221,7 +221,7 @@ fn a_batch_on_stdio_is_refused_and_by_http_each_of_its_messages_counts() {
             "--server-id",
             "files",
             "--format",
-            "json",
+            "jsonl",
             "--transport",
             transport,
         ];
@@ -278,8 +278,16 @@ fn a_large_tape_is_judged_the_same_in_parts_and_as_a_whole() {
         .collect();
     project.write("t.jsonl", tape(&messages.iter().map(String::as_str).collect::<Vec<_>>()));
     let backtest = |config: &str| {
-        let arguments =
-            ["backtest", "t.jsonl", "--server-id", "files", "--format", "json", "--config", config];
+        let arguments = [
+            "backtest",
+            "t.jsonl",
+            "--server-id",
+            "files",
+            "--format",
+            "jsonl",
+            "--config",
+            config,
+        ];
         project.policy(&arguments).exits(0).out
     };
     let in_parts = backtest("tapegate.yaml");
@@ -306,7 +314,7 @@ fn drift_counts_from_where_it_is_seen_in_a_tape_of_many_parts() {
     let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
     let all = [&calls[..], &[LIST], &calls[..], &[pulled.as_str()], &calls[..5_000]].concat();
     project.write("t.jsonl", tape(&all));
-    let arguments = ["backtest", "t.jsonl", "--server-id", "files", "--format", "json"];
+    let arguments = ["backtest", "t.jsonl", "--server-id", "files", "--format", "jsonl"];
     let counted = summary(&project.policy(&arguments).exits(0).out);
     assert_eq!((&counted["forward"], &counted["deny"]), (&16_000.into(), &5_000.into()));
     assert_eq!(counted["drift"], 1);

@@ -106,7 +106,7 @@ fn decided(event: &Value) -> Vec<String> {
 /// What a backtest of a tape says.
 fn backtested(project: &Project, tape: &str, profile: &str) -> Vec<String> {
     let show = "deny,hold,reject,drift,filter,redact,forward";
-    let arguments = ["backtest", tape, "--profile", profile, "--show", show, "--format", "json"];
+    let arguments = ["backtest", tape, "--profile", profile, "--show", show, "--format", "jsonl"];
     let out = project.policy(&arguments).exits(0).out;
     let findings = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let findings = findings.filter(|finding| finding["type"] == "finding");

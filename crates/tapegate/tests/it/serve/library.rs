@@ -34,7 +34,7 @@ fn gullible_agents_are_found_out() {
 
 #[test]
 fn every_attack_of_the_library_has_its_agents() {
-    let done = tapegate().args(["serve", "--list", "--format", "json"]).output().unwrap();
+    let done = tapegate().args(["serve", "--list", "--format", "jsonl"]).output().unwrap();
     assert!(done.status.success());
     let plays = plays();
     let mut seen = 0;

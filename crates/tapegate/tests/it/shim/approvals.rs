@@ -66,7 +66,7 @@ fn no_name_takes_a_secret_into_a_request_a_denial_or_the_end_of_a_text_that_is_c
     let mut run = shim(&policy, &["log=log", "serve"]).start();
     run.send(call(1, &format!("ask-{secret}")).as_bytes());
     let id = held(&run, 1).remove(0);
-    let shown = tapegate_on(&run, &["approvals", "--format", "json"]);
+    let shown = tapegate_on(&run, &["approvals", "--format", "jsonl"]);
     decide(&run, Ruling::Denied, &id);
     assert_eq!(answer(&run, 1)["error"]["code"], -32007);
     // The last letter of the secret is the first that a log has no room for.

@@ -30,10 +30,10 @@ fn what_a_named_policy_governs_is_found_in_its_project_wherever_the_shim_was_sta
             String::from_utf8_lossy(&done.stdout).into_owned()
         };
         run.until("the request for approval in the project", |_| {
-            shown(&["approvals", "--format", "json"]).contains("\"ask\"")
+            shown(&["approvals", "--format", "jsonl"]).contains("\"ask\"")
         });
         run.until("the call in the project's log", |_| {
-            shown(&["log", "--format", "json"]).contains("pending_approval")
+            shown(&["log", "--format", "jsonl"]).contains("pending_approval")
         });
         assert!(folder.join(".tapegate/tapes/s").is_dir(), "the tape is the project's");
         run.end_of_input().exits(0);
