@@ -6,6 +6,7 @@
 //! aloud and counted.
 
 mod behind;
+mod cancelling;
 mod desk;
 mod era;
 mod find;
@@ -13,6 +14,7 @@ mod fuzzy;
 mod likeness;
 mod live;
 mod order;
+mod reads;
 mod relists;
 mod report;
 mod run;
@@ -108,6 +110,8 @@ pub struct Options {
     pub server_messages: ServerMessages,
     /// Whether a call whose params differ from the next one on the tape is no match, in order.
     pub strict_params: bool,
+    /// Whether lists and the like must come as often as they were recorded.
+    pub strict_reads: bool,
     /// What the tape was redacted with.
     pub mask: Option<Box<dyn Mask>>,
     /// What the index was signed with.

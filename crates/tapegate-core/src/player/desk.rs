@@ -6,7 +6,7 @@ use super::fuzzy::Leaves;
 use super::report::{Differing, Divergence, Near, Notice, Reason, Summary, Unused};
 use super::run::Bits;
 use super::tape::{Asked, Tape, named};
-use crate::frame::Frame;
+use crate::frame::{Envelope, Frame};
 use crate::tape::index::NONE;
 
 /// How many divergences, differing and unused requests are kept in full, each.
@@ -48,6 +48,16 @@ impl Desk {
         self.asked.set(ask);
     }
 
+    /// A request that was found on the tape has no answer there after all.
+    pub(super) fn unmatched(&mut self) {
+        self.counts.matched = self.counts.matched.saturating_sub(1);
+    }
+
+    /// Tells which recorded request a live one was found to be.
+    pub(super) fn found(&mut self, number: u32, asked: &Asked<'_>, how: &'static str) {
+        (self.notice)(Notice::Matched { number, asked: asked.text, how });
+    }
+
     /// A request was answered from the tape, but asked for something a little different.
     pub(super) fn differs(
         &mut self,
@@ -66,11 +76,27 @@ impl Desk {
         Ok(())
     }
 
-    /// A request was answered from the tape, though others for the same thing come first there.
+    /// A request was answered from the tape, though it does not come next there.
     pub(super) fn early(&mut self, number: u32, asked: &Asked<'_>) {
-        let method = asked.said.method.map(|method| method.decode()).unwrap_or_default();
-        let name = named(asked.said).map(|name| format!(" {}", name.decode())).unwrap_or_default();
-        self.warn(format!("{method}{name} comes before its turn, and is answered as #{number}"));
+        let what = subject(asked.said);
+        self.warn(format!("{what} comes out of turn, and is answered as #{number}"));
+    }
+
+    /// A read was made more often than recorded.
+    pub(super) fn again(&mut self, number: u32, asked: &Asked<'_>) {
+        let what = subject(asked.said);
+        self.warn(format!(
+            "{what} comes more often than recorded, and is answered as #{number} again"
+        ));
+    }
+
+    /// A recorded read was left out.
+    pub(super) fn skipped(&mut self, tape: &mut Tape, ask: u32) -> io::Result<()> {
+        let number = tape.slot_of(ask).number;
+        let frame = Frame::read(tape.request(ask)?);
+        let what = frame.envelope().map(subject).unwrap_or_default();
+        self.warn(format!("{what} of #{number} was not asked for, and is left out"));
+        Ok(())
     }
 
     /// A request was answered from the tape, because one comes near enough.
@@ -95,8 +121,9 @@ impl Desk {
         asked: &Asked<'_>,
         (reason, expected): (Reason, Option<u32>),
     ) -> io::Result<Option<u32>> {
-        let nearest = nearest(tape, asked, expected)?;
-        let number = nearest.first().map(|near| near.number);
+        let (next, nearest) = nearest(tape, asked, expected)?;
+        let next = next.filter(|_| reason == Reason::OutOfOrder);
+        let number = nearest.first().or(next.as_ref()).map(|near| near.number);
         let divergence = Divergence {
             session,
             method: asked
@@ -107,6 +134,7 @@ impl Desk {
             name: named(asked.said).map(|name| name.decode().into_owned()),
             request: asked.text.to_vec(),
             reason,
+            next,
             nearest,
             passed_on,
         };
@@ -115,7 +143,7 @@ impl Desk {
             self.counts.passed_on += 1;
         }
         self.counts.unmatched += 1;
-        let near = divergence.nearest.iter().map(|near| near.request.len());
+        let near = divergence.nearest.iter().chain(&divergence.next).map(|near| near.request.len());
         let bytes = divergence.request.len() + near.sum::<usize>();
         let first = self.counts.divergences.is_empty();
         let room =
@@ -165,8 +193,12 @@ fn unused(tape: &mut Tape, ask: u32) -> io::Result<Unused> {
     })
 }
 
-/// The recorded requests that come nearest; what was expected before all others.
-fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Result<Vec<Near>> {
+/// What was expected, and the recorded requests that come nearest, the nearest first.
+fn nearest(
+    tape: &mut Tape,
+    asked: &Asked<'_>,
+    expected: Option<u32>,
+) -> io::Result<(Option<Near>, Vec<Near>)> {
     let mut candidates: Vec<u32> = expected.into_iter().collect();
     let mut ask = tape.index.first_like(asked.signature).unwrap_or(NONE);
     while ask != NONE && candidates.len() < LOOKED_MAX {
@@ -178,10 +210,10 @@ fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Res
         candidates.extend(0..tape.asks().min(LOOKED_MAX as u32));
     }
     let leaves = Leaves::of(&tape.signer.canonical(asked.text), None);
+    let mut next = None;
     let mut nearest: Vec<(u32, Near)> = Vec::new();
     let mut looked_bytes = 0;
     for (place, ask) in candidates.into_iter().enumerate() {
-        let is_expected = place == 0 && expected.is_some();
         if nearest.iter().any(|(other, _)| *other == ask) {
             continue;
         }
@@ -195,17 +227,27 @@ fn nearest(tape: &mut Tape, asked: &Asked<'_>, expected: Option<u32>) -> io::Res
         let method = frame.envelope().and_then(|said| said.method);
         let same_method =
             method.map(|text| text.bytes()) == asked.said.method.map(|text| text.bytes());
-        if !same_method && !is_expected {
-            continue;
-        }
         let score = match same_method {
             true => leaves.score(&Leaves::of(&tape.signer.canonical(&request), None)),
             false => 0.0,
         };
-        nearest.push((ask, Near { number, request, score }));
-        let first = usize::from(expected.is_some());
-        nearest[first..].sort_by(|one, two| two.1.score.total_cmp(&one.1.score));
-        nearest.truncate(NEAREST_MAX);
+        let near = Near { number, request, score };
+        if place == 0 && expected.is_some() {
+            next = Some(near.clone());
+        }
+        if same_method {
+            nearest.push((ask, near));
+            // Of those that come as near, what was expected stays first.
+            nearest.sort_by(|one, two| two.1.score.total_cmp(&one.1.score));
+            nearest.truncate(NEAREST_MAX);
+        }
     }
-    Ok(nearest.into_iter().map(|(_, near)| near).collect())
+    Ok((next, nearest.into_iter().map(|(_, near)| near).collect()))
+}
+
+/// What a request asks for, in words.
+fn subject(said: &Envelope<'_>) -> String {
+    let method = said.method.map(|method| method.decode()).unwrap_or_default();
+    let name = named(said).map(|name| format!(" {}", name.decode())).unwrap_or_default();
+    format!("{method}{name}")
 }

@@ -20,6 +20,8 @@ pub(super) enum Found {
     Same(u32),
     /// A request that asks for exactly the same, though in order another one comes first.
     Early(u32),
+    /// A read that is made more often than recorded, and this is what it was answered with before.
+    Again(u32),
     /// A request for the same thing with other params.
     Differing(u32),
     /// A request that comes near enough.
@@ -42,9 +44,11 @@ pub(super) enum Found {
 impl Found {
     pub(super) fn ask(&self) -> Option<u32> {
         match self {
-            Self::Same(ask) | Self::Early(ask) | Self::Differing(ask) | Self::Near { ask, .. } => {
-                Some(*ask)
-            }
+            Self::Same(ask)
+            | Self::Early(ask)
+            | Self::Again(ask)
+            | Self::Differing(ask)
+            | Self::Near { ask, .. } => Some(*ask),
             Self::Nothing { .. } => None,
         }
     }
@@ -72,7 +76,7 @@ pub(super) fn find(
     }
 }
 
-fn in_order(
+pub(super) fn in_order(
     tape: &mut Tape,
     options: &Options,
     run: &mut Run,
@@ -94,7 +98,7 @@ fn in_order(
     // What is not asked for here stays where it is, for somebody else may ask for it.
     let mut before = None;
     while let Some(ask) = next {
-        let needless = tape.is_probe(ask) && !tape.is_like(ask, asked)?;
+        let needless = is_optional(tape, run, ask) && !tape.is_like(ask, asked)?;
         if !needless && !tape.was_malformed(ask, asked)? {
             break;
         }
@@ -110,6 +114,13 @@ fn in_order(
         run.go_back(place);
     }
     Ok(found)
+}
+
+/// Whether a request may be left out. A client that goes on after the end of the tape does not begin
+/// its session anew.
+fn is_optional(tape: &Tape, run: &Run, ask: u32) -> bool {
+    let is_read = || tape.is_read(tape.index.ask(ask).signature);
+    tape.is_probe(ask) || run.has_cycled() && (tape.is_initialize(ask) || is_read())
 }
 
 /// Takes the request that comes next, or one that may come before it.

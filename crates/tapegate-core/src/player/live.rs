@@ -72,7 +72,7 @@ impl Live {
 
     /// Keeps a scene that waits.
     pub(super) fn keep(&mut self, scene: Scene) {
-        if let Wait::Until(due) | Wait::Reply(_, due) = scene.wait {
+        if let Wait::Until(due) | Wait::Reply(_, due) | Wait::Cancel(due) = scene.wait {
             self.waiting.push(Reverse((due, scene.number)));
         }
         if let (Some(id), false) = (&scene.id, scene.answered) {
@@ -125,7 +125,7 @@ impl Live {
 
     fn is_waiting(&self, number: u32, moment: u64) -> bool {
         self.scenes.get(&number).is_some_and(
-            |scene| matches!(scene.wait, Wait::Until(due) | Wait::Reply(_, due) if due == moment),
+            |scene| matches!(scene.wait, Wait::Until(due) | Wait::Reply(_, due) | Wait::Cancel(due) if due == moment),
         )
     }
 

@@ -5,6 +5,15 @@
 pub enum Notice<'a> {
     /// For whoever looks for the reason of something.
     Debug(String),
+    /// A request was found on the tape.
+    Matched {
+        /// The recorded request's `seq`, or its line where there is none.
+        number: u32,
+        /// The live request, redacted as the tape is.
+        asked: &'a [u8],
+        /// How it was found, in words.
+        how: &'static str,
+    },
     /// Something is amiss.
     Warn(String),
     /// A request was answered with what was recorded for other params.
@@ -33,6 +42,8 @@ pub struct Divergence {
     pub request: Vec<u8>,
     /// Why nothing fits.
     pub reason: Reason,
+    /// What comes next on the tape, if something else was asked.
+    pub next: Option<Near>,
     /// What comes nearest, best first; at most three.
     pub nearest: Vec<Near>,
     /// Whether the server behind was asked instead.
@@ -46,12 +57,14 @@ pub enum Reason {
     NotRecorded,
     /// It was recorded, but not as often as it was asked.
     Exhausted,
-    /// In order, another request comes first: the one that is nearest.
+    /// In order, another request comes next.
     OutOfOrder,
     /// In order, the tape has no more requests.
     TapeEnded,
     /// It was recorded, but never answered.
     Unanswered,
+    /// The recorded client took it back, and this one does not.
+    NotCancelled,
 }
 
 /// A recorded request that comes near.
@@ -121,6 +134,7 @@ impl Reason {
             Self::OutOfOrder => "not what comes next on the tape",
             Self::TapeEnded => "the tape has no more requests",
             Self::Unanswered => "on the tape, but never answered",
+            Self::NotCancelled => "cancelled on the tape, and never answered",
         }
     }
 }

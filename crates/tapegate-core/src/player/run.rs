@@ -22,6 +22,8 @@ pub(super) struct Run {
     busy_until: u32,
     /// Requests further on that were taken already.
     ahead: Ahead,
+    /// Whether it has begun again after its end.
+    cycled: bool,
     used: Bits,
     /// How many requests were given out.
     taken: usize,
@@ -51,6 +53,7 @@ impl Run {
             place: 0,
             busy_until: 0,
             ahead: HashSet::default(),
+            cycled: false,
             used: Bits::default(),
             taken: 0,
             search,
@@ -161,6 +164,12 @@ impl Run {
         self.place = 0;
         self.busy_until = 0;
         self.ahead.clear();
+        self.cycled = true;
+    }
+
+    /// Whether it has begun again after its end.
+    pub(super) fn has_cycled(&self) -> bool {
+        self.cycled
     }
 
     pub(super) fn is_used(&self, ask: u32) -> bool {

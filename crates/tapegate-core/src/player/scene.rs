@@ -9,6 +9,7 @@ mod saying;
 use std::io;
 
 use super::Context;
+use super::cancelling::Cancellable;
 use super::live::Live;
 use super::order::Group;
 use super::tape::Tape;
@@ -53,6 +54,8 @@ pub(super) struct Scene {
     from_request: bool,
     /// What the client was asked in this scene, and whether it has answered or need not.
     asked: Vec<(u32, bool)>,
+    /// The live request, if the recorded client took it back.
+    pub(super) cancellable: Option<Box<Cancellable>>,
     /// What the scene waits for.
     pub(super) wait: Wait,
     pub(super) answered: bool,
@@ -78,6 +81,8 @@ pub(super) enum Wait {
     Reply(u32, u64),
     /// What comes before it on the tape.
     Turn,
+    /// The client to take the request back, but not for ever.
+    Cancel(u64),
     /// Nothing more comes, but the request stays open: its answer was never given.
     Open,
 }
@@ -100,6 +105,7 @@ impl Scene {
             base: (at.mono_ns, slot.at_us),
             from_request: true,
             asked: Vec::new(),
+            cancellable: None,
             wait: Wait::No,
             answered: false,
             parted: false,
@@ -197,7 +203,8 @@ impl Scene {
         }
         let open = self.id.is_some() && !self.answered;
         if open {
-            self.wait = Wait::Open;
+            let cancel = self.cancellable.as_ref().map(|kept| Wait::Cancel(kept.due_ns));
+            self.wait = cancel.unwrap_or(Wait::Open);
         }
         Ok(open)
     }

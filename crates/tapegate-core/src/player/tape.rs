@@ -31,6 +31,7 @@ pub(super) struct Tape {
     whole: Vec<u32>,
     ping: Signature,
     discover: Signature,
+    initialize: Signature,
     /// What asks after tasks, by what it is like.
     tasks: [u32; TASKS.len()],
     pub(super) relists: Relists,
@@ -68,6 +69,7 @@ impl Tape {
             sign(&signer, text.as_bytes())
         };
         let (ping, discover) = (of_method("ping"), of_method("server/discover"));
+        let initialize = of_method("initialize");
         let tasks = TASKS.map(|method| of_method(method).like);
         let relists = Relists::of(&index, LISTS.map(of_method));
         let (notes, likenesses) = (None, Likenesses::default());
@@ -79,6 +81,7 @@ impl Tape {
             whole,
             ping,
             discover,
+            initialize,
             tasks,
             relists,
             notes,
@@ -124,6 +127,16 @@ impl Tape {
     /// ask, and on stdio some ask another process.
     pub(super) fn is_probe(&self, ask: u32) -> bool {
         self.index.ask(ask).signature.like == self.discover.like
+    }
+
+    /// Whether a request begins a session.
+    pub(super) fn is_initialize(&self, ask: u32) -> bool {
+        self.index.ask(ask).signature.like == self.initialize.like
+    }
+
+    /// Whether a request only reads what the server has, and makes no difference to it.
+    pub(super) fn is_read(&self, signature: Signature) -> bool {
+        self.relists.is_list(signature) || signature.like == self.discover.like
     }
 
     /// Whether a request was answered by a player like this one, whose tape did not have it.
@@ -253,12 +266,20 @@ impl Tape {
         method: Str<'_>,
         nth: usize,
     ) -> io::Result<Option<u32>> {
+        Ok(self.notes(session, &method.bytes())?.get(nth).copied())
+    }
+
+    /// The notifications with this method that the client of a session sent.
+    pub(super) fn notes_of(&mut self, session: u32, method: &[u8]) -> io::Result<Vec<u32>> {
+        self.notes(session, method).map(<[u32]>::to_vec)
+    }
+
+    fn notes(&mut self, session: u32, method: &[u8]) -> io::Result<&[u32]> {
         if self.notes.is_none() {
             self.notes = Some(self.read_notes()?);
         }
-        let key = (session, method.bytes().into_owned());
-        let slots = self.notes.as_ref().and_then(|notes| notes.get(&key));
-        Ok(slots.and_then(|slots| slots.get(nth)).copied())
+        let notes = self.notes.as_ref().and_then(|notes| notes.get(&(session, method.to_vec())));
+        Ok(notes.map_or(&[], Vec::as_slice))
     }
 
     fn read_notes(&mut self) -> io::Result<Notes> {

@@ -62,6 +62,7 @@ pub(crate) fn options(words: &str) -> Options {
         scope: StateScope::Session,
         server_messages: ServerMessages::All,
         strict_params: false,
+        strict_reads: false,
         mask: None,
         signer: Signer::default(),
     };
@@ -80,6 +81,7 @@ pub(crate) fn options(words: &str) -> Options {
             "notifications" => options.server_messages = ServerMessages::Notifications,
             "no-server-messages" => options.server_messages = ServerMessages::None,
             "strict-params" => options.strict_params = true,
+            "strict-reads" => options.strict_reads = true,
             word => {
                 let path = word.strip_prefix("ignore=").unwrap_or_else(|| panic!("{word}?"));
                 options.signer = Signer::new(vec![Path::read(path).unwrap()]);
@@ -201,6 +203,8 @@ fn play(book: &str) -> String {
 
 fn tell(out: &mut String, notice: &Notice<'_>) {
     match notice {
+        // Nearly all are, and the answer shows which.
+        Notice::Matched { .. } => Ok(()),
         Notice::Debug(words) => writeln!(out, "<< debug: {words}"),
         Notice::Warn(words) => writeln!(out, "<< warning: {words}"),
         Notice::Differs { number, .. } => writeln!(out, "<< differs from {number}"),
@@ -212,11 +216,9 @@ fn tell(out: &mut String, notice: &Notice<'_>) {
                 .collect();
             let name = divergence.name.as_deref().unwrap_or("-");
             let (method, reason) = (&divergence.method, divergence.reason);
-            writeln!(
-                out,
-                "<< diverged: {method} {name}, {reason:?}, nearest {}",
-                nearest.join(", ")
-            )
+            let next = divergence.next.as_ref().map(|near| format!(", next {}", near.number));
+            let (next, nearest) = (next.unwrap_or_default(), nearest.join(", "));
+            writeln!(out, "<< diverged: {method} {name}, {reason:?}{next}, nearest {nearest}")
         }
     }
     .unwrap();

@@ -135,7 +135,7 @@ fn replay(recorded: &Conversation, words: &str) -> (Conversation, u64) {
     let trouble = Rc::new(RefCell::new(0));
     let count = Rc::clone(&trouble);
     let notice = move |notice: Notice<'_>| {
-        if !matches!(notice, Notice::Debug(_)) {
+        if !matches!(notice, Notice::Debug(_) | Notice::Matched { .. }) {
             *count.borrow_mut() += 1;
         }
     };

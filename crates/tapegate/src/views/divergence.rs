@@ -47,12 +47,11 @@ impl Teller<'_> {
     pub(crate) fn details(&self, divergence: &Divergence) -> String {
         let asked = visible::value(&self.asked(divergence), PARAMS_CHARS_MAX);
         let mut out = format!("  asked    {asked}\n");
-        for (at, near) in divergence.nearest.iter().enumerate() {
-            let word = match (at, divergence.reason) {
-                (0, Reason::OutOfOrder) => "next",
-                (0, _) => "nearest",
-                _ => "then",
-            };
+        let next = divergence.next.as_ref();
+        let is_next = |near: &&Near| next.is_some_and(|next| next.number == near.number);
+        let others = divergence.nearest.iter().filter(|near| !is_next(near)).enumerate();
+        let others = others.map(|(at, near)| (if at == 0 { "nearest" } else { "then" }, near));
+        for (word, near) in next.into_iter().map(|near| ("next", near)).chain(others) {
             if !is_like(divergence, near) {
                 // Writing to a string cannot fail.
                 writeln!(out, "  {word:8} {}", named(near)).ok();
@@ -91,7 +90,7 @@ impl Teller<'_> {
 
     /// The way out.
     pub(crate) fn hint(&self, divergence: &Divergence) -> String {
-        let best = divergence.nearest.first();
+        let best = divergence.next.as_ref().or(divergence.nearest.first());
         let is_recorded = divergence.nearest.iter().any(|near| near.score >= 1.0);
         match (divergence.reason, best) {
             (Reason::OutOfOrder, Some(near)) if is_like(divergence, near) && !is_recorded => {
@@ -126,7 +125,7 @@ impl Teller<'_> {
             }
             (Reason::NotRecorded, _) => "no recorded request asks for exactly this".to_owned(),
             (Reason::Exhausted, _) => "it was asked more often than it was recorded".to_owned(),
-            (Reason::OutOfOrder, _) => match divergence.nearest.first() {
+            (Reason::OutOfOrder, _) => match &divergence.next {
                 Some(near) if is_like(divergence, near) && near.score < 1.0 => {
                     format!("next on the tape is {}, with other params", named(near))
                 }
@@ -135,6 +134,9 @@ impl Teller<'_> {
             },
             (Reason::TapeEnded, _) => "the tape has no more requests".to_owned(),
             (Reason::Unanswered, _) => "it was recorded, but never answered".to_owned(),
+            (Reason::NotCancelled, _) => {
+                "the recorded client cancelled it, and this one does not".to_owned()
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod edge_cases;
 mod endings;
 mod handover;
 mod http;
+mod leniency;
 mod matching;
 mod redacted;
 mod reporting;

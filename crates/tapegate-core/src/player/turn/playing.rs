@@ -47,6 +47,10 @@ impl Turn<'_, '_> {
     /// Plays what waits for this moment.
     pub(in crate::player) fn due(&mut self) -> io::Result<()> {
         while let Some(mut scene) = self.live.take_due(self.at.mono_ns) {
+            if let Wait::Cancel(_) = scene.wait {
+                self.not_cancelled(&mut scene)?;
+                continue;
+            }
             if let Wait::Reply(request, _) = scene.wait {
                 let number = self.context.tape.index.slot(request).number;
                 self.desk.warn(format!("the client does not answer the server's request {number}"));

@@ -6,7 +6,7 @@ use std::io;
 use super::super::find::Found;
 use super::super::scene::Scene;
 use super::super::tape::{Asked, named};
-use super::super::{OnUnmatched, Reason};
+use super::super::{Context, OnUnmatched, Reason};
 use super::{CODE_NO_METHOD, Turn};
 use crate::actor::Act;
 use crate::frame::{Envelope, Frame, error_reply};
@@ -60,7 +60,7 @@ impl Turn<'_, '_> {
             Found::Nothing { reason, expected } => (*reason, *expected),
             _ => match found.ask() {
                 Some(ask) if self.is_answered(ask, said)? => {
-                    return self.play(said, batch, &found, ask, asked);
+                    return self.play(text, said, batch, &found, asked);
                 }
                 ask => (Reason::Unanswered, ask),
             },
@@ -88,25 +88,15 @@ impl Turn<'_, '_> {
     /// Plays what the tape has for a request.
     fn play(
         &mut self,
+        text: &[u8],
         said: &Envelope<'_>,
         batch: Option<u32>,
         found: &Found,
-        ask: u32,
         asked: &Asked<'_>,
     ) -> io::Result<()> {
-        self.desk.matched(ask);
-        let tape = &mut self.context.tape;
-        let slot = tape.slot_of(ask);
-        match found {
-            Found::Differing(_) if !said.is_method("initialize") => {
-                self.desk.differs(tape, ask, asked)?;
-            }
-            Found::Early(_) => self.desk.early(slot.number, asked),
-            Found::Near { score, paths, ties, .. } => {
-                self.desk.near(slot.number, *score, paths, *ties);
-            }
-            _ => {}
-        }
+        let Some(ask) = found.ask() else { return Ok(()) };
+        self.tell_found(found, ask, asked)?;
+        let slot = self.context.tape.slot_of(ask);
         if said.is_method("initialize") {
             self.compare_versions(said, ask)?;
         }
@@ -119,12 +109,41 @@ impl Turn<'_, '_> {
         let number = self.live.scene_number();
         let anchor = self.context.tape.index.ask(ask).slot;
         let scene = Scene::new((number, self.live.run), anchor, &slot, self.at);
-        let scene = scene.answering(said, batch, ask, self.context.tape)?;
+        let mut scene = scene.answering(said, batch, ask, self.context.tape)?;
+        if !said.is_method("subscriptions/listen") {
+            let Context { tape, options } = &mut self.context;
+            scene.cancellable = tape.cancellable(ask, text, self.at, options)?;
+        }
         if let Some((recorded, token)) = scene.token() {
             self.live.learn_token(recorded, token);
         }
         self.live.expect(batch);
         self.play_on(scene)
+    }
+
+    /// Counts a request that was found, and tells how.
+    fn tell_found(&mut self, found: &Found, ask: u32, asked: &Asked<'_>) -> io::Result<()> {
+        self.desk.matched(ask);
+        let tape = &mut self.context.tape;
+        let number = tape.slot_of(ask).number;
+        let how = match found {
+            Found::Early(_) => "out of turn",
+            Found::Again(_) => "once more",
+            Found::Differing(_) => "with other params",
+            Found::Near { .. } => "because it comes near",
+            Found::Same(_) | Found::Nothing { .. } => "with the same params",
+        };
+        self.desk.found(number, asked, how);
+        match found {
+            Found::Differing(_) if !asked.said.is_method("initialize") => {
+                self.desk.differs(tape, ask, asked)?;
+            }
+            Found::Early(_) => self.desk.early(number, asked),
+            Found::Again(_) => self.desk.again(number, asked),
+            Found::Near { score, paths, ties, .. } => self.desk.near(number, *score, paths, *ties),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn compare_versions(&mut self, said: &Envelope<'_>, ask: u32) -> io::Result<()> {
@@ -170,7 +189,7 @@ impl Turn<'_, '_> {
         Ok(true)
     }
 
-    fn diverge(
+    pub(in crate::player) fn diverge(
         &mut self,
         text: &[u8],
         said: &Envelope<'_>,

@@ -48,6 +48,10 @@ pub(crate) struct Args {
     /// instead of warning about them
     #[arg(long)]
     pub(super) strict_params: bool,
+    /// Take a list that is asked for more often than recorded, or with sequential not at its place,
+    /// for a request that is not on the tape, instead of warning about it
+    #[arg(long)]
+    pub(super) strict_reads: bool,
     /// Listen here for clients by HTTP, instead of serving one on standard input and output;
     /// without a host, on loopback. Ends by Ctrl-C
     #[arg(long, value_name = "[HOST:]PORT")]
@@ -105,7 +109,7 @@ pub(super) enum OnExhaustedWord {
     Error,
     /// The last answer is given again
     Last,
-    /// The answers begin again
+    /// The answers begin again; with sequential, after `initialize`
     Cycle,
 }
 

@@ -62,6 +62,7 @@ impl Plan {
             scope: args.state_scope.into(),
             server_messages: args.server_messages.into(),
             strict_params: args.strict_params,
+            strict_reads: args.strict_reads,
             mask: self.redactor.clone().map(|redactor| Box::new(redactor) as Box<dyn Mask>),
             signer: self.signer.clone(),
         }

@@ -46,7 +46,11 @@ impl Teller {
             Notice::Debug(words) if self.verbose => {
                 talk::say(&format!("debug: {}", visible::inline(words, WORDS_MAX)));
             }
-            Notice::Debug(_) => {}
+            Notice::Matched { number, asked, how } if self.verbose => {
+                let what = divergence::subject_of(asked);
+                talk::say(&format!("debug: {what} is answered as #{number}, {how}"));
+            }
+            Notice::Debug(_) | Notice::Matched { .. } => {}
             Notice::Warn(words) => self.warn(&visible::inline(words, WORDS_MAX)),
             Notice::Differs { number, recorded, asked } => {
                 let words = self.divergence().differs(*number, recorded, asked);

@@ -20,9 +20,14 @@ fn diverged(reason: Reason, nearest: Vec<Near>) -> Divergence {
         name: Some("read_file".to_owned()),
         request: call(9, "read_file", r#"{"path":"/tmp/b","lines":10}"#),
         reason,
+        next: None,
         nearest,
         passed_on: false,
     }
+}
+
+fn out_of_order(next: Near, nearest: Vec<Near>) -> Divergence {
+    Divergence { next: Some(next), ..diverged(Reason::OutOfOrder, nearest) }
 }
 
 fn told(divergence: &Divergence, mode: Mode) -> String {
@@ -45,12 +50,14 @@ fn every_reason_is_told_as_the_golden_has_it() {
         told(&diverged(Reason::NotRecorded, vec![other()]), fuzzy),
         told(&behind, by_request),
         told(&diverged(Reason::Exhausted, vec![same()]), by_request),
-        told(&diverged(Reason::OutOfOrder, vec![list(), same()]), Mode::Sequential),
-        told(&diverged(Reason::OutOfOrder, vec![list()]), Mode::Sequential),
-        told(&diverged(Reason::OutOfOrder, vec![other()]), Mode::Sequential),
+        told(&out_of_order(list(), vec![same()]), Mode::Sequential),
+        told(&out_of_order(list(), vec![]), Mode::Sequential),
+        told(&out_of_order(other(), vec![other()]), Mode::Sequential),
+        told(&out_of_order(far(), vec![other(), far()]), Mode::Sequential),
         told(&diverged(Reason::TapeEnded, vec![same()]), Mode::Sequential),
         told(&diverged(Reason::TapeEnded, vec![]), Mode::Sequential),
         told(&diverged(Reason::Unanswered, vec![same()]), by_request),
+        told(&diverged(Reason::NotCancelled, vec![same()]), by_request),
     ];
     assert_golden("divergence.txt", &told.join("\n"));
 }

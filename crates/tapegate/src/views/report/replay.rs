@@ -36,6 +36,11 @@ static UNANSWERED: Rule = Rule::new(
     "The client asked for something that was recorded without its answer.",
     "Record the session anew.",
 );
+static NOT_CANCELLED: Rule = Rule::new(
+    "not-cancelled",
+    "The recorded client cancelled a request, which was never answered, and this client did not.",
+    "See why the client waits for the answer now, or record the session anew.",
+);
 static OTHER_PARAMS: Rule = Rule::new(
     "other-params",
     "A request was answered with what was recorded for other params.",
@@ -105,6 +110,7 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
 
 fn diverged(divergence: &Divergence, teller: &Teller<'_>) -> Case {
     let Divergence { method, name, reason, .. } = divergence;
+    let nearest_one = divergence.nearest.first().or(divergence.next.as_ref());
     let nearest = Writer::line_of(&divergence.nearest, |json, near| {
         json.number("number", u64::from(near.number));
         json.raw("score", format!("{:.3}", near.score).as_bytes());
@@ -126,7 +132,7 @@ fn diverged(divergence: &Divergence, teller: &Teller<'_>) -> Case {
         rule: Some(rule(*reason).into()),
         message: teller.reason(divergence),
         details: teller.details(divergence),
-        place: Place { number: divergence.nearest.first().map(|near| near.number), line: None },
+        place: Place { number: nearest_one.map(|near| near.number), line: None },
         duration_ms: None,
         facts,
     }
@@ -173,5 +179,6 @@ fn rule(reason: Reason) -> &'static Rule {
         Reason::OutOfOrder => &OUT_OF_ORDER,
         Reason::TapeEnded => &TAPE_ENDED,
         Reason::Unanswered => &UNANSWERED,
+        Reason::NotCancelled => &NOT_CANCELLED,
     }
 }

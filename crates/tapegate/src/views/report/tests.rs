@@ -37,6 +37,7 @@ fn replayed() -> Report {
         name: Some("read_file".to_owned()),
         request: call("/tmp/b"),
         reason,
+        next: None,
         nearest: vec![near.clone()],
         passed_on,
     };

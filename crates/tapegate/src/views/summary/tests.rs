@@ -12,6 +12,7 @@ fn diverged(method: &str, name: Option<&str>, reason: Reason) -> Divergence {
         name: name.map(str::to_owned),
         request: Vec::new(),
         reason,
+        next: None,
         nearest: Vec::new(),
         passed_on: false,
     }

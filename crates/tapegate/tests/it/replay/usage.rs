@@ -244,7 +244,7 @@ fn every_flag_of_the_help_is_taken() {
             "--report" => "report.xml",
             "--redact-key-file" => "key",
             "--max-message-bytes" => "1MB",
-            "--strict-params" | "--verbose" | "--quiet" => "",
+            "--strict-params" | "--strict-reads" | "--verbose" | "--quiet" => "",
             // These have tests of their own.
             "--recording" | "--http" | "--upstream" | "--upstream-http" | "--header"
             | "--header-env" | "--force" | "--help" => continue,
