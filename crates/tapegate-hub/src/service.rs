@@ -5,6 +5,7 @@
 //! allows what it asks for, and only then is its body read.
 
 mod answer;
+mod attempts;
 mod body;
 mod case;
 mod door;
@@ -39,6 +40,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::otlp::Exporter;
 use crate::token::Tokens;
+use attempts::Attempts;
 use follow::Follow;
 use journal::Journal;
 pub use route::ROUTES;
@@ -109,6 +111,7 @@ pub struct Hub {
     /// What was wrong when the policy was last loaded, if something was.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<Shims>,
+    attempts: Attempts,
     /// The names of what shims have sent last for the log.
     batches: RefCell<VecDeque<String>>,
     pushes: broadcast::Sender<Push>,
@@ -161,6 +164,7 @@ impl Hub {
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
+            attempts: Attempts::default(),
             batches: RefCell::default(),
             pushes: broadcast::Sender::new(PUSHES_MAX),
             stopping: watch::Sender::new(false),

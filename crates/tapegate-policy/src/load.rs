@@ -13,6 +13,7 @@ mod expression;
 pub mod language;
 mod lock;
 mod read;
+mod telemetry;
 mod time;
 mod unbuilt;
 mod url;
@@ -29,6 +30,7 @@ use tapegate_yaml::yaml;
 use crate::model::Policy;
 pub(crate) use env::MARK;
 use env::Variables;
+use telemetry::{Section, TelemetryUse};
 
 /// How large a policy may be.
 const POLICY_BYTES_MAX: usize = 4 << 20;
@@ -64,26 +66,39 @@ pub struct Loaded {
 /// Files that it names are asked for by [`Files::open`]: absolute paths as they are, others after
 /// the folder of `main` and a slash, unless that is the folder we are in.
 pub fn load(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, true, Variables::Filled)
+    load_with(main, files, true, Variables::Filled, TelemetryUse::Sent)
+}
+
+/// The same where no telemetry is sent: variables in the section `telemetry` are not read, and a section
+/// with variables is not looked at, but for whether it is enabled.
+pub fn load_without_telemetry(main: &str, files: &dyn Files) -> Loaded {
+    load_with(main, files, true, Variables::Filled, TelemetryUse::Withheld)
 }
 
 /// The same without its lock file and its Cedar policies, which may not load before there are pins: for
 /// whoever is about to write those.
 pub fn load_unpinned(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, false, Variables::Filled)
+    load_with(main, files, false, Variables::Filled, TelemetryUse::Sent)
 }
 
 /// The same for [`crate::tighten`]: every variable carries a mark of how it was written. Such a policy
 /// decides nothing, and where only some texts are valid, as for a duration, it does not load.
 pub fn load_marked(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, true, Variables::Marked)
+    load_with(main, files, true, Variables::Marked, TelemetryUse::Sent)
 }
 
-fn load_with(main: &str, files: &dyn Files, pinned: bool, put_in: Variables) -> Loaded {
+fn load_with(
+    main: &str,
+    files: &dyn Files,
+    pinned: bool,
+    put_in: Variables,
+    telemetry: TelemetryUse,
+) -> Loaded {
     let mut loader = Loader {
         files,
         pinned,
         put_in,
+        telemetry,
         variables: BTreeSet::new(),
         folder: String::new(),
         findings: Findings::default(),
@@ -127,6 +142,7 @@ struct Loader<'a> {
     /// Whether the lock file counts.
     pinned: bool,
     put_in: Variables,
+    telemetry: TelemetryUse,
     variables: BTreeSet<String>,
     folder: String,
     findings: Findings,
@@ -156,15 +172,26 @@ impl Loader<'_> {
             written: BTreeSet::new(),
             findings: &mut self.findings,
         };
+        let section = Section::take(&mut node);
         env.fill(&mut node, &top);
+        let asked = std::mem::take(&mut env.asked);
+        let withheld = section.and_then(|section| match self.telemetry {
+            TelemetryUse::Withheld if section.has_variables() => Some(section.is_enabled()),
+            _ => {
+                section.put_back(&mut node, &mut env, &top);
+                None
+            }
+        });
         self.variables = env.written;
-        for (name, value) in env.asked {
+        for (name, value) in asked {
             let value = value.map_or_else(|| "unset".to_owned(), |value| format!("set {value}"));
             self.note(&name, &value);
         }
         unbuilt::take_out(&mut node, &mut self.findings);
         shape::check(&node, &top, language::STRAYS, &mut self.findings);
-        self.policy(&node, &text)
+        let mut policy = self.policy(&node, &text)?;
+        policy.telemetry.enabled |= withheld == Some(true);
+        Some(policy)
     }
 
     /// Reads the text of the policy into a tree.

@@ -45,6 +45,9 @@ pub struct AcceptedPolicy {
     pub accepted_us: i64,
     /// Who or what accepted it.
     pub how: Acceptance,
+    /// Whether a person has accepted it, or what it only tightens. A policy that was found and never
+    /// looked at may be the governed agent's own.
+    pub by_person: bool,
     /// The texts by name: the policy's by its file name, those of its other files as the policy
     /// names them. A file that was missing is left out.
     pub texts: BTreeMap<String, String>,
@@ -283,6 +286,11 @@ impl Acceptance {
             Self::Written => "written",
             Self::Tighter => "tighter",
         }
+    }
+
+    /// Whether a person did it.
+    fn is_by_person(self) -> bool {
+        matches!(self, Self::Person | Self::Written)
     }
 
     fn of(word: &str) -> Option<Self> {

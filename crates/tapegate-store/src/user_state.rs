@@ -9,10 +9,12 @@
 //! <user state>/private/<16 hex digits>/key                 32 random bytes
 //! <user state>/private/<16 hex digits>/hub-token           the shims' token of the hub that runs, if one does
 //! <user state>/private/<16 hex digits>/hub-approver-token  the approvers' token
+//! <user state>/projects/<16 hex digits>                    which state folder a project uses
 //! ```
 
 pub mod hint;
 mod key;
+mod project_states;
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -25,6 +27,7 @@ use rustix::fs::OFlags;
 use crate::private::Folder;
 
 pub use key::{KEY_BYTES, ProjectKey};
+pub use project_states::ProjectStates;
 
 /// The folder of the user's state folder that holds one private folder per project.
 const PRIVATE: &str = "private";

@@ -5,6 +5,7 @@
 //! above must not thereby govern what happens below it. What is named is taken as it is.
 
 mod server_id;
+pub(crate) mod state_folder;
 pub(crate) mod user_state;
 pub(crate) mod user_state_hint;
 
@@ -23,8 +24,6 @@ pub(crate) use server_id::{id_from, server_id};
 const CONFIG_NAMES: [&str; 2] = ["tapegate.yaml", "thoughtgate.yaml"];
 /// The variable that asks for a policy as `--require-policy` does.
 const REQUIRE_POLICY: &str = "TAPEGATE_REQUIRE_POLICY";
-/// The folder in a project that holds its state.
-const STATE_NAME: &str = ".tapegate";
 
 /// What commands that know of a project take.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -128,41 +127,6 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The state folder, which need not be there yet; `config` is the policy that a command line
-    /// names.
-    pub(crate) fn state_folder(&self, config: Option<&Path>) -> Result<PathBuf, Failure> {
-        self.state_folder_of(&self.project_folder(config))
-    }
-
-    /// The state folder of the project that this folder is in.
-    pub(crate) fn state_folder_of(&self, folder: &Path) -> Result<PathBuf, Failure> {
-        if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
-            return Ok(self.folder.join(home));
-        }
-        let mut above = folder.ancestors().map(|folder| folder.join(STATE_NAME));
-        if let Some(found) = above.find(|path| is_project_state(path)) {
-            return Ok(found);
-        }
-        self.user_state_dir()
-    }
-
-    /// The folder of the project: that of a policy that was named, else the one we are in. Editors
-    /// start servers anywhere and name the project's policy, and people look for approvals and logs
-    /// where the policy lies. The user-wide policy is no project's.
-    fn project_folder(&self, config: Option<&Path>) -> PathBuf {
-        let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let is_user_wide = |path: &PathBuf| {
-            self.user_config().is_some_and(|user_wide| resolved(&user_wide) == resolved(path))
-        };
-        let named = self.named_config(config).filter(|path| !is_user_wide(path));
-        let folder = named.and_then(|path| {
-            let folder = path.parent()?;
-            // Without `..`, which would lead up and down again on the way to the root.
-            Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
-        });
-        folder.unwrap_or_else(|| self.folder.clone())
-    }
-
     /// The profile that was named; `None` if that is left to the config.
     pub(crate) fn profile(&self, named: Option<ProfileWord>) -> Result<Option<Profile>, Failure> {
         if let Some(word) = named {
@@ -243,12 +207,6 @@ fn found(path: &Path) -> Result<bool, Failure> {
         Ok(file) if !is_trusted(file.uid()) => Err(foreign(path)),
         Ok(_) => Ok(true),
     }
-}
-
-/// Whether a path is a state folder that may be relied on.
-fn is_project_state(path: &Path) -> bool {
-    let found = path.symlink_metadata();
-    found.is_ok_and(|found| found.is_dir() && is_trusted(found.uid()))
 }
 
 /// Whether what belongs to this user may be relied on without having been named.

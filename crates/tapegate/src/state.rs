@@ -8,6 +8,8 @@ use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
 
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
+use crate::settings::state_folder::StateChoice;
+use crate::talk;
 
 /// Which state folder is meant.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -23,14 +25,17 @@ impl StateArgs {
         self.state.is_some()
     }
 
-    /// The folder. One that was named must be there; the others may yet be made.
-    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+    /// The folder, and those that were in use before. One that was named must be there; the others may
+    /// yet be made. Warns of a `.tapegate` folder that is not used.
+    pub(crate) fn choice(&self) -> anyhow::Result<StateChoice> {
         let Some(named) = &self.state else {
             let around = Surroundings::ours().context("cannot find the current folder")?;
-            return Ok(around.state_folder(None)?);
+            let choice = around.chosen_state(None)?;
+            choice.unused_warning(&around).iter().for_each(|words| talk::warn(words));
+            return Ok(choice);
         };
         match named.is_dir() {
-            true => Ok(named.clone()),
+            true => Ok(StateChoice::named(named.clone())),
             false => {
                 let words = format!("there is no folder `{}`", named.display());
                 Err(Failure::new(Exit::Io, words).into())

@@ -8,6 +8,7 @@ mod accepting;
 mod files;
 mod find;
 mod first_use;
+mod loaded;
 mod notice;
 
 use std::cell::RefCell;
@@ -20,12 +21,13 @@ use tapegate_policy::redact::Key;
 use tapegate_policy::tighten::{MayLoosen, tightens};
 use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths};
 
-use crate::cmd::shim::rulebook::{self, Found};
+use crate::cmd::shim::rulebook::Found;
 use crate::exit::{Exit, Failure};
 use crate::settings::user_state::user_state_dir;
 use accepting::paths;
 pub(crate) use files::PolicyFiles;
 pub(crate) use first_use::warn_if_not_in_force;
+use loaded::{Audience, LoadedTexts, Loader};
 pub(crate) use notice::PolicyNotice;
 
 /// The texts that a policy is made of, by name.
@@ -82,15 +84,6 @@ pub(crate) struct Governing {
     pub(crate) unkept: Option<String>,
 }
 
-/// A set of texts, loaded.
-struct LoadedTexts {
-    found: Found,
-    by_name: BTreeMap<String, String>,
-    by_path: BTreeMap<String, String>,
-    variables: BTreeMap<String, String>,
-    main_missing: bool,
-}
-
 impl Trust {
     /// Accepted policies are kept in the user's state folder.
     pub(crate) fn new() -> Self {
@@ -111,17 +104,19 @@ impl Trust {
         key: &Key,
         moment: Moment,
     ) -> Governing {
-        let load = |files: PolicyFiles| load_texts(path, files, wanted, key, &self.own_files);
-        let mut file = load(PolicyFiles::on_disk(path));
+        let loader = Loader { path, wanted, key, own_files: &self.own_files };
+        let accepted = self.accepted(path);
+        let audience = Audience::Session(accepted.as_ref().ok().and_then(Option::as_ref));
+        let mut file = loader.load(PolicyFiles::on_disk(path), audience);
         let copies = self.accepted.iter().flat_map(|all| all.copy_paths(&paths(path)));
         file.found.files.extend(copies);
-        let accepted = match self.accepted(path) {
+        let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(why) => return file.refused(why),
         };
         let Some(accepted) = accepted else { return self.first_use(path, file) };
         let unkept = self.note_path(path, &accepted).err();
-        let mut governing = self.by_content(path, accepted, file, moment, load);
+        let mut governing = self.by_content(&loader, accepted, file, moment);
         governing.found.warnings.extend(unkept.iter().map(|why| not_kept(why)));
         Governing { unkept, ..governing }
     }
@@ -129,12 +124,12 @@ impl Trust {
     /// Loads a policy of which something was accepted.
     fn by_content(
         &self,
-        path: &Path,
+        loader: &Loader<'_>,
         accepted: AcceptedPolicy,
         mut file: LoadedTexts,
         moment: Moment,
-        load: impl Fn(PolicyFiles) -> LoadedTexts,
     ) -> Governing {
+        let path = loader.path;
         if accepted.texts == file.by_name {
             let standing = match file.found.rule.is_some() {
                 true => Standing::Accepted,
@@ -147,7 +142,8 @@ impl Trust {
             return file.governing(Standing::Unloadable);
         }
         let cut = cut_short(&accepted.texts, &file.by_name);
-        let mut copy = load(PolicyFiles::accepted(path, accepted.texts.clone()));
+        let copy = PolicyFiles::accepted(path, accepted.texts.clone());
+        let mut copy = loader.load(copy, Audience::Session(Some(&accepted)));
         copy.found.files = std::mem::take(&mut file.found.files);
         let why = match (&copy.found.rule, &file.found.rule) {
             (None, _) => {
@@ -161,7 +157,7 @@ impl Trust {
                 match cut.map_or_else(compared, Err) {
                     Ok(()) => {
                         let standing = Standing::Adopted(Acceptance::Tighter);
-                        return self.adopt(path, file, standing, Some(&accepted.texts));
+                        return self.adopt(path, file, standing, Some(&accepted));
                     }
                     Err(MayLoosen(why)) => why,
                 }
@@ -180,7 +176,8 @@ pub(crate) fn is_taken_unasked(path: &Path, old: &Texts, new: &Texts) -> bool {
 /// The policy in a file as it is on disk, with the texts that it is made of.
 pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMap<String, String>) {
     let key = Key::on_tape([0; 32]);
-    let loaded = load_texts(path, PolicyFiles::on_disk(path), wanted, &key, &[]);
+    let loader = Loader { path, wanted, key: &key, own_files: &[] };
+    let loaded = loader.load(PolicyFiles::on_disk(path), Audience::Person);
     (loaded.found, loaded.by_name)
 }
 
@@ -188,7 +185,8 @@ pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMa
 pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> Found {
     let key = Key::on_tape([0; 32]);
     let files = PolicyFiles::accepted(&accepted.path, accepted.texts.clone());
-    load_texts(&accepted.path, files, wanted, &key, &[]).found
+    let loader = Loader { path: &accepted.path, wanted, key: &key, own_files: &[] };
+    loader.load(files, Audience::Person).found
 }
 
 impl Governing {
@@ -201,21 +199,6 @@ impl Governing {
         );
         let hint = "point TAPEGATE_HOME to a folder that can be written";
         Err(Failure::new(Exit::Invalid, words).hint(hint))
-    }
-}
-
-impl LoadedTexts {
-    fn governing(self, standing: Standing) -> Governing {
-        let hash = hash_of(Path::new(""), &self.by_name);
-        let Self { found, by_path: texts, variables, .. } = self;
-        Governing { found, standing, hash, texts, variables, unkept: None }
-    }
-
-    /// Nothing governs, for a reason beside what is wrong with the texts.
-    fn refused(mut self, why: String) -> Governing {
-        self.found.rule = None;
-        self.found.faults.push(why);
-        self.governing(Standing::Unloadable)
     }
 }
 
@@ -250,21 +233,6 @@ fn not_kept(why: &str) -> String {
     )
 }
 
-fn load_texts(
-    path: &Path,
-    files: PolicyFiles,
-    wanted: Option<Profile>,
-    key: &Key,
-    own_files: &[PathBuf],
-) -> LoadedTexts {
-    let mut found = rulebook::load(&path.to_string_lossy(), &files, wanted, key, own_files);
-    let main_missing = files.main_missing();
-    let noted = files.into_noted();
-    found.files = noted.asked;
-    let (by_name, by_path, variables) = (noted.by_name, noted.by_path, noted.variables);
-    LoadedTexts { found, by_name, by_path, variables, main_missing }
-}
-
 /// The hash that texts go by, in the few digits that people compare.
 fn hash_of(path: &Path, texts: &BTreeMap<String, String>) -> String {
     let accepted = AcceptedPolicy {
@@ -272,6 +240,7 @@ fn hash_of(path: &Path, texts: &BTreeMap<String, String>) -> String {
         by_link: false,
         accepted_us: 0,
         how: Acceptance::FirstUse,
+        by_person: false,
         texts: texts.clone(),
     };
     accepted.hash()[..16].to_owned()

@@ -29,6 +29,15 @@ impl Refusal {
         self.code
     }
 
+    pub(super) fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// Whether somebody else might have been answered.
+    pub(super) fn is_about_caller(&self) -> bool {
+        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
+
     pub(super) fn bad_request(words: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", words)
     }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use tapegate_wire::http::listen::{Cord, Handler, Reply};
 
 use super::answer::{self, ApiBody, Refusal, json};
+use super::attempts::DecidingRequest;
 use super::route::{self, Found, Route};
 use super::stream::parameter;
 use super::{Hub, OPENAPI, body};
@@ -20,8 +21,10 @@ impl Hub {
     async fn answer(self: Rc<Self>, request: Request<Incoming>) -> Response<ApiBody> {
         let (head, body) = request.into_parts();
         let found = route::find(&head.method, head.uri.path());
+        let deciding = DecidingRequest::of(&found, head.uri.path());
         if let Err(refusal) = self.admit(&found, &head.headers) {
             tapegate_wire::http::linger(body);
+            deciding.iter().for_each(|request| self.log_attempt(request, &refusal));
             return refusal.into();
         }
         let (route, id) = match found {
@@ -46,6 +49,7 @@ impl Hub {
             Err(refusal) => Err(refusal),
         };
         done.unwrap_or_else(|refusal| {
+            deciding.iter().for_each(|request| self.log_attempt(request, &refusal));
             let labels = [refusal.code(), head.method.as_str()];
             self.metrics.borrow_mut().count("thoughtgate_errors_total", &labels);
             refusal.into()

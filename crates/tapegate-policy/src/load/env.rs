@@ -66,19 +66,24 @@ impl Env<'_> {
                 }
             }
             Value::Map(entries) => {
-                for (key, value) in entries {
-                    let inner = inner(shape, |shape| match shape {
-                        Shape::MapOf(inner) => Some(**inner),
-                        Shape::Table(table) => table.entry(&key.name).map(|entry| entry.shape),
-                        _ => None,
-                    });
-                    self.findings.enter(&key.name);
-                    self.fill(value, &inner);
-                    self.findings.leave();
-                }
+                entries
+                    .iter_mut()
+                    .for_each(|(key, value)| self.fill_entry(&key.name, value, shape));
             }
             _ => {}
         }
+    }
+
+    /// Puts variables into the value of a key of a map that should be of this shape.
+    pub(super) fn fill_entry(&mut self, name: &str, value: &mut Node, shape: &Shape) {
+        let inner = inner(shape, |shape| match shape {
+            Shape::MapOf(inner) => Some(**inner),
+            Shape::Table(table) => table.entry(name).map(|entry| entry.shape),
+            _ => None,
+        });
+        self.findings.enter(name);
+        self.fill(value, &inner);
+        self.findings.leave();
     }
 
     /// A text with its variables put in; `None` if that cannot be done, which has been told.

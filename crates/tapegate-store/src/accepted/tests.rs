@@ -15,6 +15,7 @@ fn policy(path: &Path, text: &str) -> AcceptedPolicy {
         by_link: false,
         accepted_us: 7,
         how: Acceptance::FirstUse,
+        by_person: false,
         texts: BTreeMap::from([("tapegate.yaml".to_owned(), text.to_owned())]),
     }
 }

@@ -47,8 +47,9 @@ pub(super) fn write(accepted: &AcceptedPolicy) -> Vec<u8> {
     };
     member("how", accepted.how.word());
     member("hash", &accepted.hash());
+    let (by_person, accepted_us) = (accepted.by_person, accepted.accepted_us);
     out.extend_from_slice(
-        format!(",\"accepted_us\":{},\"texts\":{{", accepted.accepted_us).as_bytes(),
+        format!(",\"by_person\":{by_person},\"accepted_us\":{accepted_us},\"texts\":{{").as_bytes(),
     );
     for (index, (name, text)) in accepted.texts.iter().enumerate() {
         out.extend((index > 0).then_some(b','));
@@ -80,11 +81,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<AcceptedPolicy, &'static str> {
     if text("hash")? != hash(&texts) {
         return Err("its hash does not match its texts");
     }
+    let how = Acceptance::of(&text("how")?).ok_or(not_ours)?;
     Ok(AcceptedPolicy {
         path: PathBuf::from(text("path")?.into_owned()),
         by_link: raw("by_link") == Some(b"true"),
         accepted_us: number("accepted_us")?,
-        how: Acceptance::of(&text("how")?).ok_or(not_ours)?,
+        how,
+        // Earlier versions did not say it of a change that only tightens.
+        by_person: raw("by_person").map_or_else(|| how.is_by_person(), |raw| raw == b"true"),
         texts,
     })
 }

@@ -58,6 +58,11 @@ impl Follower {
         Self { folder: folder.to_owned(), watcher, reading: None }
     }
 
+    /// Whether there is a log.
+    pub fn has_files(&self) -> bool {
+        parts(&self.folder).is_ok_and(|parts| !parts.is_empty())
+    }
+
     /// The file that was read last.
     pub fn path(&self) -> Option<&Path> {
         self.reading.as_ref().map(|reading| reading.part.path.as_path())

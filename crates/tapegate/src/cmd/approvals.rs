@@ -13,6 +13,7 @@ use tapegate_store::approvals::{ApprovalError, Entry};
 use crate::exit::{Exit, Failure};
 use crate::person::KeyArgs;
 use crate::screen;
+use crate::settings::state_folder::StateChoice;
 use crate::settings::{Surroundings, user_state_hint};
 use crate::state::{StateArgs, now_us};
 use crate::talk;
@@ -108,8 +109,11 @@ const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     misuse(args)?;
-    let project = Project::new(args.state.folder()?)?;
-    user_state_hint::warn_of_difference(&Surroundings::ours()?, &project.state);
+    let StateChoice { folder, former, .. } = args.state.choice()?;
+    let project = Project::new(folder)?;
+    let around = Surroundings::ours()?;
+    user_state_hint::warn_of_difference(&around, &project.state);
+    project.warn_of_former(&former, &around.folder);
     match args.verb {
         Verb::List => list(args, &project, out),
         Verb::Show => show(args, &project, out),

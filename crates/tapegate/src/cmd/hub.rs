@@ -18,6 +18,7 @@ use tapegate_wire::http::listen::{ListenError, Listener};
 
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
+use crate::person::Attempt;
 use crate::runtime;
 use crate::settings::Surroundings;
 use crate::watching::Watch;
@@ -34,6 +35,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     changed.iter().for_each(|words| log.say(Level::Warn, words));
     let user_state = around.user_state_dir()?;
     around.note_user_state(&state);
+    if args.state.is_none() {
+        let unused = around.chosen_state(args.project.config.as_deref())?.unused_warning(&around);
+        unused.iter().for_each(|words| log.say(Level::Warn, words));
+    }
     let corner = Corner::claim(&state, &user_state, args.token_files(&around)).map_err(claimed)?;
     warn_of_tokens(&corner, &around, &log);
     let runtime = runtime::start()?;
@@ -43,10 +48,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let required = around.policy_required(args.require_policy)?;
     let own_files = [corner.token_path(), corner.approver_token_path()].map(Path::to_owned);
     let shelf = Rc::new(Shelf::new(&args.project, required, &around, own_files.to_vec())?);
-    if required && !shelf.has_policy() {
+    if required && shelf.path().is_none() {
         let words = "no policy found, and one is required";
         let hint = "`tapegate init` writes one, and --config FILE names one";
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
+    }
+    if args.state.is_none() {
+        around.remember_state(args.project.config.as_deref(), shelf.path().as_deref());
     }
     let undecided = undecided(&args, &state)?;
     undecided.iter().for_each(|words| log.announce(words));
@@ -95,7 +103,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
     match args.key.authorize("deciding about calls through a hub", state) {
         Ok(()) => Ok(None),
-        Err(failure) if args.key.is_given() => Err(failure),
+        Err(failure) if args.key.is_given() => {
+            let command = "hub --non-interactive --key-file";
+            let attempt = Attempt { kind: "approval", command, approval_id: None };
+            attempt.log_refusal(state, &failure.words);
+            Err(failure)
+        }
         Err(failure) => Ok(Some(format!(
             "nobody decides about calls through this hub: {}; `tapegate approvals` does, and so does a \
              hub with --non-interactive and --key-file",

@@ -20,7 +20,7 @@ use super::policy::backtest::shelf::{self, Tape};
 use super::policy::generate::{head, make, may_write, observe, write};
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
-use crate::talk;
+use crate::{person, talk};
 use snippets::Paths;
 use summary::Summary;
 
@@ -107,6 +107,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         accept_written(&args.file)?;
         written.push(policy.clone());
         written.extend(state_folder(&policy)?);
+        use_state_folder(&around, &policy);
     }
     let paths = paths(&around, &args.file)?;
     let summary = Summary {
@@ -222,6 +223,19 @@ fn state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
         made.push(ignore);
     }
     Ok(made)
+}
+
+/// Has sessions keep their state beside the policy, where others may have kept it elsewhere, if a
+/// person is here. An agent must not move the log to where it can write.
+fn use_state_folder(around: &Surroundings<'_>, policy: &Path) {
+    let Some(project) = policy.parent() else { return };
+    if person::require("moving the state folder", "").is_ok() {
+        around.use_project_state(project);
+    }
+    let around = Surroundings { folder: project.to_owned(), ..*around };
+    let choice = around.chosen_state(Some(policy)).ok();
+    let unused = choice.and_then(|choice| choice.unused_warning(&around));
+    unused.iter().for_each(|words| talk::warn(words));
 }
 
 /// A policy under the older name would no longer be found.

@@ -13,6 +13,7 @@ use tapegate_store::activity::{self, Events, Follower, Logged, NotAnEvent};
 
 use crate::exit::{Exit, Failure};
 use crate::screen;
+use crate::settings::state_folder::StateChoice;
 use crate::state::{StateArgs, now_us};
 use crate::talk;
 use crate::views::json_list::JsonList;
@@ -99,7 +100,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 /// The log of the project.
 fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
-    let folder = args.state.folder()?;
+    let StateChoice { folder, former, .. } = args.state.choice()?;
+    tell_of_former(&former);
     ungoverned::warn(&folder, now_us());
     let mut follower = Follower::new(&folder);
     let none = || talk::say(&format!("there is no activity log in `{}` yet", folder.display()));
@@ -122,6 +124,14 @@ fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
                 return Err(Failure::new(Exit::Io, words).into());
             }
         }
+    }
+}
+
+/// Tells where the project's events of before are, if it has used other folders.
+fn tell_of_former(former: &[PathBuf]) {
+    for folder in former.iter().filter(|folder| Follower::new(folder).has_files()) {
+        let name = folder.display();
+        talk::hint(&format!("earlier events are in `{name}`: tapegate log --state {name}"));
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tapegate_store::user_state::hint;
 
-use super::{STATE_NAME, Surroundings, is_project_state};
+use super::Surroundings;
+use super::state_folder::{STATE_NAME, is_project_state};
 use crate::talk;
 use crate::views::visible;
 

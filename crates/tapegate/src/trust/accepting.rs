@@ -74,34 +74,45 @@ impl Trust {
         path: &Path,
         mut file: LoadedTexts,
         standing: Standing,
-        old: Option<&Texts>,
+        old: Option<&AcceptedPolicy>,
     ) -> Governing {
         let how = match &standing {
             Standing::Adopted(how) => *how,
             _ => Acceptance::Tighter,
         };
-        let kept = self.keep_for(path, &file.by_name, how, |other| old == Some(&other.texts));
+        let by_person = old.is_some_and(|old| old.by_person);
+        let kept = self.keep_for(path, &file.by_name, (how, by_person), |other| {
+            old.is_some_and(|old| old.texts == other.texts)
+        });
         file.found.warnings.extend(kept.as_ref().err().map(|why| not_kept(why)));
         // A change that only tightens is proven again at the next start.
         let unkept = kept.err().filter(|_| how == Acceptance::FirstUse);
         Governing { unkept, ..file.governing(standing) }
     }
 
-    /// Keeps the texts of a policy as accepted by a person, under every path that leads to it.
-    pub(crate) fn keep(&self, path: &Path, texts: &Texts, how: Acceptance) -> Result<(), String> {
-        self.keep_for(path, texts, how, |_| true)
+    /// Keeps the texts of a policy under every path that leads to it; whether a person has looked at
+    /// all of them.
+    pub(crate) fn keep(
+        &self,
+        path: &Path,
+        texts: &Texts,
+        how: Acceptance,
+        by_person: bool,
+    ) -> Result<(), String> {
+        self.keep_for(path, texts, (how, by_person), |_| true)
     }
 
     fn keep_for(
         &self,
         path: &Path,
         texts: &Texts,
-        how: Acceptance,
+        (how, by_person): (Acceptance, bool),
         others: impl Fn(&AcceptedPolicy) -> bool,
     ) -> Result<(), String> {
         let (paths, texts) = (paths(path), texts.clone());
         let path = paths.real.clone();
-        let accepted = AcceptedPolicy { path, by_link: false, accepted_us: now_us(), how, texts };
+        let accepted_us = now_us();
+        let accepted = AcceptedPolicy { path, by_link: false, accepted_us, how, by_person, texts };
         let kept = match &self.accepted {
             Some(all) => all.put(&paths, &accepted, others).map_err(|error| error.to_string()),
             None => Err("there is no user state folder".to_owned()),

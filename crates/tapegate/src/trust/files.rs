@@ -21,6 +21,9 @@ pub(crate) struct PolicyFiles {
     main_missing: Cell<bool>,
 }
 
+/// Texts that were read, without what variables hold.
+pub(crate) struct WithoutValues<'a>(&'a PolicyFiles);
+
 /// What a policy was made from.
 pub(crate) struct NotedFiles {
     /// Every file that was asked for on disk, whether or not it exists.
@@ -54,6 +57,16 @@ impl PolicyFiles {
         Self { copy: Some(texts), ..Self::on_disk(path) }
     }
 
+    /// The same texts, as far as they were read, with every variable as it is written.
+    pub(crate) fn without_values(&self) -> WithoutValues<'_> {
+        WithoutValues(self)
+    }
+
+    /// Whether what was read are these texts.
+    pub(crate) fn are(&self, texts: &BTreeMap<String, String>) -> bool {
+        *self.by_name.borrow() == *texts
+    }
+
     /// Whether the policy's own file does not exist.
     pub(crate) fn main_missing(&self) -> bool {
         self.main_missing.get()
@@ -82,6 +95,26 @@ impl PolicyFiles {
             None => return Some(Err(FileError::Missing)),
         };
         Some(Ok(Opened { path: path.to_owned(), bytes: text.as_bytes().to_vec() }))
+    }
+}
+
+impl Files for WithoutValues<'_> {
+    fn open(&self, path: &str, _bytes_max: usize) -> Result<Opened, FileError> {
+        let texts = self.0.by_path.borrow();
+        let text = texts.get(path).ok_or(FileError::Missing)?;
+        Ok(Opened { path: path.to_owned(), bytes: text.as_bytes().to_vec() })
+    }
+
+    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+        self.open(&format!("{folder}/{path}"), bytes_max)
+    }
+
+    fn folder_of(&self, path: &str) -> String {
+        self.0.folder_of(path)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.disk.variable(name).map(|_| format!("${{{name}}}"))
     }
 }
 

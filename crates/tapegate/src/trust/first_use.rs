@@ -18,7 +18,7 @@ use crate::talk;
 
 impl Trust {
     /// Loads a policy of which nothing was accepted.
-    pub(super) fn first_use(&self, path: &Path, mut file: LoadedTexts) -> Governing {
+    pub(super) fn first_use(&self, path: &Path, file: LoadedTexts) -> Governing {
         let others = match self.replaced_by(path) {
             Ok(others) => others,
             Err(why) => return file.refused(why),
@@ -28,9 +28,7 @@ impl Trust {
             return file.governing(Standing::Unloadable);
         }
         if let Some(fault) = fault(path, &file.by_name, file.main_missing, &others) {
-            file.found.rule = None;
-            file.found.faults = vec![fault];
-            return file.governing(Standing::NeverAccepted);
+            return file.never_accepted(fault);
         }
         let standing = match others.into_iter().next_back() {
             None => Standing::Adopted(Acceptance::FirstUse),

@@ -5,6 +5,7 @@ mod hostile;
 mod lives;
 mod reload;
 mod scrape;
+mod unaccepted;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -114,10 +115,16 @@ impl Place {
 
     /// Accepts the policy as it is now.
     fn accept(&self) {
+        self.accept_with(&[]);
+    }
+
+    /// The same where variables are set.
+    fn accept_with(&self, variables: &[(&str, &str)]) {
         let key_file = self.key_file();
         let mut command = tapegate();
         command.args(["policy", "accept", "--non-interactive", "--key-file"]).arg(key_file);
         command.env_remove("TAPEGATE_HOME").env_remove("TAPEGATE_CONFIG");
+        command.envs(variables.iter().copied());
         command.env("XDG_STATE_HOME", self.folder.path()).current_dir(self.folder.path());
         let done = command.output().unwrap();
         assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));

@@ -21,6 +21,7 @@ mod reloads;
 pub(crate) mod stand;
 mod start;
 mod start_settings;
+mod state_places;
 mod stress;
 mod trust;
 mod trust_changes;

@@ -98,3 +98,29 @@ fn a_variable_without_quotes_in_brackets_gets_a_hint() {
     assert!(told[0].contains("a variable must stand in quotes"), "{told:?}");
     assert!(told[1].contains("this is no YAML"), "{told:?}");
 }
+
+#[test]
+fn variables_of_telemetry_that_is_not_sent_are_not_read_and_leave_the_version_alone() {
+    let text = format!(
+        "{HEAD}principal: {{name: '${{N}}'}}\ntelemetry: {{enabled: true, otlp: {{endpoint: '${{URL}}'}}}}\n"
+    );
+    let files = |variables: &[(&str, &str)]| {
+        variables
+            .iter()
+            .fold(Held::default().with("p.yaml", text.as_bytes()), |held, (name, value)| {
+                held.with_variable(name, value)
+            })
+    };
+    let without = load_without_telemetry("p.yaml", &files(&[("N", "me")]));
+    assert_eq!(told(&without), [""; 0]);
+    assert_eq!(without.variables.iter().collect::<Vec<_>>(), ["${N}"]);
+    let without = without.policy.unwrap();
+    assert!(without.telemetry.enabled && without.telemetry.endpoint.is_none());
+    let sent = |url: &str| load("p.yaml", &files(&[("N", "me"), ("URL", url)])).policy.unwrap();
+    assert_eq!(sent("http://one").telemetry.endpoint.as_deref(), Some("http://one"));
+    assert_eq!(sent("http://one").version, without.version);
+    assert!(load("p.yaml", &files(&[("N", "me")])).policy.is_none(), "it is missed if it is sent");
+    let plain = format!("{HEAD}telemetry: {{enabled: yes please}}\n");
+    let plain = Held::default().with("p.yaml", plain.as_bytes());
+    assert!(load_without_telemetry("p.yaml", &plain).policy.is_none(), "what has none is checked");
+}

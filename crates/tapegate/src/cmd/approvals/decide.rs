@@ -105,7 +105,7 @@ fn all_of_this_project(args: &Args, entries: Vec<Entry>) -> anyhow::Result<Vec<E
 }
 
 /// Whether a call was made below this folder, or by a policy that lies below or above it.
-fn is_of_project(request: &Request, here: &Path) -> bool {
+pub(super) fn is_of_project(request: &Request, here: &Path) -> bool {
     let policy = Path::new(&request.policy).parent().filter(|path| path.is_absolute());
     request.folder.is_empty()
         || Path::new(&request.folder).starts_with(here)

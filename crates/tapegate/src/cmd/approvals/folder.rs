@@ -1,15 +1,17 @@
 //! The project whose approvals are meant, and where they lie.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tapegate_store::activity::{ActivityError, Event};
 use tapegate_store::approvals::{Approvals, Entry};
 
+use super::decide::is_of_project;
 use super::failure;
 use crate::exit::Failure;
 use crate::settings::user_state::user_state_dir;
 use crate::state::{log_event, now_us};
 use crate::talk;
+use crate::views::approvals as view;
 
 /// A project, by its state folder.
 pub(super) struct Project {
@@ -43,6 +45,25 @@ impl Project {
             }
         }
         Ok(entries)
+    }
+
+    /// Warns of calls that wait in a state folder which the project has used before. They are decided
+    /// with the key that belongs to it.
+    pub(super) fn warn_of_former(&self, former: &[PathBuf], here: &Path) {
+        for folder in former {
+            let found = Approvals::of_project_if_any(&self.user_state, folder).ok().flatten();
+            let entries = found.and_then(|found| found.all().ok()).unwrap_or_default();
+            let waits = |entry: &&Entry| {
+                view::is_pending(entry, now_us()) && is_of_project(&entry.request, here)
+            };
+            let (count, name) = (entries.iter().filter(waits).count(), folder.display());
+            if count > 0 {
+                talk::warn(&format!(
+                    "{count} call(s) of this project wait in `{name}`, where its state was before: \
+                     tapegate approvals --state {name}"
+                ));
+            }
+        }
     }
 
     /// Appends an event to the activity log.

@@ -62,9 +62,9 @@ impl Shelf {
         self.wanted
     }
 
-    /// Whether there is a policy.
-    pub(super) fn has_policy(&self) -> bool {
-        self.path.borrow().is_some()
+    /// The policy's file, if there is one.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.path.borrow().clone()
     }
 
     /// The files whose change is worth another look.

@@ -78,6 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let accepted = trust.accepted(&path);
     if let Ok(Some(accepted)) = &accepted
         && accepted.texts == texts
+        && accepted.by_person
     {
         let hash = &accepted.hash()[..16];
         writeln!(out, "`{}` is in force already, with hash {hash}", visible::path(&path))?;
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Ok(Exit::Findings);
     }
     let how = Acceptance::Person;
-    trust.keep(&path, &texts, how).map_err(|why| Failure::new(Exit::Io, why))?;
+    trust.keep(&path, &texts, how, true).map_err(|why| Failure::new(Exit::Io, why))?;
     let hash = trust.accepted(&path).ok().flatten().map(|one| one.hash()[..16].to_owned());
     let words =
         format!("`{}` is accepted, with hash {}", visible::path(&path), hash.unwrap_or_default());
@@ -178,7 +179,9 @@ fn show(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let palette = talk::palette_of_output();
-    let old = accepted.map(|accepted| accepted.texts.clone()).unwrap_or_default();
+    // Who accepts a policy that nobody has looked at sees all of it.
+    let seen = accepted.filter(|accepted| accepted.by_person);
+    let old = seen.map(|accepted| accepted.texts.clone()).unwrap_or_default();
     out.write_all(unified::diffs(&old, texts, palette).as_bytes())?;
     let Some(before) = before.and_then(|one| trust::read_accepted(one, None).rule) else {
         return Ok(());

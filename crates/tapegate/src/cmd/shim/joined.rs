@@ -29,7 +29,7 @@ use super::journal::Sink;
 use super::plan::{HubPlace, Plan};
 use super::refusal::{log_failure, refuse_to_start, stand_in};
 use super::reload::Reload;
-use super::rulebook::{self, Found, Rule};
+use super::rulebook::{self, Found, Options, Rule, TelemetryFate};
 use super::session::{self, serve};
 use crate::exit::{Exit, Failure};
 use crate::logs::Level;
@@ -195,7 +195,9 @@ pub(super) fn load(snapshot: &Snapshot, plan: &Plan) -> Found {
     held.variables.extend(snapshot.env.clone());
     let theirs = snapshot.own_files.iter().map(PathBuf::from);
     let own: Vec<PathBuf> = plan.own_files.iter().cloned().chain(theirs).collect();
-    rulebook::load(main, &held, profile, &plan.key, &own)
+    let telemetry = TelemetryFate::LeftToHub;
+    let options = Options { wanted: profile, key: &plan.key, own_files: &own, telemetry };
+    rulebook::found(main, rulebook::read(main, &held, telemetry), options)
 }
 
 /// The stricter one of two profiles: an agent's config must not loosen what the hub holds to.

@@ -18,7 +18,7 @@ use super::absent::{self, Absent, FailureKind, StartFailure};
 use super::journal::{Journal, Sink, quoted};
 use super::plan::Plan;
 use super::rulebook::Rule;
-use super::session::{activity, journal};
+use super::session::{activity, journal, remember_state};
 use crate::exit::{Exit, Failure};
 use crate::talk;
 use crate::wiring::{announce, client_ports, listen};
@@ -44,6 +44,7 @@ pub(super) async fn refuse_to_start(
 pub(super) fn log_failure(plan: &Plan, kind: FailureKind, why: &str) {
     let observing = Rule::observing(plan.wanted);
     let sink = activity(plan, &observing).map_or_else(Sink::Nowhere, Sink::file);
+    remember_state(plan);
     note_failure(plan, &journal(plan, &observing, sink), kind, why);
 }
 

@@ -52,23 +52,71 @@ impl Rule {
     }
 }
 
-/// Loads a policy from anywhere. `own` are files of ours beside those that are known here.
-pub(crate) fn load(
-    main: &str,
-    files: &dyn Files,
-    wanted: Option<Profile>,
-    key: &Key,
-    own: &[PathBuf],
-) -> Found {
-    let load::Loaded { policy, findings, sources, .. } = load::load(main, files);
+/// What becomes of the telemetry that a policy asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TelemetryFate {
+    /// It is sent, if this process sends any.
+    Sent,
+    /// It is not sent, as no person has accepted the policy. A warning says so.
+    NotAccepted,
+    /// It is the hub that sends it.
+    LeftToHub,
+}
+
+/// What a policy is loaded with, beside its files.
+#[derive(Clone, Copy)]
+pub(crate) struct Options<'a> {
+    /// The profile, unless the policy says.
+    pub(crate) wanted: Option<Profile>,
+    pub(crate) key: &'a Key,
+    /// Files of ours that calls may not name, beside those that are known here.
+    pub(crate) own_files: &'a [PathBuf],
+    pub(crate) telemetry: TelemetryFate,
+}
+
+/// Reads a policy from anywhere.
+pub(crate) fn read(main: &str, files: &dyn Files, telemetry: TelemetryFate) -> load::Loaded {
+    match telemetry {
+        TelemetryFate::Sent => load::load(main, files),
+        TelemetryFate::NotAccepted | TelemetryFate::LeftToHub => {
+            load::load_without_telemetry(main, files)
+        }
+    }
+}
+
+/// Lets the findings tell nothing of what variables hold, since faults reach the agent, which may have
+/// written the policy. `without_values` are the same files, with every variable as it is written: a
+/// finding that is the same there does not depend on a value.
+pub(crate) fn hide_values(loaded: &mut load::Loaded, main: &str, without_values: &dyn Files) {
+    if loaded.findings.is_empty() || loaded.variables.is_empty() {
+        return;
+    }
+    let plain = load::load(main, without_values).findings;
+    for finding in loaded.findings.iter_mut().filter(|finding| !plain.contains(finding)) {
+        finding.words =
+            "the value of a variable does not fit here; `tapegate check` says more".into();
+    }
+}
+
+/// The policy that was read, as it is held to.
+pub(crate) fn found(main: &str, loaded: load::Loaded, options: Options<'_>) -> Found {
+    let load::Loaded { policy, findings, sources, .. } = loaded;
+    let Options { wanted, key, own_files: own, telemetry } = options;
     let of = |wanted: Severity| {
         let some = findings.iter().filter(move |finding| finding.severity == wanted);
         some.map(|finding| words(finding, &sources, main)).collect::<Vec<_>>()
     };
-    let (faults, warnings) = (of(Severity::Error), of(Severity::Warning));
+    let (faults, mut warnings) = (of(Severity::Error), of(Severity::Warning));
     let rule = policy.map(|mut policy| {
         let profile = wanted.or(policy.profile).unwrap_or_default();
         policy.settle(profile);
+        if policy.telemetry.enabled && telemetry == TelemetryFate::NotAccepted {
+            warnings.push(format!(
+                "telemetry is off, since no person has accepted the policy `{main}`: a person runs \
+                 `tapegate policy accept {main}` in a terminal"
+            ));
+        }
+        policy.telemetry.enabled &= telemetry == TelemetryFate::Sent;
         let own = own.iter().cloned().flat_map(spellings).chain(own_places(Path::new(main)));
         let own = own.chain(own_sources(&sources));
         own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));

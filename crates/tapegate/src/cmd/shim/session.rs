@@ -116,6 +116,7 @@ async fn alone(
     warn_of_unsent_telemetry(plan, rule, &journal);
     if let Ok(around) = Surroundings::ours() {
         around.note_user_state(&plan.state);
+        remember_state(plan);
     }
     let trimmed = trim(reins.clone());
     let mut guard = Guard {
@@ -152,17 +153,30 @@ pub(super) async fn trim(reins: Reins) {
     }
 }
 
-/// Warns, on standard error and in the log, if an agent may be able to write the user's own state.
+/// Remembers where the log of this session is, so that a folder that is made later does not take its
+/// place.
+pub(super) fn remember_state(plan: &Plan) {
+    if let Ok(around) = Surroundings::ours() {
+        around.remember_state(plan.args.project.config.as_deref(), plan.config.as_deref());
+    }
+}
+
+/// Warns, on standard error and in the log, if an agent may be able to write the user's own state, or
+/// has made a folder that could be taken for the project's.
 fn warn_of_exposure(plan: &Plan, journal: &Journal) {
     let Ok(around) = Surroundings::ours() else { return };
     let project = plan.config.as_deref().and_then(Path::parent).unwrap_or(&around.folder);
-    if let Some(words) = around.exposed_user_state(project) {
+    let choice = around.chosen_state(plan.args.project.config.as_deref());
+    let unused = choice.ok().and_then(|choice| choice.unused_warning(&around));
+    let exposed = around.exposed_user_state(project);
+    for (words, event) in [(exposed, "exposed_state"), (unused, "unused_state")] {
+        let Some(words) = words else { continue };
         journal.keep(Event {
             wall_us: plan.clock.now().wall_us,
             level: "warn",
             kind: "session",
             policy_reason: Some(words.into()),
-            extra: "\"event\":\"exposed_state\"".into(),
+            extra: format!("\"event\":\"{event}\"").into(),
             ..Event::default()
         });
     }

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Place, Run, call};
+use serde_json::Value;
+
+use super::{Place, Run, call, log};
+use crate::support::write_key;
 
 #[test]
 fn nobody_gets_in_without_the_token_of_this_run() {
@@ -82,6 +85,50 @@ fn the_shims_token_neither_approves_nor_ends_the_hub() {
     assert_eq!(ask(&approve, &hub.approver_token).json()["status"], "approved");
     assert_eq!(ask("POST /governance/shutdown", &hub.approver_token).status, 200);
     assert_eq!(hub.end().code(), Some(0));
+}
+
+#[test]
+fn who_may_not_decide_and_tries_is_in_the_activity_log() {
+    let place = Place::new();
+    let hub = place.start_deciding();
+    let id = hub.evaluate("pay")["task_id"].as_str().unwrap().to_owned();
+    let attempts = || -> Vec<Value> {
+        let text = log(&place.state());
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        events.filter(|event| event["governance_decision"] == "refused").collect()
+    };
+    let post = |path: &str, token: &str| {
+        let headers = hub.headers_with(token);
+        let type_of = "Content-Type: application/json\r\nContent-Length: 2\r\n";
+        hub.send(format!("POST {path} HTTP/1.1\r\n{headers}{type_of}\r\n{{}}")).status
+    };
+    let approve = format!("/approvals/{id}/approve");
+    assert_eq!(post(&approve, "wrong"), 401);
+    assert_eq!(post(&approve, &hub.token), 403);
+    assert_eq!(post("/governance/shutdown", &hub.token), 403);
+    let found = attempts();
+    assert_eq!(found.len(), 3, "{found:?}");
+    for event in &found {
+        let of = |key: &str| event[key].as_str().unwrap_or_default();
+        let (kind, level, component) = (of("kind"), of("level"), of("component"));
+        assert_eq!((kind, level, component), ("approval", "error", "hub"), "{event}");
+        assert_eq!(of("event"), "refused", "{event}");
+    }
+    assert_eq!((&found[0]["approval_id"], &found[2]["approval_id"]), (&id.into(), &Value::Null));
+    assert!(found[1]["policy_reason"].as_str().unwrap().contains("approvers' token"));
+    // What is refused for another reason is no attempt.
+    assert_eq!(post("/approvals/ap_0000000000000000/deny", &hub.approver_token), 400);
+    assert_eq!(attempts().len(), 3);
+    drop(hub);
+    // Nor does a hub start with a key that is not the project's.
+    let wrong = place.folder.path().join("wrong");
+    write_key(&wrong, &[0; 32]);
+    let refused = place.fails(&["--non-interactive", "--key-file", wrong.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    let last = attempts().pop().unwrap();
+    assert!(last["command"].as_str().unwrap().starts_with("hub"), "{last}");
+    assert!(last["policy_reason"].as_str().unwrap().contains("not this project's key"), "{last}");
+    assert_eq!(attempts().len(), 4);
 }
 
 #[test]

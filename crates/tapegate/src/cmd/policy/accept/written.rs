@@ -17,6 +17,13 @@ use crate::views::unified;
 use crate::views::visible;
 use crate::{person, talk};
 
+/// What a command has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Policy,
+    Lock,
+}
+
 /// Accepts a policy that this process has written for a person at a terminal. Elsewhere nothing is
 /// accepted, the first use of the file decides, and a warning comes if another text is in force.
 pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
@@ -28,7 +35,7 @@ pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
     }
     let (found, texts) = trust::read_file(&path, None);
     match found.rule.is_some() {
-        true => accept(&path, texts).map(|_| ()),
+        true => accept(&path, texts, Written::Policy).map(|_| ()),
         false => Ok(()),
     }
 }
@@ -48,7 +55,7 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
     let mut texts = accepted.texts.clone();
     texts.insert(lock_file.to_owned(), text);
     if person::require("accepting a lock file", "").is_ok() {
-        return accept(&path, texts);
+        return accept(&path, texts, Written::Lock);
     }
     let is_in_force =
         accepted.texts == texts || trust::is_taken_unasked(&path, &accepted.texts, &texts);
@@ -62,8 +69,9 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
 }
 
 /// Accepts texts, after a question if they take the place of others; whether they are in force.
-fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<bool, Failure> {
+fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Result<bool, Failure> {
     let (trust, name) = (Trust::new(), visible::path(path));
+    let mut by_person = true;
     // What cannot be shown is not replaced.
     if let Some(accepted) = trust.accepted(path).map_err(|why| not_looked_up(path, &why))? {
         if accepted.texts == texts {
@@ -73,13 +81,15 @@ fn accept(path: &Path, texts: BTreeMap<String, String>) -> Result<bool, Failure>
         if trust::is_taken_unasked(path, &accepted.texts, &texts) {
             return Ok(true);
         }
+        // Who is asked about a lock does not see the rest.
+        by_person = accepted.by_person || written == Written::Policy;
         let diff = unified::diffs(&accepted.texts, &texts, talk::palette());
         if !person::confirm(&format!("{diff}\nPut this change of `{name}` in force?"))? {
             talk::say("it is written, and not in force; `tapegate policy accept` accepts it");
             return Ok(false);
         }
     }
-    if let Err(why) = trust.keep(path, &texts, Acceptance::Written) {
+    if let Err(why) = trust.keep(path, &texts, Acceptance::Written, by_person) {
         talk::warn(&format!("`{name}` is written, but could not be accepted: {why}"));
         return Ok(false);
     }

@@ -1,0 +1,98 @@
+//! Attempts to decide that were refused, in the activity log, as those at a terminal are.
+//!
+//! Anybody on this machine can knock without a token, so only so many a second are written down.
+
+use std::cell::Cell;
+
+use tapegate_core::json::write_str;
+use tapegate_store::activity::Event;
+use tapegate_store::approvals::is_id;
+
+use super::answer::Refusal;
+use super::route::{Found, Route};
+use super::{Hub, Level, journal};
+
+/// How many attempts of one second are logged.
+const A_SECOND_MAX: u32 = 10;
+
+/// The attempts of the current second.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    second: Cell<i64>,
+    count: Cell<u32>,
+}
+
+/// A request that decides something.
+#[derive(Debug)]
+pub(super) struct DecidingRequest {
+    path: String,
+    id: String,
+}
+
+impl Attempts {
+    /// Whether one more is logged.
+    fn admits(&self, now_us: i64) -> bool {
+        let second = now_us / 1_000_000;
+        if self.second.replace(second) != second {
+            self.count.set(0);
+        }
+        self.count.set(self.count.get().saturating_add(1));
+        self.count.get() <= A_SECOND_MAX
+    }
+}
+
+impl DecidingRequest {
+    /// The request, if it approves, denies or ends the hub.
+    pub(super) fn of(found: &Found<'_>, path: &str) -> Option<Self> {
+        match found {
+            Found::Route(Route::Approve | Route::Deny | Route::Shutdown, id) => {
+                Some(Self { path: path.to_owned(), id: (*id).to_owned() })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Hub {
+    /// Logs that a request was refused because of who asked.
+    pub(super) fn log_attempt(&self, request: &DecidingRequest, refusal: &Refusal) {
+        let now_us = self.clock.now().wall_us;
+        if !refusal.is_about_caller() || !self.attempts.admits(now_us) {
+            return;
+        }
+        let DecidingRequest { path, id } = request;
+        let is_known = is_id(id);
+        // What stands for an id may be anything.
+        let command = match is_known || id.is_empty() {
+            true => format!("POST {path}"),
+            false => format!("POST {}", path.replace(id.as_str(), "…")),
+        };
+        let mut extra = b"\"event\":\"refused\",\"command\":".to_vec();
+        write_str(&mut extra, &command);
+        let reason = format!("refused `{command}`: {}", refusal.words());
+        let event = Event {
+            governance_decision: Some("refused".into()),
+            gate: Some("approval"),
+            policy_reason: Some(reason.into()),
+            approval_id: is_known.then(|| id.as_str().into()),
+            extra: String::from_utf8_lossy(&extra).into_owned().into(),
+            ..journal::event(now_us, "error", "approval", self.governed().profile)
+        };
+        if let Err(why) = self.journal.write(&[event]) {
+            (self.options.notice)(Level::Error, &why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_attempts_of_a_second_are_logged() {
+        let attempts = Attempts::default();
+        let logged = |at: i64| (0..50).filter(|_| attempts.admits(at)).count();
+        assert_eq!((logged(5_000_000), logged(5_900_000)), (10, 0));
+        assert_eq!(logged(6_000_000), 10);
+    }
+}

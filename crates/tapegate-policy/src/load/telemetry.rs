@@ -1,0 +1,65 @@
+//! The section `telemetry` of a policy, whose variables are put in apart from all others.
+//!
+//! They hold what a collector asks for, such as a token. They do not decide about messages, so the
+//! version of a policy does not depend on them, and where no telemetry is sent they are not read.
+
+use tapegate_yaml::node::{Key, Node, Value};
+use tapegate_yaml::shape::Shape;
+
+use super::env::Env;
+
+const NAME: &str = "telemetry";
+
+/// Whether the section counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TelemetryUse {
+    Sent,
+    /// Nothing is sent, so that a section with variables is left out.
+    Withheld,
+}
+
+/// The section, taken out of a policy.
+pub(super) struct Section {
+    /// Where it stood among the keys of the policy.
+    index: usize,
+    key: Key,
+    node: Node,
+}
+
+impl Section {
+    /// Takes the section out, if there is one.
+    pub(super) fn take(policy: &mut Node) -> Option<Self> {
+        let Value::Map(entries) = &mut policy.value else { return None };
+        let index = entries.iter().position(|(key, _)| key.name == NAME)?;
+        let (key, node) = entries.remove(index);
+        Some(Self { index, key, node })
+    }
+
+    /// Puts it back with its variables put in.
+    pub(super) fn put_back(self, policy: &mut Node, env: &mut Env<'_>, shape: &Shape) {
+        let Self { index, key, mut node } = self;
+        env.fill_entry(NAME, &mut node, shape);
+        if let Value::Map(entries) = &mut policy.value {
+            entries.insert(index, (key, node));
+        }
+    }
+
+    pub(super) fn has_variables(&self) -> bool {
+        has_variables(&self.node)
+    }
+
+    /// Whether it asks for telemetry, or may ask for it by a variable.
+    pub(super) fn is_enabled(&self) -> bool {
+        let enabled = self.node.get("enabled").map(|node| &node.value);
+        !matches!(enabled, None | Some(Value::Null | Value::Bool(false)))
+    }
+}
+
+fn has_variables(node: &Node) -> bool {
+    match &node.value {
+        Value::Text(text) => text.contains("${"),
+        Value::List(elements) => elements.iter().any(has_variables),
+        Value::Map(entries) => entries.iter().any(|(_, value)| has_variables(value)),
+        _ => false,
+    }
+}

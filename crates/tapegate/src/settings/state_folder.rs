@@ -1,0 +1,183 @@
+//! Where the log, tapes and approvals of a project lie.
+//!
+//! An agent that works in a project can make a `.tapegate` folder there, and would so lead the activity
+//! log to where it can write. So the folder that a project's first session used is remembered in the
+//! user's state folder and stays in use, until a person runs `tapegate init` at a terminal.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tapegate_store::user_state::ProjectStates;
+
+use super::{CONFIG_NAMES, Surroundings, is_trusted};
+use crate::exit::Failure;
+use crate::talk;
+
+/// The folder in a project that holds its state.
+pub(super) const STATE_NAME: &str = ".tapegate";
+
+/// The state folder of a project, and what else could be taken for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StateChoice {
+    /// The folder in use. It need not be there yet.
+    pub(crate) folder: PathBuf,
+    /// The project that it is remembered of, or the one whose `.tapegate` it is.
+    project: Option<PathBuf>,
+    /// Whether it is remembered.
+    is_remembered: bool,
+    /// Folders that were in use before.
+    pub(crate) former: Vec<PathBuf>,
+    /// A `.tapegate` folder that is not used, since another one was in use before it was there.
+    unused: Option<PathBuf>,
+}
+
+impl Surroundings<'_> {
+    /// The state folder, which need not be there yet; `config` is the policy that a command line
+    /// names.
+    pub(crate) fn state_folder(&self, config: Option<&Path>) -> Result<PathBuf, Failure> {
+        self.state_folder_of(&self.project_folder(config))
+    }
+
+    /// The state folder of the project that this folder is in.
+    pub(crate) fn state_folder_of(&self, folder: &Path) -> Result<PathBuf, Failure> {
+        self.state_choice(folder).map(|choice| choice.folder)
+    }
+
+    /// The state folder with what else there is; `config` is the policy that a command line names.
+    pub(crate) fn chosen_state(&self, config: Option<&Path>) -> Result<StateChoice, Failure> {
+        self.state_choice(&self.project_folder(config))
+    }
+
+    /// The state folder of the project that this folder is in: what was remembered of the nearest project, else the nearest
+    /// `.tapegate`, else the user's own. A `.tapegate` without a policy beside it does not count below
+    /// a project of which something is remembered.
+    fn state_choice(&self, folder: &Path) -> Result<StateChoice, Failure> {
+        let chosen = |folder: PathBuf, project: &Path| StateChoice {
+            project: Some(project.to_owned()),
+            ..StateChoice::named(folder)
+        };
+        if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
+            return Ok(StateChoice::named(self.folder.join(home)));
+        }
+        let user_state = self.user_state_dir();
+        let states = user_state.as_ref().ok().map(|folder| ProjectStates::new(folder));
+        let is_usable = |state: &Path| {
+            user_state.as_ref().is_ok_and(|own| own == state) || is_project_state(state)
+        };
+        let mut bare: Option<(&Path, PathBuf)> = None;
+        for project in folder.ancestors() {
+            let own = Some(project.join(STATE_NAME)).filter(|own| is_project_state(own));
+            let mut former = states.as_ref().map(|all| all.of(project)).unwrap_or_default();
+            if let Some(state) = former.pop().filter(|state| is_usable(state)) {
+                let state = match &user_state {
+                    Ok(own) if is_same(own, &state) => own.clone(),
+                    _ => state,
+                };
+                let unused = bare.map(|(_, bare)| bare).or(own);
+                return Ok(StateChoice {
+                    is_remembered: true,
+                    unused: unused.filter(|unused| *unused != state && !is_same(unused, &state)),
+                    former,
+                    ..chosen(state, project)
+                });
+            }
+            match own {
+                Some(own) if bare.is_none() && has_policy(project) => {
+                    return Ok(chosen(own, project));
+                }
+                Some(own) if bare.is_none() => bare = Some((project, own)),
+                _ => {}
+            }
+        }
+        match bare {
+            Some((project, own)) => Ok(chosen(own, project)),
+            None => user_state.map(StateChoice::named),
+        }
+    }
+
+    /// Remembers the state folder that a session uses; `config` is the policy that was named, `policy`
+    /// the one that governs. A folder that was named by TAPEGATE_HOME is not remembered, nor is one of
+    /// a folder that holds the home folder, which is no project.
+    pub(crate) fn remember_state(&self, config: Option<&Path>, policy: Option<&Path>) {
+        let start = self.project_folder(config);
+        let (Ok(choice), Ok(user_state)) = (self.state_choice(&start), self.user_state_dir())
+        else {
+            return;
+        };
+        if choice.is_remembered || self.first(&["TAPEGATE_HOME"]).is_some() {
+            return;
+        }
+        let above = policy.and_then(Path::parent).filter(|folder| start.starts_with(folder));
+        let project = choice.project.as_deref().or(above).unwrap_or(&start);
+        let home = self.first(&["HOME"]).map(PathBuf::from);
+        if home.is_some_and(|home| home.starts_with(project)) {
+            return;
+        }
+        // Without the note everything works as before.
+        ProjectStates::new(&user_state).put(project, &choice.folder).ok();
+    }
+
+    /// Uses the `.tapegate` of a project from now on, as a person wants it to be.
+    pub(crate) fn use_project_state(&self, project: &Path) {
+        if self.first(&["TAPEGATE_HOME"]).is_none()
+            && let Ok(user_state) = self.user_state_dir()
+        {
+            let state = project.join(STATE_NAME);
+            if let Err(error) = ProjectStates::new(&user_state).put(project, &state) {
+                talk::warn(&format!("`{}` may not be used: {error}", state.display()));
+            }
+        }
+    }
+
+    /// The folder of the project: that of a policy that was named, else the one we are in. Editors
+    /// start servers anywhere and name the project's policy, and people look for approvals and logs
+    /// where the policy lies. The user-wide policy is no project's.
+    fn project_folder(&self, config: Option<&Path>) -> PathBuf {
+        let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_user_wide = |path: &PathBuf| {
+            self.user_config().is_some_and(|user_wide| resolved(&user_wide) == resolved(path))
+        };
+        let named = self.named_config(config).filter(|path| !is_user_wide(path));
+        let folder = named.and_then(|path| {
+            let folder = path.parent()?;
+            // Without `..`, which would lead up and down again on the way to the root.
+            Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+        });
+        folder.unwrap_or_else(|| self.folder.clone())
+    }
+}
+
+impl StateChoice {
+    /// A folder that was named.
+    pub(crate) fn named(folder: PathBuf) -> Self {
+        let (is_remembered, former, unused) = (false, Vec::new(), None);
+        Self { folder, project: None, is_remembered, former, unused }
+    }
+
+    /// A warning of a `.tapegate` folder that is not used.
+    pub(crate) fn unused_warning(&self, around: &Surroundings<'_>) -> Option<String> {
+        let (unused, project) = (self.unused.as_ref()?, self.project.as_ref()?);
+        let note = ProjectStates::new(&around.user_state_dir().ok()?).path_of(project);
+        Some(format!(
+            "`{}` is not used: the state of this project is in `{}`, as it was before that folder was \
+             made. If it was you who made it, remove `{}`, which remembers this",
+            unused.display(),
+            self.folder.display(),
+            note.display()
+        ))
+    }
+}
+
+/// Whether a path is a state folder that may be relied on.
+pub(super) fn is_project_state(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_ok_and(|found| found.is_dir() && is_trusted(found.uid()))
+}
+
+fn has_policy(folder: &Path) -> bool {
+    CONFIG_NAMES.iter().any(|name| folder.join(name).is_file())
+}
+
+fn is_same(one: &Path, two: &Path) -> bool {
+    matches!((one.canonicalize(), two.canonicalize()), (Ok(one), Ok(two)) if one == two)
+}

@@ -1,0 +1,102 @@
+//! A set of texts, loaded, and what is kept back from a policy that no person has accepted.
+//!
+//! The governed agent may have written such a policy. A header of telemetry would carry what a variable
+//! holds to wherever the policy says, so no telemetry is sent for it, and variables in that section are
+//! not read. What is wrong with such a policy is told without the values of variables, since faults
+//! reach the agent.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tapegate_policy::model::Profile;
+use tapegate_policy::redact::Key;
+use tapegate_store::accepted::AcceptedPolicy;
+
+use super::{Governing, PolicyFiles, Standing, hash_of};
+use crate::cmd::shim::rulebook::{self, Found, Options, TelemetryFate};
+
+/// A set of texts, loaded.
+pub(super) struct LoadedTexts {
+    pub(super) found: Found,
+    pub(super) by_name: BTreeMap<String, String>,
+    by_path: BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
+    pub(super) main_missing: bool,
+}
+
+/// How texts are loaded.
+pub(super) struct Loader<'a> {
+    pub(super) path: &'a Path,
+    pub(super) wanted: Option<Profile>,
+    pub(super) key: &'a Key,
+    /// Files of ours that calls may not name, beside those that every policy knows.
+    pub(super) own_files: &'a [PathBuf],
+}
+
+/// Who gets to see what comes of texts.
+#[derive(Clone, Copy)]
+pub(super) enum Audience<'a> {
+    /// The person who runs a command about them.
+    Person,
+    /// A session and its agent, with what was accepted of the policy.
+    Session(Option<&'a AcceptedPolicy>),
+}
+
+impl Audience<'_> {
+    fn telemetry(self) -> TelemetryFate {
+        match self {
+            Self::Person => TelemetryFate::Sent,
+            Self::Session(Some(accepted)) if accepted.by_person => TelemetryFate::Sent,
+            Self::Session(_) => TelemetryFate::NotAccepted,
+        }
+    }
+
+    /// Whether these are texts that a person has accepted, or that a person is told about.
+    fn knows(self, files: &PolicyFiles) -> bool {
+        match self {
+            Self::Person => true,
+            Self::Session(Some(accepted)) => accepted.by_person && files.are(&accepted.texts),
+            Self::Session(None) => false,
+        }
+    }
+}
+
+impl Loader<'_> {
+    pub(super) fn load(&self, files: PolicyFiles, audience: Audience<'_>) -> LoadedTexts {
+        let Self { path, wanted, key, own_files } = *self;
+        let (main, telemetry) = (path.to_string_lossy(), audience.telemetry());
+        let mut loaded = rulebook::read(&main, &files, telemetry);
+        if !audience.knows(&files) {
+            rulebook::hide_values(&mut loaded, &main, &files.without_values());
+        }
+        let options = Options { wanted, key, own_files, telemetry };
+        let mut found = rulebook::found(&main, loaded, options);
+        let main_missing = files.main_missing();
+        let noted = files.into_noted();
+        found.files = noted.asked;
+        let (by_name, by_path, variables) = (noted.by_name, noted.by_path, noted.variables);
+        LoadedTexts { found, by_name, by_path, variables, main_missing }
+    }
+}
+
+impl LoadedTexts {
+    pub(super) fn governing(self, standing: Standing) -> Governing {
+        let hash = hash_of(Path::new(""), &self.by_name);
+        let Self { found, by_path: texts, variables, .. } = self;
+        Governing { found, standing, hash, texts, variables, unkept: None }
+    }
+
+    /// Nothing governs, for a reason beside what is wrong with the texts.
+    pub(super) fn refused(mut self, why: String) -> Governing {
+        self.found.rule = None;
+        self.found.faults.push(why);
+        self.governing(Standing::Unloadable)
+    }
+
+    /// Nothing governs, since nobody has accepted these texts.
+    pub(super) fn never_accepted(mut self, why: String) -> Governing {
+        self.found.rule = None;
+        self.found.faults = vec![why];
+        self.governing(Standing::NeverAccepted)
+    }
+}
