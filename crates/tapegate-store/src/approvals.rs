@@ -9,6 +9,7 @@
 //! approvals/ap_….request.json    what is asked, by the process that waits
 //! approvals/ap_….decision.json   what was decided, by the first who did
 //! approvals/ap_….used            the approved call has been sent
+//! approvals/unmasked/ap_…        the whole params, while the request is pending
 //! approvals/calls/<hash>/ap_…    which requests are about the same call
 //! approvals/refused-…            a file that was set aside
 //! ```
@@ -21,11 +22,13 @@ mod id;
 mod repeats;
 mod seal;
 mod text;
+mod unmasked;
 
 pub use error::ApprovalError;
 pub use folder::{Approvals, Entry, RefusedFile};
 pub use id::{is_id, new_id};
 pub use repeats::Asked;
+pub use unmasked::Unmasked;
 
 /// Something that a person must decide.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +47,9 @@ pub struct Request {
     pub tool: String,
     /// The whole `params` as JSON, with secrets masked.
     pub params: Option<String>,
+    /// The keyed hash of the whole `params` if some of them are masked and they are kept for the one who
+    /// decides; else empty.
+    pub params_hash: String,
     /// Blake3 of the method, the canonical `params` before masking without the ids of the single call in
     /// `_meta`, and the workflow.
     pub call_hash: String,

@@ -86,5 +86,12 @@ pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
+/// Writes a text to the terminal itself, wherever standard output leads.
+pub(crate) fn show(text: &str) -> Result<(), Failure> {
+    let shown = File::options().write(true).open("/dev/tty");
+    let shown = shown.and_then(|mut terminal| terminal.write_all(text.as_bytes()));
+    shown.map_err(|error| Failure::new(Exit::Io, format!("cannot write to the terminal: {error}")))
+}
+
 /// A variable of the environment.
 type Variable = (OsString, OsString);

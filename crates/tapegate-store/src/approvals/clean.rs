@@ -68,6 +68,7 @@ impl Approvals {
         for end in [REQUEST, DECISION, USED] {
             self.remove(&format!("{}{end}", request.id));
         }
+        self.forget_unmasked(&request.id);
     }
 
     /// How long ago a file was written.

@@ -95,6 +95,10 @@ impl Approvals {
         &self.folder
     }
 
+    pub(super) fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
     /// Asks: the request can be seen by whoever decides.
     pub fn ask(&self, request: &Request) -> Result<(), ApprovalError> {
         let name = name(&request.id, REQUEST)?;
@@ -135,13 +139,21 @@ impl Approvals {
         let file =
             DecisionFile { decided: decided.clone(), request: request.digest(), used: false };
         match self.publish(&name(id, DECISION)?, &self.decision_text(id, file)?)? {
-            true => Ok(()),
+            true => {
+                self.forget_unmasked(id);
+                Ok(())
+            }
             false => Err(match self.decision_for(&request)? {
                 Some(before) => already(before),
                 // It was removed meanwhile.
                 None => ApprovalError::Unknown { id: id.to_owned() },
             }),
         }
+    }
+
+    /// Whether `decided.by` may decide so about a request, now.
+    pub fn may_decide(&self, request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
+        check::may_decide(request, decided)
     }
 
     /// Takes a request back: a decision about it is no longer needed.

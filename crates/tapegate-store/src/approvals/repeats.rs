@@ -53,13 +53,26 @@ impl Approvals {
     /// Asks for `request`, unless the same call is being asked for already by the same conversation,
     /// or by one that has given up: then that request lasts as long as this one would have, and
     /// counts one more caller. Calls of conversations that both wait are two questions.
-    pub fn ask_once(&self, request: &Request) -> Result<Asked, ApprovalError> {
+    ///
+    /// `unmasked` are the whole params, if the request has some of them masked. They are kept as long as
+    /// the request is pending.
+    pub fn ask_once(
+        &self,
+        request: &Request,
+        unmasked: Option<&[u8]>,
+    ) -> Result<Asked, ApprovalError> {
         let _lock = self.lock()?;
         let may_join =
             |open: &Request| open.connection_id == request.connection_id || !open.has_caller();
         let Some(open) = self.open_for(request, request.created_us, may_join)? else {
-            let request = Request { asked: 1, waiting: 1, ..request.clone() };
-            self.ask(&request)?;
+            let id = request.id.as_str();
+            let hash = unmasked.map(|params| self.params_hash(id, params));
+            let params_hash = hash.unwrap_or_default();
+            let request = Request { asked: 1, waiting: 1, params_hash, ..request.clone() };
+            if let Some(params) = unmasked {
+                self.keep_unmasked(id, params)?;
+            }
+            self.ask(&request).inspect_err(|_| self.forget_unmasked(id))?;
             return Ok(Asked::New(request));
         };
         let waiting = if open.has_caller() { open.waiting } else { 0 };
@@ -197,7 +210,7 @@ impl Approvals {
     }
 
     /// Keeps other processes from changing open requests until the lock is dropped.
-    fn lock(&self) -> Result<std::fs::File, ApprovalError> {
+    pub(super) fn lock(&self) -> Result<std::fs::File, ApprovalError> {
         let io = |source| io_error(self.folder().at(LOCK), source);
         let file = self.folder().file(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(io)?;
         flock(&file, FlockOperation::LockExclusive).map_err(|errno| io(errno.into()))?;

@@ -42,7 +42,7 @@ impl Sealer {
         blake3::Hash::from_hex(code).is_ok_and(|code| code == self.code(kind, id, rest))
     }
 
-    fn code(&self, kind: &str, id: &str, bytes: &[u8]) -> blake3::Hash {
+    pub(super) fn code(&self, kind: &str, id: &str, bytes: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         for part in [kind.as_bytes(), id.as_bytes(), bytes] {
             hasher.update(&(part.len() as u64).to_le_bytes());

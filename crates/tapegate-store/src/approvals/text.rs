@@ -35,6 +35,9 @@ pub(super) fn request(request: &Request) -> Vec<u8> {
             Err(_) => json.text("params", params),
         }
     }
+    if !request.params_hash.is_empty() {
+        json.text("params_hash", &request.params_hash);
+    }
     json.text("call_hash", &request.call_hash);
     json.text("principal", &request.principal);
     json.text("folder", &request.folder);
@@ -91,6 +94,7 @@ pub(super) fn read_request(text: &[u8]) -> Option<Request> {
         method: text("method"),
         tool: string(raw("tool")?)?.into_owned(),
         params: raw("params").map(|raw| String::from_utf8_lossy(raw).into_owned()),
+        params_hash: text("params_hash"),
         call_hash: string(raw("call_hash")?)?.into_owned(),
         principal: text("principal"),
         folder: text("folder"),
@@ -188,6 +192,7 @@ mod tests {
             method: "tools/call".to_owned(),
             tool: "rm \"\u{1b}\n".to_owned(),
             params: Some("{\"arguments\":{\"path\":\"/\"}}".to_owned()),
+            params_hash: "ee".to_owned(),
             call_hash: "ff".to_owned(),
             principal: "me".to_owned(),
             folder: "/work".to_owned(),

@@ -4,6 +4,7 @@ mod decide;
 mod export;
 mod find;
 mod folder;
+mod reveal;
 
 use std::io::Write;
 use std::time::Duration;
@@ -31,11 +32,15 @@ use folder::Project;
 /// `approve` and `deny` take a person at a terminal: they show the whole request and ask. From a
 /// coding agent's shell and without a terminal they refuse, unless `--non-interactive --key-file`
 /// names a copy of the project's key, made by `tapegate approvals export-key`.
+///
+/// What the policy redacts is masked. `show --reveal` shows it to a person at a terminal, as long as the
+/// request is pending; that is logged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tapegate approvals                            what waits
   tapegate approvals show ap_k3x9               all about one, by the beginning of its name
+  tapegate approvals show ap_k3x9 --reveal      with what is masked, on the terminal alone
   tapegate approvals approve ap_k3x9
   tapegate approvals deny ap_k3x9 --reason 'not on a Friday'
   tapegate approvals export-key ~/approver.key  a key for scripts
@@ -54,7 +59,7 @@ pub(crate) struct Args {
     /// Why, for whoever asked and for the activity log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who decides [default: the user]
+    /// Who decides, or who is shown what is masked [default: the user]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     /// List what was decided or has expired, too; approve or deny what waits in this
@@ -63,6 +68,9 @@ pub(crate) struct Args {
     all: bool,
     #[command(flatten)]
     key: KeyArgs,
+    /// With `show`: show on the terminal, and log, what is masked in calls that wait
+    #[arg(long)]
+    reveal: bool,
     /// Wait until there is something to list, or until what is shown is decided
     #[arg(long)]
     wait: bool,
@@ -116,6 +124,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     project.warn_of_former(&former, &around.folder);
     match args.verb {
         Verb::List => list(args, &project, out),
+        Verb::Show if args.reveal => reveal::run(args, &project),
         Verb::Show => show(args, &project, out),
         Verb::Approve | Verb::Deny => decide::run(args, &project, out),
         Verb::ExportKey => export::run(&project, &args.ids[0]),
@@ -137,7 +146,11 @@ fn misuse(args: &Args) -> Result<(), Failure> {
         _ if args.wait && (decides || args.verb == Verb::ExportKey) => {
             "--wait is for `list` and `show`"
         }
-        _ if !decides && (args.reason.is_some() || args.by.is_some()) => {
+        _ if args.reveal && args.verb != Verb::Show => "--reveal is for `show`",
+        _ if args.reveal && (args.wait || args.format == Format::Json) => {
+            "--reveal prints to the terminal alone, without --wait and --format"
+        }
+        _ if !decides && (args.reason.is_some() || args.by.is_some() && !args.reveal) => {
             "--reason and --by are for `approve` and `deny`"
         }
         _ if !decides && (args.key.is_given()) => {

@@ -179,6 +179,23 @@ fn readable(raw: &[u8]) -> String {
     }
 }
 
+/// A call with nothing masked, for a terminal.
+pub(crate) fn revealed(request: &Request, params: &[u8]) -> String {
+    let plain = |text: &str| visible::inline(text, DETAILS_CHARS_MAX);
+    let lines = [
+        ("id", request.id.clone()),
+        ("server", plain(&request.server_id)),
+        ("method", plain(&request.method)),
+        ("unmasked", readable(params)),
+    ];
+    lines.iter().map(|(key, text)| format!("{key:<12}{text}\n")).collect()
+}
+
+/// Whether the one who decides does not see all of a call.
+pub(crate) fn is_masked(request: &Request) -> bool {
+    !hidden(request).is_empty()
+}
+
 /// What the one who decides does not see of a call. A placeholder may stand for any text, since the
 /// agent chooses what looks like a secret.
 fn hidden(request: &Request) -> String {
@@ -186,7 +203,11 @@ fn hidden(request: &Request) -> String {
         0 => String::new(),
         count => format!(
             "{count} part(s) are masked as [REDACTED…]: you do not see them, and the server gets them \
-             as they are"
+             as they are{}",
+            match request.params_hash.is_empty() {
+                true => String::new(),
+                false => format!("; `tapegate approvals show {} --reveal` shows them", request.id),
+            }
         ),
     }
 }

@@ -18,6 +18,7 @@ mod orphans;
 mod passing;
 mod pins;
 mod reloads;
+mod reveal;
 pub(crate) mod stand;
 mod start;
 mod start_settings;

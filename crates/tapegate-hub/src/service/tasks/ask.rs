@@ -73,9 +73,13 @@ impl Tasks {
         if let Some((id, decided)) = before.map_err(|error| error.to_string())? {
             return Ok(Opened::Before { id, by: decided.by });
         }
-        request.params = params(asking.request)
-            .map(|params| shown::params(&policy.redaction, workflow, &self.key, params));
-        let asked = self.approvals.ask_once(&request).map_err(|error| error.to_string())?;
+        let params = params(asking.request);
+        request.params =
+            params.map(|params| shown::params(&policy.redaction, workflow, &self.key, params));
+        let is_masked = params != request.params.as_deref().map(str::as_bytes);
+        let unmasked = params.filter(|_| is_masked);
+        let asked = self.approvals.ask_once(&request, unmasked);
+        let asked = asked.map_err(|error| error.to_string())?;
         let request = asked.into_request();
         let opened = Opened::Task {
             id: request.id.clone(),

@@ -112,6 +112,9 @@ impl Hub {
         if let Err(error) = self.tasks.approvals.clean(now_us, KEPT) {
             (self.options.notice)(Level::Warn, &error.to_string());
         }
+        if let Err(error) = self.tasks.approvals.forget_stale_unmasked(now_us) {
+            (self.options.notice)(Level::Warn, &error.to_string());
+        }
         let entries = self.tasks.approvals.all().unwrap_or_default();
         let decided = entries.into_iter().filter(|entry| entry.decided.is_some());
         self.tasks.done.borrow_mut().extend(decided.map(|entry| entry.request.id));

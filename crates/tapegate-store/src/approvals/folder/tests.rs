@@ -375,7 +375,7 @@ fn an_edited_request_is_not_shown_and_cannot_be_decided() {
 fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_its_callers() {
     let (_folder, approvals) = desk();
     let first = Request { id: new_id().unwrap(), ..asked(&desk().1) };
-    assert!(matches!(approvals.ask_once(&first).unwrap(), Asked::New(_)));
+    assert!(matches!(approvals.ask_once(&first, None).unwrap(), Asked::New(_)));
     assert_eq!(approvals.leave(&first.id, NOW + 7).unwrap(), 0);
     let later = NOW + 30_000_000;
     let again = Request {
@@ -384,7 +384,9 @@ fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_i
         expires_us: later + 60_000_000,
         ..first.clone()
     };
-    let Asked::Joined(joined) = approvals.ask_once(&again).unwrap() else { panic!("not joined") };
+    let Asked::Joined(joined) = approvals.ask_once(&again, None).unwrap() else {
+        panic!("not joined")
+    };
     assert_eq!((&joined.id, joined.asked, joined.waiting), (&first.id, 2, 1));
     assert_eq!((joined.expires_us, joined.left_us), (again.expires_us, Some(NOW + 7)));
     assert_eq!(approvals.pending(NOW).unwrap(), [joined]);
@@ -398,7 +400,7 @@ fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_i
         again,
     ] {
         let other = Request { id: new_id().unwrap(), ..other };
-        assert!(matches!(approvals.ask_once(&other).unwrap(), Asked::New(_)));
+        assert!(matches!(approvals.ask_once(&other, None).unwrap(), Asked::New(_)));
     }
 }
 
@@ -421,8 +423,8 @@ fn conversations_that_both_wait_are_two_requests_and_one_does_not_take_the_other
         pid: std::process::id(),
         ..asked(&desk().1)
     };
-    let one = approvals.ask_once(&call("one")).unwrap().into_request();
-    let Asked::New(two) = approvals.ask_once(&call("two")).unwrap() else { panic!("joined") };
+    let one = approvals.ask_once(&call("one"), None).unwrap().into_request();
+    let Asked::New(two) = approvals.ask_once(&call("two"), None).unwrap() else { panic!("joined") };
     approvals.decide(&one.id, &by(Ruling::Approved, "alice")).unwrap();
     assert!(approvals.approved_before(&two, NOW + 2).unwrap().is_none());
     // The caller has given up: now the approval is for whoever makes the same call.
@@ -431,9 +433,11 @@ fn conversations_that_both_wait_are_two_requests_and_one_does_not_take_the_other
     // The process is gone: another conversation takes the question over.
     let dead = Request { pid: i32::MAX as u32, ..call("dead") };
     let dead = Request { call_hash: "other".to_owned(), ..dead };
-    approvals.ask_once(&dead).unwrap();
+    approvals.ask_once(&dead, None).unwrap();
     let new = Request { call_hash: "other".to_owned(), ..call("new") };
-    let Asked::Joined(joined) = approvals.ask_once(&new).unwrap() else { panic!("not joined") };
+    let Asked::Joined(joined) = approvals.ask_once(&new, None).unwrap() else {
+        panic!("not joined")
+    };
     let names = (joined.id.as_str(), joined.connection_id.as_str());
     assert_eq!((names, joined.asked, joined.waiting), ((dead.id.as_str(), "new"), 2, 1));
 }

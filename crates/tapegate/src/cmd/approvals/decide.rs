@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
 }
 
 /// The request that is named, if it can still be decided: nobody is asked about one that cannot.
-fn named(entries: &[Entry], id: &str, project: &Project) -> Result<Entry, Failure> {
+pub(super) fn named(entries: &[Entry], id: &str, project: &Project) -> Result<Entry, Failure> {
     let entry = find::one(entries, id, &project.state)?;
     let id = entry.request.id.clone();
     match &entry.decided {
@@ -188,7 +188,7 @@ fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
 }
 
 /// Who decides.
-fn by(args: &Args) -> anyhow::Result<String> {
+pub(super) fn by(args: &Args) -> anyhow::Result<String> {
     let user = || {
         let around = Surroundings::ours().ok()?;
         around.first(&["USER", "LOGNAME"])?.into_string().ok()

@@ -31,6 +31,9 @@ use crate::settings::user_state::user_state_dir;
 /// How long requests are kept after they could no longer be decided about.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// How often the folder is looked through for what must not be kept any longer.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
+
 /// How many decisions may be on their way; more than the relay ever holds.
 pub(super) const SETTLEMENTS_MAX: usize = 128;
 
@@ -89,7 +92,9 @@ impl Desk {
         });
         if let Ok(approvals) = &approvals {
             // What cannot be removed now is found again later.
-            approvals.clean_hourly(begin.clock.now().wall_us, KEPT).ok();
+            let now_us = begin.clock.now().wall_us;
+            approvals.clean_hourly(now_us, KEPT).ok();
+            approvals.forget_stale_unmasked(now_us).ok();
         }
         let Begin { settle, journal, reins, key, connection_id, folder, policy, clock } = begin;
         Self(Arc::new(Inner {
@@ -121,6 +126,17 @@ impl Desk {
                 continue;
             }
             changed(&watcher, told.as_ref()).await;
+        }
+    }
+
+    /// Removes, as long as the session lasts, what is kept unmasked of requests that have expired. Their
+    /// callers may be gone without a word.
+    pub(super) async fn forget_stale(&self) {
+        let Ok(approvals) = &self.0.approvals else { return };
+        loop {
+            tokio::time::sleep(FORGET_EVERY).await;
+            // What cannot be removed now is found again later.
+            approvals.forget_stale_unmasked(self.0.clock.now().wall_us).ok();
         }
     }
 }

@@ -133,7 +133,7 @@ async fn alone(
         unheard: None,
     };
     let besides = async {
-        tokio::join!(desk.watch(), reload.run(watch), trimmed);
+        tokio::join!(desk.watch(), desk.forget_stale(), reload.run(watch), trimmed);
         std::future::pending::<Infallible>().await
     };
     tokio::select! {

@@ -17,10 +17,10 @@ use tapegate_store::approvals::Ruling;
 use tempfile::TempDir;
 
 use super::stand::{
-    FORWARD, answer, answer_in, ask, call, decide, event, events, held, is_refused, messages,
-    rules, server_got,
+    FORWARD, answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused,
+    messages, rules, server_got,
 };
-use crate::support::{GUARD, Run, Setup, key_flags, shim};
+use crate::support::{GUARD, Run, Setup, approvals_of, at_terminal, key_flags, shim, tapegate};
 use crate::web;
 
 /// A hub that is ended on every way out.
@@ -141,6 +141,31 @@ fn what_shims_count_is_among_the_hub_s_metrics() {
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
+}
+
+#[test]
+fn what_is_masked_in_a_call_held_at_the_hub_is_revealed_there() {
+    let policy =
+        format!("{}redaction: {{ fields: [arguments.x] }}\n", rules(&[("ask", "approve")]));
+    let hub = Hub::start_deciding(&policy);
+    let mut run = hub.shim(&["serve"]).start();
+    run.send(call_with(1, "ask", "{\"x\":\"correct horse\"}").as_bytes());
+    let approvals = approvals_of(&hub.state());
+    let pending = || approvals.pending(0).unwrap();
+    run.until("a request for approval", |_| pending().len() == 1);
+    let request = pending().remove(0);
+    assert!(!request.params.unwrap().contains("horse"));
+    let kept = approvals.path().join("unmasked").join(&request.id);
+    let mut reveal = tapegate();
+    reveal.args(["approvals", "show", &request.id, "--reveal"]);
+    reveal.env("TAPEGATE_HOME", hub.state()).current_dir(hub.folder.path());
+    let (code, said) = at_terminal(&reveal, "y\n");
+    assert!(code == 0 && said.contains("correct horse"), "{said}");
+    event(hub.folder.path(), &[("event", "revealed"), ("approval_id", &request.id)]);
+    let path = format!("POST /approvals/{}/deny", request.id);
+    assert_eq!(hub.ask(&path, r#"{"by":"a person"}"#).status, 200);
+    assert_eq!(answer(&run, 1)["error"]["code"], -32007);
+    assert!(!kept.exists());
 }
 
 #[test]

@@ -54,7 +54,9 @@ impl Inner {
             return Ok(());
         }
         let id = new_id().map_err(|error| error.to_string())?;
-        let asked = approvals.ask_once(&Request { id, ..request }).map_err(words)?;
+        let is_masked = asking.params != request.params.as_deref().map(str::as_bytes);
+        let unmasked = asking.params.filter(|_| is_masked);
+        let asked = approvals.ask_once(&Request { id, ..request }, unmasked).map_err(words)?;
         let request = asked.into_request();
         self.journal.asked(ticket, &request.id);
         let (subject, method) = (asking.subject.clone(), asking.method.to_owned());

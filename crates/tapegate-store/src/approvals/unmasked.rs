@@ -1,0 +1,207 @@
+//! What a request masks, kept for the person who decides, and only while there is something to decide.
+//!
+//! A request holds its `params` with secrets masked. As long as it is pending, the whole `params` lie
+//! in a file of their own. The request carries a keyed hash of them, so that a person is never shown
+//! anything but what will be sent.
+
+use std::io::{self, Read, Write};
+
+use rustix::fs::{AtFlags, OFlags, unlinkat};
+
+use super::Request;
+use super::error::ApprovalError;
+use super::folder::Approvals;
+use super::id::is_id;
+use crate::private::Folder;
+
+/// The folder, in that of the approvals.
+const UNMASKED: &str = "unmasked";
+/// What the hash of params is made for, so that it is no other's code.
+const PARAMS_KIND: &str = "params";
+/// A larger file was not written by us.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The whole `params` of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmasked {
+    /// As they will be sent.
+    Params(Vec<u8>),
+    /// Nobody has kept them, or they are gone.
+    NotKept,
+    /// There is a file, and it is not what was asked about. It has been removed.
+    Altered,
+}
+
+impl Approvals {
+    /// The hash by which a request knows its whole params.
+    pub(super) fn params_hash(&self, id: &str, params: &[u8]) -> String {
+        self.sealer().code(PARAMS_KIND, id, params).to_hex().to_string()
+    }
+
+    /// Keeps the whole params of a request that is about to be asked. The caller holds the lock.
+    pub(super) fn keep_unmasked(&self, id: &str, params: &[u8]) -> Result<(), ApprovalError> {
+        let path = self.path().join(UNMASKED);
+        let io = |source| ApprovalError::Io { path: path.join(id), source };
+        let folder = Folder::make(&path).map_err(io)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        folder.file(id, flags).and_then(|mut file| file.write_all(params)).map_err(|source| {
+            // Half of it is of no use to a person.
+            remove(&folder, id);
+            io(source)
+        })
+    }
+
+    /// The whole params of a request that is pending.
+    pub fn unmasked(&self, request: &Request) -> Result<Unmasked, ApprovalError> {
+        let Some(folder) = self.unmasked_folder()? else { return Ok(Unmasked::NotKept) };
+        let id = request.id.as_str();
+        if request.params_hash.is_empty() || !is_id(id) {
+            return Ok(Unmasked::NotKept);
+        }
+        let mut params = Vec::new();
+        let read = folder.file(id, OFlags::RDONLY);
+        match read.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut params)) {
+            Ok(_) if self.params_hash(id, &params) == request.params_hash => {
+                Ok(Unmasked::Params(params))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Unmasked::NotKept),
+            Err(source) if source.kind() != io::ErrorKind::Other => {
+                Err(ApprovalError::Io { path: folder.at(id), source })
+            }
+            // Other contents, or not a regular file.
+            Ok(_) | Err(_) => {
+                remove(&folder, id);
+                Ok(Unmasked::Altered)
+            }
+        }
+    }
+
+    /// Removes the whole params of a request that is decided.
+    pub(super) fn forget_unmasked(&self, id: &str) {
+        // What cannot be removed now is found again at the next start.
+        if let Ok(Some(folder)) = self.unmasked_folder() {
+            remove(&folder, id);
+        }
+    }
+
+    /// Removes the whole params of every request that is no longer pending, such as one that expired
+    /// when no process was there to see it. Returns how many there were.
+    pub fn forget_stale_unmasked(&self, now_us: i64) -> Result<usize, ApprovalError> {
+        let Some(folder) = self.unmasked_folder()? else { return Ok(0) };
+        // Whoever asks writes the params before the request, under the same lock.
+        let _lock = self.lock()?;
+        let io = |source| ApprovalError::Io { path: folder.path().to_owned(), source };
+        let mut removed = 0;
+        for name in folder.names().map_err(io)?.iter().filter(|name| is_id(name)) {
+            let is_pending = match self.entry(name) {
+                Ok(entry) => entry.decided.is_none() && now_us < entry.request.expires_us,
+                Err(ApprovalError::Unknown { .. }) => false,
+                Err(error) => return Err(error),
+            };
+            if !is_pending {
+                remove(&folder, name);
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn unmasked_folder(&self) -> Result<Option<Folder>, ApprovalError> {
+        let path = self.path().join(UNMASKED);
+        match Folder::open(&path) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ApprovalError::Io { path, source }),
+        }
+    }
+}
+
+fn remove(folder: &Folder, name: &str) {
+    unlinkat(folder.handle(), name, AtFlags::empty()).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::approvals::{Decided, Ruling, new_id};
+    use crate::user_state::ProjectKey;
+
+    const NOW: i64 = 1_774_016_531_804_012;
+    const WHOLE: &[u8] = br#"{"arguments":{"x":"secret"}}"#;
+
+    fn asked() -> (TempDir, Approvals, Request) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals");
+        let approvals = Approvals::open(&path, &ProjectKey::new([7; 32])).unwrap();
+        let request = Request {
+            id: new_id().unwrap(),
+            created_us: NOW,
+            expires_us: NOW + 60_000_000,
+            call_hash: "abc".to_owned(),
+            params: Some(r#"{"arguments":{"x":"[REDACTED]"}}"#.to_owned()),
+            ..Request::default()
+        };
+        let asked = approvals.ask_once(&request, Some(WHOLE)).unwrap().into_request();
+        (folder, approvals, asked)
+    }
+
+    fn file(approvals: &Approvals, request: &Request) -> std::path::PathBuf {
+        approvals.path().join(UNMASKED).join(&request.id)
+    }
+
+    #[test]
+    fn the_whole_params_are_kept_privately_while_a_request_is_pending() {
+        let (_folder, approvals, request) = asked();
+        let path = file(&approvals, &request);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let read = approvals.request(&request.id).unwrap();
+        assert_eq!(approvals.unmasked(&read).unwrap(), Unmasked::Params(WHOLE.to_vec()));
+        assert_eq!(approvals.forget_stale_unmasked(NOW).unwrap(), 0);
+        for ruling in [Ruling::Approved, Ruling::Denied, Ruling::Cancelled, Ruling::Expired] {
+            let (_folder, approvals, request) = asked();
+            let decided = Decided { ruling, by: "a".to_owned(), at_us: NOW + 1, reason: None };
+            approvals.decide(&request.id, &decided).unwrap();
+            assert!(!file(&approvals, &request).exists(), "{ruling:?}");
+            assert_eq!(approvals.unmasked(&request).unwrap(), Unmasked::NotKept);
+        }
+    }
+
+    #[test]
+    fn a_repeat_of_the_call_has_the_params_of_the_first() {
+        let (_folder, approvals, request) = asked();
+        let again =
+            Request { id: new_id().unwrap(), params_hash: String::new(), ..request.clone() };
+        let joined = approvals.ask_once(&again, Some(b"other")).unwrap().into_request();
+        assert_eq!(joined.id, request.id);
+        assert_eq!(approvals.unmasked(&joined).unwrap(), Unmasked::Params(WHOLE.to_vec()));
+    }
+
+    #[test]
+    fn what_is_not_the_params_of_the_request_is_not_shown() {
+        let (_folder, approvals, request) = asked();
+        fs::write(file(&approvals, &request), br#"{"arguments":{"x":"harmless"}}"#).unwrap();
+        assert_eq!(approvals.unmasked(&request).unwrap(), Unmasked::Altered);
+        assert!(!file(&approvals, &request).exists());
+        let (_folder, approvals, request) = asked();
+        fs::remove_file(file(&approvals, &request)).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", file(&approvals, &request)).unwrap();
+        assert_eq!(approvals.unmasked(&request).unwrap(), Unmasked::Altered);
+    }
+
+    #[test]
+    fn stale_params_are_found() {
+        let (_folder, approvals, request) = asked();
+        assert_eq!(approvals.forget_stale_unmasked(request.expires_us).unwrap(), 1);
+        assert!(!file(&approvals, &request).exists());
+        let (_folder, approvals, request) = asked();
+        // Its writer was killed before it had asked.
+        fs::remove_file(approvals.path().join(format!("{}.request.json", request.id))).unwrap();
+        assert_eq!(approvals.forget_stale_unmasked(NOW).unwrap(), 1);
+        assert!(!file(&approvals, &request).exists());
+    }
+}

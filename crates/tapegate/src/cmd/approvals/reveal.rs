@@ -1,0 +1,112 @@
+//! `tapegate approvals show --reveal`: what is masked, for the person who decides.
+//!
+//! It goes to the terminal and nowhere else, and is in the activity log before it is shown.
+
+use tapegate_store::activity::Event;
+use tapegate_store::approvals::{Approvals, Decided, Entry, Request, Ruling, Unmasked};
+
+use super::folder::Project;
+use super::{Args, decide, failure};
+use crate::exit::{Exit, Failure};
+use crate::person::{self, Attempt};
+use crate::state::now_us;
+use crate::talk;
+use crate::views::{approvals as view, json};
+
+/// A key does not help here: a script needs no eyes.
+const WAY_OUT: &str = "run it in a terminal that you opened and no agent did";
+
+pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
+    let by = decide::by(args)?;
+    let command = format!("approvals show {} --reveal", args.ids.join(" "));
+    let attempt = Attempt { kind: "approval", command: &command, approval_id: None };
+    let required = person::require("revealing what is masked in a call", WAY_OUT);
+    attempt.log_if_refused(&project.state, required)?;
+    let entries = project.entries()?;
+    let approvals = project.approvals()?;
+    for id in &args.ids {
+        let Entry { request, .. } = decide::named(&entries, id, project)?;
+        let attempt = Attempt { approval_id: Some(&request.id), ..attempt };
+        attempt.log_if_refused(&project.state, may_see(&approvals, &request, &by))?;
+        let params = match whole(&approvals, &request) {
+            Ok(params) => params,
+            Err(Refused::Altered(failure)) => {
+                attempt.log_refusal(&project.state, &failure.words);
+                return Err(failure.into());
+            }
+            Err(Refused::NotKept(failure)) => return Err(failure.into()),
+        };
+        let question = format!(
+            "{}: {}\nshow what is masked in this call, on this terminal?",
+            request.id,
+            view::call(&request, 100)
+        );
+        if !attempt.log_if_refused(&project.state, person::confirm(&question))? {
+            talk::say("nothing was shown");
+            return Ok(Exit::Findings);
+        }
+        project.log(&event(&request, &by)).map_err(|error| {
+            let words = format!("nothing is shown that cannot be logged: {error}");
+            Failure::new(Exit::Io, words)
+        })?;
+        person::show(&view::revealed(&request, &params))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Only those who may decide are shown what they decide about.
+fn may_see(approvals: &Approvals, request: &Request, by: &str) -> Result<(), Failure> {
+    let decided =
+        Decided { ruling: Ruling::Denied, by: by.to_owned(), at_us: now_us(), reason: None };
+    approvals.may_decide(request, &decided).map_err(failure)
+}
+
+/// Why params are not shown.
+enum Refused {
+    NotKept(Failure),
+    Altered(Failure),
+}
+
+/// The whole params, if they are those that the request was made with.
+fn whole(approvals: &Approvals, request: &Request) -> Result<Vec<u8>, Refused> {
+    let id = &request.id;
+    let found = approvals.unmasked(request).map_err(|error| Refused::NotKept(failure(error)))?;
+    match found {
+        Unmasked::Params(params) => Ok(params),
+        Unmasked::NotKept if !view::is_masked(request) => {
+            // Nothing is masked, so this is all there is.
+            Ok(request.params.clone().unwrap_or_default().into_bytes())
+        }
+        Unmasked::NotKept => {
+            let words = format!("what is masked in `{id}` was not kept, and cannot be shown");
+            let hint = "deny what you cannot judge; the call can be made again";
+            Err(Refused::NotKept(Failure::new(Exit::Findings, words).hint(hint)))
+        }
+        Unmasked::Altered => {
+            let words = format!(
+                "what was kept of `{id}` does not match its request: it was altered, and has been removed"
+            );
+            let hint = "deny it; the call can be made again";
+            Err(Refused::Altered(Failure::new(Exit::Findings, words).hint(hint)))
+        }
+    }
+}
+
+fn event<'a>(request: &'a Request, by: &'a str) -> Event<'a> {
+    let name = String::from_utf8_lossy(&json::quoted(by)).into_owned();
+    let words = format!("what is masked in the call was shown to {by} on a terminal");
+    Event {
+        wall_us: now_us(),
+        level: "warn",
+        kind: "approval",
+        component: "cli",
+        server_id: request.server_id.as_str().into(),
+        method: Some(request.method.as_str().into()),
+        tool: Some(request.tool.as_str().into()),
+        gate: Some("approval"),
+        policy_reason: Some(words.into()),
+        approval_id: Some(request.id.as_str().into()),
+        extra: format!("\"event\":\"revealed\",\"revealed_to\":{name}").into(),
+        ..Event::default()
+    }
+}
