@@ -1,9 +1,16 @@
 //! A file of ours that is no tape, such as a report: a reader sees the old one or the new one, and
 //! never half of either.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// How long others that update documents in the same folder are waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Writes `bytes` to the file at `path`, in the place of what is there. A link leads to what is
 /// written, and what is no regular file, such as a pipe, is written to as it is.
@@ -19,6 +26,48 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         drop(fs::remove_file(&temporary));
     }
     written
+}
+
+/// Writes to the file at `path` what `next` makes of what is there. Processes that update files of one
+/// folder wait for each other, so that none misses what another has written. What is no regular file
+/// has nothing in it.
+pub fn update(path: &Path, next: impl FnOnce(Option<Vec<u8>>) -> Vec<u8>) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let _lock = lock_folder(&target)?;
+    let there = match File::open(&target) {
+        Ok(mut file) if file.metadata()?.is_file() => {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Some(bytes)
+        }
+        Ok(_) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    write(&target, &next(there))
+}
+
+/// Locks the folder of a file, not the file: it is replaced, and nothing is to be left beside it.
+fn lock_folder(target: &Path) -> io::Result<Option<File>> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new(".")))?;
+    let began = Instant::now();
+    loop {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(folder)),
+            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOCK_INTERVAL);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "another process keeps its folder locked",
+                ));
+            }
+            // Some network file systems cannot lock folders.
+            Err(_) => return Ok(None),
+        }
+    }
 }
 
 fn write_new(temporary: &Path, target: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -67,6 +116,25 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&path).unwrap(), b"new");
         write(Path::new("/dev/null"), b"x").unwrap();
+    }
+
+    #[test]
+    fn updates_at_once_miss_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..10 {
+                        update(&path, |there| [there.unwrap_or_default(), b"x".to_vec()].concat())
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read(&path).unwrap(), b"x".repeat(80));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        update(Path::new("/dev/null"), |there| there.unwrap_or_default()).unwrap();
     }
 
     #[test]

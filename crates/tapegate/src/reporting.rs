@@ -10,6 +10,7 @@ use tapegate_store::source::Source;
 
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
+use crate::talk;
 use crate::views::report::Report;
 
 /// Looks whether reports can have their places, before `tape`, or whatever it is, is played for them.
@@ -32,6 +33,73 @@ pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Res
 /// Writes a report to every file that was named for it.
 pub(crate) fn write_all(report: &Report, paths: &[PathBuf]) -> Result<(), Failure> {
     paths.iter().try_for_each(|path| write(report, path))
+}
+
+/// How the report of a server meets one that is there: a client may start its server more than once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// What happens to a report that is there: `merge` adds this start to it, and `new` replaces it
+    #[arg(long, value_enum, value_name = "MODE", default_value = "merge", requires = "report")]
+    report_mode: ReportMode,
+    /// The run that this start belongs to: reports of the same run are merged, and one of another
+    /// run is replaced
+    #[arg(long, value_name = "ID", requires = "report", value_parser = run_id)]
+    pub(crate) run_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ReportMode {
+    Merge,
+    New,
+}
+
+/// Adds a start of a server to every report that was named, so that it hides nothing that earlier
+/// starts of the same run have found.
+pub(crate) fn add_to_all(
+    report: &mut Report,
+    paths: &[PathBuf],
+    run: &RunArgs,
+    quiet: bool,
+) -> Result<(), Failure> {
+    for path in paths {
+        let mut said = None;
+        let next = |there: Option<Vec<u8>>| {
+            let there = there.filter(|there| {
+                run.report_mode == ReportMode::Merge && !there.trim_ascii().is_empty()
+            });
+            let Some(there) = there else { return report.written_for(path) };
+            let name = path.display();
+            if let Some(bytes) = report.written_after(path, &there) {
+                let number = report.start.as_ref().map_or(1, |start| start.number);
+                said = Some(format!(
+                    "added to the report `{name}` as start {number}; delete the file to begin a new run"
+                ));
+                return bytes;
+            }
+            if run.run_id.is_none() {
+                let command = report.command;
+                said = Some(format!("`{name}` is not a report of `{command}`, and is replaced"));
+            }
+            report.written_for(path)
+        };
+        document::update(path, next).map_err(|error| unwritable(path, &error))?;
+        said.iter().filter(|_| !quiet).for_each(|words| talk::say(words));
+        // The next file has starts and a run of its own.
+        if let Some(start) = &mut report.start {
+            (start.number, start.run_id) = (1, run.run_id.clone());
+        }
+    }
+    Ok(())
+}
+
+fn run_id(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("must not be empty".to_owned()),
+        text if text.chars().any(char::is_control) => {
+            Err("must not hold control characters".to_owned())
+        }
+        text => Ok(text.to_owned()),
+    }
 }
 
 /// Finds the lines of the messages that a report is about. They are a help to whoever looks at the

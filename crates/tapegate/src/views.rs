@@ -19,10 +19,12 @@ pub(crate) mod diff;
 pub(crate) mod divergence;
 /// Why a call is decided as it is.
 pub(crate) mod explained;
-/// JSON, and the report in it.
+/// JSON, written member by member.
 pub(crate) mod json;
 /// Objects that are one document, or one a line.
 pub(crate) mod json_list;
+/// The JSON report.
+pub(crate) mod json_report;
 /// The report for CI systems.
 pub(crate) mod junit;
 /// Events of the activity log, for security systems.

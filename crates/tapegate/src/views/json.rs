@@ -1,12 +1,8 @@
-//! Writing JSON, and the JSON report with its stable keys.
-//!
-//! The keys are a promise (docs/replay.md names them all): they may get company, but none is
-//! renamed or taken away.
+//! Writing JSON, member by member.
 
 use tapegate_core::json::diff::{Change, Differences};
-use tapegate_core::json::{compact, write_str};
+use tapegate_core::json::{Cursor, Fault, Kind, compact, write_str};
 
-use super::report::{Case, Outcome, Report};
 use super::tame::tame;
 
 /// JSON that is written member by member, each on a line of its own.
@@ -22,6 +18,13 @@ impl Writer {
     /// The value at the top.
     pub(crate) fn object(then: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut writer = Self::default();
+        writer.nest(*b"{}", then);
+        writer.out
+    }
+
+    /// An object as it stands at this depth of a larger value.
+    pub(crate) fn item(depth: usize, then: impl FnOnce(&mut Self)) -> Vec<u8> {
+        let mut writer = Self { depth, ..Self::default() };
         writer.nest(*b"{}", then);
         writer.out
     }
@@ -76,6 +79,17 @@ impl Writer {
         self.items(items, each);
     }
 
+    /// A member that is a list of objects which were written by [`Writer::item`].
+    pub(crate) fn raw_list(&mut self, key: &str, items: &[&[u8]]) {
+        self.key(key);
+        self.nest(*b"[]", |list| {
+            for item in items {
+                list.next();
+                list.out.extend_from_slice(item);
+            }
+        });
+    }
+
     fn items<T>(&mut self, items: impl IntoIterator<Item = T>, mut each: impl FnMut(&mut Self, T)) {
         self.nest(*b"[]", |list| {
             for item in items {
@@ -125,28 +139,23 @@ pub(crate) fn quoted(text: &str) -> Vec<u8> {
     out
 }
 
-/// The report as JSON.
-pub(crate) fn write(report: &Report) -> Vec<u8> {
-    let mut out = Writer::object(|json| {
-        json.text("tool", "tapegate");
-        json.text("version", env!("CARGO_PKG_VERSION"));
-        json.text("command", report.command);
-        json.text(report.about(), &report.tape.to_string_lossy());
-        json.raw("ok", if report.is_ok() { b"true" } else { b"false" });
-        report.verdict().into_iter().for_each(|verdict| json.text("verdict", verdict));
-        json.text("started_at", &report.started_at());
-        json.number("duration_ms", report.duration_ms);
-        for (key, count) in &report.counts {
-            json.number(key, *count);
+/// The elements of an array, as they are written; of anything else, none.
+pub(crate) fn elements(array: &[u8]) -> Vec<&[u8]> {
+    fn collect<'a>(array: &'a [u8], found: &mut Vec<&'a [u8]>) -> Result<(), Fault> {
+        let mut cursor = Cursor::new(array)?;
+        if cursor.open()? != Kind::Array {
+            return Ok(());
         }
-        let cases = report
-            .suites
-            .iter()
-            .flat_map(|suite| suite.cases.iter().map(move |case| (suite.name.as_str(), case)));
-        json.list("cases", cases, |json, (suite, case)| write_case(json, suite, case));
-    });
-    out.push(b'\n');
-    out
+        let mut first = true;
+        while cursor.element(&mut first)? {
+            found.push(cursor.value()?);
+        }
+        Ok(())
+    }
+    let mut found = Vec::new();
+    // A file that was cut is no report; its reader notices.
+    collect(array, &mut found).unwrap_or_default();
+    found
 }
 
 /// The differences, for the facts of a case: keys, and JSON.
@@ -166,37 +175,4 @@ pub(crate) fn differences(differences: &Differences<'_>) -> Vec<(&'static str, V
     let more = (differences.more > 0).then(|| differences.more.to_string().into_bytes());
     let more = more.map(|more| ("differences_more", more));
     std::iter::once(("differences", list)).chain(more).collect()
-}
-
-fn write_case(json: &mut Writer, suite: &str, case: &Case) {
-    json.text("suite", suite);
-    json.text("name", &case.name);
-    let outcome = match case.outcome {
-        Outcome::Passed => "passed",
-        Outcome::Failed => "failed",
-        Outcome::Warning => "warning",
-        Outcome::Skipped => "skipped",
-    };
-    json.text("outcome", outcome);
-    if let Some(rule) = &case.rule {
-        json.text("rule", &rule.id);
-    }
-    if !case.message.is_empty() {
-        json.text("message", &case.message);
-    }
-    if let Some(number) = case.place.number {
-        json.number("number", u64::from(number));
-    }
-    if let Some(line) = case.place.line {
-        json.number("line", line);
-    }
-    if let Some(ms) = case.duration_ms {
-        json.number("duration_ms", ms);
-    }
-    for (key, fact) in &case.facts {
-        json.raw(key, fact);
-    }
-    if !case.details.is_empty() {
-        json.text("details", &case.details);
-    }
 }

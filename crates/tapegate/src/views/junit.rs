@@ -4,22 +4,40 @@
 //! obey, is shown as a JSON escape.
 //! There is no word for a warning in it, so a case with one has passed and says so.
 
+mod earlier;
+
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::report::{Case, Outcome, Report, Suite};
+use super::report::start::RunOutcome;
+use super::report::{Case, Outcome, Report, Suite, UNTESTED};
+pub(crate) use earlier::EarlierSuites;
+use earlier::VERDICT;
 
 /// The report as JUnit XML.
 pub(crate) fn write(report: &Report) -> Vec<u8> {
+    write_after(report, &EarlierSuites::default())
+}
+
+/// The report as JUnit XML, after the suites of earlier starts.
+pub(crate) fn write_after(report: &Report, earlier: &EarlierSuites) -> Vec<u8> {
+    let outcome = RunOutcome::worst(earlier.outcomes.iter().copied().chain([report.outcome()]));
+    let untested = report.start.is_some() && outcome.is_untested();
+    let tests = report.cases().count() as u64 + earlier.tests + u64::from(untested);
+    let failures = count(report.cases(), Outcome::Failed) as u64 + earlier.failures;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
     attribute(&mut out, "name", &format!("tapegate {}", report.command));
-    attribute(&mut out, "tests", &report.cases().count().to_string());
-    attribute(&mut out, "failures", &count(report.cases(), Outcome::Failed).to_string());
-    attribute(&mut out, "errors", "0");
-    attribute(&mut out, "time", &seconds(report.duration_ms));
+    attribute(&mut out, "tests", &tests.to_string());
+    attribute(&mut out, "failures", &failures.to_string());
+    attribute(&mut out, "errors", if untested { "1" } else { "0" });
+    attribute(&mut out, "time", &seconds(report.duration_ms + earlier.duration_ms));
     out.push_str(">\n");
+    earlier.suites.iter().for_each(|suite| out.push_str(suite));
     for suite in &report.suites {
         write_suite(&mut out, report, suite);
+    }
+    if untested {
+        write_untested(&mut out, report);
     }
     out.push_str("</testsuites>\n");
     out.into_bytes()
@@ -27,7 +45,12 @@ pub(crate) fn write(report: &Report) -> Vec<u8> {
 
 fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
     out.push_str("  <testsuite");
-    let class = format!("{}.{}", report.command, suite.name);
+    // Readers take suites of one name for one suite.
+    let start = match report.start.as_ref().map(|start| start.number) {
+        None | Some(1) => String::new(),
+        Some(number) => format!("start{number}."),
+    };
+    let class = format!("{}.{start}{}", report.command, suite.name);
     attribute(out, "name", &class);
     attribute(out, "tests", &suite.cases.len().to_string());
     attribute(out, "failures", &count(&suite.cases, Outcome::Failed).to_string());
@@ -37,10 +60,8 @@ fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
     attribute(out, "time", &seconds(timed));
     // The schemas allow no zone here.
     attribute(out, "timestamp", report.started_at().get(..19).unwrap_or_default());
-    out.push_str(">\n    <properties>\n");
-    property(out, report.about(), &report.tape.to_string_lossy());
-    property(out, "version", env!("CARGO_PKG_VERSION"));
-    out.push_str("    </properties>\n");
+    out.push_str(">\n");
+    write_properties(out, report);
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for case in &suite.cases {
         // Readers take cases of one name for one case.
@@ -52,6 +73,42 @@ fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
         write_case(out, report, (&class, &name), case);
     }
     out.push_str("  </testsuite>\n");
+}
+
+fn write_properties(out: &mut String, report: &Report) {
+    out.push_str("    <properties>\n");
+    property(out, report.about(), &report.tape.to_string_lossy());
+    property(out, "version", env!("CARGO_PKG_VERSION"));
+    if let Some(start) = &report.start {
+        property(out, "start", &start.number.to_string());
+        property(out, "verdict", report.outcome().word(report.command));
+        let unread = report.counts.iter().find(|(key, count)| *key == "unread" && *count > 0);
+        unread.iter().for_each(|(_, count)| property(out, "unread", &count.to_string()));
+        property(out, "pid", &start.pid.to_string());
+        property(out, "parent_pid", &start.parent_pid.to_string());
+        start.run_id.iter().for_each(|run_id| property(out, "run_id", run_id));
+    }
+    out.push_str("    </properties>\n");
+}
+
+/// Writes that nothing was tested, which no reader of test results may take for a success.
+fn write_untested(out: &mut String, report: &Report) {
+    let class = format!("{}.{VERDICT}", report.command);
+    out.push_str("  <testsuite");
+    attribute(out, "name", &class);
+    for (name, value) in [("tests", "1"), ("failures", "0"), ("errors", "1"), ("skipped", "0")] {
+        attribute(out, name, value);
+    }
+    attribute(out, "time", &seconds(0));
+    attribute(out, "timestamp", report.started_at().get(..19).unwrap_or_default());
+    out.push_str(">\n    <testcase");
+    attribute(out, "name", VERDICT);
+    attribute(out, "classname", &class);
+    attribute(out, "time", &seconds(0));
+    out.push_str(">\n      <error");
+    attribute(out, "message", &UNTESTED.text);
+    attribute(out, "type", &UNTESTED.id);
+    out.push_str("></error>\n    </testcase>\n  </testsuite>\n");
 }
 
 fn write_case(out: &mut String, report: &Report, (class, name): (&str, &str), case: &Case) {

@@ -10,6 +10,8 @@ pub(crate) mod cases;
 pub(crate) mod replay;
 /// The report of a scenario's expectations.
 pub(crate) mod serve;
+/// One start of a server, and what came of all starts together.
+pub(crate) mod start;
 /// The report of a verification.
 pub(crate) mod verify;
 
@@ -18,7 +20,8 @@ use std::path::{Path, PathBuf};
 
 use tapegate_core::time::{At, SubSecond, write_rfc3339};
 
-use super::{json, junit, sarif};
+use super::{json_report, junit, sarif};
+use start::{RunOutcome, Start};
 
 /// What a run found.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(crate) struct Report {
     pub(crate) counts: Vec<(&'static str, u64)>,
     /// The cases, in groups.
     pub(crate) suites: Vec<Suite>,
+    /// Which start of a server it is of. A command that ends by itself has none.
+    pub(crate) start: Option<Start>,
 }
 
 /// Cases that belong together.
@@ -101,6 +106,13 @@ pub(crate) struct Rule {
     pub(crate) help: Cow<'static, str>,
 }
 
+/// What the report of a server fails to keep that has tested nothing.
+pub(crate) static UNTESTED: Rule = Rule::new(
+    "untested",
+    "Nothing was tested.",
+    "See whether the client came to what was to be tested.",
+);
+
 impl Rule {
     /// A rule that is always the same.
     pub(crate) const fn new(id: &'static str, text: &'static str, help: &'static str) -> Self {
@@ -125,23 +137,29 @@ impl Report {
             duration_ms: now.mono_ns / 1_000_000,
             counts: Vec::new(),
             suites: Vec::new(),
+            start: None,
         }
     }
 
-    /// Whether nothing failed.
-    pub(crate) fn is_ok(&self) -> bool {
-        self.cases().all(|case| case.outcome != Outcome::Failed)
+    /// The same of one start of a server, which may have been started before.
+    pub(crate) fn of_start(self, run_id: Option<&str>) -> Self {
+        let start = Start::of_this_process(run_id.map(str::to_owned));
+        Self { start: Some(start), ..self }
     }
 
-    /// What `serve` makes of its client, in a word. Nobody may hear its exit code, and that nothing
-    /// failed is not yet safe.
-    pub(crate) fn verdict(&self) -> Option<&'static str> {
-        let kept = || self.cases().any(|case| case.outcome == Outcome::Passed);
-        (self.command == "serve").then(|| match self.is_ok() {
-            false => "not-safe",
-            true if kept() => "safe",
-            true => "untested",
-        })
+    /// What came of it. That nothing failed does not mean that a server tested its client.
+    pub(crate) fn outcome(&self) -> RunOutcome {
+        let any = |outcome| self.cases().any(|case| case.outcome == outcome);
+        let count = |key: &str| self.counts.iter().find(|(name, _)| *name == key);
+        let has = |key| count(key).is_some_and(|(_, count)| *count > 0);
+        match self.command {
+            _ if any(Outcome::Failed) => RunOutcome::Failed,
+            "serve" if any(Outcome::Passed) => RunOutcome::Passed,
+            "serve" if has("unread") => RunOutcome::Unread,
+            "serve" => RunOutcome::Untested,
+            "replay" if !has("matched") && !has("passed_on") => RunOutcome::Untested,
+            _ => RunOutcome::Passed,
+        }
     }
 
     /// What the JSON report calls that which it is about.
@@ -165,14 +183,66 @@ impl Report {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// The report in the format that a file's name asks for: `.xml` is JUnit, `.sarif` SARIF,
-    /// anything else JSON.
+    /// The report in the format that a file's name asks for.
     pub(crate) fn written_for(&self, file: &Path) -> Vec<u8> {
+        match Format::of(file) {
+            Format::Json => json_report::write(self),
+            Format::Junit => junit::write(self),
+            Format::Sarif => sarif::write(self),
+        }
+    }
+
+    /// The same after what the file has from earlier starts of the same run. `None` if it has no
+    /// such report.
+    pub(crate) fn written_after(&mut self, file: &Path, text: &[u8]) -> Option<Vec<u8>> {
+        let command = self.command;
+        match Format::of(file) {
+            Format::Json => {
+                let (earlier, run_id) = json_report::EarlierReport::read(text, command)?;
+                self.follow(earlier.starts(), run_id)?;
+                Some(json_report::write_after(self, &earlier))
+            }
+            Format::Junit => {
+                let (earlier, run_id) = junit::EarlierSuites::read(text, command)?;
+                self.follow(earlier.starts(), run_id)?;
+                Some(junit::write_after(self, &earlier))
+            }
+            Format::Sarif => {
+                let (earlier, run_id) = sarif::EarlierRun::read(text, command)?;
+                self.follow(earlier.starts(), run_id)?;
+                Some(sarif::write_after(self, &earlier))
+            }
+        }
+    }
+
+    /// Counts this start after earlier ones of the same run; `None` if they are of another. A start
+    /// that names no run belongs to the one that is there.
+    fn follow(&mut self, starts: u64, run_id: Option<String>) -> Option<()> {
+        let start = self.start.as_mut()?;
+        if start.run_id.is_some() && start.run_id != run_id {
+            return None;
+        }
+        (start.number, start.run_id) = (starts + 1, run_id);
+        Some(())
+    }
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Junit,
+    Sarif,
+}
+
+impl Format {
+    /// The name decides: `.xml` is JUnit, `.sarif` SARIF, anything else JSON.
+    fn of(file: &Path) -> Self {
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         match name {
-            name if name.ends_with(".xml") => junit::write(self),
-            name if name.ends_with(".sarif") || name.ends_with(".sarif.json") => sarif::write(self),
-            _ => json::write(self),
+            name if name.ends_with(".xml") => Self::Junit,
+            name if name.ends_with(".sarif") || name.ends_with(".sarif.json") => Self::Sarif,
+            _ => Self::Json,
         }
     }
 }

@@ -1,34 +1,77 @@
 //! SARIF 2.1.0, as code scanning reads it: a result for each case that is not all right.
 
+mod earlier;
+
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::json::Writer;
-use super::report::{Case, Outcome, Report, Rule};
+use super::report::start::RunOutcome;
+use super::report::{Case, Outcome, Report, Rule, UNTESTED};
+pub(crate) use earlier::EarlierRun;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
+/// The depth at which rules stand, and invocations and results.
+const RULE_DEPTH: usize = 6;
+const ITEM_DEPTH: usize = 4;
+
 /// The report as SARIF.
 pub(crate) fn write(report: &Report) -> Vec<u8> {
-    let rules = rules(report);
+    write_after(report, &EarlierRun::default())
+}
+
+/// The report as SARIF, after what earlier starts have found.
+pub(crate) fn write_after(report: &Report, earlier: &EarlierRun<'_>) -> Vec<u8> {
+    let outcome = RunOutcome::worst(earlier.outcomes().chain([report.outcome()]));
+    let untested = (report.start.is_some() && outcome.is_untested()).then(untested);
+    let mut cases: Vec<&Case> =
+        report.cases().filter(|case| case.outcome != Outcome::Passed).collect();
+    cases.extend(&untested);
+    let rules = new_rules(&cases, earlier);
+    let place_of = |rule: &Rule| {
+        let new = rules.iter().position(|known| known.id == rule.id);
+        earlier.place_of(&rule.id).or(new.map(|place| earlier.rules.len() + place))
+    };
+    let written = |rule: &&Rule| Writer::item(RULE_DEPTH, |json| write_rule(json, rule));
+    let written: Vec<Vec<u8>> = rules.iter().map(written).collect();
+    let invocation = Writer::item(ITEM_DEPTH, |json| write_invocation(json, report));
+    let results = cases.iter().map(|case| {
+        let place = case.rule.as_deref().and_then(place_of);
+        Writer::item(ITEM_DEPTH, |json| write_result(json, report, place, case))
+    });
+    let results: Vec<Vec<u8>> = results.collect();
+    let joined = |earlier: &[&[u8]], new: &[Vec<u8>]| -> Vec<Vec<u8>> {
+        earlier.iter().map(|item| item.to_vec()).chain(new.iter().cloned()).collect()
+    };
+    let rules = joined(&earlier.rules, &written);
+    let invocations = joined(&earlier.invocations, &[invocation]);
+    let results = joined(&earlier.results, &results);
     let mut out = Writer::object(|json| {
         json.text("$schema", SCHEMA);
         json.text("version", "2.1.0");
         json.list("runs", [()], |run, ()| {
-            run.nested("tool", |tool| tool.nested("driver", |driver| write_driver(driver, &rules)));
-            run.list("invocations", [()], |json, ()| {
-                json.text("startTimeUtc", &report.started_at());
-                // Findings are no failure of the run.
-                json.raw("executionSuccessful", b"true");
+            run.nested("tool", |tool| {
+                tool.nested("driver", |driver| {
+                    driver.text("name", "tapegate");
+                    driver.text("semanticVersion", env!("CARGO_PKG_VERSION"));
+                    driver.raw_list("rules", &slices(&rules));
+                });
             });
+            run.raw_list("invocations", &slices(&invocations));
             run.text("columnKind", "unicodeCodePoints");
-            let found = report.cases().filter(|case| case.outcome != Outcome::Passed);
-            run.list("results", found, |json, case| write_result(json, report, &rules, case));
+            run.raw_list("results", &slices(&results));
             run.nested("properties", |json| {
                 json.text("command", report.command);
-                report.counts.iter().for_each(|(key, count)| json.number(key, *count));
+                if let Some(start) = &report.start {
+                    json.text("verdict", outcome.word(report.command));
+                    start.run_id.iter().for_each(|run_id| json.text("run_id", run_id));
+                }
+                for (key, count) in &report.counts {
+                    json.number(key, count + earlier.sum(key));
+                }
             });
         });
     });
@@ -36,22 +79,46 @@ pub(crate) fn write(report: &Report) -> Vec<u8> {
     out
 }
 
-fn write_driver(json: &mut Writer, rules: &[&Rule]) {
-    json.text("name", "tapegate");
-    json.text("semanticVersion", env!("CARGO_PKG_VERSION"));
-    json.list("rules", rules, |json, rule| {
-        json.text("id", &rule.id);
-        json.nested("shortDescription", |json| json.text("text", &rule.text));
-        json.nested("fullDescription", |json| json.text("text", &rule.text));
-        json.nested("help", |json| json.text("text", &rule.help));
+fn slices(items: &[Vec<u8>]) -> Vec<&[u8]> {
+    items.iter().map(Vec::as_slice).collect()
+}
+
+fn write_rule(json: &mut Writer, rule: &Rule) {
+    json.text("id", &rule.id);
+    json.nested("shortDescription", |json| json.text("text", &rule.text));
+    json.nested("fullDescription", |json| json.text("text", &rule.text));
+    json.nested("help", |json| json.text("text", &rule.help));
+}
+
+fn write_invocation(json: &mut Writer, report: &Report) {
+    json.text("startTimeUtc", &report.started_at());
+    // Findings are no failure of the run.
+    json.raw("executionSuccessful", b"true");
+    let Some(start) = &report.start else { return };
+    json.nested("properties", |json| {
+        json.number("start", start.number);
+        json.text("verdict", report.outcome().word(report.command));
+        json.number("pid", u64::from(start.pid));
+        json.number("parent_pid", u64::from(start.parent_pid));
+        report.counts.iter().for_each(|(key, count)| json.number(key, *count));
     });
 }
 
-fn write_result(json: &mut Writer, report: &Report, rules: &[&Rule], case: &Case) {
+/// The result that says that nothing was tested, which no reader may take for a success.
+fn untested() -> Case {
+    Case {
+        name: "verdict".to_owned(),
+        outcome: Outcome::Failed,
+        rule: Some((&UNTESTED).into()),
+        message: "nothing was tested".to_owned(),
+        ..Case::default()
+    }
+}
+
+fn write_result(json: &mut Writer, report: &Report, rule_place: Option<usize>, case: &Case) {
     if let Some(rule) = case.rule.as_deref() {
         json.text("ruleId", &rule.id);
-        let index = rules.iter().position(|known| *known == rule).unwrap_or_default();
-        json.number("ruleIndex", index as u64);
+        json.number("ruleIndex", rule_place.unwrap_or_default() as u64);
     }
     let level = match case.outcome {
         Outcome::Failed => "error",
@@ -75,6 +142,7 @@ fn write_result(json: &mut Writer, report: &Report, rules: &[&Rule], case: &Case
             json.number("number", u64::from(number));
         }
         case.facts.iter().for_each(|(key, fact)| json.raw(key, fact));
+        report.start.iter().for_each(|start| json.number("start", start.number));
     });
 }
 
@@ -84,11 +152,11 @@ fn plain(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
 }
 
-/// The rules of all cases, each once.
-fn rules(report: &Report) -> Vec<&Rule> {
+/// The rules of these cases that are not yet in the report, each once.
+fn new_rules<'a>(cases: &[&'a Case], earlier: &EarlierRun<'_>) -> Vec<&'a Rule> {
     let mut rules: Vec<&Rule> = Vec::new();
-    for rule in report.cases().filter_map(|case| case.rule.as_deref()) {
-        if !rules.contains(&rule) {
+    for rule in cases.iter().filter_map(|case| case.rule.as_deref()) {
+        if !rules.iter().any(|known| known.id == rule.id) && earlier.place_of(&rule.id).is_none() {
             rules.push(rule);
         }
     }

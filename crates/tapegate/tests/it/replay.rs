@@ -16,6 +16,7 @@ mod redacted;
 mod reporting;
 mod roundtrip;
 mod scenes;
+mod starts;
 mod tapes;
 mod timing;
 mod usage;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::peers::{peer, tools};
 use crate::support::replay;
 
-const GOLDENS: [&str; 4] = ["replay", "verify", "serve", "hostile"];
+const GOLDENS: [&str; 5] = ["replay", "merged", "verify", "serve", "hostile"];
 
 #[test]
 fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
@@ -24,7 +24,10 @@ fn junit_reports_fit_the_schema_and_are_read_as_they_were_meant() {
     );
     assert_eq!(seen[1][1], "tools/call read_file");
     assert!(seen[1][3].as_str().unwrap().contains("+ params.arguments.path: \"/tmp/b\""));
-    assert!(assert_junit(&golden("report-none.xml")).is_empty());
+    let seen = assert_junit(&golden("report-none.xml"));
+    assert_eq!((seen.len(), &seen[0][2]), (1, &"Error".into()), "nothing was tested");
+    let seen = assert_junit(&golden("report-merged.xml"));
+    assert_eq!(seen.iter().filter(|case| case[2] == "Failure").count(), 2);
     let seen = assert_junit(&golden("report-verify.xml"));
     assert_eq!((&seen[0][0], &seen[0][1]), (&"verify.tools".into(), &"tool read_file".into()));
 }

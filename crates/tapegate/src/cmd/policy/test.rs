@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::views::report::Report;
 use crate::views::report::cases as report;
 use crate::views::tested::{self, Ran};
-use crate::views::{json, junit};
+use crate::views::{json_report, junit};
 use crate::{reporting, talk};
 
 /// The file that is looked for.
@@ -104,11 +104,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             let palette = talk::palette_of_output();
             out.write_all(tested::text(&ran, &unreached, args.quiet, palette).as_bytes())?;
         }
-        Format::Json => out.write_all(&json::write(&report))?,
+        Format::Json => out.write_all(&json_report::write(&report))?,
         Format::Junit => out.write_all(&junit::write(&report))?,
     }
     out.flush()?;
-    Ok(if report.is_ok() { Exit::Ok } else { Exit::Findings })
+    Ok(if report.outcome().is_ok() { Exit::Ok } else { Exit::Findings })
 }
 
 impl Args {

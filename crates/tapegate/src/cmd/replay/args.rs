@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tapegate_core::json::path::Path;
 use tapegate_core::player::{Mode, OnExhausted, OnUnmatched, ServerMessages, StateScope};
 
+use crate::reporting::RunArgs;
 use crate::upstream::UpstreamArgs;
 
 /// Play a tape as an MCP server
@@ -69,6 +70,8 @@ pub(crate) struct Args {
     /// else JSON; repeatable
     #[arg(long, value_name = "FILE")]
     pub(super) report: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
     /// The file with the secret that the tape was redacted with, if it was your own
     #[arg(long, value_name = "FILE")]
     pub(super) redact_key_file: Option<PathBuf>,

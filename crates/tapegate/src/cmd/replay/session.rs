@@ -136,11 +136,12 @@ fn conclude(
         Failure::new(Exit::Io, words)
     });
     if !args.report.is_empty() {
-        let report = Report::new("replay", &args.recording, clock.now());
+        let report = Report::new("replay", &args.recording, clock.now())
+            .of_start(args.run.run_id.as_deref());
         let mut report = fill(&summary, &Teller::new(args).divergence(), report);
         broken.iter().for_each(|failure| break_off(&mut report, &failure.words));
         reporting::locate(&mut report);
-        reporting::write_all(&report, &args.report)?;
+        reporting::add_to_all(&mut report, &args.report, &args.run, args.quiet)?;
     }
     if let Some(failure) = broken {
         return Err(failure.into());

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use tapegate_scenario::model::Scope;
 
+use crate::reporting::RunArgs;
+
 /// Run a scenario as an MCP server
 ///
 /// A scenario is a YAML file that says what an MCP server offers, how it answers, and how it changes
@@ -58,6 +60,8 @@ pub(crate) struct Args {
     /// repeatable
     #[arg(long, value_name = "FILE", requires = "expect")]
     pub(super) report: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
     /// Write what happens to a file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(super) events_file: Option<PathBuf>,

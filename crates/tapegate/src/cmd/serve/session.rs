@@ -150,7 +150,9 @@ fn conclude(
         if !args.quiet || judged == Some(Outcome::Broken) {
             talk::say(verdict::text(&verdict, talk::palette()).trim_end());
         }
-        reporting::write_all(&report(origin, &verdict, clock), &args.report)?;
+        let report = Report::new("serve", &origin.path(), clock.now());
+        let mut report = fill(&verdict, report.of_start(args.run.run_id.as_deref()));
+        reporting::add_to_all(&mut report, &args.report, &args.run, args.quiet)?;
     }
     Ok(match (judged, failure, cause) {
         (Some(Outcome::Broken), ..) => Exit::Diverged,
@@ -160,19 +162,4 @@ fn conclude(
         (None, None, Cause::Signal(number)) => Exit::of_signal(*number),
         (None, None, _) => Exit::Ok,
     })
-}
-
-/// The verdict, for machines.
-fn report(origin: &Origin, verdict: &Verdict, clock: Clock) -> Report {
-    // The monotonic reading counts from the start.
-    let now = clock.now();
-    let report = Report {
-        command: "serve",
-        tape: origin.path(),
-        started_us: now.wall_us - (now.mono_ns / 1000) as i64,
-        duration_ms: now.mono_ns / 1_000_000,
-        counts: Vec::new(),
-        suites: Vec::new(),
-    };
-    fill(verdict, report)
 }

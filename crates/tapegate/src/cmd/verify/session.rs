@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::runtime;
 use crate::views::report::Report;
 use crate::views::report::verify::fill;
-use crate::views::{json, junit, sarif, verified, visible};
+use crate::views::{json_report, junit, sarif, verified, visible};
 use crate::{reporting, talk};
 
 /// How long a server has to end by itself.
@@ -74,7 +74,7 @@ fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> an
     reporting::write_all(&report, &args.report)?;
     match args.format {
         Format::Text => print(args, found, out)?,
-        Format::Json => out.write_all(&json::write(&report))?,
+        Format::Json => out.write_all(&json_report::write(&report))?,
         Format::Junit => out.write_all(&junit::write(&report))?,
         Format::Sarif => out.write_all(&sarif::write(&report))?,
     }

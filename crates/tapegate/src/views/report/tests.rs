@@ -8,6 +8,7 @@ use tapegate_core::signature::Signer;
 use super::*;
 use crate::views::divergence::Teller;
 use crate::views::golden::assert_golden;
+use crate::views::json;
 use crate::views::palette::Palette;
 
 /// Everything that a format could stumble over.
@@ -21,7 +22,9 @@ static CHANGED: Rule = Rule::new(
 
 fn shell(command: &'static str, tape: impl Into<PathBuf>) -> Report {
     let (tape, counts, suites) = (tape.into(), Vec::new(), Vec::new());
-    Report { command, tape, started_us: 1_763_200_953_488_000, duration_ms: 1234, counts, suites }
+    let start = Some(Start { number: 1, run_id: None, pid: 4242, parent_pid: 4200 });
+    let (started_us, duration_ms) = (1_763_200_953_488_000, 1234);
+    Report { command, tape, started_us, duration_ms, counts, suites, start }
 }
 
 fn replayed() -> Report {
@@ -116,6 +119,104 @@ fn reports_are_as_the_goldens_have_them() {
     }
 }
 
+/// A second start that asked for everything but one, and nothing else.
+fn replayed_again() -> Report {
+    let unused = Unused { number: 9, method: "tools/list".to_owned(), name: None };
+    let summary = Summary {
+        matched: 3,
+        unused: 1,
+        unused_first: vec![unused],
+        sessions: 1,
+        ..Summary::default()
+    };
+    let signer = Signer::default();
+    let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Plain };
+    let mut shell = shell("replay", "tapes/session.jsonl");
+    shell.started_us += 60_000_000;
+    replay::fill(&summary, &teller, shell)
+}
+
+#[test]
+fn starts_are_merged_as_the_goldens_have_it() {
+    for extension in ["json", "xml", "sarif"] {
+        let file = format!("report-merged.{extension}");
+        let first = replayed().written_for(Path::new(&file));
+        let mut again = replayed_again();
+        let merged = again.written_after(Path::new(&file), &first).unwrap();
+        assert_golden(&file, &String::from_utf8(merged.clone()).unwrap());
+        // A third start finds what the second has written.
+        let third = replayed_again().written_after(Path::new(&file), &merged).unwrap();
+        assert!(third.len() > merged.len());
+    }
+}
+
+#[test]
+fn texts_made_to_do_harm_survive_a_merge() {
+    for extension in ["json", "xml", "sarif"] {
+        let file = format!("r.{extension}");
+        let first = hostile().written_for(Path::new(&file));
+        let merged = hostile().written_after(Path::new(&file), &first).unwrap();
+        let again = hostile().written_after(Path::new(&file), &merged).unwrap();
+        let count = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches("61005").count();
+        let seconds = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches("\"61.005\"").count();
+        let found = |bytes: &[u8]| count(bytes) + seconds(bytes);
+        assert_eq!((found(&merged), found(&again)), (2 * found(&first), 3 * found(&first)));
+    }
+}
+
+#[test]
+fn a_start_joins_the_run_that_it_names_or_finds() {
+    let with = |run_id: Option<&str>| {
+        let mut report = replayed_again();
+        report.start.as_mut().unwrap().run_id = run_id.map(str::to_owned);
+        report
+    };
+    for file in ["r.json", "r.xml", "r.sarif"].map(Path::new) {
+        for there in [None, Some("a<&\">b")] {
+            let text = with(there).written_for(file);
+            for (run_id, joins) in [(None, true), (there, true), (Some("other"), false)] {
+                let merged = with(run_id).written_after(file, &text);
+                assert_eq!(merged.is_some(), joins, "{} {there:?} {run_id:?}", file.display());
+            }
+        }
+        let serve = shell("serve", "s.yaml").written_after(file, &with(None).written_for(file));
+        assert!(serve.is_none(), "a report of another command");
+        for text in ["", "{}", "the one before", "<?xml"] {
+            assert!(with(None).written_after(file, text.as_bytes()).is_none(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn nothing_that_was_not_tested_is_all_right_in_any_format() {
+    let signer = Signer::default();
+    let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Plain };
+    let shell = || shell("replay", "tapes/session.jsonl");
+    let untested = || replay::fill(&Summary::default(), &teller, shell());
+    let has = |bytes: &[u8], words: &str| String::from_utf8_lossy(bytes).contains(words);
+    for (file, words) in [
+        ("r.json", "\"ok\": false"),
+        ("r.xml", "errors=\"1\""),
+        ("r.sarif", "\"ruleId\": \"untested\""),
+    ] {
+        let file = Path::new(file);
+        let one = untested().written_for(file);
+        assert!(has(&one, words), "{}", String::from_utf8_lossy(&one));
+        // What one start has tested, another that only looked does not take away.
+        let two = replayed_again().written_after(file, &one).unwrap();
+        let three = untested().written_after(file, &two).unwrap();
+        for merged in [two, three] {
+            let text = String::from_utf8_lossy(&merged);
+            assert!(text.contains("passed") && !text.contains("errors=\"1\""), "{text}");
+            assert!(!text.contains("\"ruleId\": \"untested\""), "{text}");
+            assert!(
+                !text.starts_with("{\n  \"tool\"") || text.contains("\n  \"ok\": true"),
+                "{text}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_name_of_a_file_decides_its_format() {
     let report = replayed();
@@ -147,7 +248,7 @@ fn json_and_sarif_are_json_whatever_the_texts_hold() {
 #[test]
 fn a_replay_that_passed_everything_on_is_all_right() {
     let mut report = replayed();
-    assert!(!report.is_ok());
+    assert!(!report.outcome().is_ok());
     report.suites[0].cases.retain(|case| case.outcome != Outcome::Failed);
-    assert!(report.is_ok());
+    assert!(report.outcome().is_ok());
 }

@@ -11,6 +11,7 @@ use tapegate_scenario::yaml;
 use super::*;
 use crate::views::golden::assert_golden;
 use crate::views::palette::Palette;
+use crate::views::report::start::Start;
 
 const EXPECT: &str = "\
 - id: no-key
@@ -50,6 +51,7 @@ fn a_verdict_is_as_the_goldens_have_it() {
         duration_ms: 1234,
         counts: Vec::new(),
         suites: Vec::new(),
+        start: Some(Start { number: 1, run_id: None, pid: 4242, parent_pid: 4200 }),
     };
     let report = fill(&judged(), report);
     for extension in ["json", "xml", "sarif"] {

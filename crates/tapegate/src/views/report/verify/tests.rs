@@ -5,6 +5,7 @@ use tapegate_core::verifier::{Change, Changes, Token, Why};
 
 use super::*;
 use crate::views::golden::assert_golden;
+use crate::views::json_report;
 use crate::views::verified;
 
 fn at(number: u32, method: &str, name: Option<&str>) -> About {
@@ -101,6 +102,7 @@ fn shell() -> Report {
         duration_ms: 1234,
         counts: Vec::new(),
         suites: Vec::new(),
+        start: None,
     }
 }
 
@@ -110,7 +112,7 @@ fn every_change_is_told_as_the_goldens_have_it() {
     assert!(!text.contains('\x1b'), "{text}");
     assert_golden("verify.txt", &text);
     let report = fill(&found(), shell());
-    assert!(!report.is_ok());
+    assert!(!report.outcome().is_ok());
     for extension in ["json", "xml", "sarif"] {
         let file = format!("report-verify.{extension}");
         let written = report.written_for(file.as_ref());
@@ -121,7 +123,7 @@ fn every_change_is_told_as_the_goldens_have_it() {
 #[test]
 fn nothing_found_is_told_in_a_line() {
     let found = Found { sessions: 1, requests: 2, answers: 2, ..Found::default() };
-    assert!(fill(&found, shell()).is_ok());
+    assert!(fill(&found, shell()).outcome().is_ok());
     assert_eq!(verified::changes(&found, Palette::Colour), "");
     let words =
         "nothing has changed: compared 2 answers and 0 notifications in 1 session, 0 not sent\n";
@@ -144,7 +146,7 @@ fn no_part_of_a_new_tool_is_hidden() {
 #[test]
 fn what_changed_is_data_too() {
     let report: serde_json::Value =
-        serde_json::from_slice(&json::write(&fill(&found(), shell()))).unwrap();
+        serde_json::from_slice(&json_report::write(&fill(&found(), shell()))).unwrap();
     let tool = &report["cases"][0];
     assert_eq!((&tool["rule"], &tool["name"]), (&"tool-changed".into(), &"tool read_file".into()));
     assert_eq!(tool["differences"][0]["path"], "description");

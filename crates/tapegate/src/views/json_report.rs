@@ -1,0 +1,206 @@
+//! The JSON report, with its stable keys (docs/replay.md names them all): keys may be added, but
+//! none is renamed or removed.
+//!
+//! The report of a server has a list of its starts. Another start adds itself to it: the numbers are
+//! those of all starts together, and each case names its start.
+
+use tapegate_core::json::{member, string};
+
+use super::json::{Writer, elements};
+use super::report::start::{RunOutcome, Start};
+use super::report::{Case, Outcome, Report};
+
+/// The depth at which starts and cases stand.
+const ITEM_DEPTH: usize = 2;
+
+/// What an earlier report of the same run holds, as it is written there.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierReport<'a> {
+    started_at: Option<String>,
+    starts: Vec<&'a [u8]>,
+    cases: Vec<&'a [u8]>,
+}
+
+impl<'a> EarlierReport<'a> {
+    /// Reads a report of this command, and the run it is of; `None` if it is anything else.
+    pub(crate) fn read(text: &'a [u8], command: &str) -> Option<(Self, Option<String>)> {
+        let said = |key: &str| text_of(text, key);
+        if said("tool")? != "tapegate" || said("command")? != command {
+            return None;
+        }
+        let starts = elements(member(text, "starts")?);
+        let cases = elements(member(text, "cases")?);
+        let all_known = starts.iter().all(|start| outcome_of(start).is_some());
+        (!starts.is_empty() && all_known)
+            .then(|| (Self { started_at: said("started_at"), starts, cases }, said("run_id")))
+    }
+
+    pub(crate) fn starts(&self) -> u64 {
+        self.starts.len() as u64
+    }
+}
+
+/// The report as JSON.
+pub(crate) fn write(report: &Report) -> Vec<u8> {
+    write_after(report, &EarlierReport::default())
+}
+
+/// The report as JSON, after the starts of an earlier one.
+pub(crate) fn write_after(report: &Report, earlier: &EarlierReport<'_>) -> Vec<u8> {
+    let mut starts: Vec<&[u8]> = earlier.starts.clone();
+    let start = report
+        .start
+        .as_ref()
+        .map(|start| Writer::item(ITEM_DEPTH, |json| write_start(json, report, start)));
+    starts.extend(start.as_deref());
+    let cases = written_cases(report);
+    let cases: Vec<&[u8]> = cases.iter().map(Vec::as_slice).collect();
+    let (cases, unused) = join_cases(report, earlier, cases, &starts);
+    let outcome = match report.start {
+        Some(_) => RunOutcome::worst(starts.iter().filter_map(|start| outcome_of(start))),
+        None => report.outcome(),
+    };
+    let mut out = Writer::object(|json| {
+        json.text("tool", "tapegate");
+        json.text("version", env!("CARGO_PKG_VERSION"));
+        json.text("command", report.command);
+        json.text(report.about(), &report.tape.to_string_lossy());
+        json.raw("ok", if outcome.is_ok() { b"true" } else { b"false" });
+        if let Some(start) = &report.start {
+            json.text("verdict", outcome.word(report.command));
+            start.run_id.iter().for_each(|run_id| json.text("run_id", run_id));
+        }
+        json.text("started_at", earlier.started_at.as_deref().unwrap_or(&report.started_at()));
+        json.number("duration_ms", report.duration_ms + sum(&earlier.starts, "duration_ms"));
+        for (key, count) in &report.counts {
+            let total = match *key {
+                "unused" => unused.unwrap_or(*count),
+                key => count + sum(&earlier.starts, key),
+            };
+            json.number(key, total);
+        }
+        if report.start.is_some() {
+            json.raw_list("starts", &starts);
+        }
+        json.raw_list("cases", &cases);
+    });
+    out.push(b'\n');
+    out
+}
+
+fn write_start(json: &mut Writer, report: &Report, start: &Start) {
+    let outcome = report.outcome();
+    json.number("start", start.number);
+    json.text(report.about(), &report.tape.to_string_lossy());
+    json.raw("ok", if outcome.is_ok() { b"true" } else { b"false" });
+    json.text("verdict", outcome.word(report.command));
+    json.text("started_at", &report.started_at());
+    json.number("duration_ms", report.duration_ms);
+    json.number("pid", u64::from(start.pid));
+    json.number("parent_pid", u64::from(start.parent_pid));
+    report.counts.iter().for_each(|(key, count)| json.number(key, *count));
+}
+
+fn written_cases(report: &Report) -> Vec<Vec<u8>> {
+    let cases = report
+        .suites
+        .iter()
+        .flat_map(|suite| suite.cases.iter().map(move |case| (suite.name.as_str(), case)));
+    let number = report.start.as_ref().map(|start| start.number);
+    let written = cases.map(|(suite, case)| {
+        Writer::item(ITEM_DEPTH, |json| {
+            write_case(json, suite, case);
+            number.into_iter().for_each(|number| json.number("start", number));
+        })
+    });
+    written.collect()
+}
+
+/// The cases of all starts, and how many recorded requests no start has asked for. A request that one
+/// start did not ask for and another did is used.
+fn join_cases<'a>(
+    report: &Report,
+    earlier: &EarlierReport<'a>,
+    cases: Vec<&'a [u8]>,
+    starts: &[&[u8]],
+) -> (Vec<&'a [u8]>, Option<u64>) {
+    if earlier.starts.is_empty() {
+        return (cases, None);
+    }
+    let tape = report.tape.to_string_lossy();
+    let is_same_tape =
+        |start: &[u8]| text_of(start, report.about()).is_some_and(|other| other == tape);
+    let of_same_tape = |case: &[u8]| {
+        let place = number_of(case, "start").unwrap_or_default().saturating_sub(1);
+        earlier.starts.get(place as usize).is_some_and(|start| is_same_tape(start))
+    };
+    let is_unused = |case: &&[u8]| text_of(case, "rule").as_deref() == Some("unused");
+    let (unused_now, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_unused);
+    let (unused_then, mut joined): (Vec<_>, Vec<_>) =
+        earlier.cases.iter().copied().partition(is_unused);
+    joined.extend(cases);
+    // A case without a number stands for all that were too many to list.
+    let numbers: Vec<Option<u64>> =
+        unused_now.iter().map(|case| number_of(case, "number")).collect();
+    let still = |case: &&[u8]| !of_same_tape(case) || numbers.contains(&number_of(case, "number"));
+    let mut unused: Vec<&[u8]> = unused_then.into_iter().filter(still).collect();
+    if !earlier.starts.iter().any(|start| is_same_tape(start)) {
+        unused.extend(unused_now);
+    }
+    let is_listed = unused.iter().all(|case| number_of(case, "number").is_some());
+    let count = match is_listed {
+        true => Some(unused.len() as u64),
+        false => starts.iter().filter_map(|start| number_of(start, "unused")).min(),
+    };
+    joined.extend(unused);
+    (joined, count)
+}
+
+fn write_case(json: &mut Writer, suite: &str, case: &Case) {
+    json.text("suite", suite);
+    json.text("name", &case.name);
+    let outcome = match case.outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+        Outcome::Warning => "warning",
+        Outcome::Skipped => "skipped",
+    };
+    json.text("outcome", outcome);
+    if let Some(rule) = &case.rule {
+        json.text("rule", &rule.id);
+    }
+    if !case.message.is_empty() {
+        json.text("message", &case.message);
+    }
+    if let Some(number) = case.place.number {
+        json.number("number", u64::from(number));
+    }
+    if let Some(line) = case.place.line {
+        json.number("line", line);
+    }
+    if let Some(ms) = case.duration_ms {
+        json.number("duration_ms", ms);
+    }
+    for (key, fact) in &case.facts {
+        json.raw(key, fact);
+    }
+    if !case.details.is_empty() {
+        json.text("details", &case.details);
+    }
+}
+
+fn outcome_of(start: &[u8]) -> Option<RunOutcome> {
+    RunOutcome::read(&text_of(start, "verdict")?, number_of(start, "unread").unwrap_or_default())
+}
+
+fn sum(starts: &[&[u8]], key: &str) -> u64 {
+    starts.iter().filter_map(|start| number_of(start, key)).fold(0, u64::saturating_add)
+}
+
+fn text_of(object: &[u8], key: &str) -> Option<String> {
+    Some(member(object, key).and_then(string)?.into_owned())
+}
+
+fn number_of(object: &[u8], key: &str) -> Option<u64> {
+    std::str::from_utf8(member(object, key)?).ok()?.parse().ok()
+}

@@ -1,0 +1,74 @@
+//! One start of a server that writes a report, and what came of all starts of a run together.
+//!
+//! A client may start its server more than once. Each start adds itself to the report that is there,
+//! and the worst of them decides, so that a later start never hides what an earlier one found.
+
+/// One start of a server, as its report names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// Which start of the run this is, from 1.
+    pub(crate) number: u64,
+    /// The run that it belongs to, as --run-id names it.
+    pub(crate) run_id: Option<String>,
+    pub(crate) pid: u32,
+    /// Most often the client.
+    pub(crate) parent_pid: u32,
+}
+
+impl Start {
+    /// This process, as the first start of a run.
+    pub(crate) fn of_this_process(run_id: Option<String>) -> Self {
+        let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+        let parent_pid = u32::try_from(parent).unwrap_or_default();
+        Self { number: 1, run_id, pid: std::process::id(), parent_pid }
+    }
+}
+
+/// What came of one start, or of all starts of a run. The greater one decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RunOutcome {
+    /// Nothing was tested. A start that only looks is no proof, and takes none away.
+    Untested,
+    Passed,
+    /// Something was said that was not read, so whatever else was found, nothing is proved.
+    Unread,
+    Failed,
+}
+
+impl RunOutcome {
+    /// What came of starts together.
+    pub(crate) fn worst(all: impl IntoIterator<Item = Self>) -> Self {
+        all.into_iter().max().unwrap_or(Self::Untested)
+    }
+
+    /// Reads back what [`RunOutcome::word`] wrote, of a start that left `unread` messages unread.
+    pub(crate) fn read(word: &str, unread: u64) -> Option<Self> {
+        match word {
+            "untested" if unread > 0 => Some(Self::Unread),
+            "untested" => Some(Self::Untested),
+            "passed" | "safe" => Some(Self::Passed),
+            "failed" | "not-safe" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+
+    /// The word that reports of this command have for it.
+    pub(crate) fn word(self, command: &str) -> &'static str {
+        match (self, command) {
+            (Self::Untested | Self::Unread, _) => "untested",
+            (Self::Passed, "serve") => "safe",
+            (Self::Failed, "serve") => "not-safe",
+            (Self::Passed, _) => "passed",
+            (Self::Failed, _) => "failed",
+        }
+    }
+
+    pub(crate) fn is_ok(self) -> bool {
+        self == Self::Passed
+    }
+
+    /// Whether nothing is proved, though nothing has failed.
+    pub(crate) fn is_untested(self) -> bool {
+        matches!(self, Self::Untested | Self::Unread)
+    }
+}

@@ -1,0 +1,163 @@
+//! A client that starts its server more than once: no start hides what another has found.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{answer, ask, call, lines, piped, tape};
+use crate::reports::{assert_json, assert_junit, assert_sarif};
+use crate::support::tapegate;
+
+const FILES: [&str; 3] = ["r.json", "r.xml", "r.sarif"];
+
+fn two() -> String {
+    let pair = |n: u32| format!("> {}\n< {}\n", call(n, "t", n), answer(n, n));
+    tape(&(1..=2).map(pair).collect::<String>())
+}
+
+/// One start in this folder, with reports of every sort: its exit code and what it said.
+fn start(folder: &Path, live: &[String], flags: &[&str]) -> (Option<i32>, String) {
+    if !folder.join("t.jsonl").exists() {
+        fs::write(folder.join("t.jsonl"), two()).unwrap();
+    }
+    let reports = FILES.iter().flat_map(|file| ["--report", file]);
+    let mut command = tapegate();
+    command.current_dir(folder).args(["replay", "-r", "t.jsonl"]).args(reports).args(flags);
+    fs::write(folder.join("live"), lines(live)).unwrap();
+    let input = fs::File::open(folder.join("live")).unwrap();
+    let done = command.stdin(input).output().unwrap();
+    (done.status.code(), String::from_utf8(done.stderr).unwrap())
+}
+
+fn good() -> [String; 2] {
+    [call(1, "t", 1), call(2, "t", 2)]
+}
+
+fn json(folder: &Path) -> Value {
+    assert_json(&folder.join("r.json"))
+}
+
+#[test]
+fn a_good_start_does_not_hide_a_failed_one_in_any_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    assert_eq!(start(folder, &[call(1, "new", 1)], &[]).0, Some(6));
+    let (code, stderr) = start(folder, &good(), &[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("added to the report `r.json` as start 2; delete"), "{stderr}");
+
+    let report = json(folder);
+    assert_eq!((&report["ok"], &report["verdict"]), (&false.into(), &"failed".into()));
+    let verdicts: Vec<&Value> =
+        report["starts"].as_array().unwrap().iter().map(|start| &start["verdict"]).collect();
+    assert_eq!(verdicts, ["failed", "passed"]);
+    assert_eq!((&report["matched"], &report["unmatched"]), (&2.into(), &1.into()));
+    // What one start did not ask for, another did.
+    assert_eq!(report["unused"], 0, "{report:#}");
+    assert!(!report.to_string().contains("\"rule\":\"unused\""), "{report:#}");
+
+    let cases = assert_junit(&folder.join("r.xml"));
+    let suites: Vec<&str> = cases.iter().map(|case| case[0].as_str().unwrap()).collect();
+    assert!(suites.contains(&"replay.asked") && suites.contains(&"replay.start2.asked"));
+    assert!(cases.iter().any(|case| case[2] == "Failure"), "{cases:?}");
+    let text = fs::read_to_string(folder.join("r.xml")).unwrap();
+    assert!(text.lines().nth(1).unwrap().contains("failures=\"1\""), "{text}");
+
+    let sarif = assert_sarif(&folder.join("r.sarif"));
+    let run = &sarif["runs"][0];
+    assert_eq!(run["invocations"].as_array().unwrap().len(), 2);
+    let levels: Vec<&Value> =
+        run["results"].as_array().unwrap().iter().map(|result| &result["level"]).collect();
+    assert!(levels.contains(&&"error".into()), "{sarif:#}");
+    // The one start after the other, whichever is the good one.
+    assert_eq!(start(folder, &good(), &[]).0, Some(0));
+    assert_eq!(json(folder)["ok"], false);
+}
+
+#[test]
+fn a_new_run_begins_with_another_id_by_choice_or_without_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    start(folder, &[call(1, "new", 1)], &["--run-id", "monday"]);
+    start(folder, &good(), &["--run-id", "monday"]);
+    let report = json(folder);
+    assert_eq!((&report["run_id"], &report["ok"]), (&"monday".into(), &false.into()));
+    start(folder, &good(), &["--run-id", "tuesday"]);
+    let report = json(folder);
+    assert_eq!((&report["run_id"], &report["ok"]), (&"tuesday".into(), &true.into()));
+    assert_eq!(report["starts"].as_array().unwrap().len(), 1);
+
+    start(folder, &[call(1, "new", 1)], &[]);
+    assert_eq!((&json(folder)["ok"], &json(folder)["run_id"]), (&false.into(), &"tuesday".into()));
+    start(folder, &good(), &["--report-mode", "new"]);
+    assert_eq!(json(folder)["ok"], true);
+
+    start(folder, &[call(1, "new", 1)], &[]);
+    FILES.iter().for_each(|file| fs::remove_file(folder.join(file)).unwrap());
+    start(folder, &good(), &[]);
+    assert_eq!(json(folder)["ok"], true);
+}
+
+#[test]
+fn a_start_that_only_looks_is_no_success_and_takes_none_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for live in [vec![], vec![ask(1, "ping")]] {
+        assert_eq!(start(folder, &live, &[]).0, Some(0));
+        let report = json(folder);
+        assert_eq!((&report["ok"], &report["verdict"]), (&false.into(), &"untested".into()));
+        let cases = assert_junit(&folder.join("r.xml"));
+        assert_eq!(cases.iter().filter(|case| case[2] == "Error").count(), 1, "{cases:?}");
+        assert!(assert_sarif(&folder.join("r.sarif")).to_string().contains("\"untested\""));
+    }
+    start(folder, &good(), &[]);
+    assert_eq!((&json(folder)["ok"], &json(folder)["verdict"]), (&true.into(), &"passed".into()));
+    start(folder, &[], &[]);
+    assert_eq!(json(folder)["ok"], true);
+    assert!(assert_junit(&folder.join("r.xml")).iter().all(|case| case[2] != "Error"));
+}
+
+#[test]
+fn starts_that_end_at_once_are_all_in_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), two()).unwrap();
+    let children: Vec<_> = (0..12)
+        .map(|n| {
+            let reports = FILES.iter().flat_map(|file| ["--report", file]);
+            let mut command: Command = tapegate();
+            command.current_dir(&folder).args(["replay", "-q", "-r", "t.jsonl"]).args(reports);
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+            let live = if n == 5 { lines(&[call(1, "new", 1)]) } else { lines(&good()) };
+            std::io::Write::write_all(child.stdin.as_mut().unwrap(), live.as_bytes()).unwrap();
+            child
+        })
+        .collect();
+    for mut child in children {
+        child.wait().unwrap();
+    }
+    let report = json(folder.path());
+    let starts = report["starts"].as_array().unwrap();
+    let numbers: Vec<u64> = starts.iter().map(|start| start["start"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=12).collect::<Vec<u64>>());
+    assert_eq!((&report["ok"], &report["unmatched"]), (&false.into(), &1.into()));
+    let sarif = assert_sarif(&folder.path().join("r.sarif"));
+    assert_eq!(sarif["runs"][0]["invocations"].as_array().unwrap().len(), 12);
+    let left = fs::read_dir(&folder).unwrap().count();
+    assert_eq!(left, 4, "nothing is left beside the tape and the reports");
+}
+
+#[test]
+fn a_report_that_goes_down_a_pipe_is_that_of_this_start() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), two()).unwrap();
+    let script = format!(
+        "cd {} && {} replay -q -r t.jsonl --report /dev/stderr 2>&1 >/dev/null",
+        folder.path().display(),
+        env!("CARGO_BIN_EXE_tapegate")
+    );
+    let said = piped("sh", &["-c", &script], lines(&good()));
+    let report: Value = serde_json::from_slice(&said).unwrap();
+    assert_eq!(report["starts"].as_array().unwrap().len(), 1);
+}
