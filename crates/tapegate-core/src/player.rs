@@ -250,11 +250,21 @@ impl Player {
             Cue::TooLarge { message, bytes_max } => turn.too_large(&message, bytes_max),
             Cue::Behind(line) => {
                 turn.live.hear_behind(line, turn.act);
+                turn.live
+                    .behind
+                    .take_failed()
+                    .into_iter()
+                    .for_each(|it| turn.desk.server_failed(it));
                 Ok(())
             }
             Cue::BehindGone { why } => {
                 turn.desk.warn(format!("the server behind the tape cannot be asked: {why}"));
                 turn.live.behind_gone(why, turn.act);
+                turn.live
+                    .behind
+                    .take_failed()
+                    .into_iter()
+                    .for_each(|it| turn.desk.server_failed(it));
                 Ok(())
             }
             Cue::Due => turn.due(),

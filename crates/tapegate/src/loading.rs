@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tapegate_core::frame::Kind;
+use tapegate_core::side::Side;
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::Index;
 use tapegate_core::tape::{Header, Severity};
@@ -11,7 +13,8 @@ use tapegate_store::loaded::{LoadError, Loaded};
 
 use crate::exit::{Exit, Failure};
 use crate::redaction::RedactArgs;
-use crate::talk;
+use crate::views::plural;
+use crate::{sniff, talk};
 
 /// Loads a tape and says what is unusual about it.
 pub(crate) fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
@@ -35,6 +38,11 @@ fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<L
             LoadError::Refused { .. } => Exit::Invalid,
         };
         let failure = Failure::new(exit, &error);
+        if exit == Exit::Invalid && sniff::seems_a_scenario(path) {
+            let name = path.display();
+            return failure
+                .hint(format!("this seems to be a scenario: run `tapegate serve {name}`"));
+        }
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -51,7 +59,23 @@ fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<L
             _ => talk::warn(&format!("{place}{}", finding.words)),
         }
     }
+    warn_of_own_answers(&loaded.index, &name.to_string(), quiet);
     Ok(loaded)
+}
+
+/// Warns of answers that are not the server's: they would be played, compared or converted as if they were.
+fn warn_of_own_answers(index: &Index, name: &str, quiet: bool) {
+    let is_own = |slot: &u32| {
+        let slot = index.slot(*slot);
+        slot.ours && slot.from == Side::Server && matches!(slot.kind, Kind::Response | Kind::Error)
+    };
+    let count = (0..index.len() as u32).filter(is_own).count() as u64;
+    if count > 0 && !quiet {
+        let (answers, are) = (plural(count, "answer"), if count == 1 { "is" } else { "are" });
+        talk::warn(&format!(
+            "{name}: {answers} on this tape {are} Tapegate's own (`\"by\":\"tapegate\"`), not the server's"
+        ));
+    }
 }
 
 /// What the tape was redacted with, so that what is said live can be compared with it.

@@ -15,6 +15,7 @@ mod screen;
 mod session;
 mod settings;
 mod sizes;
+mod sniff;
 mod state;
 mod talk;
 mod taping;

@@ -69,8 +69,10 @@ impl UpstreamArgs {
         let Some(line) = &self.upstream else { return Ok(None) };
         match shlex::split(line) {
             Some(words) if !words.is_empty() => Ok(Some(Upstream::Command(words))),
-            _ => Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is no command line"))
-                .hint("check its quotes, or give the words after `--`")),
+            _ => {
+                Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is not a command line"))
+                    .hint("check its quotes, or give the words after `--`"))
+            }
         }
     }
 }

@@ -63,5 +63,10 @@ pub(crate) mod words;
 mod lines;
 mod tame;
 
+/// A number with its noun: `1 request`, `2 requests`.
+pub(crate) fn plural(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod golden;

@@ -3,12 +3,48 @@
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use tapegate_wire::http::listen::{ListenError, Listener};
+use tapegate_wire::http::listen::{Allowed, ListenError, Listener};
 use tapegate_wire::port::Port;
 use tapegate_wire::stdio::ClientPorts;
 
 use crate::exit::{Exit, Failure};
 use crate::talk;
+
+/// Who may use a listener besides clients that name this machine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListenArgs {
+    /// With --http, also answer clients that call this host by NAME, such as a service in a container;
+    /// repeatable
+    #[arg(long, value_name = "NAME", requires = "http", value_parser = host)]
+    allow_host: Vec<String>,
+    /// With --http, also answer web pages of this origin, such as `https://app.example.com`; repeatable
+    #[arg(long, value_name = "ORIGIN", requires = "http", value_parser = origin)]
+    allow_origin: Vec<String>,
+}
+
+impl ListenArgs {
+    pub(crate) fn allowed(&self) -> Allowed {
+        Allowed { hosts: self.allow_host.clone(), origins: self.allow_origin.clone() }
+    }
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-._:[]".contains(letter);
+    let host = text.trim_start_matches('[').trim_end_matches(']');
+    let is_address = host.parse::<std::net::IpAddr>().is_ok();
+    match !host.is_empty() && host.chars().all(fits) && (is_address || !host.contains(':')) {
+        true => Ok(host.to_owned()),
+        false => Err("expected a host name without a port, such as `tapes`".to_owned()),
+    }
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let authority = text.split_once("://").map(|(_, authority)| authority);
+    match authority.is_some_and(|it| !it.is_empty() && !it.contains(['/', '?', '#', '@', '*'])) {
+        true => Ok(text.to_owned()),
+        false => Err("expected an origin, such as `https://app.example.com`".to_owned()),
+    }
+}
 
 /// A listener for clients that come by HTTP.
 pub(crate) async fn listen(address: &str) -> Result<Listener, Failure> {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::live::Live;
 use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Frame, Kind, error_reply};
-use crate::json::Edits;
+use crate::json::{self, Edits};
 use crate::pending::IdKey;
 
 /// What may wait for the server's greeting.
@@ -32,6 +32,8 @@ pub(super) struct Behind {
     asked: HashMap<IdKey, Vec<u8>>,
     /// Whether the client's own greeting was passed on.
     greeted_by_client: bool,
+    /// How many requests it could not answer, and why, since that was last asked.
+    failed: Option<(u64, String)>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -55,6 +57,11 @@ impl Behind {
         !self.waiting.is_empty()
     }
 
+    /// How many requests it could not answer, and why, since this was last asked.
+    pub(super) fn take_failed(&mut self) -> Option<(u64, String)> {
+        self.failed.take()
+    }
+
     /// Whether it has asked the client something by this id.
     pub(super) fn has_asked(&self, id: &IdKey) -> bool {
         self.asked.contains_key(id)
@@ -71,13 +78,11 @@ impl Live {
         act: &mut dyn FnMut(Act<'_>),
     ) {
         let Some(id) = said.id else { return };
-        if let State::Gone(why) = &self.behind.state {
-            let answer = gone(id, why);
-            return self.give(answer, batch, act);
+        if let State::Gone(why) = self.behind.state.clone() {
+            return self.answer_for_gone(id, &why, batch, act);
         }
         if self.behind.queue_bytes + text.len() > QUEUE_BYTES_MAX {
-            let answer = gone(id, "too much waits for its greeting");
-            return self.give(answer, batch, act);
+            return self.answer_for_gone(id, "too much waits for its greeting", batch, act);
         }
         self.behind.passed += 1;
         let number = self.behind.passed;
@@ -191,6 +196,9 @@ impl Live {
         let number = std::str::from_utf8(id).ok().and_then(|digits| digits.parse::<u64>().ok());
         let passed = number.and_then(|number| self.behind.waiting.remove(&number));
         let Some(Passed { id: theirs, batch }) = passed else { return };
+        if let Some(why) = own_error(text) {
+            self.behind.failed.get_or_insert((0, why)).0 += 1;
+        }
         let mut edits = Edits::new(text);
         edits.replace(id, &theirs);
         self.give(edits.finish().into_owned(), batch, act);
@@ -213,9 +221,29 @@ impl Live {
         let mut waiting: Vec<_> = self.behind.waiting.drain().collect();
         waiting.sort_by_key(|(number, _)| *number);
         for (_, Passed { id, batch }) in waiting {
-            self.give(gone(&id, why), batch, act);
+            self.answer_for_gone(&id, why, batch, act);
         }
     }
+
+    fn answer_for_gone(
+        &mut self,
+        id: &[u8],
+        why: &str,
+        batch: Option<u32>,
+        act: &mut dyn FnMut(Act<'_>),
+    ) {
+        self.behind.failed.get_or_insert_with(|| (0, why.to_owned())).0 += 1;
+        self.give(gone(id, why), batch, act);
+    }
+}
+
+/// Why a server reached by HTTP was not: then it is we who answer in its place.
+fn own_error(answer: &[u8]) -> Option<String> {
+    let error = json::member(answer, "error")?;
+    let by = json::member(json::member(error, "data")?, "by")?;
+    let is_own = by == b"\"tapegate\"" && json::member(error, "code") == Some(b"-32000");
+    let message = json::member(error, "message").and_then(json::string);
+    message.filter(|_| is_own).map(std::borrow::Cow::into_owned)
 }
 
 fn gone(id: &[u8], why: &str) -> Vec<u8> {

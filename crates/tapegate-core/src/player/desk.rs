@@ -117,7 +117,7 @@ impl Desk {
     pub(super) fn diverged(
         &mut self,
         tape: &mut Tape,
-        (session, passed_on): (u32, bool),
+        (session, tape_session, passed_on): (u32, Option<u32>, bool),
         asked: &Asked<'_>,
         (reason, expected): (Reason, Option<u32>),
     ) -> io::Result<Option<u32>> {
@@ -126,6 +126,7 @@ impl Desk {
         let number = nearest.first().or(next.as_ref()).map(|near| near.number);
         let divergence = Divergence {
             session,
+            tape_session,
             method: asked
                 .said
                 .method
@@ -153,6 +154,12 @@ impl Desk {
             self.counts.divergences.push(divergence);
         }
         Ok(number)
+    }
+
+    /// The server behind could not answer requests that were passed on.
+    pub(super) fn server_failed(&mut self, (requests, why): (u64, String)) {
+        self.counts.server_failed += requests;
+        self.counts.server_failure.get_or_insert(why);
     }
 
     /// Whether nobody has asked for this. A ping is never asked of the tape.
@@ -231,7 +238,7 @@ fn nearest(
             true => leaves.score(&Leaves::of(&tape.signer.canonical(&request), None)),
             false => 0.0,
         };
-        let near = Near { number, request, score };
+        let near = Near { number, request, score, session: tape.session_of(ask) + 1 };
         if place == 0 && expected.is_some() {
             next = Some(near.clone());
         }

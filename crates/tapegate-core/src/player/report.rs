@@ -34,6 +34,8 @@ pub enum Notice<'a> {
 pub struct Divergence {
     /// Which session of this replay asked, from 1.
     pub session: u32,
+    /// Which session of the tape is played for it, from 1, if it is one.
+    pub tape_session: Option<u32>,
     /// The method.
     pub method: String,
     /// The name or uri it asked for.
@@ -76,6 +78,8 @@ pub struct Near {
     pub request: Vec<u8>,
     /// How much of it is equal, from 0 to 1.
     pub score: f64,
+    /// The session of the tape that it is of, from 1.
+    pub session: u32,
 }
 
 /// What came of a replay.
@@ -93,6 +97,10 @@ pub struct Summary {
     pub unmatched: u64,
     /// Those among them that the server behind was asked instead.
     pub passed_on: u64,
+    /// Those among them that the server behind could not answer, because it did not start or failed.
+    pub server_failed: u64,
+    /// Why, the first time.
+    pub server_failure: Option<String>,
     /// The first of them.
     pub divergences: Vec<Divergence>,
     /// How many recorded requests nobody asked for.
@@ -132,8 +140,8 @@ impl Reason {
             Self::NotRecorded => "not on the tape",
             Self::Exhausted => "asked more often than the tape has it",
             Self::OutOfOrder => "not what comes next on the tape",
-            Self::TapeEnded => "the tape has no more requests",
-            Self::Unanswered => "on the tape, but never answered",
+            Self::TapeEnded => "the tape is at its end",
+            Self::Unanswered => "recorded, but never answered",
             Self::NotCancelled => "cancelled on the tape, and never answered",
         }
     }

@@ -12,6 +12,7 @@
 
 mod build;
 mod glance;
+mod one_session;
 mod open;
 mod packed;
 mod scenes;

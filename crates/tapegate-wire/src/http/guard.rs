@@ -15,6 +15,16 @@ pub struct Guard {
     bound: SocketAddr,
     /// The host name as it was given, if it was one.
     name: Option<String>,
+    allowed: Allowed,
+}
+
+/// Names that may be used besides those of the machine, such as that of a service in a container.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    /// Hosts, without a port.
+    pub hosts: Vec<String>,
+    /// Origins, such as `https://app.example.com`.
+    pub origins: Vec<String>,
 }
 
 /// Why a request is refused.
@@ -31,7 +41,12 @@ pub enum Refusal {
 impl Guard {
     /// The guard of a listener that was asked for by `name` and got the address `bound`.
     pub fn new(bound: SocketAddr, name: Option<String>) -> Self {
-        Self { bound, name }
+        Self { bound, name, allowed: Allowed::default() }
+    }
+
+    /// The same with names that may be used besides. A page of an allowed host may use it too.
+    pub fn allowing(self, allowed: Allowed) -> Self {
+        Self { allowed, ..self }
     }
 
     /// Checks where a request is for, and every header that tells it or where it comes from.
@@ -53,6 +68,9 @@ impl Guard {
     }
 
     fn is_our_page(&self, origin: &str) -> bool {
+        if self.allowed.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
         origin.split_once("://").is_some_and(|(_, authority)| self.is_ours(authority))
     }
 
@@ -61,6 +79,7 @@ impl Guard {
         let Some(host) = host_of(authority) else { return false };
         if host.eq_ignore_ascii_case("localhost")
             || self.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(host))
+            || self.allowed.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
         {
             return true;
         }
@@ -142,6 +161,31 @@ mod tests {
             "http://[::1]evil.test",
         ] {
             assert!(!check("localhost", Some(origin)), "{origin}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_allowed_pass_and_no_others() {
+        let allowed = Allowed {
+            hosts: vec!["Tapes".to_owned()],
+            origins: vec!["https://app.test".to_owned()],
+        };
+        let guard = Guard::new("127.0.0.1:8080".parse().unwrap(), None).allowing(allowed);
+        let check = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            origin.into_iter().for_each(|it| drop(headers.insert(ORIGIN, it.parse().unwrap())));
+            guard.check(&Uri::from_static("/mcp"), &headers).is_ok()
+        };
+        assert!(check("tapes:8080", None) && check("tapes", Some("https://app.test")));
+        assert!(check("tapes", Some("http://tapes:8080")));
+        for host in ["tapes.evil.test", "evil.test", "app.test", "x@tapes"] {
+            assert!(!check(host, None), "{host}");
+        }
+        for origin in
+            ["http://app.test", "https://app.test.evil.test", "https://app.test:1", "null"]
+        {
+            assert!(!check("tapes", Some(origin)), "{origin}");
         }
     }
 

@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 pub use super::cord::Cord;
 use super::cord::{Cut, Socket};
+pub use super::guard::Allowed;
 use super::guard::Guard;
 use super::turn_away::TurnAway;
 use super::{Chunk, Outbound, ReplyBody};
@@ -108,6 +109,11 @@ impl Listener {
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let turn_away = Some(TurnAway::default());
         Ok(Self { socket, guard, ending, room, turn_away, head_patience })
+    }
+
+    /// The same for clients that use these names too.
+    pub fn allowing(self, allowed: Allowed) -> Self {
+        Self { guard: self.guard.allowing(allowed), ..self }
     }
 
     /// The same with room for so many connections at once, each of which may take so long for the head

@@ -44,7 +44,7 @@ fn words(finding: &Finding) -> String {
             "a message of {bytes_total} bytes, over the limit of {bytes_max} (--max-message-bytes)"
         ),
         What::Stray { .. } => "an answer to nothing that was asked".to_owned(),
-        What::Server(_) => "the server introduces itself otherwise".to_owned(),
+        What::Server(_) => "the server introduces itself differently".to_owned(),
         What::Version { recorded, live } => {
             let shown = |text: &[u8]| visible::value(text, NAME_CHARS_MAX);
             format!("the server's version was {} and is {}", shown(recorded), shown(live))
@@ -63,7 +63,7 @@ fn words(finding: &Finding) -> String {
         What::Question(Became::Removed(_)) => "the server did not ask this".to_owned(),
         What::Question(Became::Changed(_)) => "the server asks for something else".to_owned(),
         What::Ended { why } => {
-            format!("not everything could be said: {}", visible::inline(why, WHY_CHARS_MAX))
+            format!("the server stopped answering: {}", visible::inline(why, WHY_CHARS_MAX))
         }
     }
 }

@@ -67,7 +67,7 @@ impl Teller<'_> {
             out.push_str(&diff_view::render(&found, self.palette, "    "));
         }
         if divergence.passed_on {
-            out.push_str("  the server behind was asked instead\n");
+            out.push_str("  the live server was asked instead\n");
         }
         out
     }
@@ -92,6 +92,12 @@ impl Teller<'_> {
     pub(crate) fn hint(&self, divergence: &Divergence) -> String {
         let best = divergence.next.as_ref().or(divergence.nearest.first());
         let is_recorded = divergence.nearest.iter().any(|near| near.score >= 1.0);
+        // In any other order, requests of every session are found.
+        if let (Some(number), Mode::Sequential) = (other_session(divergence), self.mode) {
+            return format!(
+                "session {number} of the tape has this request: pass --session {number}"
+            );
+        }
         match (divergence.reason, best) {
             (Reason::OutOfOrder, Some(near)) if is_like(divergence, near) && !is_recorded => {
                 self.tolerate(divergence, near)
@@ -132,7 +138,7 @@ impl Teller<'_> {
                 Some(near) => format!("next on the tape is {}", named(near)),
                 None => "another request comes next on the tape".to_owned(),
             },
-            (Reason::TapeEnded, _) => "the tape has no more requests".to_owned(),
+            (Reason::TapeEnded, _) => "the tape is at its end".to_owned(),
             (Reason::Unanswered, _) => "it was recorded, but never answered".to_owned(),
             (Reason::NotCancelled, _) => {
                 "the recorded client cancelled it, and this one does not".to_owned()
@@ -205,6 +211,15 @@ fn is_like(divergence: &Divergence, near: &Near) -> bool {
     let method = said(&near.request, "method");
     method.is_some_and(|method| method == divergence.method)
         && name(&near.request) == name(&divergence.request)
+}
+
+/// The session of the tape that has exactly this request, if the one that is played has not.
+fn other_session(divergence: &Divergence) -> Option<u32> {
+    let played = divergence.tape_session?;
+    let mut same =
+        divergence.nearest.iter().filter(|near| near.score >= 1.0 && is_like(divergence, near));
+    let first = same.next().map(|near| near.session)?;
+    (first != played && same.all(|near| near.session != played)).then_some(first)
 }
 
 fn named(near: &Near) -> String {

@@ -15,8 +15,9 @@ pub(crate) fn text(summary: &Summary) -> String {
     let mut out = format!("matched {matched}, unmatched {unmatched}, unused {unused}");
     let more = [
         (summary.differing, "matched with other params"),
-        (summary.passed_on, "passed on to the server behind"),
-        (summary.courtesies, "answered without the tape"),
+        (summary.passed_on, "passed on to the live server"),
+        (summary.server_failed, "not answered by it"),
+        (summary.courtesies, "answered as any server would, such as ping"),
         (u64::from(summary.sessions), "sessions"),
     ];
     let more = more.iter().filter(|(count, words)| *count > u64::from(*words == "sessions"));

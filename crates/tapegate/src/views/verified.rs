@@ -8,7 +8,7 @@ use tapegate_core::verifier::{Finding, NoteSort, Report, Skipped, Why};
 use super::change::{about, details, headline, noun, reason};
 use super::palette::Palette;
 use super::report::verify::{GROUPS, Group, group_of};
-use super::visible;
+use super::{plural, visible};
 
 /// How many changes of a group are shown.
 const SHOWN_MAX: usize = 100;
@@ -16,8 +16,15 @@ const SHOWN_MAX: usize = 100;
 const SORTS_MAX: usize = 8;
 const START_CHARS_MAX: usize = 80;
 
-/// The changes, group by group; nothing if there are none.
-pub(crate) fn changes(report: &Report, palette: Palette) -> String {
+/// How many lines of differences are printed unless they are asked for.
+const DETAIL_LINES_MAX: usize = 40;
+
+/// The changes, group by group; nothing if there are none. Where there are many, the names come without
+/// the differences, unless `all` are wanted.
+pub(crate) fn changes(report: &Report, palette: Palette, all: bool) -> String {
+    let lines = |finding: &Finding| details(finding, palette, "").lines().count();
+    let lines: usize = report.findings.iter().map(lines).sum();
+    let detailed = all || lines <= DETAIL_LINES_MAX;
     let mut out = String::new();
     for group in GROUPS {
         let of_group = |finding: &&Finding| group_of(&finding.what) == group;
@@ -34,12 +41,17 @@ pub(crate) fn changes(report: &Report, palette: Palette) -> String {
                 _ => format!("{}: ", about(&finding.about)),
             };
             writeln!(out, "  {whose}{}", headline(finding)).ok();
-            out.push_str(&details(finding, palette, "    "));
+            if detailed {
+                out.push_str(&details(finding, palette, "    "));
+            }
         }
         if found.len() > SHOWN_MAX {
             let more = format!("  … and {} more", found.len() - SHOWN_MAX);
             writeln!(out, "{}", palette.faint(&more)).ok();
         }
+    }
+    if !detailed {
+        writeln!(out, "\n{lines} lines of differences are left out; --details prints them").ok();
     }
     out
 }
@@ -66,15 +78,17 @@ pub(crate) fn summary(report: &Report) -> String {
         1 => "1 change".to_owned(),
         count => format!("{count} changes"),
     };
-    let plural =
-        |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let skipped = match report.skipped.len() as u64 + report.skipped_more {
+        0 => String::new(),
+        1 => " (1 recorded message was not sent)".to_owned(),
+        count => format!(" ({count} recorded messages were not sent)"),
+    };
     writeln!(
         out,
-        "{changes}: compared {} and {} in {}, {} not sent",
+        "{changes}: compared {} and {} in {}{skipped}",
         plural(report.answers, "answer"),
         plural(report.notifications, "notification"),
         plural(u64::from(report.sessions), "session"),
-        report.skipped.len() as u64 + report.skipped_more,
     )
     .ok();
     out
@@ -90,7 +104,7 @@ pub(crate) fn note_words(sort: &NoteSort) -> String {
         }
         NoteSort::NoMessage { start } => {
             let start = visible::inline(start, START_CHARS_MAX);
-            format!("the server wrote something that is no message: {start}")
+            format!("the server wrote something that is not a message: {start}")
         }
         NoteSort::Withheld => {
             "the answer that was recorded for it belongs to a call that was not sent".to_owned()

@@ -256,7 +256,10 @@ fn assert_clean(report: &Path, sessions: Option<u64>) {
     for count in ["unmatched", "unused"] {
         assert_eq!(report[count], 0, "{count} in {text}");
     }
-    assert!(sessions.is_none_or(|count| report["sessions"] == count), "{text}");
+    // Some clients start the server once to look at it, and then to use it.
+    let starts = report["starts"].as_array().expect("starts");
+    let each = |count: u64| starts.iter().all(|start| start["sessions"] == count);
+    assert!(sessions.is_none_or(each), "{text}");
     assert!(report["matched"].as_u64() > Some(10), "{text}");
 }
 

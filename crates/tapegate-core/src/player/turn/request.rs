@@ -4,6 +4,7 @@
 use std::io;
 
 use super::super::find::Found;
+use super::super::run::Run;
 use super::super::scene::Scene;
 use super::super::tape::{Asked, named};
 use super::super::{Context, OnUnmatched, Reason};
@@ -199,11 +200,14 @@ impl Turn<'_, '_> {
     ) -> io::Result<()> {
         let on_unmatched = self.context.options.on_unmatched;
         let passed_on = on_unmatched == OnUnmatched::Passthrough;
-        let who = (self.live.number, passed_on);
+        let run = self.live.runs.iter().find(|run| run.number == self.live.run);
+        let tape_session = run.and_then(Run::session).map(|session| session + 1);
+        let who = (self.live.number, tape_session, passed_on);
         let nearest = self.desk.diverged(self.context.tape, who, asked, (reason, expected))?;
         self.live.expect(batch);
         if passed_on {
             self.live.pass_on(text, said, batch, self.act);
+            self.live.behind.take_failed().into_iter().for_each(|it| self.desk.server_failed(it));
             return Ok(());
         }
         let method = said.method.map(|method| method.decode()).unwrap_or_default();
@@ -213,7 +217,7 @@ impl Turn<'_, '_> {
         let number = nearest.map_or("null".to_owned(), |number| number.to_string());
         data.extend(format!(",\"mode\":\"{mode}\",\"nearest\":{number}}}").bytes());
         let name = named(asked.said).map(|name| format!(" {}", name.decode())).unwrap_or_default();
-        let words = format!("{}: {method}{name}", reason.words());
+        let words = format!("no recorded answer for {method}{name} ({})", reason.words());
         let data = String::from_utf8_lossy(&data);
         let answer = error_reply(said.id.unwrap_or(b"null"), CODE_UNMATCHED, &words, &data);
         self.live.give(answer, batch, self.act);

@@ -118,7 +118,9 @@ fn open_run(context: &Context<'_>, live: &mut Live, played: &mut [u32], asked: &
         let asks = &index.sessions()[session];
         !asks.is_empty() && index.ask(asks.start).signature.like == asked.signature.like
     };
-    let best = (0..played.len()).min_by_key(|session| (!begins(*session), played[*session]));
+    let is_empty = |session: usize| index.sessions()[session].is_empty();
+    let best = (0..played.len())
+        .min_by_key(|session| (is_empty(*session), !begins(*session), played[*session]));
     if let Some(session) = best {
         played[session] += 1;
     }

@@ -46,6 +46,16 @@ struct Part {
     started_us: Option<i64>,
 }
 
+impl Part {
+    /// Has the next message of the session with this key begin another one.
+    fn forget(&mut self, key: Option<Key>) {
+        match key {
+            None => self.unnamed = None,
+            Some(key) => drop(self.by_key.remove(&key)),
+        }
+    }
+}
+
 impl Indexer {
     /// An indexer that signs requests with `signer`.
     pub fn new(signer: Signer) -> Self {
@@ -113,7 +123,12 @@ impl Indexer {
         if self.scenes.slots.len() >= SLOTS_MAX {
             return self.once(line, "the tape has too many messages; the rest is left out");
         }
-        let session = self.session(told.session, line);
+        let mut session = self.session(told.session, line);
+        if told.initialize && self.part.sessions[session].is_introduced() {
+            // What was recorded to the end of a tape need not have a header.
+            self.part.forget(told.session);
+            session = self.session(told.session, line);
+        }
         let number = told.seq.unwrap_or(line);
         let mut packed = Packed::new(offset, told.text.length(), told.from, told.kind);
         packed.number = u32::try_from(number).unwrap_or_else(|_| {
@@ -211,7 +226,7 @@ fn sort(asks: &mut Vec<Asked>, slots: &[Packed], session_count: u32) -> Vec<Rang
 }
 
 /// Chains asks for the same, and asks for the same thing, in order.
-fn chain(asks: &mut [Asked]) -> (Table, Table) {
+pub(super) fn chain(asks: &mut [Asked]) -> (Table, Table) {
     let count = asks.len();
     let (mut same, mut like) = (Table::with_room(count, count), Table::with_room(count, 0));
     // From the end, so that each chain is found by its first ask.

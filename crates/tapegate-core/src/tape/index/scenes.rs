@@ -17,6 +17,8 @@ pub(super) struct Session {
     pub(super) number: u32,
     of_client: Open,
     of_server: Open,
+    /// The slot of the client's introduction, and whether the server has accepted it.
+    introduced: Option<(u32, bool)>,
     /// The request that the client made last.
     latest: Option<Latest>,
     /// The scene that the message before this one stands in; [`NONE`] before the first scene.
@@ -61,6 +63,7 @@ impl Session {
             number,
             of_client: Open::default(),
             of_server: Open::default(),
+            introduced: None,
             latest: None,
             current: NONE,
             first: NONE,
@@ -68,10 +71,18 @@ impl Session {
         }
     }
 
+    /// Whether another introduction begins another session: one that was refused may be repeated.
+    pub(super) fn is_introduced(&self) -> bool {
+        self.introduced.is_some_and(|(_, accepted)| accepted)
+    }
+
     /// Puts the message that was pushed last where it belongs, and pairs it.
     pub(super) fn put(&mut self, told: &Told, scenes: &mut Scenes) {
         let slot = scenes.slots.len() as u32 - 1;
         let place = self.place(told, slot, scenes);
+        if told.initialize {
+            self.introduced = Some((slot, false));
+        }
         match place {
             Place::First => self.begin(slot, scenes),
             Place::In(NONE) if self.first == NONE => self.wait(slot, scenes),
@@ -133,6 +144,9 @@ impl Session {
             },
             (None, None) => return Place::Nowhere,
         };
+        if let Some((introduction, accepted)) = &mut self.introduced {
+            *accepted |= *introduction == asked && told.kind == Kind::Response;
+        }
         scenes.slots[asked as usize].pair = slot;
         scenes.slots[slot as usize].pair = asked;
         // Only a ping of the client stands in no scene.

@@ -44,6 +44,8 @@ pub(super) struct Told {
     pub(super) asked: Option<Asked>,
     /// Whether it is a ping, which is answered without the tape.
     pub(super) ping: bool,
+    /// Whether a client introduces itself, which begins a session.
+    pub(super) initialize: bool,
 }
 
 /// A part of a stretch that is not empty. Stretches are far below 4 GiB.
@@ -98,6 +100,7 @@ impl Told {
             cancels: None,
             asked: None,
             ping: false,
+            initialize: false,
         }
     }
 
@@ -147,6 +150,7 @@ impl Told {
                 self.token = key(said.progress_token);
                 self.ping = said.is_method("ping");
                 if self.from == Side::Client {
+                    self.initialize = said.is_method("initialize");
                     self.asked = Some(Asked::new(sign(), NONE));
                 }
             }

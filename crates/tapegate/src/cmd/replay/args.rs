@@ -7,6 +7,7 @@ use tapegate_core::player::{Mode, OnExhausted, OnUnmatched, ServerMessages, Stat
 
 use crate::reporting::RunArgs;
 use crate::upstream::UpstreamArgs;
+use crate::wiring::ListenArgs;
 
 /// Play a tape as an MCP server
 ///
@@ -20,6 +21,10 @@ pub(crate) struct Args {
     /// The tape to play, of any dialect, compressed or not; `-` for standard input with --http
     #[arg(short, long, value_name = "TAPE")]
     pub(super) recording: PathBuf,
+    /// The session of the tape to play: a number from 1, `last`, or `all`, which gives the first client
+    /// the first session and the second the next
+    #[arg(long, value_name = "N|last|all", default_value = "all", value_parser = session)]
+    pub(super) session: TapeSession,
     /// How a request is found on the tape
     #[arg(long, value_enum, default_value = "sequential")]
     pub(super) match_mode: ModeWord,
@@ -35,10 +40,10 @@ pub(crate) struct Args {
     /// What happens to a request that is asked more often than the tape has it
     #[arg(long, value_enum, default_value = "error")]
     pub(super) on_exhausted: OnExhaustedWord,
-    /// Whose requests use up the tape
+    /// Whether each session plays the tape from its start, or all use it up together
     #[arg(long, value_enum, default_value = "session")]
     pub(super) state_scope: StateScopeWord,
-    /// What is said of what the server said of its own accord
+    /// Which notifications and requests of the recorded server are sent
     #[arg(long, value_enum, default_value = "all")]
     pub(super) server_messages: ServerMessagesWord,
     /// What does not count when requests are compared, such as `params.arguments.now` or
@@ -58,6 +63,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
     #[command(flatten)]
+    pub(super) listen: ListenArgs,
+    #[command(flatten)]
     pub(super) upstream: UpstreamArgs,
     /// Write a new tape with what was played and what was passed through; the old one is never
     /// touched
@@ -66,8 +73,8 @@ pub(crate) struct Args {
     /// Overwrite a tape that --record-to names
     #[arg(long, requires = "record_to")]
     pub(super) force: bool,
-    /// Write what came of the replay to a file: JUnit XML if it ends in .xml, SARIF if in .sarif,
-    /// else JSON; repeatable
+    /// Write a report to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
+    /// repeatable
     #[arg(long, value_name = "FILE")]
     pub(super) report: Vec<PathBuf>,
     #[command(flatten)]
@@ -84,6 +91,14 @@ pub(crate) struct Args {
     /// Say nothing but errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub(super) quiet: bool,
+}
+
+/// Which session of the tape is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TapeSession {
+    All,
+    Last,
+    Number(usize),
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -195,6 +210,15 @@ fn pace(text: &str) -> Result<f64, String> {
     positive.ok_or("expected a number from 0 on after `scaled:`".to_owned())
 }
 
+fn session(text: &str) -> Result<TapeSession, String> {
+    match (text, text.parse()) {
+        ("all", _) => Ok(TapeSession::All),
+        ("last", _) => Ok(TapeSession::Last),
+        (_, Ok(number @ 1..)) => Ok(TapeSession::Number(number)),
+        _ => Err("expected a number from 1, `last` or `all`".to_owned()),
+    }
+}
+
 /// A path into requests.
 fn ignored(text: &str) -> Result<Path, String> {
     crate::sizes::path_in(text, &["params"])
@@ -218,6 +242,11 @@ In a client's config (.mcp.json):
   {\"mcpServers\": {\"files\": {\"command\": \"tapegate\",
     \"args\": [\"replay\", \"-r\", \"/tmp/session.jsonl\"]}}}
 
-Exit 0: the client has gone; 2: the tape is broken; 3: it could not be read; 4: HTTP could not be
-listened to; 6: the client asked for something that is not on the tape; 64: wrong usage; 130, 143:
-ended by a signal.";
+Exit codes:
+  0    the client left
+  2    the tape is broken
+  3    a file could not be read or written
+  4    cannot listen for HTTP, or the server that is asked by passthrough failed
+  6    the client asked for something that is not on the tape
+  64   wrong usage
+  130, 143  ended by a signal";

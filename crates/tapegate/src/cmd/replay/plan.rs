@@ -5,13 +5,15 @@ use std::path::Path;
 use tapegate_core::player::Options;
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::Mask;
+use tapegate_core::tape::index::Index;
 use tapegate_policy::redact::Redactor;
 use tapegate_store::loaded::Loaded;
 
-use super::args::{Args, OnUnmatchedWord};
+use super::args::{Args, OnUnmatchedWord, TapeSession};
 use crate::exit::{Exit, Failure};
 use crate::loading::{load, redactor};
 use crate::reporting;
+use crate::talk;
 use crate::upstream::Upstream;
 
 /// What is to be played, and how.
@@ -36,9 +38,12 @@ impl Plan {
                 .into());
         }
         if !passthrough && upstream.is_some() {
-            return Err(Failure::new(Exit::Usage, "a server is asked only what is passed through")
-                .hint("add --on-unmatched passthrough")
-                .into());
+            return Err(Failure::new(
+                Exit::Usage,
+                "a server is named, but nothing is passed on to it",
+            )
+            .hint("add --on-unmatched passthrough")
+            .into());
         }
         if args.recording == Path::new("-") && args.http.is_none() {
             return Err(Failure::new(Exit::Usage, "standard input is the client's")
@@ -47,7 +52,8 @@ impl Plan {
         }
         reporting::look_for_places(&args.report, &args.recording, "tape")?;
         let signer = Signer::new(args.ignore.clone());
-        let tape = load(&args.recording, &signer, args.quiet)?;
+        let mut tape = load(&args.recording, &signer, args.quiet)?;
+        choose_session(&mut tape.index, &args)?;
         let redactor = redactor(&tape.index, args.redact_key_file.clone(), args.quiet)?;
         Ok(Self { args, tape, redactor, upstream, signer })
     }
@@ -67,4 +73,29 @@ impl Plan {
             signer: self.signer.clone(),
         }
     }
+}
+
+/// Leaves the session of the tape that is to be played.
+fn choose_session(index: &mut Index, args: &Args) -> Result<(), Failure> {
+    let count = index.sessions().len();
+    match args.session {
+        TapeSession::All => {
+            let asked = index.sessions().iter().filter(|asks| !asks.is_empty()).count();
+            if asked > 1 && args.http.is_none() && !args.quiet {
+                talk::say(&format!(
+                    "the tape has {count} sessions, and the first is played; --session N or \
+                     --session last plays another"
+                ));
+            }
+        }
+        TapeSession::Last => index.keep_session(index.last_session()),
+        TapeSession::Number(number) if number <= count => index.keep_session(number - 1),
+        TapeSession::Number(number) => {
+            let words = format!("there is no session {number} on the tape, which has {count}");
+            return Err(
+                Failure::new(Exit::Usage, words).hint("`--session last` plays the last one")
+            );
+        }
+    }
+    Ok(())
 }

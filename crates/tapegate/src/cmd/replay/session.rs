@@ -47,7 +47,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
         conclude(&args, &mut player.borrow_mut(), deck, cause, clock)
     };
     let exit = match &args.http {
-        Some(address) => runtime.block_on(show.by_http(address, signals, args.quiet, end))?,
+        Some(address) => runtime.block_on(show.by_http(address, signals, &args, end))?,
         None => {
             greet(args.quiet);
             runtime.block_on(show.on_stdio(signals, end))?
@@ -84,17 +84,17 @@ impl Show<'_> {
         self,
         address: &str,
         signals: Signals,
-        quiet: bool,
+        args: &Args,
         end: impl FnOnce(&Cause, Option<&mut Deck>) -> anyhow::Result<Exit>,
     ) -> anyhow::Result<Exit> {
-        let listener = listen(address).await?;
+        let listener = listen(address).await?.allowing(args.listen.allowed());
         let deck = self.copy.map(|copy| copy::deck(copy, self.clock));
         let recorded = deck.is_some();
         let deck = deck.unwrap_or_else(|| Deck::silent(self.clock));
         let station = Station::new(deck, self.message_bytes_max);
         let servers = Servers::Stage(self.stage);
         let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
-        announce(&listener, quiet)?;
+        announce(&listener, args.quiet)?;
         let cause = http::serve(listener, bridge, &station, signals).await;
         end(&cause, recorded.then_some(&mut *station.deck()))
     }
@@ -148,6 +148,10 @@ fn conclude(
     }
     copied.map_err(|error| Failure::new(Exit::Io, error))?;
     Ok(match cause {
+        // Whatever ended the replay, the server that was to be asked did not answer.
+        Cause::Client | Cause::Signal(_) | Cause::Actor if summary.server_failed > 0 => {
+            Exit::Transport
+        }
         Cause::Signal(number) => Exit::of_signal(*number),
         Cause::Actor => Exit::Diverged,
         Cause::Tape(error) => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tapegate_scenario::model::Scope;
 
 use crate::reporting::RunArgs;
+use crate::wiring::ListenArgs;
 
 /// Run a scenario as an MCP server
 ///
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     /// without a host, on loopback. Ends by Ctrl-C
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
+    #[command(flatten)]
+    pub(super) listen: ListenArgs,
     /// Who shares phases and counts, whatever the scenario says
     #[arg(long, value_enum)]
     pub(super) state_scope: Option<ScopeWord>,
@@ -150,8 +153,13 @@ In a client's config (.mcp.json), to see whether the agent falls for it:
   {\"mcpServers\": {\"calculator\": {\"command\": \"tapegate\",
     \"args\": [\"serve\", \"--scenario\", \"rug-pull\", \"--expect\", \"--report\", \"/tmp/verdict.xml\"]}}}
 
-Exit 0: the client has gone, and with --expect it was safe; 1: with --expect, it never came to what is
-expected; 2: the scenario is broken, or needs --allow-external-handlers; 3: a file could not be read
-or written; 4: HTTP could not be listened to; 5: the scenario gave up waiting (on_timeout: abort);
-6: with --expect, the agent was not safe; 64: wrong usage; 130, 143: ended by a signal, unless there is
-a verdict.";
+Exit codes:
+  0    the client left, and with --expect it was safe
+  1    with --expect, nothing that is expected was tested
+  2    the scenario is broken, or needs --allow-external-handlers
+  3    a file could not be read or written
+  4    cannot listen for HTTP
+  5    the scenario gave up waiting (on_timeout: abort)
+  6    with --expect, the agent was not safe
+  64   wrong usage
+  130, 143  ended by a signal, unless there is a verdict";

@@ -16,6 +16,7 @@ use crate::disk::{self, Disk};
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 use crate::reporting;
+use crate::sniff;
 use crate::talk;
 use crate::views::visible;
 
@@ -58,6 +59,16 @@ impl Plan {
         let origin = Origin::new(&args)?;
         reporting::look_for_places(&args.report, &origin.path(), "scenario")?;
         look_for_events(&args)?;
+        if let Origin::File(path) | Origin::Tool(path) = &origin
+            && sniff::seems_a_tape(path)
+        {
+            let name = path.display();
+            return Err(Failure::new(Exit::Invalid, format!("`{name}` is a tape, not a scenario"))
+                .hint(format!(
+                    "`tapegate replay -r {name}` plays it; `tapegate convert -r {name}` makes a scenario of it"
+                ))
+                .into());
+        }
         let found = origin.load(&args);
         found.tell(args.quiet);
         if let Some(path) = &args.events_file

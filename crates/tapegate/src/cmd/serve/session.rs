@@ -82,7 +82,7 @@ async fn serve(
         greet(args.quiet);
         return Ok(stage::run_stdio(stage, client_ports()?, None, signals).await);
     };
-    let listener = listen(address).await?;
+    let listener = listen(address).await?.allowing(args.listen.allowed());
     let station = Station::new(Deck::silent(clock), args.max_message_bytes);
     let servers = Servers::Stage(Rc::clone(stage));
     let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());

@@ -8,7 +8,7 @@ use tapegate_core::verifier::Calls;
 
 use crate::upstream::UpstreamArgs;
 
-/// Say to a live server what was said on a tape, and report what has changed
+/// Play the client's side of a tape to a live server, and report what has changed
 ///
 /// Each session of the tape is played on a connection of its own: the client's messages go out in
 /// their order, the server's requests get the recorded answers, and every response and
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// How long an answer may take; one that took long on the tape may take twice as long as it did
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
     pub(super) timeout: Duration,
+    /// Print every difference of every change; without it, many changes are printed as a list of names
+    #[arg(long)]
+    pub(super) details: bool,
     /// How the result is printed
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
@@ -95,6 +98,11 @@ Examples:
   tapegate verify -r session.jsonl --upstream-http https://mcp.example.com/mcp --report drift.sarif
   tapegate verify -r session.jsonl --format json -- node server.js | jq .tool_changes
 
-Exit 0: nothing has changed; 1: something has; 2: the tape is broken; 3: a file could not be read or
-written; 4: the server could not be started or reached, or is no MCP server; 64: wrong usage; 130,
-143: ended by a signal.";
+Exit codes:
+  0    nothing has changed
+  1    something has changed
+  2    the tape is broken
+  3    a file could not be read or written
+  4    the server could not be started or reached, or is not an MCP server
+  64   wrong usage
+  130, 143  ended by a signal";

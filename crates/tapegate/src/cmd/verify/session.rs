@@ -83,7 +83,7 @@ fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> an
 }
 
 fn print(args: &Args, found: &Found, out: &mut dyn Write) -> std::io::Result<()> {
-    let changes = verified::changes(found, talk::palette_of_output());
+    let changes = verified::changes(found, talk::palette_of_output(), args.details);
     out.write_all(changes.as_bytes())?;
     if args.quiet {
         return Ok(());

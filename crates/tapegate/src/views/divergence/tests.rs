@@ -10,12 +10,13 @@ fn call(id: u32, name: &str, arguments: &str) -> Vec<u8> {
 }
 
 fn near(number: u32, request: Vec<u8>, score: f64) -> Near {
-    Near { number, request, score }
+    Near { number, request, score, session: 1 }
 }
 
 fn diverged(reason: Reason, nearest: Vec<Near>) -> Divergence {
     Divergence {
         session: 1,
+        tape_session: Some(1),
         method: "tools/call".to_owned(),
         name: Some("read_file".to_owned()),
         request: call(9, "read_file", r#"{"path":"/tmp/b","lines":10}"#),

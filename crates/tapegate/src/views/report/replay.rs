@@ -7,9 +7,11 @@ use super::{Case, Outcome, Place, Report, Rule, Suite};
 use crate::views::divergence::{Teller, differences, subject, subject_of};
 use crate::views::json::{self, Writer};
 use crate::views::palette::Palette;
+use crate::views::{plural, visible};
 
 /// How many differences are listed of each recorded request that comes near.
 const DIFFERENCES_MAX: usize = 50;
+const WHY_CHARS_MAX: usize = 300;
 
 static NOT_RECORDED: Rule = Rule::new(
     "not-recorded",
@@ -52,6 +54,12 @@ static UNUSED: Rule = Rule::new(
     "See whether the client still does all that it did.",
 );
 
+static SERVER_FAILED: Rule = Rule::new(
+    "server-failed",
+    "The server behind the tape did not start or failed, so that requests were not answered.",
+    "Start the server by itself and see what it says, then correct its command line or URL.",
+);
+
 static TAPE_BROKEN: Rule = Rule::new(
     "tape-broken",
     "The tape could not be read on while it was played.",
@@ -79,6 +87,7 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
         ("courtesies", summary.courtesies),
         ("unmatched", summary.unmatched),
         ("passed_on", summary.passed_on),
+        ("server_failed", summary.server_failed),
         ("unused", summary.unused),
         ("sessions", u64::from(summary.sessions)),
     ];
@@ -99,6 +108,7 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
     cases.extend(
         (passed_on > 0).then(|| rest(passed_on, "passed on", Outcome::Warning, &NOT_RECORDED)),
     );
+    cases.extend((summary.server_failed > 0).then(|| server_failed(summary)));
     cases.extend(differing.iter().map(|one| differs(one, teller)));
     report.suites.push(Suite { name: "asked".to_owned(), cases });
     let mut cases: Vec<Case> = summary.unused_first.iter().map(unused).collect();
@@ -135,6 +145,21 @@ fn diverged(divergence: &Divergence, teller: &Teller<'_>) -> Case {
         place: Place { number: nearest_one.map(|near| near.number), line: None },
         duration_ms: None,
         facts,
+    }
+}
+
+fn server_failed(summary: &Summary) -> Case {
+    let (count, why) = (summary.server_failed, summary.server_failure.as_deref());
+    let requests = plural(count, "request");
+    Case {
+        name: "the server behind the tape".to_owned(),
+        outcome: Outcome::Failed,
+        rule: Some((&SERVER_FAILED).into()),
+        message: format!(
+            "{requests} not answered: {}",
+            visible::inline(why.unwrap_or_default(), WHY_CHARS_MAX)
+        ),
+        ..Case::default()
     }
 }
 

@@ -33,9 +33,10 @@ fn replayed() -> Report {
         format!(r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{params}}}"#)
             .into_bytes()
     };
-    let near = Near { number: 7, request: call("/tmp/a"), score: 0.5 };
+    let near = Near { number: 7, request: call("/tmp/a"), score: 0.5, session: 1 };
     let diverged = |reason: Reason, passed_on: bool| Divergence {
         session: 1,
+        tape_session: Some(1),
         method: "tools/call".to_owned(),
         name: Some("read_file".to_owned()),
         request: call("/tmp/b"),
@@ -55,6 +56,8 @@ fn replayed() -> Report {
         courtesies: 2,
         unmatched: 7,
         passed_on: 4,
+        server_failed: 0,
+        server_failure: None,
         divergences: vec![diverged(Reason::NotRecorded, false), diverged(Reason::Exhausted, true)],
         unused: 2,
         unused_first: vec![

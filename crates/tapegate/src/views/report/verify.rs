@@ -58,7 +58,7 @@ rules! {
     ITEM_REMOVED: "item-removed", "A list no longer has an item.", ACCEPT;
     ITEM_CHANGED: "item-changed", "An item of a list has changed.", ACCEPT;
     VERSION: "server-version", "The server has another version.", ACCEPT;
-    SERVER: "server-changed", "The server introduces itself otherwise.", ACCEPT;
+    SERVER: "server-changed", "The server introduces itself differently.", ACCEPT;
     ENDED: "server-ended", "The server ended, or was given up, too early.", "See what the server writes to its standard error.";
     ANSWER: "answer-changed", "An answer is another one.", IGNORE;
     ERROR: "answer-error", "There is an error where there was a result.", ACCEPT;

@@ -8,6 +8,7 @@ use crate::views::golden::assert_golden;
 fn diverged(method: &str, name: Option<&str>, reason: Reason) -> Divergence {
     Divergence {
         session: 1,
+        tape_session: Some(1),
         method: method.to_owned(),
         name: name.map(str::to_owned),
         request: Vec::new(),
@@ -30,6 +31,8 @@ fn the_summary_is_as_the_golden_has_it() {
             courtesies: 1,
             unmatched: 7,
             passed_on: 3,
+            server_failed: 1,
+            server_failure: Some("it ended".to_owned()),
             divergences: vec![
                 diverged("tools/call", Some("read_file\x1b"), Reason::NotRecorded),
                 diverged("tools/call", Some("read_file"), Reason::Exhausted),

@@ -182,7 +182,7 @@ fn a_server_that_cannot_be_started_is_an_error_for_who_asks_and_the_tape_plays_o
     let setup = replay(taped()).flags(&["--on-unmatched", "passthrough", "--upstream", "/no/such"]);
     let setup = setup.flags(&["--match-mode", "by-request"]);
     let live = [HELLO, READY, &call(5, "new", 1), &call(6, "new", 2), &call(7, "a", 1)];
-    let end = setup.run(lines(&live).as_bytes()).exits(0);
+    let end = setup.run(lines(&live).as_bytes()).exits(4);
     let got = String::from_utf8(end.stdout.clone()).unwrap();
     for id in [5, 6] {
         assert!(got.contains(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{GONE}")), "{got}");
@@ -208,7 +208,7 @@ fn a_server_that_dies_is_an_error_for_everyone_who_waits_and_the_tape_plays_on()
         // Nobody who asks later is left waiting either.
         run.send(lines(&[call(8, "new", 4), call(9, "a", 1)]).as_bytes());
         run.lines(6);
-        let end = run.end_of_input().exits(0).leaves_no_process();
+        let end = run.end_of_input().exits(4).leaves_no_process();
         let got = String::from_utf8(end.stdout.clone()).unwrap();
         for id in 5..9 {
             let wanted = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{GONE}");
@@ -223,7 +223,7 @@ fn a_server_that_refuses_the_greeting_is_told_with_its_reason() {
     let refused = r#"{"jsonrpc":"2.0","id":"tapegate-initialize","error":{"code":-32602,"message":"go away"}}"#;
     let (setup, _) = logged(&["read=1", &format!("say={refused}"), "eof"]);
     let live = lines(&[HELLO, READY, &call(5, "new", 1)]);
-    let end = setup.run(live.as_bytes()).exits(0).leaves_no_process();
+    let end = setup.run(live.as_bytes()).exits(4).leaves_no_process();
     end.client_got_some("it refused the greeting: ").client_got_some("go away");
 }
 
@@ -287,7 +287,7 @@ fn a_server_reached_by_http_is_asked_what_the_tape_does_not_know() {
 
     let flags = ["--on-unmatched", "passthrough", "--upstream-http", "http://127.0.0.1:1/mcp"];
     let setup = replay(taped()).flags(&flags).flags(&["--match-mode", "by-request"]);
-    let end = setup.run(lines(&live).as_bytes()).exits(0).client_got_some(&answer(7, "one"));
+    let end = setup.run(lines(&live).as_bytes()).exits(4).client_got_some(&answer(7, "one"));
     let got = String::from_utf8(end.stdout.clone()).unwrap();
     assert!(got.contains("{\"jsonrpc\":\"2.0\",\"id\":5,\"error\":"), "{got}");
 }

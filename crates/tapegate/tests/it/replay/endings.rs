@@ -75,9 +75,9 @@ fn what_is_not_on_the_tape_ends_it_after_what_is_under_way() {
 #[test]
 fn the_error_names_the_method_the_mode_and_what_comes_nearest() {
     for (mode, words) in [
-        ("sequential", "not what comes next on the tape: tools/call u"),
-        ("by-request", "not on the tape: tools/call u"),
-        ("fuzzy", "not on the tape: tools/call u"),
+        ("sequential", "no recorded answer for tools/call u (not what comes next on the tape)"),
+        ("by-request", "no recorded answer for tools/call u (not on the tape)"),
+        ("fuzzy", "no recorded answer for tools/call u (not on the tape)"),
     ] {
         let end = replay(pairs(1, 1)).flags(&["--match-mode", mode]);
         let end = end.run(lines(&[call(1, "u", 1)]).as_bytes()).exits(6);

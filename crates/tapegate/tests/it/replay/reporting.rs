@@ -91,6 +91,32 @@ fn what_was_passed_on_is_no_failure() {
 }
 
 #[test]
+fn a_server_behind_that_fails_is_a_failure_in_every_format() {
+    let setup = reporting().flags(&["--on-unmatched", "passthrough", "--upstream", "/no/such"]);
+    let live = lines(&[call(1, "t", 1), call(2, "u", 2)]);
+    let end = setup.run(live.as_bytes()).exits(4);
+    let report = json(end.run.folder());
+    assert_eq!((&report["ok"], &report["server_failed"]), (&false.into(), &1.into()), "{report:#}");
+    let cases = report["cases"].as_array().unwrap();
+    let failed = cases.iter().find(|case| case["rule"] == "server-failed").unwrap();
+    assert!(failed["message"].as_str().unwrap().starts_with("1 request not answered: "));
+    let xml = fs::read_to_string(end.run.folder().join("r.xml")).unwrap();
+    assert!(xml.contains("failures=\"1\"") && xml.contains("type=\"server-failed\""), "{xml}");
+    // By HTTP a signal ends it, and the code is that of the failure all the same.
+    let flags =
+        ["--on-unmatched", "passthrough", "--upstream", "/no/such", "--http", "127.0.0.1:0"];
+    let run = reporting().flags(&flags).start();
+    let url = format!("http://127.0.0.1:{}/mcp", run.port());
+    let post =
+        ["-s", "-H", "content-type: application/json", "-H", "accept: application/json", "-d"];
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    super::piped("curl", &[&post[..], &[hello, &url]].concat(), "");
+    run.signal(Signal::TERM);
+    let end = run.end().exits(4);
+    assert_eq!(json(end.run.folder())["ok"], false);
+}
+
+#[test]
 fn a_report_replaces_the_one_before_and_one_that_cannot_be_written_is_an_error() {
     let setup = reporting();
     fs::write(setup.folder().join("r.json"), "the one before").unwrap();

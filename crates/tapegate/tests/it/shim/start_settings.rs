@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
     Case {
         name: "a command line with a quote too many",
         setup: |setup| setup.server(&[]).flags(&["--upstream", "npx 'x"]),
-        told: &["`--upstream npx 'x` is no command line"],
+        told: &["`--upstream npx 'x` is not a command line"],
         error_type: SETTINGS,
         exit: 64,
         logged: true,

@@ -10,9 +10,13 @@ fn nothing_is_reported_of_a_server_that_has_not_changed() {
         let done = drift.verify("", &["--calls", calls]);
         done.finds_nothing();
         let compared = match calls {
-            "list" => "compared 4 answers and 0 notifications in 1 session, 3 not sent",
-            "read-only" => "compared 5 answers and 2 notifications in 1 session, 2 not sent",
-            _ => "compared 7 answers and 3 notifications in 1 session, 0 not sent",
+            "list" => {
+                "compared 4 answers and 0 notifications in 1 session (3 recorded messages were not sent)"
+            }
+            "read-only" => {
+                "compared 5 answers and 2 notifications in 1 session (2 recorded messages were not sent)"
+            }
+            _ => "compared 7 answers and 3 notifications in 1 session",
         };
         assert_eq!(done.last_line(), format!("nothing has changed: {compared}"));
     }
@@ -123,7 +127,7 @@ fn a_server_that_hangs_or_ends_is_told() {
         "Answers\n  #11 tools/call read: no answer within 0.500 s\n  #20 ping: no answer within 0.500 s",
     );
     let done = drift.verify("exit", &["--calls", "all"]);
-    done.finds("The server\n  session 1: not everything could be said: the MCP server ended (exit status: 7)");
+    done.finds("The server\n  session 1: the server stopped answering: the MCP server ended (exit status: 7)");
     assert!(!drift.is_erased());
     assert!(done.stdout.contains("not sent: 2 × tools/call: the server did not go on\n"));
 }
@@ -157,6 +161,7 @@ fn sessions_are_played_one_after_the_other_and_what_each_finds_is_told_once() {
     done.finds(&format!("The server\n  #2 initialize: {version}"));
     let done = drift.verify("", &["--calls", "read-only"]);
     done.finds_nothing();
-    let compared = "compared 15 answers and 6 notifications in 3 sessions, 6 not sent";
+    let compared =
+        "compared 15 answers and 6 notifications in 3 sessions (6 recorded messages were not sent)";
     assert_eq!(done.last_line(), format!("nothing has changed: {compared}"));
 }

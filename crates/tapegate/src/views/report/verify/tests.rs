@@ -108,7 +108,8 @@ fn shell() -> Report {
 
 #[test]
 fn every_change_is_told_as_the_goldens_have_it() {
-    let text = verified::changes(&found(), Palette::Plain) + "\n" + &verified::summary(&found());
+    let text =
+        verified::changes(&found(), Palette::Plain, true) + "\n" + &verified::summary(&found());
     assert!(!text.contains('\x1b'), "{text}");
     assert_golden("verify.txt", &text);
     let report = fill(&found(), shell());
@@ -124,9 +125,8 @@ fn every_change_is_told_as_the_goldens_have_it() {
 fn nothing_found_is_told_in_a_line() {
     let found = Found { sessions: 1, requests: 2, answers: 2, ..Found::default() };
     assert!(fill(&found, shell()).outcome().is_ok());
-    assert_eq!(verified::changes(&found, Palette::Colour), "");
-    let words =
-        "nothing has changed: compared 2 answers and 0 notifications in 1 session, 0 not sent\n";
+    assert_eq!(verified::changes(&found, Palette::Colour, true), "");
+    let words = "nothing has changed: compared 2 answers and 0 notifications in 1 session\n";
     assert_eq!(verified::summary(&found), words);
 }
 
@@ -153,4 +153,24 @@ fn what_changed_is_data_too() {
     assert_eq!(tool["differences_more"], 2);
     assert_eq!(report["tool_changes"], 3);
     assert_eq!(report["changes"], 19);
+}
+
+#[test]
+fn many_changes_are_names_first_and_details_on_demand() {
+    let mut found = found();
+    let one = found.findings.clone();
+    while found.findings.len() < 80 {
+        found.findings.extend(one.clone());
+    }
+    let names = verified::changes(&found, Palette::Plain, false);
+    let all = verified::changes(&found, Palette::Plain, true);
+    assert!(
+        names.contains("tool read_file has changed") && !names.contains("Then sends"),
+        "{names}"
+    );
+    assert!(
+        names.ends_with("lines of differences are left out; --details prints them\n"),
+        "{names}"
+    );
+    assert!(all.contains("Then sends") && !all.contains("left out"), "{all}");
 }

@@ -1,0 +1,45 @@
+//! What a file seems to be, so that a command which cannot use it can name the one that can.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use tapegate_core::json;
+
+/// How much of a file is looked at.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// Whether a file seems to be a tape: its first line is JSON that an entry may be, or it is a gzip file.
+pub(crate) fn seems_a_tape(path: &Path) -> bool {
+    let Some(head) = head(path) else { return false };
+    if head.starts_with(b"\x1f\x8b") {
+        return true;
+    }
+    let line = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).find(|it| !it.is_empty());
+    let Some(line) = line.filter(|line| line.starts_with(b"{")) else { return false };
+    let kind = json::member(line, "type").and_then(json::string);
+    let is_entry = kind.is_some_and(|kind| matches!(&*kind, "header" | "message" | "footer"));
+    // The first message of a tape may be longer than what is looked at.
+    let starts = |start: &str| line.starts_with(start.as_bytes());
+    is_entry
+        || json::member(line, "direction").is_some()
+        || starts("{\"type\":\"header\"")
+        || starts("{\"type\":\"message\"")
+}
+
+/// Whether a file seems to be a scenario: it is called so, or begins with keys of YAML.
+pub(crate) fn seems_a_scenario(path: &Path) -> bool {
+    let named = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
+    let Some(head) = head(path) else { return false };
+    let text = String::from_utf8_lossy(&head);
+    let mut keys = text.lines().filter_map(|line| line.split_once(':').map(|(key, _)| key));
+    named || keys.any(|key| matches!(key, "server" | "phases" | "baseline" | "tools"))
+}
+
+fn head(path: &Path) -> Option<Vec<u8>> {
+    // A pipe would lose what is looked at.
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()))?;
+    let mut head = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    Some(head)
+}
