@@ -195,7 +195,12 @@ fn what_a_shim_holds_is_asked_its_way_and_logged_by_the_shim_alone() {
         let error = running.approver.approve(&id, &by("eve")).await.unwrap_err();
         assert!(error.to_string().contains("ann, bob"), "{error}");
         let log = std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
-        assert!(!log.contains(r#""kind":"decision""#) && !log.contains(r#""kind":"approval""#));
+        let decided = |line: &str| {
+            let refused = line.contains(r#""event":"refused""#);
+            line.contains(r#""kind":"decision""#)
+                || line.contains(r#""kind":"approval""#) && !refused
+        };
+        assert!(!log.lines().any(decided), "{log}");
         asked.workflow = Some("nobody".to_owned());
         let answer = running.client.evaluate(&asked).await.unwrap();
         assert_eq!(answer.decision, GovernanceDecision::Deny);

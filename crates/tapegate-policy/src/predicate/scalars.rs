@@ -59,7 +59,8 @@ pub(super) fn text_may_equal(wanted: &[u8], text: &str) -> bool {
                 || match bool_word(text) {
                     Some(true) => Number::read(number) == Number::read(b"1"),
                     Some(false) => Number::read(number) == Number::read(b"0"),
-                    None => false,
+                    // Who takes nothing for a number takes 0.
+                    None => is_null_word(text) && Number::read(number) == Number::read(b"0"),
                 }
         }
     }

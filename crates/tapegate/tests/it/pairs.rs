@@ -4,7 +4,7 @@ use std::fs;
 
 use tapegate_core::side::Side;
 
-use crate::support::{record, reply, request, tape};
+use crate::support::{record, reply, request, shim, tape};
 
 #[test]
 fn ten_thousand_requests_answered_backwards_are_all_paired() {
@@ -29,7 +29,7 @@ fn a_burst_of_fifty_thousand_outstanding_requests_loses_none() {
 #[test]
 fn fifty_thousand_requests_a_crashed_server_owes_are_each_answered_once() {
     let requests: String = (0..50_000).map(request).collect();
-    let end = record(&["read=50000", "exit=1"]).run(requests.as_bytes()).exits(1).checks();
+    let end = shim("", &["read=50000", "exit=1"]).run(requests.as_bytes()).exits(1);
     let text = String::from_utf8(end.stdout.clone()).unwrap();
     assert_eq!(text.lines().count(), 50_000);
     for (id, line) in text.lines().enumerate() {
@@ -43,8 +43,8 @@ fn fifty_thousand_requests_a_crashed_server_owes_are_each_answered_once() {
 #[test]
 fn a_repeated_id_is_paired_oldest_first_and_owed_as_often_as_it_was_asked() {
     let lines = request(7).repeat(3);
-    let end = record(&["read=3", "say={\"jsonrpc\":\"2.0\",\"id\":7,\"result\":1}", "exit=0"]);
-    let end = end.run(lines.as_bytes()).exits(0).checks();
+    let steps = ["read=3", "say={\"jsonrpc\":\"2.0\",\"id\":7,\"result\":1}", "exit=0"];
+    let end = shim("", &steps).run(lines.as_bytes()).exits(0);
     let text = String::from_utf8(end.stdout.clone()).unwrap();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");

@@ -175,7 +175,8 @@ fn without_a_policy_a_session_is_observed_warned_about_and_counted_by_the_log() 
     let shown = tapegate_on(&end.run, &["log"]);
     let errors = String::from_utf8_lossy(&shown.stderr).into_owned();
     assert!(errors.contains("warning: no policy: 1 session today ran ungoverned"), "{errors}");
-    assert!(shown.stdout.starts_with(b"20"), "events are on standard output alone");
+    let events = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(!events.is_empty() && !events.contains("ran ungoverned"), "{events}");
 }
 
 #[test]
