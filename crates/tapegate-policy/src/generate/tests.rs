@@ -163,7 +163,7 @@ fn each_tool_has_one_rule_and_the_same_tapes_make_the_same_text() {
 fn calls_that_the_server_refused_do_not_count() {
     let mut traffic = Traffic::default();
     let mut say = |from, message: &str| traffic.hear("files", b"", from, message.as_bytes());
-    for (id, path) in [(1, "/srv/a"), (2, "/etc/passwd"), (3, "/root/x"), (4, "/srv/b")] {
+    for (id, path) in [(1, "/srv/a"), (2, "/etc/passwd"), (3, "/var/x"), (4, "/srv/b")] {
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"read","arguments":{{"path":"{path}"}}}}}}"#
         );

@@ -56,7 +56,7 @@ const RULES: &[&str] = &[
 
 const SOURCES: &[&str] = &[
     "",
-    "sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden], resources: ['file:///root/*']}}]",
+    "sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden], resources: ['file:///secret/*']}}]",
     "sources: [{id: fs, kind: mcp, enabled: false}]",
     "sources: [{id: other, kind: mcp}]",
 ];
@@ -144,7 +144,7 @@ const OTHERS: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
     r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
     r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"hidden"},{"name":"ls"}]}}"#,
-    r#"{"jsonrpc":"2.0","id":1,"result":{"Resources":[{"uri":"file:///root/a"}]}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"result":{"Resources":[{"uri":"file:///secret/a"}]}}"#,
     r#"{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":{"method":"roots/list"},"b":{"method":"sampling/createMessage"}}}}"#,
     r#"{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":{"method":"elicitation/create"}}}}"#,
     r#"{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":{"method":"vendor/ask"},"b":{"method":"admin/run"}}}}"#,
