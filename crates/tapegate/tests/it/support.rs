@@ -50,6 +50,13 @@ pub(crate) fn approvals_of(state: &Path) -> Approvals {
     Approvals::of_project(state, state).expect("a folder of approvals")
 }
 
+/// Writes a file as editors do: whoever looks meanwhile finds the old text or the new one, never half of it.
+pub(crate) fn replace_file(path: &Path, text: &str) {
+    let half = path.with_extension("half");
+    fs::write(&half, text).unwrap();
+    fs::rename(half, path).unwrap();
+}
+
 /// What shows that a script may decide about calls of such a project.
 pub(crate) fn key_flags(state: &Path) -> [String; 3] {
     let key = PrivateDir::open(state, state).unwrap().key().unwrap();

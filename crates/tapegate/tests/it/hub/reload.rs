@@ -5,6 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use super::{POLICY, Place, Run, log};
+use crate::support::replace_file;
 
 #[test]
 fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
@@ -13,7 +14,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     let version = |hub: &Run| hub.get("/governance/snapshot").json()["version"].clone();
     let first = version(&hub);
     assert_eq!(hub.evaluate("ls")["decision"], "forward");
-    fs::write(place.policy(), POLICY.replace("match: rm", "match: ls")).unwrap();
+    replace_file(&place.policy(), &POLICY.replace("match: rm", "match: ls"));
     // It permits `rm`, which was denied, and so a person must accept it.
     hub.says("is not what was accepted");
     assert_eq!(version(&hub), first);
@@ -21,7 +22,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     hub.until("the new policy", || version(&hub) != first);
     assert_eq!(hub.evaluate("ls")["decision"], "deny");
     let second = version(&hub);
-    fs::write(place.policy(), "schema: 1\ngovernance: nonsense\n").unwrap();
+    replace_file(&place.policy(), "schema: 1\ngovernance: nonsense\n");
     hub.says("does not load");
     let ready = hub.get("/readyz");
     assert_eq!(ready.status, 200);
@@ -30,7 +31,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     assert_eq!(hub.evaluate("ls")["decision"], "deny");
     assert!(hub.get("/metrics").body.contains("config_load_total{status=\"failure\"} 1"));
     assert!(log(&place.state()).contains("does not load"));
-    fs::write(place.policy(), POLICY).unwrap();
+    replace_file(&place.policy(), POLICY);
     place.accept();
     hub.until("the first policy", || hub.get("/governance/snapshot").json()["version"] == first);
     assert!(hub.get("/readyz").json()["policy_faults"].is_null());
@@ -64,7 +65,7 @@ cedar: { policies: [p.cedar] }
         name.ends_with("p.cedar") && text.as_str().unwrap().starts_with("permit")
     }));
     assert_eq!(snapshot["config"], policy);
-    fs::write(&cedar, "forbid(principal, action, resource);").unwrap();
+    replace_file(&cedar, "forbid(principal, action, resource);");
     hub.signal(Signal::HUP);
     hub.until("the new policy", || hub.evaluate("ls")["decision"] == "deny");
     assert_eq!(hub.evaluate("ls")["error"]["code"], -32003);

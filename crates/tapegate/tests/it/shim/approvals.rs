@@ -9,7 +9,7 @@ use super::stand::{
     answer, answer_in, approvals, ask, call, call_with, decide, event, events, held, is_refused,
     messages, rules, server_got, state, tapegate_on, tapes, waiting,
 };
-use crate::support::{Run, accept_policy, key_flags, shim};
+use crate::support::{Run, accept_policy, key_flags, replace_file, shim};
 use tapegate_store::approvals::Ruling;
 
 fn asking() -> String {
@@ -317,7 +317,7 @@ fn a_call_is_decided_again_when_it_is_approved() {
     let mut run = governed();
     run.send(call(1, "ask").as_bytes());
     let id = held(&run, 1).remove(0);
-    std::fs::write(run.folder().join("tapegate.yaml"), rules(&[("ask", "deny")])).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), &rules(&[("ask", "deny")]));
     accept_policy(run.folder(), &state(&run), &[]);
     run.says("policy");
     run.until("the new policy", |run| {

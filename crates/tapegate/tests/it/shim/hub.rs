@@ -20,7 +20,9 @@ use super::stand::{
     FORWARD, answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused,
     messages, rules, server_got,
 };
-use crate::support::{GUARD, Run, Setup, approvals_of, at_terminal, key_flags, shim, tapegate};
+use crate::support::{
+    GUARD, Run, Setup, approvals_of, at_terminal, key_flags, replace_file, shim, tapegate,
+};
 use crate::web;
 
 /// A hub that is ended on every way out.
@@ -230,7 +232,7 @@ fn a_policy_that_changes_at_the_hub_holds_at_its_shims_at_once() {
     let mut run = hub.shim(&["serve"]).start();
     run.send(call(1, "a").as_bytes());
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
-    fs::write(hub.folder.path().join("tapegate.yaml"), rules(&[("a", "deny")])).unwrap();
+    replace_file(&hub.folder.path().join("tapegate.yaml"), &rules(&[("a", "deny")]));
     until_logged(&run, hub.folder.path(), "the new policy at the shim", |event| {
         event["kind"] == "policy" && event["component"] == "shim" && event["event"] == "reloaded"
     });

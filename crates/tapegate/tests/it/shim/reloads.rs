@@ -5,17 +5,14 @@ use std::fs;
 use rustix::process::Signal;
 
 use super::stand::{FORWARD, answer, call, events, is_refused, rules, state};
-use crate::support::{Run, shim};
+use crate::support::{Run, replace_file, shim};
 
 fn loads(run: &Run) -> usize {
     events(run.folder()).iter().filter(|event| event["kind"] == "policy").count()
 }
 
 fn write(run: &Run, name: &str, text: &str) {
-    // As editors do: a new file in the place of the old one.
-    let (half, whole) = (run.folder().join("half"), run.folder().join(name));
-    fs::write(&half, text).unwrap();
-    fs::rename(half, whole).unwrap();
+    replace_file(&run.folder().join(name), text);
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
 
-use crate::support::{Run, approvals_of, tapegate};
+use crate::support::{GUARD, Run, approvals_of, tapegate};
 
 /// A policy under which everything passes.
 pub(crate) const FORWARD: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
@@ -82,21 +84,32 @@ pub(crate) fn state(run: &Run) -> PathBuf {
     run.folder().join("state")
 }
 
-/// Every event in the activity log.
+/// Every event in the activity log. A line that is being written is not there yet.
 pub(crate) fn events(folder: &Path) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("state/activity.jsonl")).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).expect("an event is JSON")).collect()
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    text[..whole]
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an event is JSON"))
+        .collect()
 }
 
-/// The one event with these members.
+/// Waits for an event with these members, and returns it. There is one of them.
 #[track_caller]
 pub(crate) fn event(folder: &Path, members: &[(&str, &str)]) -> Value {
-    let all = events(folder);
     let has = |event: &&Value| members.iter().all(|(name, value)| event[name] == *value);
-    let found: Vec<_> = all.iter().filter(has).collect();
-    let shown = || all.iter().map(|event| format!("{event}\n")).collect::<String>();
-    assert_eq!(found.len(), 1, "{members:?} in:\n{}", shown());
-    found[0].clone()
+    let start = Instant::now();
+    loop {
+        let all = events(folder);
+        let found: Vec<_> = all.iter().filter(has).collect();
+        if found.len() == 1 {
+            return found[0].clone();
+        }
+        let shown = || all.iter().map(|event| format!("{event}\n")).collect::<String>();
+        let is_over = found.len() > 1 || start.elapsed() >= GUARD;
+        assert!(!is_over, "{} of {members:?} in:\n{}", found.len(), shown());
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// What the scripted server got, if it was told to keep that by `log=log`.

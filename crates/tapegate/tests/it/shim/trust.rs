@@ -16,7 +16,7 @@ use super::stand::{
     FORWARD, answer, call, call_with, event, events, is_refused, rules, server_got, state,
     tapegate_on,
 };
-use crate::support::{Run, accept_policy, shim, write_key};
+use crate::support::{Run, accept_policy, replace_file, shim, write_key};
 
 const CEDAR: &str = "permit (principal, action, resource);\nforbid (principal, action, resource) when { resource.name == \"rm\" };\n";
 const BY_CEDAR: &str = "schema: 1\ngovernance: { defaults: { action: policy, policy_id: p } }\ncedar: { policies: [p.cedar] }\n";
@@ -56,7 +56,7 @@ fn the_first_use_of_a_policy_is_accepted_and_logged_with_its_hash() {
 fn a_loosened_policy_is_not_taken_and_the_warning_comes_once() {
     let mut run = shim(&denying(), &["serve"]).start();
     assert!(!passes(&mut run, 1, "rm"));
-    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), FORWARD);
     run.says("tapegate policy accept");
     assert!(!passes(&mut run, 2, "rm"), "the accepted policy stays in force");
     run.signal(Signal::HUP);
@@ -89,7 +89,7 @@ fn at_the_next_start_the_accepted_policy_governs_too() {
 fn what_a_person_accepts_is_in_force_at_once() {
     let mut run = shim(&denying(), &["serve"]).start();
     assert!(!passes(&mut run, 1, "rm"));
-    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), FORWARD);
     run.says("tapegate policy accept");
     let done = accept_policy(run.folder(), &state(&run), &[]);
     let shown = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -106,11 +106,11 @@ fn what_a_person_accepts_is_in_force_at_once() {
 fn a_change_that_only_tightens_is_taken_at_once_and_then_accepted() {
     let mut run = shim(FORWARD, &["serve"]).start();
     assert!(passes(&mut run, 1, "rm"));
-    fs::write(run.folder().join("tapegate.yaml"), denying()).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), &denying());
     run.until("the tighter policy", |run| has_event(run.folder(), "reloaded"));
     assert!(!passes(&mut run, 2, "rm"));
     // The way back is a loosening.
-    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), FORWARD);
     run.says("tapegate policy accept");
     assert!(!passes(&mut run, 3, "rm"));
     run.end_of_input().exits(0);
@@ -120,7 +120,7 @@ fn a_change_that_only_tightens_is_taken_at_once_and_then_accepted() {
 fn nobody_accepts_without_a_terminal_or_with_another_key() {
     let mut run = shim(&denying(), &["serve"]).start();
     assert!(!passes(&mut run, 1, "rm"));
-    fs::write(run.folder().join("tapegate.yaml"), FORWARD).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), FORWARD);
     let wrong = run.folder().join("wrong");
     write_key(&wrong, &[7; 32]);
     // The right key where others can read it, and files that a careless reader would hang on.

@@ -1,9 +1,7 @@
 //! A change of a policy that only seems to tighten, or another file in its place, is not taken.
 
-use std::fs;
-
 use super::stand::{answer, call, call_with, events};
-use crate::support::{Run, Setup, shim};
+use crate::support::{Run, Setup, replace_file, shim};
 
 const DENY: &str = "schema: 1\nprofile: production\ngovernance: { defaults: { action: deny } }\n";
 
@@ -28,7 +26,7 @@ fn a_looser_profile_is_not_taken_from_a_session_that_names_its_own() {
     let mut run = shim(DENY, &["serve"]).flags(&["--profile", "production"]).start();
     assert!(!passes(&mut run, 1, "rm"));
     let policy = run.folder().join("tapegate.yaml");
-    fs::write(policy, DENY.replace("profile: production", "profile: development")).unwrap();
+    replace_file(&policy, &DENY.replace("profile: production", "profile: development"));
     let over = ends_unaccepted(run);
     let mut run = again(&over).start();
     assert!(!passes(&mut run, 1, "rm"), "the next session is started without the flag");
@@ -49,7 +47,7 @@ fn a_variable_in_the_place_of_its_value_is_not_taken() {
     };
     let mut run = shim(&policy("/work"), &["serve"]).start();
     assert!(!reads(&mut run));
-    fs::write(run.folder().join("tapegate.yaml"), policy("${SOME_FOLDER:-/work}")).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), &policy("${SOME_FOLDER:-/work}"));
     let over = ends_unaccepted(run);
     let mut run = again(&over).env("SOME_FOLDER", "/").start();
     assert!(!reads(&mut run));
@@ -66,6 +64,6 @@ fn a_change_that_the_profile_of_the_session_hides_is_not_taken() {
         events(run.folder()).iter().any(|event| event["event"] == "accepted")
     });
     let changed = policy.replace("on_timeout: deny", "on_timeout: approve");
-    fs::write(run.folder().join("tapegate.yaml"), changed).unwrap();
+    replace_file(&run.folder().join("tapegate.yaml"), &changed);
     ends_unaccepted(run);
 }
