@@ -8,11 +8,12 @@
 //! files that the next one replaces.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use tapegate_store::document;
 use tapegate_store::user_state::{PrivateDir, UserStateError};
 
 use crate::token::Tokens;
@@ -203,15 +204,7 @@ fn is_same_place(one: &Path, other: &Path) -> bool {
 
 /// Puts a file with one line in the place of what is there, even a link.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    // What a process with our number has left behind.
-    fs::remove_file(&temporary).ok();
-    let mut file = private().create_new(true).open(&temporary)?;
-    file.write_all(format!("{text}\n").as_bytes())?;
-    fs::rename(&temporary, path)
+    document::write_private(path, format!("{text}\n").as_bytes())
 }
 
 fn private() -> OpenOptions {

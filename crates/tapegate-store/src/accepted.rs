@@ -12,14 +12,15 @@ mod paths;
 mod text;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
+use rustix::fs::{AtFlags, OFlags, unlinkat};
 use rustix::io::Errno;
 
 use crate::private::Folder;
+use crate::temporary::{self, Temporary};
 use crate::user_state::{UserStateError, check_private, open_private};
 pub use paths::PolicyPaths;
 
@@ -210,18 +211,15 @@ impl AcceptedPolicies {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             _ => {}
         }
-        read(&open_private(&path)?)
+        let folder = open_private(&path)?;
+        temporary::clean(folder.handle(), |name| temporary::is_left_for(name, COPY));
+        read(&folder)
     }
 
     fn write_at(&self, accepted: &AcceptedPolicy) -> Result<(), AcceptedError> {
         open_private(&self.folder)?;
         let folder = open_private(&self.folder_of(&accepted.path))?;
-        let temporary = format!(".{COPY}.{}", std::process::id());
-        let written = replace(&folder, &temporary, &text::write(accepted));
-        if written.is_err() {
-            // A torn file must not stay; the first error is the one to report.
-            unlinkat(folder.handle(), &temporary, AtFlags::empty()).ok();
-        }
+        let written = replace(&folder, &text::write(accepted));
         written.map_err(|source| io_error(&folder, source))
     }
 
@@ -332,13 +330,11 @@ fn read_bytes(folder: &Folder, bytes_max: u64) -> Result<Option<Vec<u8>>, Accept
     Ok(Some(bytes))
 }
 
-fn replace(folder: &Folder, temporary: &str, bytes: &[u8]) -> io::Result<()> {
-    unlinkat(folder.handle(), temporary, AtFlags::empty()).ok();
-    let mut file = folder.file(temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    renameat(folder.handle(), temporary, folder.handle(), COPY)?;
-    Ok(())
+fn replace(folder: &Folder, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = Temporary::inside(folder, COPY)?;
+    temporary.write(bytes)?;
+    temporary.file.sync_all()?;
+    temporary.replace(COPY)
 }
 
 fn io_error(folder: &Folder, source: io::Error) -> AcceptedError {

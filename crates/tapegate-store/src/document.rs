@@ -3,10 +3,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, flock};
+
+use crate::temporary::Temporary;
 
 /// How long others that update documents in the same folder are waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
@@ -19,13 +21,20 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
         return OpenOptions::new().write(true).open(&target)?.write_all(bytes);
     }
-    let temporary = beside(&target);
-    let written = write_new(&temporary, &target, bytes);
-    if written.is_err() {
-        // What is left of it helps nobody; the first error is the one to tell.
-        drop(fs::remove_file(&temporary));
+    let mut temporary = Temporary::beside(&target, Mode::from_raw_mode(0o666))?;
+    if let Ok(there) = fs::metadata(&target) {
+        temporary.file.set_permissions(there.permissions())?;
     }
-    written
+    temporary.write(bytes)?;
+    temporary.file.sync_all()?;
+    temporary.replace(target.file_name().unwrap_or_default())
+}
+
+/// Puts a file that only this user can read in the place of what is at `path`, even of a link.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = Temporary::beside(path, Mode::RUSR | Mode::WUSR)?;
+    temporary.write(bytes)?;
+    temporary.replace(path.file_name().unwrap_or_default())
 }
 
 /// Writes to the file at `path` what `next` makes of what is there. Processes that update files of one
@@ -68,23 +77,6 @@ fn lock_folder(target: &Path) -> io::Result<Option<File>> {
             Err(_) => return Ok(None),
         }
     }
-}
-
-fn write_new(temporary: &Path, target: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
-    if let Ok(there) = fs::metadata(target) {
-        file.set_permissions(there.permissions())?;
-    }
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(temporary, target)
-}
-
-fn beside(target: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    target.with_file_name(name)
 }
 
 #[cfg(test)]

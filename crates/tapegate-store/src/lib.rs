@@ -40,6 +40,7 @@ mod gzip;
 mod numbering;
 mod private;
 mod stretches;
+mod temporary;
 mod watch;
 
 pub use file::OpenError;

@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::Finding;
 use tapegate_core::tape::index::{Index, Refusal};
@@ -159,6 +160,9 @@ fn copy_up_to(
 fn nameless() -> io::Result<File> {
     const TRIES_MAX: u32 = 100;
     let folder = std::env::temp_dir();
+    if let Some(file) = unnamed(&folder) {
+        return Ok(file);
+    }
     for attempt in 0..TRIES_MAX {
         let path = folder.join(format!(".tapegate.{}.{attempt}.tmp", std::process::id()));
         let mut options = OpenOptions::new();
@@ -172,6 +176,13 @@ fn nameless() -> io::Result<File> {
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// A file that never had a name, so that nothing is left of it however we end.
+fn unnamed(folder: &Path) -> Option<File> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    // Not every file system can do this.
+    Some(File::from(openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR).ok()?))
 }
 
 #[cfg(test)]

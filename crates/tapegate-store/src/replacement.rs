@@ -1,24 +1,23 @@
 //! A tape that is written anew as a whole: it appears under its name when it is complete, or not
 //! at all.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::Mode;
 use tapegate_core::tape::Sink;
 
 use crate::file::{self, OpenError};
 use crate::gzip::GzipFile;
+use crate::temporary::Temporary;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A tape that has no name yet. Dropped without [`Replacement::commit`] it leaves nothing behind.
 pub struct Replacement {
     path: PathBuf,
-    temporary: PathBuf,
-    file: File,
+    temporary: Temporary,
     gzip: Option<GzipFile>,
     buffer: Vec<u8>,
     error: Option<io::Error>,
@@ -35,20 +34,14 @@ impl Replacement {
         if replaced.is_some() && !force {
             return Err(OpenError::Exists { path: path.to_owned() });
         }
-        let mut name = std::ffi::OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".{}.tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&temporary).map_err(io)?;
+        let temporary = Temporary::beside(path, Mode::RUSR | Mode::WUSR).map_err(io)?;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
         let gzip = match compressed {
-            true => Some(GzipFile::new(file.try_clone().map_err(io)?)),
+            true => Some(GzipFile::new(temporary.file.try_clone().map_err(io)?)),
             false => None,
         };
         let (path, buffer) = (path.to_owned(), Vec::with_capacity(BUFFER_BYTES));
-        Ok(Self { path, temporary, file, gzip, buffer, error: None, replaced })
+        Ok(Self { path, temporary, gzip, buffer, error: None, replaced })
     }
 
     /// Writes what is left, syncs it, and gives the tape its name.
@@ -57,11 +50,12 @@ impl Replacement {
         let flushed = self.gzip.iter().try_for_each(GzipFile::flush);
         let written = match self.error.take() {
             Some(error) => Err(error),
-            None => flushed.and_then(|()| self.file.sync_all()),
+            None => flushed.and_then(|()| self.temporary.file.sync_all()),
         };
+        let name = self.path.file_name().unwrap_or_default();
         let named = written.and_then(|()| match self.replaced {
-            Some(_) => fs::rename(&self.temporary, &self.path),
-            None => rename_new(&self.temporary, &self.path),
+            Some(_) => self.temporary.replace(name),
+            None => self.temporary.rename_new(name),
         });
         match named {
             Ok(()) => {
@@ -79,7 +73,7 @@ impl Replacement {
         if self.error.is_none() {
             let written = match &self.gzip {
                 Some(gzip) => gzip.append(&self.buffer),
-                None => self.file.write_all(&self.buffer),
+                None => self.temporary.file.write_all(&self.buffer),
             };
             self.error = written.err();
         }
@@ -96,25 +90,9 @@ impl Sink for Replacement {
     }
 }
 
-impl Drop for Replacement {
-    fn drop(&mut self) {
-        // After a commit the name is gone already.
-        drop(fs::remove_file(&self.temporary));
-    }
-}
-
-/// Renames to a name that nothing may have taken in the meantime, where the system can tell.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
-        // File systems without it are rare; the name was free when we began.
-        Err(_) => fs::rename(from, to),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;

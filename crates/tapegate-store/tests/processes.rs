@@ -235,6 +235,11 @@ fn killing_whoever_asks_or_decides_leaves_whole_requests_and_whole_decisions() {
             process.kill().unwrap();
             process.wait().unwrap();
         }
+        approvals.remove_left_over();
+        let left = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+        let left: Vec<_> =
+            left.filter(|name| name.to_str().unwrap().starts_with(".tmp-")).collect();
+        assert!(left.is_empty(), "{left:?}");
         approvals.all().unwrap();
         assert_eq!(approvals.take_refused(), []);
         // They can go on where they were stopped.
@@ -244,7 +249,4 @@ fn killing_whoever_asks_or_decides_leaves_whole_requests_and_whole_decisions() {
         approvals.clean(i64::MAX, Duration::ZERO).unwrap();
         assert!(approvals.all().unwrap().is_empty());
     }
-    let left = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = left.filter(|name| name.to_str().unwrap().starts_with(".tmp-")).collect();
-    assert!(left.is_empty(), "{left:?}");
 }

@@ -6,11 +6,9 @@ use rustix::fs::OFlags;
 
 use super::Request;
 use super::error::ApprovalError;
-use super::folder::{Approvals, DECISION, REFUSED, REQUEST, TEMPORARY, USED};
+use super::folder::{Approvals, DECISION, REFUSED, REQUEST, USED};
 use super::id::is_id;
 
-/// What a killed writer left behind is removed after this long.
-const TEMPORARY_SECS_MAX: i64 = 3600;
 /// Its modification time says when the folder was last cleaned.
 const CLEANED: &str = ".cleaned";
 /// How often the folder is cleaned at most.
@@ -37,6 +35,7 @@ impl Approvals {
         let is_older =
             |name: &str, secs: i64| self.age_secs(name, now_us).is_some_and(|age| age > secs);
         let mut removed = 0;
+        self.remove_left_over();
         for name in self.names()? {
             let id = [REQUEST, DECISION, USED].iter().find_map(|end| name.strip_suffix(end));
             match id.filter(|id| is_id(id)) {
@@ -51,9 +50,6 @@ impl Approvals {
                     _ => {}
                 },
                 None if name.starts_with(REFUSED) && is_older(&name, kept_secs) => {
-                    self.remove(&name);
-                }
-                None if name.starts_with(TEMPORARY) && is_older(&name, TEMPORARY_SECS_MAX) => {
                     self.remove(&name);
                 }
                 None => {}

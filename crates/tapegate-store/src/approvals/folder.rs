@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{OFlags, renameat};
+use rustix::fs::OFlags;
 
 use super::check::{self, DECISION_KIND, REQUEST_KIND};
 use super::error::ApprovalError;
@@ -118,8 +118,7 @@ impl Approvals {
     fn replace_file(&self, name: &str, contents: &[u8]) -> Result<(), ApprovalError> {
         let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
         let temporary = self.write_temporary(contents).map_err(io)?;
-        let handle = self.folder.handle();
-        renameat(&handle, &temporary, &handle, name).map_err(|errno| io(errno.into()))
+        temporary.replace(name).map_err(io)
     }
 
     fn request_file(&self, request: &Request) -> Vec<u8> {

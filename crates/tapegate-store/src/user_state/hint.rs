@@ -11,15 +11,16 @@
 //! <state folder>/user-state     a line for each process: its id, a blank, the folder
 //! ```
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::canonical_path;
 use crate::private::Folder;
+use crate::temporary::Temporary;
 
 /// The name of the note.
 const NOTE: &str = "user-state";
@@ -46,15 +47,9 @@ pub fn note(state_folder: &Path, user_state: &Path) -> io::Result<()> {
     let start = lines.len().saturating_sub(LINES_MAX);
     let text: String =
         lines[start..].iter().map(|line| format!("{} {}\n", line.pid, line.user_state)).collect();
-    let temporary = format!(".{NOTE}.{own}.tmp");
-    match unlinkat(folder.handle(), &temporary, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    folder.file(&temporary, flags)?.write_all(text.as_bytes())?;
-    renameat(folder.handle(), &temporary, folder.handle(), NOTE)?;
-    Ok(())
+    let mut temporary = Temporary::inside(&folder, NOTE)?;
+    temporary.write(text.as_bytes())?;
+    temporary.replace(NOTE)
 }
 
 /// The user state folders other than `user_state` that processes of the project use: those that live,

@@ -1,14 +1,14 @@
 //! The project's key, from which everything that authenticates files of the project is derived.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
-use rustix::fs::{AtFlags, OFlags, linkat, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{Intrusion, UserStateError, privacy};
 use crate::private::Folder;
+use crate::temporary::{self, Temporary};
 
 /// How long a key is.
 pub const KEY_BYTES: usize = 32;
@@ -43,6 +43,10 @@ impl fmt::Debug for ProjectKey {
 }
 
 pub(super) fn load_or_create(folder: &Folder) -> Result<ProjectKey, UserStateError> {
+    // A key is written once, so nobody else would come by to remove what a killed writer has left.
+    temporary::clean(folder.handle(), |name| {
+        temporary::is_left_for(name, KEY) || is_of_earlier_version(name)
+    });
     if let Some(key) = load(folder)? {
         return Ok(key);
     }
@@ -83,21 +87,17 @@ fn load(folder: &Folder) -> Result<Option<ProjectKey>, UserStateError> {
 fn create(folder: &Folder) -> io::Result<()> {
     let mut bytes = [0; KEY_BYTES];
     fill_random(&mut bytes)?;
-    let mut suffix = [0; 8];
-    fill_random(&mut suffix)?;
-    let temporary = format!(".key-{:016x}", u64::from_le_bytes(suffix));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = folder.file(&temporary, flags)?;
-    let linked =
-        file.write_all(&bytes).and_then(|()| file.sync_all()).and_then(|()| {
-            match linkat(folder.handle(), &temporary, folder.handle(), KEY, AtFlags::empty()) {
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
-                Err(errno) => Err(errno.into()),
-            }
-        });
-    // The name is of no further use, whether or not the link succeeded.
-    unlinkat(folder.handle(), &temporary, AtFlags::empty()).ok();
-    linked
+    let mut temporary = Temporary::inside(folder, KEY)?;
+    temporary.write(&bytes)?;
+    temporary.file.sync_all()?;
+    // Another process may have been first; its key counts.
+    temporary.link(KEY).map(drop)
+}
+
+/// Earlier versions wrote to `.key-` and 16 hexadecimal digits.
+fn is_of_earlier_version(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(b".key-");
+    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 fn fill_random(bytes: &mut [u8]) -> io::Result<()> {

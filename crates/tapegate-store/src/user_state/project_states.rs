@@ -9,12 +9,13 @@
 //!                                         the one in use comes last
 //! ```
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
+use rustix::fs::OFlags;
 
 use super::{UserStateError, canonical_path, check_private, open_private, project_name};
+use crate::temporary::Temporary;
 
 /// The folder of the user's state folder that holds one note per project.
 const PROJECTS: &str = "projects";
@@ -83,13 +84,9 @@ impl ProjectStates {
         let folder = open_private(&self.folder)?;
         let name = project_name(&project);
         let io = |source| UserStateError::Io { path: folder.at(&name), source };
-        let temporary = format!(".{name}.{}", std::process::id());
-        unlinkat(folder.handle(), &temporary, AtFlags::empty()).ok();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let mut file = folder.file(&temporary, flags).map_err(io)?;
-        file.write_all(text.as_bytes()).map_err(io)?;
-        renameat(folder.handle(), &temporary, folder.handle(), &name)
-            .map_err(|errno| io(errno.into()))
+        let mut temporary = Temporary::inside(&folder, &name).map_err(io)?;
+        temporary.write(text.as_bytes()).map_err(io)?;
+        temporary.replace(&name).map_err(io)
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
 
@@ -190,4 +191,50 @@ fn of_very_many_lines_that_are_left_out_the_first_are_told_and_the_others_counte
     assert!(said.contains(": left out: 500 more lines that are not entries\n"), "{said}");
     assert_eq!(said.matches("not JSON").count(), 1_000);
     assert_eq!(done.status.code(), Some(1));
+}
+
+/// The temporary files in a folder.
+fn temporary_files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with('.')).collect()
+}
+
+/// A `redact` that has begun to write, and waits for more of its tape.
+fn begun(folder: &Path, output: &str) -> (std::process::Child, fs::File) {
+    let fifo = folder.join(format!("{output}.fifo"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let before = temporary_files(folder);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapegate"));
+    command.arg("redact").arg(&fifo).args(["-o", output, "--redact", "secrets"]);
+    let child = command.current_dir(folder).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    input.write_all(tape().as_bytes()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while temporary_files(folder) == before {
+        assert!(Instant::now() < deadline, "no temporary file");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (child, input)
+}
+
+#[test]
+fn what_a_killed_redact_has_left_is_removed_by_the_next_and_what_a_live_one_writes_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.jsonl"), tape()).unwrap();
+    fs::write(folder.path().join(".mine.1.tmp"), "not ours").unwrap();
+    let (mut killed, _input) = begun(folder.path(), "a.jsonl");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(temporary_files(folder.path()).len(), 2, "a killed one cannot clean up");
+    let (mut live, input) = begun(folder.path(), "b.jsonl");
+    let run = redact(folder.path(), &["t.jsonl", "--in-place", "--redact", "secrets"]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let mut left = temporary_files(folder.path());
+    left.sort();
+    assert!(left.len() == 2 && left[0].starts_with(".b.jsonl."), "{left:?}");
+    drop(input);
+    assert!(live.wait().unwrap().success());
+    assert_eq!(temporary_files(folder.path()), [".mine.1.tmp"]);
+    assert!(!fs::read_to_string(folder.path().join("b.jsonl")).unwrap().contains(TOKEN));
 }

@@ -3,16 +3,17 @@
 //! A file appears whole or not at all, even if its writer is killed: it is written under another
 //! name and then linked to its own, which works only for the first who tries.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::PoisonError;
 
-use rustix::fs::{AtFlags, OFlags, RenameFlags, linkat, renameat, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::super::check::Reason;
 use super::super::error::ApprovalError;
 use super::super::id::new_id;
 use super::{Approvals, REFUSED, RefusedFile, TEMPORARY};
+use crate::temporary::{self, Temporary};
 
 /// A larger file was not written by us.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -52,36 +53,27 @@ impl Approvals {
     pub(super) fn publish(&self, name: &str, contents: &[u8]) -> Result<bool, ApprovalError> {
         let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
         let temporary = self.write_temporary(contents).map_err(io)?;
-        let published = self.link(&temporary, name);
-        self.remove(&temporary);
-        published.map_err(io)
+        temporary.link(name).map_err(io)
     }
 
-    pub(super) fn write_temporary(&self, contents: &[u8]) -> io::Result<String> {
-        let temporary = format!("{TEMPORARY}{}", new_id()?);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let written =
-            self.folder.file(&temporary, flags).and_then(|mut file| file.write_all(contents));
-        if written.is_err() {
-            self.remove(&temporary);
-        }
-        written.map(|()| temporary)
-    }
-
-    fn link(&self, from: &str, to: &str) -> io::Result<bool> {
-        let folder = self.folder.handle();
-        let done = match linkat(&folder, from, &folder, to, AtFlags::empty()) {
-            // File systems without links are rare, and most of them can do this.
-            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
-                renameat_with(&folder, from, &folder, to, RenameFlags::NOREPLACE)
+    pub(super) fn write_temporary(&self, contents: &[u8]) -> io::Result<Temporary> {
+        let mut tries = 1;
+        let mut temporary = loop {
+            match Temporary::named(&self.folder, &format!("{TEMPORARY}{}", new_id()?)) {
+                // It was taken for left over before it was locked.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => {
+                    tries += 1;
+                }
+                created => break created?,
             }
-            done => done,
         };
-        match done {
-            Ok(()) => Ok(true),
-            Err(Errno::EXIST) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        temporary.write(contents)?;
+        Ok(temporary)
+    }
+
+    /// Removes what writers have left behind that were killed.
+    pub fn remove_left_over(&self) {
+        temporary::clean(self.folder.handle(), |name| name.starts_with(TEMPORARY.as_bytes()));
     }
 
     /// The contents of a file, if there is one; the inner error says why it cannot be ours.

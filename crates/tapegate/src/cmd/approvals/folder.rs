@@ -35,6 +35,7 @@ impl Project {
     pub(super) fn entries(&self) -> Result<Vec<Entry>, Failure> {
         let found = Approvals::of_project_if_any(&self.user_state, &self.state);
         let Some(approvals) = found.map_err(failure)? else { return Ok(Vec::new()) };
+        approvals.remove_left_over();
         let entries = approvals.all().map_err(failure)?;
         for file in approvals.take_refused() {
             let event = Event { component: "cli", ..Event::refused(&file, now_us()) };

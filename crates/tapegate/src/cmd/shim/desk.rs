@@ -93,6 +93,7 @@ impl Desk {
         if let Ok(approvals) = &approvals {
             // What cannot be removed now is found again later.
             let now_us = begin.clock.now().wall_us;
+            approvals.remove_left_over();
             approvals.clean_hourly(now_us, KEPT).ok();
             approvals.forget_stale_unmasked(now_us).ok();
         }
