@@ -9,6 +9,7 @@
 //! approvals/ap_….request.json    what is asked, by the process that waits
 //! approvals/ap_….decision.json   what was decided, by the first who did
 //! approvals/ap_….used            the approved call has been sent
+//! approvals/ap_….unlogged        a decision that the activity log does not tell of yet
 //! approvals/unmasked/ap_…        the whole params, while the request is pending
 //! approvals/calls/<hash>/ap_…    which requests are about the same call
 //! approvals/refused-…            a file that was set aside
@@ -22,6 +23,7 @@ mod id;
 mod repeats;
 mod seal;
 mod text;
+mod unlogged;
 mod unmasked;
 
 pub use error::ApprovalError;

@@ -118,8 +118,9 @@ impl Hub {
                 return Ok(answer);
             }
             let decided = self.decided(Ruling::Cancelled, "caller", None);
-            match self.tasks.approvals.decide(id, &decided) {
-                Ok(()) => self.log_settled(&request, &decided),
+            let log = || self.log_settled(&request, &decided, "");
+            match self.tasks.approvals.decide_logged(id, &decided, log) {
+                Ok(_) => {}
                 Err(ApprovalError::AlreadyDecided { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -144,8 +145,9 @@ impl Hub {
         let (request, _) = self.look(id)?;
         let ruling = if approve { Ruling::Approved } else { Ruling::Denied };
         let decided = self.decided(ruling, &who.by, who.reason);
-        self.tasks.approvals.decide(id, &decided)?;
-        self.log_settled(&request, &decided);
+        // What cannot be logged now is logged by the next sweep that can.
+        let log = || self.log_settled(&request, &decided, "");
+        self.tasks.approvals.decide_logged(id, &decided, log)?.ok();
         self.sweep();
         self.look(id).map(|(_, answer)| answer)
     }
@@ -191,12 +193,21 @@ impl Hub {
     }
 
     /// Writes down how a request came to its end by way of the hub.
-    fn log_settled(&self, request: &Request, decided: &Decided) {
+    fn log_settled(&self, request: &Request, decided: &Decided, extra: &str) -> Result<(), String> {
         let (component, profile) = ("hub", self.governed().profile.name());
-        let event = Event { component, profile, ..Event::settled(request, decided) };
-        if let Err(why) = self.journal.write(&[event]) {
-            (self.options.notice)(super::Level::Error, &why);
-        }
+        let extra = extra.into();
+        let event = Event { component, profile, extra, ..Event::settled(request, decided) };
+        self.journal
+            .write(&[event])
+            .inspect_err(|why| (self.options.notice)(super::Level::Error, why))
+    }
+
+    /// Writes down decisions whose deciders were killed before they did.
+    fn log_unlogged(&self) {
+        let state = &self.options.state_folder;
+        self.tasks.approvals.log_unlogged(state, |request, decided| {
+            self.log_settled(request, decided, "\"recovered\":true").is_ok()
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use rustix::fs::OFlags;
 
 use super::Request;
 use super::error::ApprovalError;
-use super::folder::{Approvals, DECISION, REFUSED, REQUEST, USED};
+use super::folder::{Approvals, DECISION, REFUSED, REQUEST, UNLOGGED, USED};
 use super::id::is_id;
 
 /// Its modification time says when the folder was last cleaned.
@@ -61,7 +61,7 @@ impl Approvals {
     fn remove_request(&self, request: &Request) {
         self.unindex(request);
         // Without its request the rest means nothing.
-        for end in [REQUEST, DECISION, USED] {
+        for end in [REQUEST, DECISION, USED, UNLOGGED] {
             self.remove(&format!("{}{end}", request.id));
         }
         self.forget_unmasked(&request.id);

@@ -21,6 +21,7 @@ use crate::watch::Watcher;
 pub(super) const REQUEST: &str = ".request.json";
 pub(super) const DECISION: &str = ".decision.json";
 pub(super) const USED: &str = ".used";
+pub(super) const UNLOGGED: &str = ".unlogged";
 pub(super) const TEMPORARY: &str = ".tmp-";
 /// What the name of a file begins with that was set aside.
 pub(super) const REFUSED: &str = "refused-";

@@ -341,3 +341,61 @@ fn approvals_in_the_project_s_own_folder_are_not_read_and_that_is_said() {
     assert_eq!(out, "nothing waits for a person\n");
     assert!(err.contains("is no longer read"), "{err}");
 }
+
+/// How many lines of the log tell of a decision about a request.
+fn lines_about(state: &State, id: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(state.log()).unwrap_or_default();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines
+        .filter(|line| line["approval_id"] == id && line["governance_decision"] == "approved")
+        .collect()
+}
+
+#[test]
+fn a_decision_whose_command_was_killed_is_logged_once_by_the_next_command() {
+    let state = State::new();
+    let id = "ap_aaaaaaaaaaaaaaaa";
+    state.ask(id, |_| {});
+    let approvals = state.approvals();
+    let (ruling, at_us) = (Ruling::Approved, now_us());
+    let decided = Decided { ruling, by: "bob".to_owned(), at_us, reason: None };
+    // As it is left by a command that was killed after it had decided, and before it had logged.
+    let mark = approvals.path().join(format!("{id}.unlogged"));
+    std::fs::write(&mark, format!("approved {at_us} bob")).unwrap();
+    approvals.decide(id, &decided).unwrap();
+    assert!(lines_about(&state, id).is_empty());
+    let commands = [(); 4].map(|()| state.command(&["list"]).stdout(Stdio::null()).spawn());
+    for command in commands {
+        assert!(command.unwrap().wait().unwrap().success());
+    }
+    let lines = lines_about(&state, id);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!((&lines[0]["decided_by"], &lines[0]["recovered"]), (&"bob".into(), &true.into()));
+    assert!(!mark.exists());
+}
+
+#[test]
+fn killing_commands_that_decide_leaves_one_line_for_each_decision() {
+    let state = State::new();
+    let mut dice = crate::support::Dice::roll();
+    let ids: Vec<String> = (0..20).map(|round| format!("ap_killed{round:010}")).collect();
+    for id in &ids {
+        state.ask(id, |request| request.call_hash.clone_from(id));
+        let mut command = state.command(&["approve", id]);
+        command.args(key_flags(state.path())).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = command.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(dice.below(40_000)));
+        command.kill().unwrap();
+        command.wait().unwrap();
+    }
+    state.says(&["list"], 0);
+    for id in &ids {
+        let is_decided = state.approvals().decision(id).unwrap().is_some();
+        assert_eq!(lines_about(&state, id).len(), usize::from(is_decided), "{id}");
+    }
+    let names = std::fs::read_dir(state.approvals().path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> =
+        names.filter(|name| name.starts_with(".tmp-") || name.ends_with(".unlogged")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

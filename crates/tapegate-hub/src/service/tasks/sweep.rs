@@ -71,6 +71,7 @@ impl Hub {
             }
         }
         self.report_refused();
+        self.log_unlogged();
         self.tasks.open.borrow_mut().retain(|id, _| ids.contains(id));
         self.tasks.done.borrow_mut().retain(|id| ids.contains(id));
         self.tasks.news.send_replace(());
@@ -124,12 +125,13 @@ impl Hub {
     /// Nobody has decided in time.
     pub(super) fn expire(&self, request: &Request) {
         let decided = self.decided(Ruling::Expired, "tapegate", None);
-        match self.tasks.approvals.decide(&request.id, &decided) {
-            Ok(()) => {
-                // A shim tells itself how long it has waited.
-                if request.connection_id.is_empty() {
-                    self.log_settled(request, &decided);
-                }
+        // A shim tells itself how long it has waited.
+        let log = || match request.connection_id.is_empty() {
+            true => self.log_settled(request, &decided, ""),
+            false => Ok(()),
+        };
+        match self.tasks.approvals.decide_logged(&request.id, &decided, log) {
+            Ok(_) => {
                 self.settled(request, &decided);
             }
             Err(ApprovalError::AlreadyDecided { decided, .. }) => self.settled(request, &decided),

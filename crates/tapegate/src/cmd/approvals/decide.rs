@@ -50,9 +50,10 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         let ruling = if args.verb == Verb::Approve { Ruling::Approved } else { Ruling::Denied };
         let reason = args.reason.clone();
         let decided = Decided { ruling, by: by.clone(), at_us: now_us(), reason };
-        match approvals.decide(&request.id, &decided) {
-            Ok(()) => {
-                log(project, request, &decided);
+        let log = || project.log(&event(request, &decided));
+        match approvals.decide_logged(&request.id, &decided, log) {
+            Ok(logged) => {
+                logged.err().iter().for_each(warn_of_log);
                 tell(args.format, request, decided, out)?;
             }
             Err(error) => {
@@ -165,19 +166,14 @@ fn tell(
     }
 }
 
-/// Notes the decision in the activity log. It holds without that, so a failure is only reported.
-fn log(project: &Project, request: &Request, decided: &Decided) {
-    if let Err(error) = project.log(&event(request, decided)) {
-        talk::warn(&format!("the decision holds, but is not in the activity log: {error}"));
-        hint(&error);
-    }
-}
-
-fn hint(error: &ActivityError) {
+/// A decision holds without its line in the activity log, so a failure is only reported.
+fn warn_of_log(error: &ActivityError) {
+    talk::warn(&format!("the decision holds, but is not in the activity log: {error}"));
     error.hint().into_iter().for_each(talk::hint);
 }
 
-fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
+/// What the activity log tells of a decision.
+pub(super) fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
     let mut workflow = Vec::new();
     write_str(&mut workflow, &request.workflow);
     let workflow = String::from_utf8(workflow).unwrap_or_default();
@@ -185,6 +181,13 @@ fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
     // Only production holds calls; development forwards them.
     let profile = Profile::Production.name();
     Event { component: "cli", profile, extra, ..Event::settled(request, decided) }
+}
+
+/// The same, if whoever decided was killed before it had logged.
+pub(super) fn recovered<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
+    let event = event(request, decided);
+    let extra = format!("{},\"recovered\":true", event.extra).into();
+    Event { extra, ..event }
 }
 
 /// Who decides.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tapegate_store::activity::{ActivityError, Event};
 use tapegate_store::approvals::{Approvals, Entry};
 
-use super::decide::is_of_project;
+use super::decide::{self, is_of_project};
 use super::failure;
 use crate::exit::Failure;
 use crate::settings::user_state::user_state_dir;
@@ -36,6 +36,9 @@ impl Project {
         let found = Approvals::of_project_if_any(&self.user_state, &self.state);
         let Some(approvals) = found.map_err(failure)? else { return Ok(Vec::new()) };
         approvals.remove_left_over();
+        approvals.log_unlogged(&self.state, |request, decided| {
+            self.log(&decide::recovered(request, decided)).is_ok()
+        });
         let entries = approvals.all().map_err(failure)?;
         for file in approvals.take_refused() {
             let event = Event { component: "cli", ..Event::refused(&file, now_us()) };

@@ -9,7 +9,7 @@ mod asking;
 mod settling;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::journal::Journal;
 use crate::settings::user_state::user_state_dir;
+use crate::state::log_event;
 
 /// How long requests are kept after they could no longer be decided about.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -45,6 +46,8 @@ pub(super) type Settle = mpsc::Sender<(Ticket, Settlement)>;
 pub(super) struct Desk(Arc<Inner>);
 
 struct Inner {
+    /// The folder with the activity log.
+    state: PathBuf,
     /// The folder, or why there is none.
     approvals: Result<Approvals, String>,
     open: Mutex<HashMap<Ticket, Open>>,
@@ -98,7 +101,9 @@ impl Desk {
             approvals.forget_stale_unmasked(now_us).ok();
         }
         let Begin { settle, journal, reins, key, connection_id, folder, policy, clock } = begin;
-        Self(Arc::new(Inner {
+        let state = state.to_owned();
+        let desk = Self(Arc::new(Inner {
+            state,
             approvals,
             open: Mutex::default(),
             settle,
@@ -110,7 +115,9 @@ impl Desk {
             policy,
             clock,
             news: Notify::new(),
-        }))
+        }));
+        desk.0.log_unlogged();
+        desk
     }
 
     /// Looks for decisions for ever.
@@ -138,6 +145,7 @@ impl Desk {
             tokio::time::sleep(FORGET_EVERY).await;
             // What cannot be removed now is found again later.
             approvals.forget_stale_unmasked(self.0.clock.now().wall_us).ok();
+            self.0.log_unlogged();
         }
     }
 }
@@ -153,6 +161,16 @@ impl Inner {
         }
         // There is room for more than are ever held; and if the wire is gone, nobody waits.
         self.settle.try_send((ticket, settlement)).ok();
+    }
+
+    /// Writes down decisions whose deciders were killed before they did.
+    fn log_unlogged(&self) {
+        let Ok(approvals) = &self.approvals else { return };
+        approvals.log_unlogged(&self.state, |request, decided| {
+            let extra = "\"recovered\":true".into();
+            let event = Event { component: "shim", extra, ..Event::settled(request, decided) };
+            log_event(&self.state, &event).is_ok()
+        });
     }
 
     /// Writes down every approval file that was set aside.

@@ -25,7 +25,10 @@ impl Desk {
             let Some((_, request)) = same.pop() else { continue };
             match self.0.find_decision(approvals, &request) {
                 Ok(None) => self.0.release_by_other(approvals, &tickets, &request),
-                Ok(Some(decided)) => self.0.decided(approvals, &tickets, &request.id, &decided),
+                Ok(Some(decided)) => {
+                    self.0.decided(approvals, &tickets, &request.id, &decided);
+                    self.0.log_unlogged();
+                }
                 Err(error) => {
                     tickets.iter().for_each(|ticket| self.0.give_up(*ticket, &error.to_string()));
                 }
