@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use tapegate_core::json::write_str;
 use tapegate_core::tape::{
     Entry, FORMAT_VERSION, Header, Mask, RecordError, Recorder, ScribeOptions,
 };
@@ -13,6 +14,10 @@ use tapegate_core::time::{At, SubSecond, write_rfc3339};
 use tapegate_policy::redact::{Redactor, mask_upstream};
 use tapegate_store::OpenError;
 use tapegate_store::writer::{Existing, TapeOptions, TapeWriter};
+
+/// The members of a governed session's header that tell the folder it worked in, and its policy.
+pub(crate) const TAPE_FOLDER: &str = "folder";
+pub(crate) const TAPE_POLICY: &str = "policy";
 
 /// A tape to be written.
 pub(crate) struct NewTape<'a> {
@@ -24,6 +29,8 @@ pub(crate) struct NewTape<'a> {
     pub(crate) tags: Vec<&'a str>,
     /// The server, in words.
     pub(crate) upstream: &'a str,
+    /// More members of its header, all of them texts.
+    pub(crate) members: Vec<(&'static str, &'a str)>,
     pub(crate) redactor: Option<Redactor>,
 }
 
@@ -34,11 +41,17 @@ impl NewTape<'_> {
         write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
         let version = env!("CARGO_PKG_VERSION");
         let mut extra = format!(",\"recorder\":\"tapegate/{version}\"").into_bytes();
-        extra.extend(self.redactor.iter().flat_map(Redactor::header_extra));
         let masked = |text| match &self.redactor {
             Some(redactor) => redactor.text(text),
             None => Cow::Borrowed(text),
         };
+        for (key, text) in &self.members {
+            extra.push(b',');
+            write_str(&mut extra, key);
+            extra.push(b':');
+            write_str(&mut extra, &masked(text));
+        }
+        extra.extend(self.redactor.iter().flat_map(Redactor::header_extra));
         let header = Header {
             version: FORMAT_VERSION.into(),
             name: self.name.map(masked),

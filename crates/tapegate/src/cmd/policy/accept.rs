@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use tapegate_store::accepted::{Acceptance, AcceptedPolicy};
 use tapegate_store::activity::Event;
 
-use super::{backtest, loading};
+use super::backtest::shelf::Tape;
+use super::backtest::{self, Loosened};
+use super::loading;
 use crate::cmd::shim::rulebook::{Found, Rule};
 use crate::exit::{Exit, Failure};
 use crate::person::{self, Attempt, KeyArgs};
@@ -100,7 +102,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let other = visible::inline(&other.path.to_string_lossy(), usize::MAX);
         writeln!(out, "`{}` takes the place of `{other}` here", visible::path(&path))?;
     }
-    show(accepted.as_ref(), before.as_ref(), &texts, &rule, &state, out)?;
+    show(accepted.as_ref(), before.as_ref(), &texts, &rule, (&path, &state), out)?;
     out.flush()?;
     let confirm = || attempt.log_if_refused(&state, person::confirm("Accept this policy?"));
     if !args.key.is_given() && !confirm()? {
@@ -175,7 +177,7 @@ fn show(
     before: Option<&AcceptedPolicy>,
     texts: &std::collections::BTreeMap<String, String>,
     rule: &Rule,
-    state: &Path,
+    (path, state): (&Path, &Path),
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let palette = talk::palette_of_output();
@@ -186,7 +188,17 @@ fn show(
     let Some(before) = before.and_then(|one| trust::read_accepted(one, None).rule) else {
         return Ok(());
     };
-    let (changes, tapes) = backtest::loosened(&before.regime, &rule.regime, &state.join("tapes"))?;
+    // Projects may share a state folder. A tape that does not say whose it is is of the project
+    // whose own state folder it lies in.
+    let is_own = path.parent().is_some_and(|project| state.parent() == Some(project));
+    let meant = |tape: &Tape| tape.is_governed_by(path).unwrap_or(is_own);
+    let folder = state.join("tapes");
+    let found = backtest::loosened(&before.regime, &rule.regime, &folder, meant)?;
+    let Loosened { changes, tapes, left_out } = found;
+    if left_out > 0 {
+        let words = "tape(s) are left out, as they are not known to be of this project";
+        writeln!(out, "\n{left_out} {words}")?;
+    }
     if tapes == 0 {
         writeln!(out, "\nno tapes to try it on")?;
         return Ok(());

@@ -137,17 +137,30 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if args.exit_code && args.has_found(&tally) { Exit::Findings } else { Exit::Ok })
 }
 
-/// The calls on tapes that `after` lets further than `before` did, and how many tapes there are.
+/// What a change of a policy means for the calls on tapes.
+pub(super) struct Loosened {
+    /// The calls that get further than before.
+    pub(super) changes: Vec<Change>,
+    /// How many tapes were looked at.
+    pub(super) tapes: usize,
+    /// How many tapes were not, as they are not `meant`.
+    pub(super) left_out: usize,
+}
+
+/// The calls on the tapes in a folder, as far as they are meant, that `after` lets further than
+/// `before` did.
 pub(super) fn loosened(
     before: &Regime,
     after: &Regime,
     folder: &Path,
-) -> anyhow::Result<(Vec<Change>, usize)> {
-    let tapes = match folder.is_dir() {
+    meant: impl Fn(&Tape) -> bool,
+) -> anyhow::Result<Loosened> {
+    let found = match folder.is_dir() {
         // A folder without a tape is no reason not to go on.
         true => shelf::find(&[folder.to_owned()]).unwrap_or_default(),
         false => Vec::new(),
     };
+    let (tapes, others): (Vec<Tape>, Vec<Tape>) = found.into_iter().partition(meant);
     let (mut tally, mut outline) = (Tally::default(), Outline::default());
     for (number, tape) in tapes.iter().enumerate() {
         let terms = |regime: &Regime| terms(regime, None, tape, Carrier::Lines);
@@ -161,7 +174,8 @@ pub(super) fn loosened(
         _ => 2,
     };
     let is_looser = |change: &&Change| strictness(&change.after) < strictness(&change.before);
-    Ok((tally.changes().into_iter().filter(is_looser).cloned().collect(), tapes.len()))
+    let changes = tally.changes().into_iter().filter(is_looser).cloned().collect();
+    Ok(Loosened { changes, tapes: tapes.len(), left_out: others.len() })
 }
 
 /// What a tape is judged by.

@@ -133,6 +133,7 @@ impl Plan {
             name: self.wire.name.as_deref(),
             tags: self.wire.tags.iter().map(String::as_str).collect(),
             upstream: &self.upstream.words(),
+            members: Vec::new(),
             redactor: self.wire.redaction.redactor()?,
         };
         Ok(tape.open(self.clock.now()))

@@ -54,6 +54,7 @@ pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTap
             .map(|header| header.tags.iter().map(AsRef::as_ref).collect())
             .unwrap_or_default(),
         upstream: &upstream,
+        members: Vec::new(),
         redactor: plan.redactor.clone(),
     };
     let tape = tape.open(clock.now()).map_err(|error| {

@@ -13,7 +13,7 @@ use tapegate_store::writer::{Existing, TapeWriter};
 
 use super::plan::Plan;
 use super::rulebook::Rule;
-use crate::taping::NewTape;
+use crate::taping::{NewTape, TAPE_FOLDER, TAPE_POLICY};
 use crate::upstream::Upstream;
 
 /// How often a tape is synced to the disk.
@@ -51,6 +51,10 @@ pub(super) fn open(plan: &Plan, rule: &Rule, upstream: &Upstream) -> Result<Tape
     if let Some(retention) = recording.and_then(|recording| recording.retention) {
         clean(&folder, retention);
     }
+    // Projects may share a state folder; these tell whose tape it is.
+    let policy = plan.policy_name();
+    let mut members = vec![(TAPE_FOLDER, plan.folder.as_str())];
+    members.extend((!policy.is_empty()).then_some((TAPE_POLICY, policy.as_str())));
     let tape = NewTape {
         path: folder.join(format!("{}.jsonl", plan.session_id)),
         scribe: ScribeOptions {
@@ -63,6 +67,7 @@ pub(super) fn open(plan: &Plan, rule: &Rule, upstream: &Upstream) -> Result<Tape
         name: Some(&plan.server_id),
         tags: Vec::new(),
         upstream: &upstream.words(),
+        members,
         redactor: rule.masking.clone(),
     };
     tape.open(plan.clock.now())

@@ -1,14 +1,15 @@
 //! `tapegate policy accept` at a terminal: the question, and every answer to it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tapegate_store::accepted::{AcceptedPolicies, PolicyPaths};
 use tempfile::TempDir;
 
-use crate::support::{accept_policy, at_terminal, at_terminal_typing_ahead, tapegate};
+use crate::shim::stand::{answer, call};
+use crate::support::{accept_policy, at_terminal, at_terminal_typing_ahead, shim, tapegate};
 
 const STRICT: &str = "schema: 1\ngovernance: { defaults: { action: deny } }\n";
 const LOOSE: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
@@ -133,4 +134,113 @@ fn a_command_that_writes_over_an_accepted_policy_asks_before_it_is_in_force() {
     let (code, said) = at_terminal(&init(), "y\n");
     assert_eq!(code, 0, "{said}");
     assert_eq!(project.in_force(), Some(fs::read_to_string(project.policy()).unwrap()));
+}
+
+/// Calls a tool in a session of this project; everything that it writes goes to `home`.
+fn call_in(project: &Path, home: &Path, tool: &str) {
+    let setup = shim("", &["serve"]).within(project);
+    let mut run = setup.env("TAPEGATE_HOME", &home.display().to_string()).start();
+    run.send(call(1, tool).as_bytes());
+    assert!(answer(&run, 1)["error"].is_object(), "the accepted policy denies it");
+    run.end_of_input().exits(0);
+}
+
+#[test]
+fn a_change_is_tried_on_the_tapes_of_its_own_project_alone() {
+    let project = Project::new();
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("tapegate.yaml"), STRICT).unwrap();
+    call_in(project.folder.path(), &project.home(), "ours");
+    call_in(other.path(), &project.home(), "theirs");
+    // A project inside the project, with a policy of its own.
+    let nested = project.folder.path().join("nested");
+    fs::create_dir(&nested).unwrap();
+    fs::write(nested.join("tapegate.yaml"), STRICT).unwrap();
+    call_in(&nested, &project.home(), "nested");
+    // A folder of the project, without one.
+    let below = project.folder.path().join("below");
+    fs::create_dir(&below).unwrap();
+    call_in(&below, &project.home(), "ours");
+    let done = accept_policy(project.folder.path(), &project.home(), &[]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("\n2 tape(s) are left out"), "{said}");
+    assert!(said.contains("\ncalls on 2 tape(s) that would now get further: 2\n"), "{said}");
+    assert!(said.contains("2× tools/call ours: deny → forward"), "{said}");
+    assert!(!said.contains("theirs") && !said.contains("nested"), "{said}");
+}
+
+#[test]
+fn what_was_accepted_and_cannot_be_read_is_replaced_only_by_who_saw_all_of_the_new_text() {
+    let project = Project::new();
+    let paths = PolicyPaths::of(&project.policy(), None);
+    let copy = AcceptedPolicies::new(&project.home()).copy_paths(&paths).remove(0);
+    fs::write(&copy, "damaged").unwrap();
+    let init = || {
+        let mut command = tapegate();
+        command.args(["init", "--force"]).env("TAPEGATE_HOME", project.home());
+        command.env("HOME", project.folder.path()).current_dir(project.folder.path());
+        command
+    };
+    // The difference cannot be shown, so a yes would be to something that nobody has seen.
+    let (code, said) = at_terminal(&init(), "y\n");
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("is written, but not accepted") && !said.contains("[y/N]"), "{said}");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "damaged");
+    let (code, said) = at_terminal(&project.command(&["accept"]), "n\n");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("it is replaced"), "{said}");
+    let written = fs::read_to_string(project.policy()).unwrap();
+    let first = written.lines().find(|line| !line.is_empty()).unwrap();
+    assert!(said.contains(&format!("+{first}")), "all of it is shown: {said}");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "damaged");
+    let (code, said) = at_terminal(&project.command(&["accept"]), "y\n");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(project.in_force(), Some(written));
+}
+
+#[test]
+fn a_tighter_policy_that_cannot_be_compared_waits_for_a_person() {
+    let rule = |text: &str| {
+        format!(
+            "schema: 1\ngovernance:\n  defaults: {{ action: forward }}\n  rules:\n    \
+             - {{ match: a, action: deny, arguments: {{ path: \"{text}\" }} }}\n"
+        )
+    };
+    let more = "    - { match: b, action: deny }\n";
+    // The character stands around marks of variables where policies are compared.
+    for (text, is_taken) in [("x", true), ("x\\uf8ffy\\uf8ff", false)] {
+        let project = Project::new();
+        fs::write(project.policy(), rule(text)).unwrap();
+        let done = accept_policy(project.folder.path(), &project.home(), &[]);
+        assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        let tighter = format!("{}{more}", rule(text));
+        fs::write(project.policy(), &tighter).unwrap();
+        let setup = shim("", &["serve"]).within(project.folder.path());
+        let home = project.home().display().to_string();
+        let mut run = setup.env("TAPEGATE_HOME", &home).start();
+        run.send(call(1, "b").as_bytes());
+        assert_eq!(answer(&run, 1)["error"].is_object(), is_taken, "{text}");
+        run.end_of_input().exits(0);
+        assert_eq!(project.in_force() == Some(tighter), is_taken, "{text}");
+    }
+}
+
+#[test]
+fn a_script_that_writes_over_an_accepted_policy_is_told_that_it_is_not_in_force() {
+    let project = Project::new();
+    let init = |flags: &[&str]| {
+        let mut command = tapegate();
+        command.arg("init").args(flags).env("TAPEGATE_HOME", project.home());
+        command.env("HOME", project.folder.path()).current_dir(project.folder.path());
+        let done = command.stdin(Stdio::null()).output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    assert_eq!(init(&[]).0, Some(3), "nothing is overwritten unasked");
+    let (code, said) = init(&["--force"]);
+    assert_eq!(code, Some(0), "{said}");
+    let words = "tapegate.yaml` is not the policy in force: `tapegate.yaml` has changed";
+    assert!(said.contains(words), "{said}");
+    assert!(said.contains("tapegate policy accept "), "{said}");
+    assert_eq!(project.in_force().as_deref(), Some(STRICT));
 }

@@ -10,6 +10,7 @@ use tapegate_store::source::Source;
 
 use crate::exit::{Exit, Failure};
 use crate::settings::server_id;
+use crate::taping::{TAPE_FOLDER, TAPE_POLICY};
 use crate::upstream::Upstream;
 
 /// How deep folders are looked through.
@@ -31,6 +32,16 @@ pub(crate) struct Tape {
     sure: usize,
     /// How the server was started or reached.
     pub(crate) upstream: Option<Upstream>,
+    /// Where the session was governed, if the tape says.
+    origin: Option<Origin>,
+}
+
+/// Where a session was governed.
+#[derive(Debug)]
+struct Origin {
+    /// The folder that it worked in.
+    folder: PathBuf,
+    policy: Option<PathBuf>,
 }
 
 /// The tapes that were named, and those in folders that were, in the order of their names.
@@ -101,12 +112,14 @@ impl Tape {
         let header = header(&path).map_err(|error| {
             Failure::new(Exit::Io, format!("cannot read `{}`: {error}", path.display()))
         })?;
-        let mut names = Vec::new();
-        if let Some(header) = &header {
-            let extra = [b"{", header.extra.strip_prefix(b",").unwrap_or_default(), b"}"].concat();
-            names
-                .extend(json::member(&extra, "server_id").and_then(json::string).map(String::from));
-        }
+        let extra = header.as_ref().and_then(|header| header.extra.strip_prefix(b","));
+        let extra = [b"{", extra.unwrap_or_default(), b"}"].concat();
+        let said = |key| json::member(&extra, key).and_then(json::string).map(String::from);
+        let mut names: Vec<String> = said("server_id").into_iter().collect();
+        let origin = said(TAPE_FOLDER).map(|folder| Origin {
+            folder: folder.into(),
+            policy: said(TAPE_POLICY).map(PathBuf::from),
+        });
         // A shim keeps the tapes of a server in a folder of its name.
         let folder = path.parent().filter(|folder| {
             folder.parent().and_then(Path::file_name).is_some_and(|above| above == "tapes")
@@ -117,7 +130,24 @@ impl Tape {
         let upstream = header.as_ref().and_then(|header| upstream(&header.upstream));
         names.extend(header.and_then(|header| header.name).map(String::from));
         names.extend(upstream.as_ref().map(server_id));
-        Ok(Self { path, by_chance, names, sure, upstream })
+        Ok(Self { path, by_chance, names, sure, upstream, origin })
+    }
+
+    /// Whether this policy is about the session on the tape: it governed there, or the session worked
+    /// below its folder and no policy nearer to it governed. `None` if the tape does not say.
+    pub(crate) fn is_governed_by(&self, policy: &Path) -> Option<bool> {
+        let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let policy = resolved(policy);
+        let Origin { folder, policy: governing } = self.origin.as_ref()?;
+        let governing = governing.as_deref().map(resolved);
+        if governing.as_ref() == Some(&policy) {
+            return Some(true);
+        }
+        let project = policy.parent()?;
+        let is_nearer = governing.is_some_and(|path| {
+            path.parent().is_some_and(|nearer| nearer != project && nearer.starts_with(project))
+        });
+        Some(!is_nearer && resolved(folder).starts_with(project))
     }
 
     /// Whether the server of the tape may be called this.
