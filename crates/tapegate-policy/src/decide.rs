@@ -111,6 +111,9 @@ pub struct Decision {
     pub description: Option<Arc<str>>,
     /// Of a denial by the rules: whether the same thing passes with other arguments.
     pub other_arguments: bool,
+    /// Whether it may then be enough to write a path in full, as it is relative and a rule wants one in a
+    /// folder.
+    pub relative_path: bool,
     /// Whether every call of this method and name is decided about alike, whatever its arguments, its
     /// caller and the time.
     pub by_name: bool,

@@ -152,15 +152,20 @@ impl Predicate {
 
     /// Why the arguments are not as they must be, where that is easily missed.
     pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
+        let words = "relative paths never match `under`, as the server's folder is not known; use an absolute path";
+        (!self.not && self.has_relative_path(arguments)).then_some(words)
+    }
+
+    /// Whether there is a relative path where one in a folder, or out of it, is wanted.
+    pub fn has_relative_path(&self, arguments: &[u8]) -> bool {
         let mut is_relative = false;
-        if matches!(self.test, Test::Under(_)) && !self.not {
+        if matches!(self.test, Test::Under(_)) {
             values::at(arguments, &self.path, &mut |value| {
                 let text = string(value).unwrap_or_default();
                 is_relative |= !text.is_empty() && !text.starts_with('/') && !text.contains(':');
             });
         }
         is_relative
-            .then_some("relative paths never match `under`: the server's folder is not known")
     }
 
     /// That the arguments could be read as they must be, in words for people: "`force` could be read

@@ -67,6 +67,9 @@ impl Subject {
             _ if decision.drift => {
                 "Do not call it again; ask the user to review the definition and pin it."
             }
+            GateName::Governance if decision.relative_path => {
+                "Use an absolute path, as relative ones cannot be told apart; or ask the user."
+            }
             GateName::Governance if decision.other_arguments => {
                 "Call it with other arguments, or ask the user."
             }

@@ -7,7 +7,7 @@ use tapegate_cedar::{Answer, Caller, Question};
 
 use super::name::{Name, NamedCall};
 use super::readings::{self, stricter};
-use super::rules::{Hit, Range, RuleScope, passes_otherwise, rule, verb};
+use super::rules::{Hit, Range, RuleScope, has_relative_path, passes_otherwise, rule, verb};
 use super::steps::Steps;
 use super::{Decision, Facts, GateName, Outcome};
 use crate::gated::{Gated, Offer};
@@ -110,6 +110,8 @@ fn by_rules(
             let rule = hit.as_ref().map(|hit| hit.rule);
             decision.description = rule.and_then(|rule| rule.description.as_deref()).map(Arc::from);
             decision.other_arguments = looked && passes_otherwise(policy, call, drifted, scope);
+            decision.relative_path =
+                decision.other_arguments && has_relative_path(policy, call, drifted, scope);
         }
         let next = next.filter(|_| decision.strict != Outcome::Deny);
         let decision = match worst.take() {
@@ -369,6 +371,7 @@ pub(super) fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decisio
         reason,
         description: None,
         other_arguments: false,
+        relative_path: false,
         by_name: true,
         steps: Vec::new(),
     }

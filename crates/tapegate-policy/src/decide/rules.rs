@@ -106,6 +106,23 @@ pub(super) fn passes_otherwise(
     policy.default != Act::Deny
 }
 
+/// Whether a rule does not let a call through, or stops it, for a relative path where it wants one in a
+/// folder.
+pub(super) fn has_relative_path(
+    policy: &Policy,
+    call: &NamedCall<'_>,
+    drifted: bool,
+    scope: RuleScope,
+) -> bool {
+    let subject = Subject::new(policy, call, drifted);
+    let is_relative = |test: &ArgumentTest| test.has_relative_path(subject.arguments());
+    policy.rules.iter().any(|rule| match (&rule.act, subject.mismatch(rule, scope)) {
+        (Act::Forward, Some(Mismatch::Argument(index))) => is_relative(&rule.arguments[index]),
+        (Act::Deny, None) => rule.arguments.iter().any(is_relative),
+        _ => false,
+    })
+}
+
 /// Why a rule is not about a call.
 enum Mismatch {
     Method,

@@ -23,6 +23,11 @@ impl ArgumentTest {
         }
     }
 
+    /// Whether there is a relative path where one in a folder, or out of it, is wanted.
+    pub fn has_relative_path(&self, arguments: &[u8]) -> bool {
+        matches!(self, Self::Value(predicate) if predicate.has_relative_path(arguments))
+    }
+
     /// Whether the raw JSON of a call's arguments is as it must be, whoever reads it.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
         match self {
