@@ -24,6 +24,7 @@ use crate::gated::Gated;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::methods::{Duty, sender};
 use crate::model::{EmbeddedMessages, Policy, Profile};
+use crate::pins;
 use state::LastDecision;
 
 pub use judgement::{Calls, JudgedCall, Judgement};
@@ -301,7 +302,8 @@ impl<'p> Judge<'p> {
         {
             return Some(Arc::clone(&last.decision));
         }
-        let drift = drift.map(str::to_owned);
+        let drift =
+            drift.map(|drift| pins::told(drift, &policy.pins.lock, self.source, offer, name));
         let decision = self.decision(now, gated.method(), Some(name), drift.as_deref(), state)?;
         if decision.by_name && name.len() <= NAME_BYTES_MAX {
             let (name, decision) = (name.to_owned(), Arc::clone(&decision));

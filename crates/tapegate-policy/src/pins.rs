@@ -13,7 +13,7 @@ mod survey;
 mod text;
 
 pub use drift::{Drifted, Reader, Watch};
-pub(crate) use drift::{NOT_COMPARED, refusal_words};
+pub(crate) use drift::{NOT_COMPARED, refusal_words, told};
 pub use hints::{Hint, HintTest, HintValue, Hints};
 pub use lock::{Lock, LockError, Pin, Server};
 pub use shadow::{Shadow, shadows};

@@ -7,6 +7,7 @@ use tapegate_core::json::Place;
 use tapegate_core::json::diff::{Change, Terms, diff};
 
 use super::lock::{Lock, Pin};
+use super::shadow::look;
 use crate::filter::List;
 use crate::gated::Offer;
 
@@ -21,6 +22,7 @@ const KEPT_MAX: usize = 1 << 16;
 /// How the ways begin in which something is not what was accepted.
 const CHANGED: &str = "changed: ";
 const NEW: &str = "new: never pinned";
+const LOOKALIKE: &str = "whose name differs only in blanks, case or letters that look alike";
 const GONE: &str = "gone: no longer listed";
 pub(crate) const NOT_COMPARED: &str = "not compared with its pin: ";
 const OTHERWISE: &str = "changed: it is defined otherwise";
@@ -194,6 +196,17 @@ fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
     Some(format!("{CHANGED}{}", fields.join("; ")))
 }
 
+/// How something differs from what was accepted, with the accepted name that it could be taken for if it is
+/// new. Lists are long, and need only know that it differs.
+pub(crate) fn told(drift: &str, lock: &Lock, server: &str, offer: Offer, name: &str) -> String {
+    let pins = lock.servers.get(server).and_then(|server| server.offers.get(&offer));
+    let mut names = pins.into_iter().flat_map(|pins| pins.keys()).filter(|_| drift == NEW);
+    match names.find(|pinned| look(pinned) == look(name)) {
+        Some(pinned) => format!("{NEW}; `{pinned}` is pinned, {LOOKALIKE}"),
+        None => drift.to_owned(),
+    }
+}
+
 /// What a caller is told of something that is not what was accepted, for this reason.
 pub(crate) fn refusal_words(reason: &str) -> &'static str {
     if reason.starts_with(CHANGED) {
@@ -202,6 +215,8 @@ pub(crate) fn refusal_words(reason: &str) -> &'static str {
         "could not be compared with its pin, and is denied"
     } else if reason == GONE {
         "is no longer listed by its server, and is denied"
+    } else if reason.ends_with(LOOKALIKE) {
+        "was never pinned, and is denied: its name differs from a pinned one in blanks, case or letters that look alike"
     } else {
         "was never pinned, and is denied"
     }

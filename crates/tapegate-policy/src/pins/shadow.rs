@@ -34,7 +34,7 @@ pub fn shadows(lock: &Lock) -> Vec<Shadow> {
 }
 
 /// What all names have in common that look alike.
-fn look(name: &str) -> String {
+pub(super) fn look(name: &str) -> String {
     name.chars().filter(|letter| !unseen(*letter)).flat_map(char::to_lowercase).map(plain).collect()
 }
 

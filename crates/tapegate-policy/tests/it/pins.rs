@@ -168,6 +168,11 @@ fn what_is_not_in_the_lock_of_a_pinned_server_has_drifted() {
     let refusal = refused(rig.client(&call("new")));
     assert_eq!(refusal.code, -32014);
     assert!(refusal.message.contains("was never pinned"), "{}", refusal.message);
+    assert!(!refusal.message.contains("differs"), "{}", refusal.message);
+    for name in ["read ", "Read", "re\u{200b}ad"] {
+        let message = refused(rig.client(&call(name))).message;
+        assert!(message.contains("was never pinned, and is denied: its name differs"), "{message}");
+    }
     let prompt = request("prompts/get", r#"{"name":"new"}"#);
     assert_eq!(refused(rig.client(&prompt)).code, -32014);
     // Resources come and go.

@@ -160,6 +160,10 @@ fn steps<'c>(call: &'c JudgedCall<'_>) -> &'c [String] {
 }
 
 fn call_name(call: &JudgedCall<'_>) -> String {
-    let name = format!("{} {}", call.method, call.name);
+    // Blanks around a name are part of it, and change what is decided.
+    let name = match call.name.trim() == call.name {
+        true => format!("{} {}", call.method, call.name),
+        false => format!("{} `{}`", call.method, call.name),
+    };
     visible::inline(name.trim_end(), NAME_CHARS_MAX)
 }

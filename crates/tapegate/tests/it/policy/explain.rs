@@ -1,6 +1,6 @@
 //! `tapegate policy explain`
 
-use super::Project;
+use super::{Project, tape};
 
 #[test]
 fn every_step_to_a_decision_is_told() {
@@ -136,4 +136,29 @@ fn a_relative_path_is_said_never_to_be_under_a_folder() {
     let words = "relative paths never match `under`";
     assert!(explain("a/b").contains(words), "{}", explain("a/b"));
     assert!(!explain("/etc/a").contains(words) && !explain("/tmp/a").contains(words));
+}
+
+#[test]
+fn a_name_that_differs_from_a_pinned_one_by_blanks_or_case_is_told_apart_from_it() {
+    let project = Project::with(
+        "schema: 1\ngovernance: {defaults: {action: forward}}\npins: {on_drift: deny, lock: tapegate.lock}\n",
+    );
+    let listed = tape(&[
+        r#">{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+        r#"<{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write_file","inputSchema":{"type":"object"}}]}}"#,
+    ]);
+    project.write("t.jsonl", listed);
+    project.policy(&["pin", "--server-id", "s", "t.jsonl", "--all"]).exits(0);
+    let explain = |name: &str| project.policy(&["explain", "--server-id", "s", name]).exits(0).out;
+    assert!(explain("write_file").contains("production *: forward"), "{}", explain("write_file"));
+    for name in ["write_file ", " write_file", "Write_File"] {
+        let out = explain(name);
+        let title = if name.trim() == name { name.to_owned() } else { format!("`{name}`") };
+        assert!(out.starts_with(&format!("tools/call {title} on server s\n")), "{out}");
+        assert!(out.contains("production *: deny"), "{out}");
+        let words = "pins: new: never pinned; `write_file` is pinned, whose name differs only in blanks, case";
+        assert!(out.contains(words), "{out}");
+    }
+    let out = explain("other");
+    assert!(out.contains("pins: new: never pinned; denied"), "{out}");
 }
