@@ -19,8 +19,9 @@ const SETTLED: Duration = Duration::from_millis(150);
 /// How often files are looked at if nothing is told.
 const SELDOM: Duration = Duration::from_secs(2);
 
-/// What is known of a file: device, number, size and time. `None` if it is not there.
-type Stamp = Option<(u64, u64, u64, i64, i64)>;
+/// What is known of a file: device, number, size, when it was written, and when anything of it changed,
+/// which nobody can set back. `None` if it is not there.
+type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
 
 /// Some files, and how they were.
 pub(crate) struct Watch {
@@ -28,12 +29,15 @@ pub(crate) struct Watch {
     /// What the system tells by; `None` if it has yet to be asked, or does not tell.
     told: Option<(Watcher, Port)>,
     asked: bool,
+    /// The files that have changed and were not taken up yet.
+    dirty: BTreeSet<PathBuf>,
 }
 
 impl Watch {
     /// Watches these files from now on.
     pub(crate) fn new(files: Vec<PathBuf>) -> Self {
-        let mut watch = Self { files: Vec::new(), told: None, asked: false };
+        let mut watch =
+            Self { files: Vec::new(), told: None, asked: false, dirty: BTreeSet::new() };
         watch.also(files);
         watch
     }
@@ -50,21 +54,20 @@ impl Watch {
         }
     }
 
-    /// Waits until files have changed and then stayed as they are.
-    pub(crate) async fn changed(&mut self) {
+    /// Waits until files have changed and then stayed as they are; returns those that have.
+    pub(crate) async fn changed(&mut self) -> BTreeSet<PathBuf> {
         if self.files.is_empty() {
             return std::future::pending().await;
         }
-        let mut dirty = false;
         loop {
             if !self.asked {
                 (self.told, self.asked) = self.ask();
             }
-            match (self.look(), dirty) {
+            match self.look() {
                 // A folder may be another one by now.
-                (true, _) => (dirty, self.asked) = (true, false),
-                (false, true) => return,
-                (false, false) => self.stirred().await,
+                true => self.asked = false,
+                false if !self.dirty.is_empty() => return std::mem::take(&mut self.dirty),
+                false => self.stirred().await,
             }
             // Whatever goes on in a folder, files are not looked at more often than this.
             tokio::time::sleep(SETTLED).await;
@@ -97,12 +100,21 @@ impl Watch {
         }
     }
 
+    /// The files that have changed and were not taken up yet, without waiting.
+    pub(crate) fn changed_by_now(&mut self) -> BTreeSet<PathBuf> {
+        self.look();
+        std::mem::take(&mut self.dirty)
+    }
+
     /// Whether a file is not as it was, and how they are now.
     fn look(&mut self) -> bool {
         let mut changed = false;
         for (path, known) in &mut self.files {
             let now = stamp(path);
-            changed |= now != *known;
+            if now != *known {
+                changed = true;
+                self.dirty.insert(path.clone());
+            }
             *known = now;
         }
         changed
@@ -117,7 +129,8 @@ fn nearest(folder: &Path) -> &Path {
 
 fn stamp(path: &Path) -> Stamp {
     let file = std::fs::metadata(path).ok()?;
-    Some((file.dev(), file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
+    let written = (file.mtime(), file.mtime_nsec());
+    Some((file.dev(), file.ino(), file.size(), written, (file.ctime(), file.ctime_nsec())))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! message on. One that does not load, or is not accepted, changes nothing, and a warning says so.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::plan::Plan;
 use super::rulebook::{Found, Rule};
 use crate::logs::Level;
 use crate::settings::Surroundings;
-use crate::trust::{Governing, Moment, PolicyNotice};
+use crate::trust::{Governing, Moment, PolicyNotice, Standing};
 use crate::watching::Watch;
 
 /// The event of a session that no policy governs; `tapegate log` counts these.
@@ -48,21 +49,58 @@ impl<'a> Reload<'a> {
 
 impl Reload<'_> {
     /// Loads the policy whenever one of its files changes, and never returns.
-    pub(super) async fn run(&self, mut watch: Watch) {
+    pub(super) async fn run(&self, watch: &mut Watch) {
         loop {
-            let asked = tokio::select! {
-                () = watch.changed() => false,
-                () = self.hang_up.notified() => true,
+            let changed = tokio::select! {
+                changed = watch.changed() => Some(changed),
+                () = self.hang_up.notified() => None,
             };
-            let Some(path) = self.config() else {
-                self.journal.say(Level::Warn, "there is still no tapegate.yaml: observing only");
-                continue;
-            };
-            let plan = self.plan;
-            let governing = plan.trust.load(&path, plan.wanted, &plan.key, Moment::Reload);
-            watch.also(governing.found.files.clone());
-            self.take_governing(&path, governing, asked);
+            match self.config() {
+                Some(path) => self.load(&path, watch, changed),
+                None => {
+                    let words = "there is still no tapegate.yaml: observing only";
+                    self.journal.say(Level::Warn, words);
+                }
+            }
         }
+    }
+
+    /// Takes a last look when the session is over: a change just before its end is logged, too.
+    pub(super) fn finish(&self, watch: &mut Watch) {
+        let changed = watch.changed_by_now();
+        if let Some(path) = self.config().filter(|_| !changed.is_empty()) {
+            self.load(&path, watch, Some(changed));
+        }
+    }
+
+    /// Loads the policy, as these files have changed or somebody wants it to be.
+    fn load(&self, path: &Path, watch: &mut Watch, changed: Option<BTreeSet<PathBuf>>) {
+        let plan = self.plan;
+        let governing = plan.trust.load(path, plan.wanted, &plan.key, Moment::Reload);
+        watch.also(governing.found.files.clone());
+        // The accepted copies are watched too, and written by others.
+        let is_written = |path: &PathBuf| governing.texts.contains_key(&*path.to_string_lossy());
+        let is_same = governing.standing == Standing::Accepted
+            && changed.as_ref().is_some_and(|changed| changed.iter().any(is_written));
+        let is_taken = self.take_governing(path, governing, changed.is_none());
+        if is_same && !is_taken {
+            self.note_rewritten(path);
+        }
+    }
+
+    /// Logs that the policy's files were written and say what was accepted: they may have said something
+    /// else in between, for less time than it takes to be noticed.
+    fn note_rewritten(&self, path: &Path) {
+        let words = format!("`{}` was written, and says what was accepted", path.display());
+        self.journal.keep(Event {
+            wall_us: self.plan.clock.now().wall_us,
+            level: "info",
+            kind: "policy",
+            policy_reason: Some(words.into()),
+            policy_version: self.reins.get().policy.map(|policy| policy.version.clone().into()),
+            extra: "\"event\":\"rewritten\"".into(),
+            ..Event::default()
+        });
     }
 
     /// The policy's file; one that did not exist at the start may exist now.
@@ -74,14 +112,15 @@ impl Reload<'_> {
         self.plan.config.clone().or_else(found)
     }
 
-    /// Puts a policy in force that was loaded from files, unless it is in force already.
-    fn take_governing(&self, path: &Path, governing: Governing, asked: bool) {
+    /// Puts a policy in force that was loaded from files, unless it is in force already; whether it did.
+    fn take_governing(&self, path: &Path, governing: Governing, asked: bool) -> bool {
         let notice = PolicyNotice::of(path, &governing);
         let in_force = self.reins.get().policy.map(|policy| policy.version.clone());
         let found = governing.found;
         let same =
             found.rule.as_ref().is_some_and(|rule| in_force.as_deref() == Some(rule.version()));
-        if found.rule.is_none() || asked || !same {
+        let is_taken = found.rule.is_none() || asked || !same;
+        if is_taken {
             self.take(found);
         }
         match notice {
@@ -91,6 +130,7 @@ impl Reload<'_> {
             Some(_) => {}
             None => drop(self.told.take()),
         }
+        is_taken
     }
 
     /// Logs how the policy's file stands to the policy in force.

@@ -86,7 +86,7 @@ pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<(), Failure> {
 async fn alone(
     plan: &Plan,
     policy: &StartPolicy,
-    watch: Watch,
+    mut watch: Watch,
     upstream: &Upstream,
 ) -> anyhow::Result<Exit> {
     let rule = &policy.rule;
@@ -133,13 +133,15 @@ async fn alone(
         unheard: None,
     };
     let besides = async {
-        tokio::join!(desk.watch(), desk.forget_stale(), reload.run(watch), trimmed);
+        tokio::join!(desk.watch(), desk.forget_stale(), reload.run(&mut watch), trimmed);
         std::future::pending::<Infallible>().await
     };
-    tokio::select! {
+    let exit = tokio::select! {
         exit = serve(plan, upstream, signals, &mut guard) => exit,
         never = besides => match never {},
-    }
+    };
+    reload.finish(&mut watch);
+    exit
 }
 
 /// Gives back what the loading of Cedar policies and a burst of calls have left in memory, for as long as

@@ -1,11 +1,12 @@
 //! A policy that changes is taken up at once; one that does not load is not, and that is said.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::Signal;
 
 use super::stand::{FORWARD, answer, call, events, is_refused, rules, state};
-use crate::support::{Run, replace_file, shim};
+use crate::support::{Run, accept_policy, replace_file, shim};
 
 fn loads(run: &Run) -> usize {
     events(run.folder()).iter().filter(|event| event["kind"] == "policy").count()
@@ -76,4 +77,57 @@ fn files_that_the_policy_names_are_watched_too() {
     run.until("the new policy", |run| loads(run) > before);
     run.send(call(2, "a").as_bytes());
     is_refused(&answer(&run, 2), -32003, "policy", "a", "policy_denied");
+}
+
+/// The names of the events about the policy.
+fn noted(folder: &Path) -> Vec<String> {
+    let all = events(folder).into_iter().filter(|event| event["kind"] == "policy");
+    all.filter_map(|event| event["event"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_change_just_before_the_end_of_a_session_is_logged() {
+    let mut run = shim(&rules(&[("a", "deny")]), &["serve"]).start();
+    run.send(call(1, "a").as_bytes());
+    answer(&run, 1);
+    write(&run, "tapegate.yaml", FORWARD);
+    let over = run.end_of_input().exits(0).run;
+    assert!(
+        noted(over.folder()).contains(&"not_accepted".to_owned()),
+        "{:?}",
+        noted(over.folder())
+    );
+}
+
+#[test]
+fn a_policy_that_is_changed_and_restored_between_two_looks_leaves_a_trace() {
+    let text = rules(&[("a", "deny")]);
+    let mut run = shim(&text, &["serve"]).start();
+    run.send(call(1, "a").as_bytes());
+    answer(&run, 1);
+    let policy = run.folder().join("tapegate.yaml");
+    // The time of writing is set back, too.
+    let written = fs::metadata(&policy).unwrap().modified().unwrap();
+    let is_noted = |name: &String| ["rewritten", "not_accepted"].contains(&name.as_str());
+    let change = || {
+        fs::write(&policy, FORWARD).unwrap();
+        fs::write(&policy, &text).unwrap();
+        fs::File::options().write(true).open(&policy).unwrap().set_modified(written).unwrap();
+    };
+    change();
+    run.until("that it is logged", |run| noted(run.folder()).iter().any(is_noted));
+    let before = noted(run.folder()).into_iter().filter(is_noted).count();
+    change();
+    let over = run.end_of_input().exits(0).run;
+    let all = noted(over.folder());
+    assert!(all.iter().filter(|name| is_noted(name)).count() > before, "{all:?}");
+    // A person who accepts what is in force already changes a file of ours, and not the policy.
+    let mut run = shim("", &["serve"]).within(over.folder()).start();
+    run.send(call(1, "a").as_bytes());
+    answer(&run, 1);
+    let before = noted(over.folder()).into_iter().filter(is_noted).count();
+    let done = accept_policy(over.folder(), &state(&over), &[]);
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    run.end_of_input().exits(0);
+    assert_eq!(noted(over.folder()).into_iter().filter(is_noted).count(), before);
 }
