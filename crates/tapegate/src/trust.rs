@@ -40,6 +40,7 @@ pub(crate) struct Trust {
     unkept: RefCell<Option<(PolicyPaths, AcceptedPolicy)>>,
     /// Files of ours that calls may not name, beside those that every policy knows.
     own_files: Vec<PathBuf>,
+    is_hub: bool,
 }
 
 /// When a policy is loaded. At the start there is nothing to fall back to.
@@ -88,12 +89,12 @@ impl Trust {
     /// Accepted policies are kept in the user's state folder.
     pub(crate) fn new() -> Self {
         let accepted = user_state_dir().ok().map(|folder| AcceptedPolicies::new(&folder));
-        Self { accepted, unkept: RefCell::default(), own_files: Vec::new() }
+        Self { accepted, unkept: RefCell::default(), own_files: Vec::new(), is_hub: false }
     }
 
-    /// The same with more files of ours that calls may not name.
-    pub(crate) fn with_own_files(self, own_files: Vec<PathBuf>) -> Self {
-        Self { own_files, ..self }
+    /// The same for a hub, which sends telemetry, with more files of ours that calls may not name.
+    pub(crate) fn of_hub(own_files: Vec<PathBuf>) -> Self {
+        Self { own_files, is_hub: true, ..Self::new() }
     }
 
     /// Loads the policy that governs where `path` is the policy's file.
@@ -104,7 +105,7 @@ impl Trust {
         key: &Key,
         moment: Moment,
     ) -> Governing {
-        let loader = Loader { path, wanted, key, own_files: &self.own_files };
+        let loader = Loader { path, wanted, key, own_files: &self.own_files, is_hub: self.is_hub };
         let accepted = self.accepted(path);
         let audience = Audience::Session(accepted.as_ref().ok().and_then(Option::as_ref));
         let mut file = loader.load(PolicyFiles::on_disk(path), audience);
@@ -176,7 +177,7 @@ pub(crate) fn is_taken_unasked(path: &Path, old: &Texts, new: &Texts) -> bool {
 /// The policy in a file as it is on disk, with the texts that it is made of.
 pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMap<String, String>) {
     let key = Key::on_tape([0; 32]);
-    let loader = Loader { path, wanted, key: &key, own_files: &[] };
+    let loader = Loader { path, wanted, key: &key, own_files: &[], is_hub: false };
     let loaded = loader.load(PolicyFiles::on_disk(path), Audience::Person);
     (loaded.found, loaded.by_name)
 }
@@ -185,7 +186,7 @@ pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMa
 pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> Found {
     let key = Key::on_tape([0; 32]);
     let files = PolicyFiles::accepted(&accepted.path, accepted.texts.clone());
-    let loader = Loader { path: &accepted.path, wanted, key: &key, own_files: &[] };
+    let loader = Loader { path: &accepted.path, wanted, key: &key, own_files: &[], is_hub: false };
     loader.load(files, Audience::Person).found
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Loader<'a> {
     pub(super) key: &'a Key,
     /// Files of ours that calls may not name, beside those that every policy knows.
     pub(super) own_files: &'a [PathBuf],
+    /// Whether a hub loads them, which sends telemetry.
+    pub(super) is_hub: bool,
 }
 
 /// Who gets to see what comes of texts.
@@ -43,11 +45,13 @@ pub(super) enum Audience<'a> {
 }
 
 impl Audience<'_> {
-    fn telemetry(self) -> TelemetryFate {
+    /// Only a hub sends telemetry.
+    fn telemetry(self, is_hub: bool) -> TelemetryFate {
         match self {
             Self::Person => TelemetryFate::Sent,
             Self::Session(Some(accepted)) if accepted.by_person => TelemetryFate::Sent,
-            Self::Session(_) => TelemetryFate::NotAccepted,
+            Self::Session(_) if is_hub => TelemetryFate::NotAccepted,
+            Self::Session(_) => TelemetryFate::Unsent,
         }
     }
 
@@ -63,8 +67,8 @@ impl Audience<'_> {
 
 impl Loader<'_> {
     pub(super) fn load(&self, files: PolicyFiles, audience: Audience<'_>) -> LoadedTexts {
-        let Self { path, wanted, key, own_files } = *self;
-        let (main, telemetry) = (path.to_string_lossy(), audience.telemetry());
+        let Self { path, wanted, key, own_files, is_hub } = *self;
+        let (main, telemetry) = (path.to_string_lossy(), audience.telemetry(is_hub));
         let mut loaded = rulebook::read(&main, &files, telemetry);
         if !audience.knows(&files) {
             rulebook::hide_values(&mut loaded, &main, &files.without_values());

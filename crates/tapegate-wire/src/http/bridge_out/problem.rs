@@ -1,5 +1,7 @@
 //! Why a message got no answer, in words for the one who asked.
 
+use std::cell::OnceCell;
+
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
@@ -35,6 +37,8 @@ struct ErrorReply {
     kind: String,
     /// The body, unpacked if that was possible.
     text: Vec<u8>,
+    /// The body as it may be told. It is masked, and that noted, once, whoever is told of it.
+    told: OnceCell<Vec<u8>>,
     /// Whether the message that it replies to named a session.
     in_session: bool,
 }
@@ -68,17 +72,20 @@ impl Problem {
         let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_owned();
         let text = headers::readable(&parts.headers, &body).into_owned();
-        let reply = ErrorReply { status: parts.status, kind, text, in_session };
+        let told = OnceCell::new();
+        let reply = ErrorReply { status: parts.status, kind, text, told, in_session };
         Self { words: String::new(), status: Some(parts.status), reply: Some(reply) }
     }
 
     /// The same problem with what `mask` makes of the server's words, for those who are told of it.
     pub(super) fn masked(&self, mask: impl FnOnce(&str, &[u8]) -> Option<Vec<u8>>) -> Self {
         let mut masked = self.clone();
-        if let Some(reply) = masked.reply.as_mut().filter(|reply| !reply.text.is_empty()) {
+        if let (Some(reply), Some(copy)) = (&self.reply, &mut masked.reply)
+            && !reply.text.is_empty()
+        {
             let what = format!("the body of HTTP status {}, quoted", reply.status.as_u16());
-            reply.text =
-                mask(&what, &reply.text).unwrap_or_else(|| std::mem::take(&mut reply.text));
+            let told = || mask(&what, &reply.text).unwrap_or_else(|| reply.text.clone());
+            copy.text = reply.told.get_or_init(told).clone();
         }
         masked
     }

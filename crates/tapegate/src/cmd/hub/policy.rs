@@ -41,7 +41,7 @@ impl Shelf {
         around: &Surroundings<'_>,
         own_files: Vec<PathBuf>,
     ) -> Result<Self, anyhow::Error> {
-        let trust = Trust::new().with_own_files(own_files);
+        let trust = Trust::of_hub(own_files);
         let path = trust.locate(around, project.config.as_deref())?;
         Ok(Self {
             named: project.config.clone(),

@@ -61,6 +61,8 @@ pub(crate) enum TelemetryFate {
     NotAccepted,
     /// It is the hub that sends it.
     LeftToHub,
+    /// Nothing here sends any, whether or not the policy is accepted, of which the session warns.
+    Unsent,
 }
 
 /// What a policy is loaded with, beside its files.
@@ -78,7 +80,7 @@ pub(crate) struct Options<'a> {
 pub(crate) fn read(main: &str, files: &dyn Files, telemetry: TelemetryFate) -> load::Loaded {
     match telemetry {
         TelemetryFate::Sent => load::load(main, files),
-        TelemetryFate::NotAccepted | TelemetryFate::LeftToHub => {
+        TelemetryFate::NotAccepted | TelemetryFate::LeftToHub | TelemetryFate::Unsent => {
             load::load_without_telemetry(main, files)
         }
     }
@@ -116,7 +118,8 @@ pub(crate) fn found(main: &str, loaded: load::Loaded, options: Options<'_>) -> F
                  `tapegate policy accept {main}` in a terminal"
             ));
         }
-        policy.telemetry.enabled &= telemetry == TelemetryFate::Sent;
+        policy.telemetry.enabled &=
+            matches!(telemetry, TelemetryFate::Sent | TelemetryFate::Unsent);
         let own = own.iter().cloned().flat_map(spellings).chain(own_places(Path::new(main)));
         let own = own.chain(own_sources(&sources));
         own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));

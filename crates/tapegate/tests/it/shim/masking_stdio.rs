@@ -6,8 +6,8 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::masking::{SECRET, policy};
-use super::stand::{FORWARD, ask, call, events};
-use crate::support::{Ended, shim, tapegate};
+use super::stand::{FORWARD, ask, call, event, events};
+use crate::support::{Ended, accept_policy, shim, tapegate};
 use crate::web::{self, Seen, WebServer};
 
 /// A server that replies to every POST with this status, type and body.
@@ -26,6 +26,11 @@ fn through(server: &WebServer, profile: &str, lines: &str) -> Ended {
     let setup = shim(&policy(profile, "password"), &[]).server(&[]);
     let run = setup.flags(&["--upstream-http", &server.url("/mcp")]);
     run.run(lines.as_bytes())
+}
+
+/// Whether an event is about an HTTP error that was quoted.
+fn is_quoted(event: &Value) -> bool {
+    event["policy_reason"].as_str().is_some_and(|reason| reason.ends_with("quoted"))
 }
 
 #[test]
@@ -54,7 +59,10 @@ fn what_a_shim_quotes_of_an_http_error_is_masked() {
         assert!(!all.contains("ghp_a1"), "{body} {all}");
         assert!(got.contains("[REDACTED:"), "{body} {got}");
         let masked = |event: &Value| event["governance_decision"] == "redact";
-        assert!(events(ended.run.folder()).iter().any(masked), "{body}");
+        let noted = events(ended.run.folder());
+        assert!(noted.iter().any(masked), "{body}");
+        let quoted = noted.iter().filter(|event| masked(event) && is_quoted(event)).count();
+        assert!(quoted <= 1, "{body} is masked once, and counted once: {quoted}");
     }
 }
 
@@ -75,6 +83,7 @@ fn development_quotes_an_http_error_as_it_is_and_notes_it() {
     let all = events(ended.run.folder());
     let mut noted = all.iter().filter(|event| event["governance_decision"] == "WOULD_REDACT");
     assert_eq!(noted.next().unwrap()["policy_reason"], "the body of HTTP status 500, quoted");
+    assert_eq!(noted.next(), None, "it is quoted, and noted, once");
 }
 
 /// A server on stdio that answers with an error for nobody, text that is not JSON, and an answer.
@@ -112,9 +121,20 @@ fn a_process_says_no_secrets_to_a_client_on_stdio_or_http() {
 #[test]
 fn telemetry_without_a_hub_is_warned_of() {
     let otlp = "telemetry: { enabled: true, otlp: { endpoint: \"http://127.0.0.1:1\" } }\n";
-    let ended = shim(&format!("{FORWARD}{otlp}"), &[]).run(b"");
-    // Nobody has accepted the policy, which comes first.
-    assert_eq!(ended.stderr.matches("telemetry is off").count(), 1, "{}", ended.stderr);
+    let policy = format!("{FORWARD}{otlp}");
+    let unaccepted = shim(&policy, &[]).run(b"");
+    let setup = shim(&policy, &[]);
+    let done = accept_policy(setup.folder(), &setup.folder().join("state"), &[]);
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    let ended = setup.run(b"");
+    // To accept the policy would change nothing.
+    for ended in [&unaccepted, &ended] {
+        let said = &ended.stderr;
+        assert_eq!(said.matches("which only a hub sends").count(), 1, "{said}");
+        assert!(!said.contains("telemetry is off") && !said.contains("policy accept"), "{said}");
+        let warned = event(ended.run.folder(), &[("event", "unsent_telemetry")]);
+        assert_eq!((&warned["kind"], &warned["level"]), (&"session".into(), &"warn".into()));
+    }
     let check = || {
         let mut check = tapegate();
         check.arg("check").arg(ended.run.folder().join("tapegate.yaml"));
