@@ -5,7 +5,7 @@ use std::process::Output;
 use tapegate_store::approvals::Ruling;
 use tapegate_store::user_state::PrivateDir;
 
-use super::stand::{FORWARD, answer, call, decide, held, rules, state, waiting};
+use super::stand::{FORWARD, answer, call, decide, held, rules, state, tapegate_on, waiting};
 use crate::support::{Run, key_flags, shim, tapegate};
 
 const GIVEN_UP: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1,\"reason\":\"MCP error -32001: Request timed out\"}}\n";
@@ -69,5 +69,42 @@ fn neither_our_own_key_nor_any_key_inside_an_agent_stands_in_for_a_person() {
     let done = with_variable(&run, &[&["approvals", "approve", &id], &flags[..]].concat(), None);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(answer(&run, 1)["result"].is_object());
+    run.end_of_input().exits(0);
+}
+
+#[test]
+fn approving_all_is_about_the_calls_of_this_project() {
+    let mut run = shim(&asking(), &["serve"]).start();
+    run.send(call(1, "ask").as_bytes());
+    held(&run, 1);
+    // Another project, with the same state folder.
+    let home = state(&run).display().to_string();
+    let mut other = shim(&asking(), &["serve"]).env("TAPEGATE_HOME", &home).start();
+    other.send(call(1, "ask").as_bytes());
+    let ids = held(&run, 2);
+    let [flag, file, copy] = key_flags(&state(&run));
+    let decide = |verb: &str| {
+        let done = tapegate_on(&run, &["approvals", verb, "--all", &flag, &file, &copy]);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(0), "{said}");
+        (String::from_utf8_lossy(&done.stdout).into_owned(), said)
+    };
+    let (out, said) = decide("approve");
+    assert_eq!(out.matches("approved ap_").count(), 1, "{out}");
+    assert!(said.contains("1 call(s) of other projects wait too"), "{said}");
+    assert!(answer(&run, 1)["result"].is_object());
+    let left = waiting(&run);
+    assert_eq!(left.len(), 1, "{ids:?}");
+    assert_eq!(left[0].folder, other.folder().to_string_lossy());
+    let (out, said) = decide("deny");
+    assert!(out.is_empty() && said.contains("nothing waits"), "{out} {said}");
+    assert_eq!(waiting(&run).len(), 1);
+    // Who names the folder means all that is in it.
+    let done =
+        tapegate_on(&run, &["approvals", "deny", "--all", "--state", &home, &flag, &file, &copy]);
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(answer(&other, 1)["error"].is_object());
+    // The state of both is in the folder of the first.
+    other.end_of_input().exits(0);
     run.end_of_input().exits(0);
 }

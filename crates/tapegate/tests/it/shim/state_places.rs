@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use super::stand::{FORWARD, answer, call};
+use super::stand::{FORWARD, answer, call, rules};
 use crate::support::{at_terminal, shim, tapegate};
 
 /// Runs a command in a project, with the user's state below `place`.
@@ -56,5 +56,40 @@ fn a_folder_that_an_agent_makes_does_not_move_the_log_and_a_person_s_init_does()
     assert_eq!(calls, 0, "{said}");
     let former = places.path().join("tapegate").canonicalize().unwrap();
     assert!(said.contains(&format!("tapegate log --state {}", former.display())), "{said}");
+    first.end_of_input().exits(0);
+}
+
+#[test]
+fn calls_that_wait_in_the_folder_of_before_are_told_of() {
+    let places = tempfile::tempdir().unwrap();
+    let place = places.path().to_str().unwrap().to_owned();
+    let setup = shim(&rules(&[("ask", "approve, approval: people")]), &["serve"]);
+    let mut first = setup.env("TAPEGATE_HOME", "").env("XDG_STATE_HOME", &place).start();
+    first.send(call(1, "ask").as_bytes());
+    let project = first.folder().to_owned();
+    let listed = || {
+        let done = run(&project, places.path(), &["approvals", "--format", "jsonl"]);
+        let out = String::from_utf8(done.stdout).unwrap();
+        (out.lines().count(), String::from_utf8(done.stderr).unwrap())
+    };
+    first.until("the call to be held", |_| listed().0 == 1);
+    assert!(!listed().1.contains("where its state was before"), "{}", listed().1);
+    let mut command = tapegate();
+    command.args(["init", "other.yaml"]).current_dir(&project);
+    command.env("XDG_STATE_HOME", &place).env("HOME", &place);
+    let (code, said) = at_terminal(&command, "y\n");
+    assert_eq!(code, 0, "{said}");
+    let (count, said) = listed();
+    assert_eq!(count, 0, "it waits in another folder: {said}");
+    let former = places.path().join("tapegate").canonicalize().unwrap();
+    let words = format!(
+        "1 call(s) of this project wait in `{0}`, where its state was before: tapegate approvals --state {0}",
+        former.display()
+    );
+    assert!(said.contains(&words), "{said}");
+    // Other projects that share the folder are not.
+    let other = tempfile::tempdir().unwrap();
+    let done = run(other.path(), places.path(), &["approvals"]);
+    assert!(!String::from_utf8(done.stderr).unwrap().contains("where its state was before"));
     first.end_of_input().exits(0);
 }

@@ -1,14 +1,16 @@
 //! What was accepted governs also if a link, a pipe or nothing at all is in its place.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
 use super::stand::{FORWARD, answer, ask, call, events};
-use crate::support::{Run, Setup, shim};
+use crate::support::{Run, Setup, fake_server, shim};
 
 const DENY: &str = "schema: 1\ngovernance: { defaults: { action: deny } }\n";
 const BY_PATH: [&str; 2] = ["--config", "conf/pol.yaml"];
@@ -139,4 +141,40 @@ fn a_pipe_in_the_place_of_a_policy_holds_up_nothing() {
         assert!(words.contains("no regular file"), "{refused}");
         run.end_of_input().exits(2);
     }
+}
+
+#[test]
+fn a_way_to_an_accepted_policy_that_cannot_be_kept_is_warned_of_or_starts_nothing() {
+    // Large enough that a copy of it does not fit where the log and the tape of a short session do.
+    let policy = format!("{DENY}# {}\n", "x".repeat(64 << 10));
+    let setup = shim("", &["serve"]).flags(&BY_PATH);
+    put(setup.folder(), "conf/pol.yaml", &policy);
+    symlink("conf", setup.folder().join("link")).unwrap();
+    let over = first_use(setup);
+    for required in [false, true] {
+        let mut command = Command::new("sh");
+        // Blocks of 512 bytes or 1 KiB; what goes beyond is an error, as on a full disk.
+        let limited = "trap '' XFSZ; ulimit -f 60; exec \"$@\"";
+        command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_tapegate"), "shim"]);
+        command.args(["--server-id", "s", "--config", "link/pol.yaml"]);
+        command.args(required.then_some("--require-policy"));
+        command.arg("--").arg(fake_server()).arg("serve");
+        command.env("TAPEGATE_HOME", over.folder().join("state")).current_dir(over.folder());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let line = if required { ask(1, "initialize") } else { call(1, "rm") };
+        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        let got = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(got.contains("\"error\""), "{got} {said}");
+        assert_eq!(done.status.code(), Some(if required { 2 } else { 0 }), "{got} {said}");
+        let told = if required { &got } else { &said };
+        assert!(told.contains("cannot be kept"), "{got} {said}");
+    }
+    // Where it can be kept nothing is said.
+    let mut run = again(over.folder()).flags(&["--config", "link/pol.yaml"]).start();
+    assert!(!passes(&mut run, 1));
+    let ended = run.end_of_input().exits(0);
+    assert!(!ended.stderr.contains("cannot be kept"), "{}", ended.stderr);
 }
