@@ -11,6 +11,7 @@ mod list;
 use tapegate_core::json::{Edits, place_of};
 
 use crate::gated::Offer;
+pub(crate) use list::members;
 pub use list::{Item, List, lists};
 
 /// What may be seen.

@@ -38,6 +38,29 @@ enum Letter {
     Class { not: bool, ranges: Vec<(char, char)>, any_case: bool },
 }
 
+impl Piece {
+    /// The same piece with what `text` makes of what it says to the letter, and `open` of the rest.
+    fn map(&self, text: impl Fn(&str) -> String, open: impl Fn(&Letter) -> Letter) -> Self {
+        let letters = match self {
+            Self::Plain(plain) => return Self::Plain(text(plain)),
+            Self::Open(letters) => letters,
+        };
+        let (mut out, mut run) = (Vec::new(), String::new());
+        for letter in letters {
+            match letter {
+                Letter::Is(letter) => run.push(*letter),
+                letter => {
+                    out.extend(text(&run).chars().map(Letter::Is));
+                    run.clear();
+                    out.push(open(letter));
+                }
+            }
+        }
+        out.extend(text(&run).chars().map(Letter::Is));
+        Self::Open(out)
+    }
+}
+
 impl Glob {
     /// Reads a glob, or says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {

@@ -31,9 +31,9 @@ pub struct Item<'a> {
 
 /// A member of an object.
 #[derive(Debug, Clone)]
-pub(super) struct Member<'a> {
-    key: Str<'a>,
-    pub(super) value: &'a [u8],
+pub(crate) struct Member<'a> {
+    pub(crate) key: Str<'a>,
+    pub(crate) value: &'a [u8],
 }
 
 /// Every list in a result.
@@ -79,10 +79,10 @@ fn item(text: &[u8], offer: Offer) -> Item<'_> {
     item
 }
 
-/// The members of an object; of anything else, none.
-pub(super) fn members(object: &[u8]) -> Vec<Member<'_>> {
+/// The members of an object, as far as it can be read; of anything else, none.
+pub(crate) fn members(object: &[u8]) -> Vec<Member<'_>> {
     let mut found = Vec::new();
-    // It is part of a message that was read, so it is JSON.
+    // It is part of a message that was read, so it is JSON. What cannot be read to its end nobody can act on.
     collect(object, &mut found).unwrap_or_default();
     found
 }

@@ -2,40 +2,25 @@
 
 use tapegate_core::lenient::reading::fold_case;
 
-use super::{Glob, Letter, Piece};
+use super::{Glob, Letter};
 
 impl Glob {
     /// The same glob for names that [`fold_case`] has folded.
     pub(crate) fn any_case(&self) -> Self {
-        let pieces = self.pieces.iter().map(fold).collect();
+        let fold = |text: &str| fold_case(text).into_owned();
+        let pieces = self.pieces.iter().map(|piece| piece.map(fold, in_either_case)).collect();
         let decoded = self.decoded.iter().map(Self::any_case).collect();
         Self { text: self.text.clone(), pieces, decoded }
     }
 }
 
-fn fold(piece: &Piece) -> Piece {
-    match piece {
-        Piece::Plain(text) => Piece::Plain(fold_case(text).into_owned()),
-        Piece::Open(letters) => {
-            let (mut out, mut run) = (Vec::new(), String::new());
-            for letter in letters {
-                match letter {
-                    Letter::Is(letter) => run.push(*letter),
-                    open => {
-                        out.extend(fold_case(&run).chars().map(Letter::Is));
-                        run.clear();
-                        out.push(match open {
-                            Letter::Class { not, ranges, .. } => {
-                                Letter::Class { not: *not, ranges: ranges.clone(), any_case: true }
-                            }
-                            open => open.clone(),
-                        });
-                    }
-                }
-            }
-            out.extend(fold_case(&run).chars().map(Letter::Is));
-            Piece::Open(out)
+/// A letter that is not given to the letter, in either case.
+fn in_either_case(letter: &Letter) -> Letter {
+    match letter {
+        Letter::Class { not, ranges, .. } => {
+            Letter::Class { not: *not, ranges: ranges.clone(), any_case: true }
         }
+        other => other.clone(),
     }
 }
 

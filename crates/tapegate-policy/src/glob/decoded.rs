@@ -20,7 +20,8 @@ pub(super) fn decoded(pieces: &[Piece]) -> Vec<Glob> {
     ];
     let mut forms: Vec<Glob> = Vec::new();
     for decode_text in ways {
-        let mut form: Vec<Piece> = pieces.iter().map(|piece| decode(piece, decode_text)).collect();
+        let mut form: Vec<Piece> =
+            pieces.iter().map(|piece| piece.map(decode_text, Letter::clone)).collect();
         if let Some(Piece::Plain(text)) = form.first_mut()
             && let Some(start) = uri::resolved_start(text)
         {
@@ -31,27 +32,6 @@ pub(super) fn decoded(pieces: &[Piece]) -> Vec<Glob> {
         }
     }
     forms
-}
-
-fn decode(piece: &Piece, decode_text: fn(&str) -> String) -> Piece {
-    match piece {
-        Piece::Plain(text) => Piece::Plain(decode_text(text)),
-        Piece::Open(letters) => {
-            let (mut out, mut run) = (Vec::new(), String::new());
-            for letter in letters {
-                match letter {
-                    Letter::Is(letter) => run.push(*letter),
-                    open => {
-                        out.extend(decode_text(&run).chars().map(Letter::Is));
-                        out.push(open.clone());
-                        run.clear();
-                    }
-                }
-            }
-            out.extend(decode_text(&run).chars().map(Letter::Is));
-            Piece::Open(out)
-        }
-    }
 }
 
 fn decode_text(text: &str) -> String {

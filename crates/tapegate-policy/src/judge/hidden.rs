@@ -2,9 +2,9 @@
 //! of, and in an error that wants a person to open a page first.
 
 use tapegate_core::frame::{Envelope, careless};
-use tapegate_core::json::{self, Cursor, Kind};
 
 use super::requests;
+use crate::filter;
 use crate::inspect::Fault;
 
 /// How deep tasks are looked for in each other.
@@ -34,28 +34,8 @@ pub(super) fn methods(envelope: &Envelope<'_>) -> Result<Vec<String>, Fault> {
 
 /// The members of an object that have one of these names to anybody, by the number of the name.
 fn members<'a>(object: &'a [u8], names: &[&str]) -> Vec<(usize, &'a [u8])> {
-    let mut found = Vec::new();
-    // What cannot be read to its end nobody can act on.
-    scan(object, names, &mut found).ok();
-    found
-}
-
-fn scan<'a>(
-    object: &'a [u8],
-    names: &[&str],
-    found: &mut Vec<(usize, &'a [u8])>,
-) -> Result<(), json::Fault> {
-    let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != Kind::Object {
-        return Ok(());
-    }
-    let mut first = true;
-    cursor.open()?;
-    while let Some(key) = cursor.key(&mut first)? {
-        let value = cursor.value()?;
-        found.extend(careless(key, names).map(|place| (place, value)));
-    }
-    Ok(())
+    let all = filter::members(object).into_iter();
+    all.filter_map(|member| Some((careless(member.key, names)?, member.value))).collect()
 }
 
 fn search(value: &[u8], depth: usize, found: &mut Vec<String>) -> Result<(), Fault> {

@@ -199,16 +199,19 @@ pub(crate) fn json(stats: &Stats, tapes: &[String]) -> Vec<u8> {
     let total = stats.total();
     let mut out = Writer::object(|json| {
         json.texts("tapes", tapes);
-        json.number("messages", stats.client_messages + stats.server_messages);
-        json.number("client_messages", stats.client_messages);
-        json.number("server_messages", stats.server_messages);
-        json.number("notifications", stats.notifications);
-        json.number("bytes", stats.bytes);
-        json.number("anomalies", stats.anomalies);
-        json.number("unreadable_lines", stats.faults);
-        json.number("stray_answers", stats.stray_answers);
-        json.number("by_tapegate", stats.by_tapegate);
-        json.number("footers", stats.footers);
+        let counts = [
+            ("messages", stats.client_messages + stats.server_messages),
+            ("client_messages", stats.client_messages),
+            ("server_messages", stats.server_messages),
+            ("notifications", stats.notifications),
+            ("bytes", stats.bytes),
+            ("anomalies", stats.anomalies),
+            ("unreadable_lines", stats.faults),
+            ("stray_answers", stats.stray_answers),
+            ("by_tapegate", stats.by_tapegate),
+            ("footers", stats.footers),
+        ];
+        counts.into_iter().for_each(|(key, count)| json.number(key, count));
         for (key, at_us) in [("first_at", stats.first_us), ("last_at", stats.last_us)] {
             if let Some(at_us) = at_us {
                 let mut text = Vec::new();
@@ -230,12 +233,15 @@ pub(crate) fn json(stats: &Stats, tapes: &[String]) -> Vec<u8> {
 }
 
 fn call(json: &mut Writer, stats: &CallStats) {
-    json.number("count", stats.count);
-    json.number("errors", stats.errors);
-    json.number("denied", stats.denied);
-    json.number("unanswered", stats.unanswered);
-    json.number("cancelled", stats.cancelled);
-    json.number("bytes", stats.bytes);
+    let counts = [
+        ("count", stats.count),
+        ("errors", stats.errors),
+        ("denied", stats.denied),
+        ("unanswered", stats.unanswered),
+        ("cancelled", stats.cancelled),
+        ("bytes", stats.bytes),
+    ];
+    counts.into_iter().for_each(|(key, count)| json.number(key, count));
     let latencies = &stats.latencies;
     json.nested("latency_ms", |json| {
         json.number("count", latencies.count());

@@ -47,5 +47,5 @@ pub(super) fn check(
             writeln!(out, "}}")?;
         }
     }
-    Ok(found.count(Severity::Error) > 0 || args.strict && !loaded.findings.is_empty())
+    Ok(found.is_bad(args.strict))
 }

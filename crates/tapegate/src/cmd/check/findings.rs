@@ -53,6 +53,11 @@ impl Found<'_> {
         self.list.iter().filter(|finding| finding.severity == severity).count()
     }
 
+    /// Whether what was found is bad: an error, or with `strict` anything.
+    pub(super) fn is_bad(&self, strict: bool) -> bool {
+        self.count(Severity::Error) > 0 || strict && !self.list.is_empty()
+    }
+
     fn file(&self, finding: &Finding) -> &str {
         self.sources.get(usize::from(finding.spot.file)).map_or("", String::as_str)
     }

@@ -42,7 +42,7 @@ pub(super) fn check(
         Format::Text => print_text(&found, policy.as_ref(), out)?,
         Format::Json | Format::Jsonl => print_json(&found, policy.as_ref(), out)?,
     }
-    Ok(found.count(Severity::Error) > 0 || args.strict && !findings.is_empty())
+    Ok(found.is_bad(args.strict))
 }
 
 /// Who calls, as a shim that this user starts would say.

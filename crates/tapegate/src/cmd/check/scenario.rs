@@ -37,7 +37,7 @@ pub(super) fn check(
         Format::Text => print_text(&found, scenario.as_ref(), out)?,
         Format::Json | Format::Jsonl => print_json(&found, scenario.as_ref(), out)?,
     }
-    Ok(found.count(Severity::Error) > 0 || args.strict && !findings.is_empty())
+    Ok(found.is_bad(args.strict))
 }
 
 fn print_text(
